@@ -1,11 +1,10 @@
-//! The program whose instructions `cargo xtask instructions` counts: `send` and `recv` in the
-//! steady state, one thread, nobody asleep.
+//! The program whose instructions `cargo xtask instructions` counts: `send` and `recv` in the steady state,
+//! on one thread without sleeping.
 //!
-//! Callgrind counts while [`counted_by_callgrind`] is on the stack and at no other time, so that
-//! opening nodes, the other side of the channel and the node's control thread are not in the
-//! figure. A round is short enough for its messages to fit the log; the caller runs a number of
-//! rounds and twice that number, and divides the difference by the messages, which leaves out
-//! whatever happens only once. How the counts are kept: docs/benchmark-method.md.
+//! Callgrind counts only while [`counted_by_callgrind`] is on the stack. This excludes opening nodes, the
+//! other side of the channel and the node's control thread. A round is short enough for its messages to fit
+//! the log. The caller runs a number of rounds and twice that number, and divides the difference by the
+//! messages, which excludes one-time work. How the counts are kept: docs/benchmark-method.md.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -14,7 +13,7 @@ use std::time::Duration;
 use rnet::{Client, Error, Node, OnFull, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
-/// Far longer than any step takes under valgrind; a message that is missing ends the program.
+/// Far longer than a step takes under valgrind; a missing message ends the program.
 const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
 
 /// The half of the path that is counted.
@@ -24,7 +23,7 @@ enum Counted {
     SendUnread,
     Loan,
     Recv,
-    /// A call at both its ends, but for what these do while they wait.
+    /// A call on both sides, except while they wait.
     Call,
 }
 
@@ -32,7 +31,7 @@ struct Case {
     name: &'static str,
     counted: Counted,
     len_bytes: usize,
-    /// Messages in a round: all of them fit the log, and the pool for large ones.
+    /// Messages per round: all of them fit the log, and the pool for large ones.
     per_round: u64,
 }
 
@@ -40,8 +39,8 @@ const fn case(name: &'static str, counted: Counted, len_bytes: usize, per_round:
     Case { name, counted, len_bytes, per_round }
 }
 
-/// 22 bytes are the message of the founding study, 64 a small state, 1 KiB a scan, and 64 KiB
-/// lies in a chunk of its own, which is lent, sent as it is, and read in place.
+/// 22 bytes are the message of the founding study, 64 a small state, 1 KiB a scan. 64 KiB use a chunk, which
+/// is loaned, sent without a copy, and read in place.
 const CASES: &[Case] = &[
     case("send", Counted::Send, 22, 1000),
     case("send_unread", Counted::SendUnread, 22, 1000),
@@ -56,7 +55,7 @@ const CASES: &[Case] = &[
 ];
 
 fn main() -> ExitCode {
-    // `cargo bench` adds this to what it was given.
+    // `cargo bench` appends this argument.
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args[..] {
@@ -90,14 +89,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a case in a domain of its own; returns the number of messages that were counted.
+/// Runs a case in its own domain. Returns the number of counted messages.
 fn run(case: &Case, rounds: u64) -> Result<u64> {
     let domain = format!("instructions{}", std::process::id());
     let node = Node::builder("instructions").domain(&domain).open()?;
     let path = node.domain_path().to_owned();
     let outcome = run_in(&node, case, rounds);
     drop(node);
-    // What is left here is in nobody's way.
+    // A leftover directory does no harm.
     let _ = std::fs::remove_dir_all(path);
     outcome
 }
@@ -136,11 +135,11 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
             }
         }
     }
-    // A count of something that went wrong would be a good figure and a false one.
+    // After an error the count would be low and wrong.
     let received: u64 = subscriber.stats().iter().map(|stats| stats.received).sum();
     if received != rounds * n || publisher.sent() != rounds * n {
         let what = format!("{received} of {} messages", publisher.sent());
-        return Err(Error::BadValue { what, why: "every one should have arrived".into() });
+        return Err(Error::BadValue { what, why: "each message must arrive".into() });
     }
     Ok(rounds * n)
 }
@@ -156,12 +155,12 @@ fn run_calls(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
     let stats = client.stats();
     if stats.calls != rounds * case.per_round || stats.late > 0 {
         let what = format!("{stats:?}");
-        return Err(Error::BadValue { what, why: "every call should have its answer".into() });
+        return Err(Error::BadValue { what, why: "each call must get its reply".into() });
     }
     Ok(rounds * case.per_round)
 }
 
-/// Callgrind counts what runs inside of this function, which it finds by its name.
+/// Callgrind counts the code inside this function, which it finds by name.
 #[inline(never)]
 #[unsafe(no_mangle)]
 fn counted_by_callgrind(work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

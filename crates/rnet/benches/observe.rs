@@ -1,7 +1,7 @@
-//! How fast an observer copies: `cargo bench -p rnet --bench observe`.
+//! Copy throughput of an observer: `cargo bench -p rnet --bench observe`.
 //!
-//! A publisher sends until its log or pool is well filled, an observer takes what is there, and so on;
-//! only the observer's time counts. Prints GB of payload per second, by length of message.
+//! A publisher sends until its log or pool is nearly full, an observer takes the messages, and so on; only
+//! the observer's time counts. Prints GB of payload per second, by message length.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ const TOTAL: usize = 4 << 30;
 
 fn main() {
     let dir = std::path::PathBuf::from(format!("/dev/shm/rnet-bench-{}", std::process::id()));
-    std::fs::create_dir(&dir).expect("a directory of its own");
+    std::fs::create_dir(&dir).expect("a temporary directory");
     for len in [64, 1024, 4096, 65_536, 1 << 20, 4 << 20] {
         let node = Node::builder("bench").domain("b").dir(&dir).open().expect("a node");
         let mut publisher =
             node.publisher_with::<[u8]>("/t", PublisherOptions::default()).expect("a publisher");
         let mut domain = Domain::open(Some("b"), Some(dir.clone()), None).expect("the domain");
-        let info = domain.snapshot().expect("a look").publishers.remove(0);
+        let info = domain.snapshot().expect("a snapshot").publishers.remove(0);
         let mut observer = Observer::open(info.path, info.id, false).expect("an observer");
         let (message, mut bytes) = (vec![7; len], Vec::new());
         let burst = (65_536_usize / len).clamp(1, 64);

@@ -1,9 +1,9 @@
-//! What the plane does on this machine: throughput, latency and joining, between processes.
+//! Performance of the data plane on this machine: throughput, latency and joining, between processes.
 //!
-//! `cargo bench -p rnet`. Each workload runs several times, the workloads in turn, so that a
-//! machine whose speed drifts is fair to all; printed are the median and the range, nothing is
-//! left out. The receiver checks each message's number and counts what is missing. This measures
-//! robot-net alone; the comparison with other systems has a workspace of its own (issue 02).
+//! `cargo bench -p rnet`. Each workload runs several times. The workloads alternate, so that a machine whose
+//! speed drifts affects all equally. Prints the median and the range over all runs. The receiver checks each
+//! message's number and counts missing ones. This measures robot-net alone; the comparison with other systems
+//! has a separate workspace (issue 02).
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -23,7 +23,7 @@ struct Work {
     name: &'static str,
     len: usize,
     count: u64,
-    /// Time between messages; `None` is as fast as possible, reliable.
+    /// Time between messages; `None` sends as fast as possible, reliable.
     period: Option<Duration>,
     wait: Wait,
     readers: usize,
@@ -113,7 +113,7 @@ fn run(index: usize, work: Work) -> Result<(Vec<[f64; 4]>, Duration)> {
     let start = Instant::now();
     for seq in 0..work.count {
         if let Some(period) = work.period {
-            // sleep: the pace is the workload
+            // sleep: the workload defines the rate
             let due = start + period * seq as u32;
             if let Some(left) = due.checked_duration_since(Instant::now()) {
                 std::thread::sleep(left);
@@ -142,8 +142,8 @@ fn run(index: usize, work: Work) -> Result<(Vec<[f64; 4]>, Duration)> {
     Ok((rows, join))
 }
 
-/// The receiver: prints rate, p50 and p99 latency in us, messages missing, and how long joining
-/// took in s.
+/// The receiver: prints the rate, p50 and p99 latency in us, the number of missing messages, and the join
+/// time in s.
 fn receive(work: Work, domain: &str) -> Result<()> {
     let created = Instant::now();
     let node = Node::builder(&format!("receiver_{}", std::process::id())).domain(domain).open()?;

@@ -1,9 +1,9 @@
-//! What the state does on this machine, alone: calls, with few keys and with a million; several processes at
-//! one key; watching; memory.
+//! Performance of the state store on this machine, alone: calls, with few keys and with a million; several
+//! processes on one key; watching; memory.
 //!
-//! `cargo bench -p rnet --bench state -- [part of a name] [--few]`; with `--few` the million keys are left
-//! out. Each case runs several times, the cases in turn, so that a machine whose speed drifts is fair to all;
-//! printed are the median and the range, nothing is left out. The comparison with other stores is bench/'s.
+//! `cargo bench -p rnet --bench state -- [part of a name] [--few]`; `--few` skips the million keys. Each case
+//! runs several times. The cases alternate, so that a machine whose speed drifts affects all equally. Prints
+//! the median and the range over all runs. bench/ compares with other stores.
 
 use std::hint::black_box;
 use std::io::{BufRead, BufReader, Write};
@@ -14,19 +14,19 @@ use rnet::state::{Cell, State};
 use rnet::{Error, Node, Result, now_ns};
 
 const REPEATS: usize = 5;
-/// Keys that are present in the second half of the cases.
+/// Keys that exist in the second half of the cases.
 const MANY: usize = 1_000_000;
-/// Keys of a snapshot, and under each name of the many.
+/// Keys of a snapshot, and under each prefix of the many.
 const FEW: usize = 100;
-/// Processes that count together.
+/// Processes that increment one key.
 const COUNTERS: usize = 4;
-/// Increments of each.
+/// Increments of each process.
 const INCREMENTS: u64 = 100_000;
-/// How long a process waits for another.
+/// How long one process waits for another.
 const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
 const VALUE: [u8; 22] = [7; 22];
 
-/// What a case takes, ns for each call, or whatever its unit says.
+/// Result of a case: ns per call, or in the unit of its name.
 type Run = Box<dyn FnMut() -> Result<f64>>;
 
 struct Case {
@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     let few = args.iter().any(|a| a == "--few");
     let outcome = all(&node, &only, few);
     drop(node);
-    // What is left here is in nobody's way.
+    // A leftover directory does no harm.
     let _ = std::fs::remove_dir_all(path);
     outcome
 }
@@ -79,7 +79,7 @@ fn all(node: &Node, only: &str, few: bool) -> Result<()> {
     measure(calls(&state)?, only)
 }
 
-/// Runs the cases in turn, several times, and prints them.
+/// Runs the cases alternately, several times, and prints them.
 fn measure(mut cases: Vec<Case>, only: &str) -> Result<()> {
     cases.retain(|case| case.name.contains(only));
     let mut found = vec![Vec::new(); cases.len()];
@@ -106,7 +106,7 @@ fn spread(mut values: Vec<f64>) -> String {
     }
 }
 
-/// A case of `count` calls, one after another on this thread.
+/// A case of `count` calls in sequence on this thread.
 fn case(name: &str, count: u32, mut once: impl FnMut(u32) -> Result<()> + 'static) -> Case {
     let run = move || {
         let start = Instant::now();
@@ -118,7 +118,7 @@ fn case(name: &str, count: u32, mut once: impl FnMut(u32) -> Result<()> + 'stati
     Case { name: name.to_owned(), unit: "ns", run: Box::new(run) }
 }
 
-/// One process, one thread, and nobody else at the keys.
+/// One process, one thread, without contention.
 fn calls(state: &State) -> Result<Vec<Case>> {
     const QUICK: u32 = 200_000;
     state.set("/one", VALUE.as_slice())?;
@@ -179,7 +179,7 @@ fn calls(state: &State) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// Uses a result, so that nothing of a call is left out for want of a user.
+/// Uses a result, so that the compiler cannot remove the call.
 fn drop_it<T>(value: T) {
     drop(black_box(value));
 }
@@ -190,7 +190,7 @@ fn together(domain: &str) -> Vec<Case> {
     for (name, way) in [("add", "add"), ("compare_and_set", "cas")] {
         let domain = domain.to_owned();
         let run = Box::new(move || count_together(&domain, way));
-        let name = format!("{name} by {COUNTERS} processes, all together");
+        let name = format!("{name} by {COUNTERS} processes, in total");
         cases.push(Case { name, unit: "ns", run });
     }
     for hz in [1_000, 10_000] {
@@ -201,7 +201,7 @@ fn together(domain: &str) -> Vec<Case> {
     cases
 }
 
-/// A process of this benchmark, with a line in each direction.
+/// A process of this benchmark, with a pipe in each direction.
 struct Other {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -222,11 +222,11 @@ impl Other {
 
     /// Its next line, which is a number.
     fn hear(&mut self) -> f64 {
-        let line = self.lines.next().expect("it has not ended").expect("it can be read");
-        line.parse().expect("it says a number")
+        let line = self.lines.next().expect("the process still runs").expect("it can be read");
+        line.parse().expect("the line is a number")
     }
 
-    /// Waits until it says that it is ready, or done.
+    /// Waits until the process reports that it is ready, or done.
     fn ready(&mut self) {
         self.hear();
     }
@@ -239,13 +239,13 @@ impl Other {
 
 impl Drop for Other {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both fail only for a process that has exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// ns for each increment, from the first of all to the last; every one of them is in the number.
+/// ns per increment, from the first start to the last end; includes all increments.
 fn count_together(domain: &str, way: &str) -> Result<f64> {
     let node = Node::builder("judge").domain(domain).open()?;
     let state = node.state()?;
@@ -258,11 +258,11 @@ fn count_together(domain: &str, way: &str) -> Result<f64> {
     let took = start.elapsed();
     let made = COUNTERS as u64 * INCREMENTS;
     let stands = state.get_as::<i64>("/together")?;
-    assert_eq!(stands, i64::try_from(made).ok(), "every increment counts");
+    assert_eq!(stands, i64::try_from(made).ok(), "all increments are in the counter");
     Ok(took.as_nanos() as f64 / made as f64)
 }
 
-/// Median time from before a set until the watcher in another process has it.
+/// Median time from before a set until a watcher in another process receives it.
 fn watch_median(domain: &str, hz: u32) -> Result<f64> {
     let node = Node::builder("setter").domain(domain).open()?;
     let state = node.state()?;
@@ -286,11 +286,11 @@ fn child(what: &str, domain: &str) -> Result<()> {
     if what == "watch" {
         return watch(&state);
     }
-    // Opened, mapped and read once before it is ready.
+    // Opened, mapped and read once before it reports ready.
     state.get("/together")?;
     say(0.0);
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).expect("the benchmark says when");
+    std::io::stdin().read_line(&mut line).expect("the benchmark sends the start");
     for _ in 0..INCREMENTS {
         if what == "add" {
             state.add("/together", 1)?;
@@ -315,7 +315,7 @@ fn increment(state: &State) -> Result<()> {
     }
 }
 
-/// Says the median of what arrived, once the key is deleted.
+/// Reports the median latency once the key is deleted.
 fn watch(state: &State) -> Result<()> {
     let mut watch = state.watch("/watched")?;
     let mut times = Vec::new();
@@ -336,7 +336,7 @@ fn say(number: f64) {
     println!("{number}");
 }
 
-/// Memory behind the files of the domain.
+/// Memory of the domain's files.
 fn used_bytes(node: &Node) -> Result<u64> {
     use std::os::unix::fs::MetadataExt;
     let files = std::fs::read_dir(node.domain_path()).expect("the domain's folder can be read");

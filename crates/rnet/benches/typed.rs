@@ -1,8 +1,8 @@
-//! What a type costs over raw bytes of the same length.
+//! Cost of a type over raw bytes of the same length.
 //!
-//! `cargo bench -p rnet --bench typed`. Sender and receiver share a thread, so that a figure is work and no
-//! waiting: a message is sent, then received. Raw and typed take turns, batch by batch; a line shows both,
-//! and the differences between neighbours. Every batch counts.
+//! `cargo bench -p rnet --bench typed`. Sender and receiver share a thread, so that a figure contains work
+//! and no waiting: a message is sent, then received. Raw and typed batches alternate; a line shows both, and
+//! the differences between neighbours. All batches count.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use rnet::{Message, Node, OnFull, Plain, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
 const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
-/// Pairs of batches.
+/// Number of batch pairs.
 const ROUNDS: usize = 301;
-/// Messages of a batch.
+/// Messages per batch.
 const BATCH: u32 = 1_000;
 
 /// Seven joints as a struct.
@@ -27,7 +27,7 @@ struct PlainJoints {
     effort_nm: [f64; 7],
 }
 
-/// A sweep of a scanner: too long for the log, so it lies in a chunk.
+/// One sweep of a laser scanner: too long for the log, so it uses a chunk.
 #[derive(Clone, Copy, Plain)]
 #[repr(C)]
 struct PlainScan {
@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     let path = node.domain_path().to_owned();
     let outcome = compare_all(&node);
     drop(node);
-    // What is left here is in nobody's way.
+    // A leftover directory does no harm.
     let _ = std::fs::remove_dir_all(path);
     outcome
 }
@@ -93,7 +93,7 @@ fn imu() -> Imu {
     }
 }
 
-/// Both ends of a topic.
+/// Both endpoints of a topic.
 struct Ends<T: Message + ?Sized>(Publisher<T>, Subscriber<T>);
 
 impl<T: Message + ?Sized> Ends<T> {
@@ -107,7 +107,7 @@ impl<T: Message + ?Sized> Ends<T> {
         Ok(Self(publisher, subscriber))
     }
 
-    /// Sends and receives a batch; ns for each message.
+    /// Sends and receives a batch. Returns ns per message.
     #[inline(never)]
     fn batch(&mut self, message: &T) -> Result<f64> {
         let begun = Instant::now();
@@ -130,12 +130,12 @@ fn compare<T: Message>(node: &Node, name: &str, message: &T) -> Result<()> {
     };
     let mut raw = Ends::<[u8]>::open(node, "/raw")?;
     let mut typed = Ends::<T>::open(node, "/typed")?;
-    // The first messages find cold memory.
+    // Warm-up: the first messages find cold caches.
     raw.batch(&bytes)?;
     typed.batch(message)?;
     let mut pairs = Vec::with_capacity(ROUNDS);
     for round in 0..ROUNDS {
-        // Neither always comes first.
+        // The order alternates.
         let pair = if round % 2 == 0 {
             let raw = raw.batch(&bytes)?;
             (raw, typed.batch(message)?)

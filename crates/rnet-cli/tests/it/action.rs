@@ -9,7 +9,8 @@ use rnet::{ActionContext, CallOptions, GoalPolicy, Node, Service};
 use serde_json::json;
 use util::{TEST_TIMEOUT, TestEnv};
 
-/// Says as many steps as x of the goal has, and gives them back; works until it is cancelled where that is negative.
+/// Sends feedback for x steps of the goal, and returns the goal. If x is negative, works until it is
+/// cancelled.
 fn steps(node: &Node) -> Service {
     let handler = |goal: &Twist, context: &mut ActionContext<'_, Vector3>| {
         let x = goal.linear.unwrap_or_default().x;
@@ -18,7 +19,7 @@ fn steps(node: &Node) -> Service {
             context.feedback(&Vector3 { x: step.into(), ..Default::default() })?;
         }
         while x < 0.0 && !context.cancelled() {
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
         }
         Ok(*goal)
     };
@@ -114,7 +115,7 @@ fn goals_of_one_key_go_to_one_server() {
     let actions: Vec<Service> = nodes.iter().enumerate().map(serve).collect();
     let client_node = env.node("asks");
     let client = client_node.action_client::<Twist, Vector3, Twist>("/who").unwrap();
-    util::processes::until("all are ready", || client.server_count() == nodes.len());
+    util::processes::until("all servers are found", || client.server_count() == nodes.len());
     for server in [0.0, 1.0, 2.0] {
         let goes_there = |key: &String| {
             let goal = client.send(&Twist::default(), CallOptions::new().key(key)).unwrap();

@@ -74,7 +74,7 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     let failed = rnet!(env, "bag", "cat", path, "--json");
     let there = failed.json_lines().len();
     assert!((1..11).contains(&there), "{failed:#?}");
-    // It might as well be one that is still written.
+    // The file could also be a recording in progress.
     assert!(failed.stderr.contains("the file ends"), "{failed:#?}");
     failed.ok();
     let mut flipped = bytes.clone();
@@ -92,16 +92,16 @@ fn a_damaged_file_is_read_as_far_as_it_goes_checked_and_recovered() {
     let checked = rnet!(env, "bag", "check", whole).ok();
     assert!(checked.starts_with(&format!("{there} messages, ")), "{checked}");
     assert!(rnet!(env, "bag", "info", whole).ok().contains("Recovered:   from "));
-    // What is there is not written over.
+    // An existing file is not overwritten.
     assert!(rnet!(env, "bag", "recover", path).fails(1).contains("File exists"));
     for wrong in ["/dev/null", "/", "none.mcap"] {
         rnet!(env, "bag", "info", wrong).fails(1);
     }
 }
 
-/// A file without an end may be one that is still written, and all that is in it is whole.
+/// A file without an end may still be in progress, and all its contents are intact.
 #[test]
-fn nothing_of_a_file_without_an_end_is_called_left_out() {
+fn file_without_an_end_reports_no_omitted_messages() {
     let env = TestEnv::new();
     let path = |name: &str| env.dir.join(name).to_str().unwrap().to_owned();
     let file = recording(&env, "run.mcap");
@@ -142,9 +142,9 @@ fn a_recording_without_messages_is_split_into_one() {
     assert!(rnet!(env, "bag", "check", part).ok().starts_with("0 messages"));
 }
 
-/// A file that takes seconds to read: a header, and millions of records that nobody knows.
+/// A file that takes seconds to read: a header, and millions of unknown records.
 #[test]
-fn the_first_ctrl_c_ends_what_only_reads() {
+fn first_ctrl_c_ends_a_reading_command() {
     let env = TestEnv::new();
     let mut bytes = b"\x89MCAP0\r\n".to_vec();
     bytes.extend([1, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -165,7 +165,7 @@ fn the_first_ctrl_c_ends_what_only_reads() {
 }
 
 #[test]
-fn files_are_made_of_files() {
+fn filter_and_merge_create_new_files() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -179,7 +179,7 @@ fn files_are_made_of_files() {
     assert!(refused.contains("topic /rax not found in ") && refused.contains("/raw"), "{refused}");
     let refused = rnet!(env, "bag", "filter", file, "--remap", "/raw:=/a b", "-o", none).fails(2);
     assert!(refused.contains("/a b"), "{refused}");
-    // What other recorders call a topic may be no name of ours.
+    // Another recorder's topic may have an invalid name.
     let refused = rnet!(env, "bag", "filter", file, "--remap", "a-b:=/x", "-o", none).fails(1);
     assert!(refused.contains("topic a-b not found"), "{refused}");
     let refused = rnet!(env, "bag", "cat", file, "--end", "0").fails(2);
@@ -208,7 +208,7 @@ fn files_are_made_of_files() {
 }
 
 #[test]
-fn messages_become_tables_and_lines() {
+fn messages_convert_to_csv_and_json_lines() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -233,9 +233,9 @@ fn messages_become_tables_and_lines() {
     rnet!(env, "bag", "convert", file, "--output", "run.xyz").fails(2);
 }
 
-/// A table has the fields of all versions of a type, and of a list of messages all fields, zero or not.
+/// A table has the fields of all versions of a type. For a list of messages it has all fields, zero or not.
 #[test]
-fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
+fn table_has_the_fields_of_all_versions_and_names_omissions() {
     let env = TestEnv::new();
     let file = util::recording::grips(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -252,7 +252,7 @@ fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
         times(2)
     );
     assert_eq!(std::fs::read_to_string(path("a.csv")).unwrap(), expected);
-    // Fields are chosen.
+    // With selected fields.
     let of = |name: &str, fields: &[&str]| {
         let to = path(name);
         let mut args = vec!["bag", "convert", file, "-o", &to];
@@ -289,7 +289,7 @@ fn a_table_has_the_fields_of_all_versions_and_names_what_it_leaves_out() {
 }
 
 #[test]
-fn topics_that_are_no_names_here_are_chosen_by_name() {
+fn topics_with_foreign_names_are_selected_by_name() {
     let env = TestEnv::new();
     let names = ["camera", "/my topic", "/größe/x", "/1st", "/ok"];
     let file = util::recording::topics(&env, "run.mcap", &names);
@@ -310,16 +310,16 @@ fn topics_that_are_no_names_here_are_chosen_by_name() {
     rnet!(env, "bag", "cat", file, "--topic", "/cam*").fails(2);
 }
 
-/// Lists and what is not set, and what becomes of it for ROS 2.
+/// Lists and unset fields, and their conversion for ROS 2.
 #[test]
-fn protobuf_messages_become_rows_and_messages_of_ros_2() {
+fn protobuf_messages_convert_to_rows_and_ros_2_messages() {
     let env = TestEnv::new();
     let file = util::recording::joints(&env, "joints.mcap");
     let to = env.dir.join("joints.csv").to_str().unwrap().to_owned();
     rnet!(env, "bag", "convert", file.to_str().unwrap(), "-o", to).ok();
     let rows = std::fs::read_to_string(&to).unwrap();
     assert!(rows.contains("\"[\"\"a\"\",\"\"b\"\"]\",\"[1.5,2.5]\",[],"), "{rows}");
-    // What ROS 2 reads of it, and what it has no counterpart for.
+    // The messages that ROS 2 can read, and those without a counterpart.
     let to = env.dir.join("ros2.mcap").to_str().unwrap().to_owned();
     rnet!(env, "bag", "convert", file.to_str().unwrap(), "--ros2", "-o", to).ok();
     let info = rnet!(env, "bag", "info", to).ok();
@@ -353,7 +353,7 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
     let drawn = rnet!(env, "bag", "plot", file, "/arm/pose.x").ok();
     let rows: Vec<&str> = drawn.lines().collect();
     assert_eq!((rows[0], rows.len()), ("/arm/pose.x", 15), "{drawn}");
-    // x grows with the time: its last dots are above, its first ones below.
+    // x grows with time: its last dots are at the top, its first ones at the bottom.
     assert!(rows[1].starts_with("10 │") && rows[1].chars().count() > 70, "{drawn}");
     assert!(rows[12].starts_with(" 0 │") && rows[12].chars().count() < 15, "{drawn}");
     assert!(rows[14].contains("0 s") && rows[14].ends_with("1 s"), "{drawn}");
@@ -392,7 +392,7 @@ fn plots_are_drawn_in_the_terminal_and_as_pictures() {
 }
 
 #[test]
-fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
+fn partially_written_table_is_removed() {
     let env = TestEnv::new();
     let file = mixed(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -403,7 +403,7 @@ fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
     let why = rnet!(env, "bag", "convert", file, "--field", "z", "-o", to).fails(1);
     assert!(why.contains("unknown field z"), "{why}");
     assert_eq!(into.read_dir().unwrap().count(), 0);
-    // Two versions of one type are one table.
+    // Two versions of one type share a table.
     rnet!(env, "bag", "convert", file, "-o", to).ok();
     let table = std::fs::read_to_string(to).unwrap();
     let rows: Vec<&str> = table.lines().map(|line| line.splitn(5, ',').last().unwrap()).collect();
@@ -417,7 +417,7 @@ fn a_table_that_cannot_be_written_to_its_end_is_not_there() {
 }
 
 #[test]
-fn merging_a_file_with_itself_says_what_was_there_twice() {
+fn merging_a_file_with_itself_reports_duplicates() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -428,7 +428,7 @@ fn merging_a_file_with_itself_says_what_was_there_twice() {
 }
 
 #[test]
-fn info_of_a_file_that_was_made_of_several_sums_what_each_says_is_missing() {
+fn info_of_a_merged_file_sums_the_losses() {
     let env = TestEnv::new();
     let options = rnet_record::mcap::WriteOptions::new().profile(rnet_record::names::PROFILE);
     let mut writer = options.create(std::io::Cursor::new(Vec::new())).unwrap();

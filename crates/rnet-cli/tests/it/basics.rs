@@ -1,4 +1,4 @@
-//! What holds for every command: settings, exit codes, bad input, pipes.
+//! Rules for all commands: settings, exit codes, bad input, pipes.
 
 use crate::util;
 
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use util::{BackgroundPublisher, DOMAIN, TestEnv, is_root};
 
 #[test]
-fn version_says_both_versions() {
+fn version_prints_program_and_layout_versions() {
     let env = TestEnv::new();
     let text = rnet!(env, "version").ok();
     assert_eq!(
@@ -21,7 +21,7 @@ fn version_says_both_versions() {
 }
 
 #[test]
-fn help_is_data_and_wrong_use_is_2() {
+fn help_goes_to_stdout_and_usage_errors_exit_with_2() {
     let env = TestEnv::new();
     assert!(rnet!(env, "--help").ok().contains("doctor"));
     assert!(rnet!(env, "topic", "pub", "--help").ok().contains("--proto"));
@@ -49,7 +49,7 @@ fn help_is_data_and_wrong_use_is_2() {
 }
 
 #[test]
-fn a_bad_name_says_what_is_wrong_with_it() {
+fn error_of_an_invalid_name_states_the_reason() {
     let env = TestEnv::new();
     let said = rnet!(env, "topic", "info", "/1st").fails(2);
     assert!(said.contains("not with a digit"), "{said}");
@@ -58,7 +58,7 @@ fn a_bad_name_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_bad_domain_in_the_environment_is_wrong_use_too() {
+fn invalid_domain_in_the_environment_is_a_usage_error() {
     let env = TestEnv::new();
     let mut command = env.command();
     command.env("RNET_DOMAIN", "a b").args(["node", "list"]);
@@ -80,7 +80,7 @@ fn a_flag_wins_over_the_environment() {
 }
 
 #[test]
-fn a_directory_that_is_not_ours_is_refused_by_name() {
+fn directory_with_the_wrong_mode_is_refused_by_name() {
     let env = TestEnv::new();
     drop(env.node("a"));
     let dir = env.domain_dir();
@@ -100,7 +100,7 @@ fn a_directory_that_is_not_ours_is_refused_by_name() {
 fn a_directory_that_cannot_be_written_is_refused_by_name() {
     let env = TestEnv::new();
     if is_root(&env.dir) {
-        return; // Nothing is kept from root.
+        return; // Root may access everything.
     }
     std::fs::set_permissions(&env.dir, PermissionsExt::from_mode(0o500)).unwrap();
     let said = rnet!(env, "topic", "pub", "/t", "--text", "x").fails(1);
@@ -117,7 +117,7 @@ fn another_layout_version_is_refused_by_number() {
 }
 
 #[test]
-fn a_directory_of_domains_that_is_not_there_is_wrong_use() {
+fn missing_base_directory_is_a_usage_error() {
     let env = TestEnv::new();
     for command in [
         "topic list",
@@ -156,7 +156,7 @@ fn colour_is_for_terminals_and_on_request() {
         command.args(["node", "list", "-v"]).args(args);
         util::RunningCommand::start(command).wait().ok().contains("\x1b[1mNODE")
     };
-    assert!(!coloured(&[], &[]), "a pipe is no terminal");
+    assert!(!coloured(&[], &[]), "a pipe is not a terminal");
     assert!(coloured(&[], &["CLICOLOR_FORCE"]));
     assert!(!coloured(&[], &["CLICOLOR_FORCE", "NO_COLOR"]));
     assert!(coloured(&["--color", "always"], &[]));
@@ -166,14 +166,14 @@ fn colour_is_for_terminals_and_on_request() {
 }
 
 #[test]
-fn a_group_that_is_none_is_refused() {
+fn unknown_group_is_refused() {
     let env = TestEnv::new();
     let said = rnet!(env, "--group", "no_such_group_here", "node", "list").fails(1);
     assert!(said.contains("no such group"), "{said}");
 }
 
 #[test]
-fn a_closed_pipe_is_a_good_end() {
+fn closed_pipe_is_a_successful_exit() {
     let env = TestEnv::new();
     let node = env.node("talker");
     let _pump =
@@ -193,7 +193,7 @@ fn a_closed_pipe_is_a_good_end() {
 }
 
 #[test]
-fn an_empty_domain_is_no_error() {
+fn empty_domain_is_not_an_error() {
     let env = TestEnv::new();
     assert_eq!(rnet!(env, "topic", "list").ok(), "");
     let json = rnet!(env, "--json", "topic", "list").json();
@@ -211,6 +211,6 @@ fn an_empty_domain_is_no_error() {
             assert!(ran.ok().starts_with(if args.contains(&"--json") { "{" } else { "" }));
         }
     }
-    // Looking creates nothing.
+    // Inspection creates no file.
     assert_eq!(std::fs::read_dir(&env.dir).unwrap().count(), 0);
 }

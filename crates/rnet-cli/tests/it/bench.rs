@@ -1,4 +1,4 @@
-//! `rnet bench`: short runs of each, whose counts add up and which leave nothing behind.
+//! `rnet bench`: short runs of each benchmark, whose counts add up and which leave nothing behind.
 
 use crate::util;
 
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use util::processes::{assert_nothing_left, processes_of, until, workers_of};
 use util::{CommandOutput, RunningCommand, TestEnv};
 
-/// Runs `rnet --json bench …`, looks that nothing is left of it, and returns its document.
+/// Runs `rnet --json bench …`, checks that it leaves nothing behind, and returns its document.
 fn bench(args: &[&str]) -> Value {
     document(args, &run(args))
 }
 
-/// Runs `rnet --json bench …`, and looks that nothing is left of it.
+/// Runs `rnet --json bench …`, and checks that it leaves nothing behind.
 fn run(args: &[&str]) -> CommandOutput {
     let env = TestEnv::new();
     let all: Vec<&str> = ["--json", "bench"].iter().chain(args).copied().collect();
@@ -25,7 +25,7 @@ fn run(args: &[&str]) -> CommandOutput {
     ran
 }
 
-/// The document of a run that went well.
+/// The document of a successful run.
 fn document(args: &[&str], ran: &CommandOutput) -> Value {
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let document = ran.json();
@@ -37,10 +37,10 @@ fn document(args: &[&str], ran: &CommandOutput) -> Value {
 }
 
 fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
-/// The counts of a document add up, and nothing was lost.
+/// Asserts that the counts of a document add up, and that nothing was lost.
 #[track_caller]
 fn assert_all_arrived(delivery: &Value) {
     assert!(count(&delivery["expected"]) > 0, "{delivery}");
@@ -50,10 +50,10 @@ fn assert_all_arrived(delivery: &Value) {
     }
 }
 
-/// Least ≤ median ≤ greatest, and all above zero.
+/// Minimum ≤ median ≤ maximum, and all above zero.
 #[track_caller]
 fn is_spread(spread: &Value) {
-    let of = |key: &str| spread[key].as_f64().unwrap_or_else(|| panic!("{spread} is no spread"));
+    let of = |key: &str| spread[key].as_f64().unwrap_or_else(|| panic!("{spread} is not a spread"));
     assert!(0.0 < of("min") && of("min") <= of("median") && of("median") <= of("max"), "{spread}");
 }
 
@@ -85,7 +85,7 @@ fn throughput_counts_every_message_at_every_reader() {
         let [case] = &result["cases"].as_array().unwrap()[..] else { panic!("{result}") };
         is_spread(&case["messages_per_s"]);
         assert_eq!(case["runs"].as_array().unwrap().len(), 2);
-        // Each of them reaches both readers.
+        // Each message reaches both readers.
         assert_eq!(count(&result["delivery"]["expected"]) % 2, 0, "{result}");
         assert_eq!(document["settings"]["wait"], wait);
     }
@@ -107,7 +107,7 @@ fn large_messages_are_read_in_full_or_not_at_all() {
 
 #[test]
 fn best_effort_loses_only_what_is_counted() {
-    // A sender of large messages that waits for nobody overruns a reader that sums them.
+    // A best-effort sender of large messages overruns a reader that sums them.
     let document = bench(&[
         "throughput",
         "--best-effort",
@@ -144,7 +144,7 @@ fn a_traced_topic_is_measured_beside_the_same_without_a_tracer() {
         assert_eq!(case["runs"].as_array().unwrap().len(), 2, "{case}");
     }
     assert_eq!((&off["traced"], &off["traced_share"]["max"]), (&false.into(), &0.0.into()));
-    // At this rate each message is; those that were on their way when the tracer ended may not have come.
+    // At this rate each message is traced; those in transit when the tracer ended may be missing.
     let share = on["traced_share"]["median"].as_f64().unwrap();
     assert!(on["traced"] == true && share > 0.0 && share <= 1.0, "{on}");
     ["p50_ratio", "p999_ratio", "reader_cores_ratio"].iter().for_each(|name| is_spread(&on[name]));
@@ -162,7 +162,7 @@ fn latency_has_percentiles_and_keeps_the_rate() {
         let (settings, result) = (&document["settings"], &document["result"]);
         assert_all_arrived(&result["delivery"]);
         are_percentiles(&result["cases"][0]);
-        // The schedule has a place for each message, however late the sender is.
+        // The schedule has a slot for each message, however late the sender is.
         let rate = settings["rates_hz"][0].as_f64().unwrap();
         assert_eq!(count(&result["delivery"]["expected"]) as f64, 2.0 * rate * 0.2, "{result}");
     }
@@ -227,10 +227,10 @@ fn the_built_in_robot_loses_nothing() {
 }
 
 #[test]
-fn a_robot_of_ones_own() {
+fn custom_topology_is_run() {
     let env = TestEnv::new();
-    // Two publishers of one topic with messages of two lengths; one of them hears itself; a
-    // topic that nobody hears; a node that does nothing.
+    // Two publishers on one topic with messages of two lengths, one of which also subscribes to it; a topic
+    // without subscribers; an idle node.
     let text = "
         name = 'mine'
         [[node]]
@@ -261,7 +261,7 @@ fn a_robot_of_ones_own() {
 }
 
 #[test]
-fn the_example_is_a_robot() {
+fn example_topology_is_valid() {
     let env = TestEnv::new();
     let text = rnet!(env, "bench", "topology", "--example").ok();
     let file = env.dir.join("example.toml");
@@ -272,7 +272,7 @@ fn the_example_is_a_robot() {
 }
 
 #[test]
-fn nodes_of_a_large_domain_meet_and_notice_a_death() {
+fn nodes_of_a_large_domain_match_and_detect_a_death() {
     let document = bench(&["nodes", "--nodes", "3,7", "--processes", "2"]);
     let domains = document["result"]["cases"].as_array().unwrap();
     let counts = |domain: &Value| ["nodes", "processes", "killed"].map(|of| domain[of].as_u64());
@@ -301,7 +301,7 @@ fn idle_nodes_are_watched_and_joined() {
 }
 
 #[test]
-fn people_get_lines() {
+fn default_output_is_text() {
     let env = TestEnv::new();
     let run = |args: &[&str]| {
         let all: Vec<&str> = ["bench"].iter().chain(args).copied().collect();
@@ -329,7 +329,7 @@ fn people_get_lines() {
 fn without_settings_it_runs_in_dev_shm_and_leaves_nothing() {
     let env = TestEnv::new();
     let mut command = env.command();
-    // A group of the environment is none of its business either.
+    // It also ignores a group in the environment.
     command.env_remove("RNET_DIR").env("RNET_GROUP", "no-such-group");
     command.args(["bench", "throughput", "--seconds", "0.1", "--repeats", "1"]);
     let run = command.spawn().unwrap();
@@ -343,7 +343,7 @@ fn without_settings_it_runs_in_dev_shm_and_leaves_nothing() {
 }
 
 #[test]
-fn senseless_settings_are_usage_errors() {
+fn invalid_settings_are_usage_errors() {
     let env = TestEnv::new();
     for (args, word) in [
         (&["throughput", "--size", "15"][..], "16 (its number"),
@@ -409,7 +409,7 @@ fn a_directory_that_cannot_be_used_is_named() {
     assert!(said.contains("/proc/none") && said.contains("--dir"), "{said}");
 }
 
-/// A bench that would go on for an hour, with all its workers there.
+/// A bench that would run for an hour, with all its workers started.
 fn long_bench(env: &TestEnv, args: &[&str], workers: usize) -> RunningCommand {
     let all: Vec<&str> =
         ["bench"].iter().chain(args).chain(&["--seconds", "3600"]).copied().collect();
@@ -443,7 +443,7 @@ fn a_worker_that_is_killed_ends_the_bench() {
 }
 
 #[test]
-fn an_interrupt_ends_all_in_good_order() {
+fn interrupt_stops_all_workers_cleanly() {
     let env = TestEnv::new();
     for name in ["INT", "TERM"] {
         let run = long_bench(&env, &["topology"], 10);
@@ -461,13 +461,13 @@ fn a_command_that_is_killed_takes_its_workers_with_it() {
         let mut run = long_bench(&env, args, workers);
         run.signal("KILL");
         run.wait_for_exit();
-        until("all workers have ended", || processes_of(&env).is_empty());
+        until("all workers have exited", || processes_of(&env).is_empty());
         assert_nothing_left(&env);
     }
 }
 
 #[test]
-fn what_a_killed_command_has_left_goes_with_the_next_bench() {
+fn next_bench_removes_leftovers_of_a_killed_one() {
     let env = TestEnv::new();
     let directory = |name: &str| {
         fs::create_dir_all(env.dir.join(name).join("run0")).unwrap();
@@ -487,7 +487,7 @@ fn what_a_killed_command_has_left_goes_with_the_next_bench() {
     drop(held);
     run();
     assert!(!used.exists() && others.join("run0").exists());
-    // The link and what it leads to.
+    // The symlink and its target.
     assert_eq!(fs::read_dir(&env.dir).unwrap().count(), 2);
 }
 
@@ -501,7 +501,7 @@ fn a_worker_removes_only_a_bench_dir() {
         let node = json!({ "name": "n", "bench_dir": path, "dir": path, "domain": "d" });
         let job = json!({ "node": node, "role": role });
         let mut worker = env.command().arg("bench-worker").stdin(Stdio::piped()).spawn().unwrap();
-        // A job, and then the end of whoever gave it.
+        // Sends a job, and then closes the worker's stdin.
         writeln!(worker.stdin.take().unwrap(), "{job}").unwrap();
         let output = worker.wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -519,17 +519,17 @@ fn a_worker_without_a_command_has_no_job() {
     assert!(!rnet!(env, "--help").ok().contains("bench-worker"));
 }
 
-/// Every death is noticed by every watcher, in each of the ways.
+/// Each watcher detects each death, in each of the ways.
 #[test]
-fn death_is_noticed_by_all() {
+fn death_is_detected_by_all() {
     for more in [&["--settle", "0"][..], &["--settle", "0.01", "--apart"]] {
         let args = [&["death", "--kills", "3", "--watchers", "2"], more].concat();
         let ran = run(&args);
-        // Only the command itself knows what it needs of the kernel.
+        // Only the command itself knows which kernel features it needs.
         let cannot = "cannot create pid namespaces here";
         if more.contains(&"--apart") && ran.code == Some(1) && ran.stderr.contains(cannot) {
-            // Not by `eprintln!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
-            let line = format!("NOT RUN: death_is_noticed_by_all: {}\n", ran.stderr.trim());
+            // Not `eprintln!`, which the test harness captures. `scripts/step.sh` reads this line.
+            let line = format!("NOT RUN: death_is_detected_by_all: {}\n", ran.stderr.trim());
             let _ = std::io::stderr().write_all(line.as_bytes());
             continue;
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use util::TestEnv;
 
 #[test]
-fn a_box_is_run_asked_and_listed() {
+fn black_box_can_be_run_triggered_and_listed() {
     let env = TestEnv::new();
     let folder = env.dir.join("files").to_string_lossy().into_owned();
     let node = env.node("/n");
@@ -67,7 +67,7 @@ fn a_box_that_cannot_write_is_reported_by_every_tool_and_its_exit_code() {
 }
 
 #[test]
-fn a_reason_that_is_no_text_for_a_terminal_is_shown_as_text() {
+fn control_characters_in_a_reason_are_escaped() {
     let env = TestEnv::new();
     let folder = env.dir.join("files").to_string_lossy().into_owned();
     let _node = env.node("/n");
@@ -85,7 +85,7 @@ fn a_reason_that_is_no_text_for_a_terminal_is_shown_as_text() {
 }
 
 #[test]
-fn what_a_killed_box_has_left_is_recovered() {
+fn recording_of_a_killed_black_box_is_recovered() {
     let env = TestEnv::new();
     let folder = env.dir.join("files").to_string_lossy().into_owned();
     let node = env.node("/n");
@@ -94,7 +94,7 @@ fn what_a_killed_box_has_left_is_recovered() {
     running.wait_for_stderr("keeps up to");
     raw.send(b"raw").unwrap();
     env.run(&["blackbox", "trigger", "smoke"]).ok();
-    util::processes::until("the window stands", || {
+    util::processes::until("the pending window exists", || {
         let dirs = std::fs::read_dir(&folder).unwrap().flatten();
         dirs.into_iter().any(|dir| dir.path().join("pending.json").exists())
     });
@@ -134,7 +134,7 @@ fn a_file_that_cannot_be_read_costs_only_its_own_row() {
         std::fs::write(&path, bytes).unwrap();
         path
     };
-    // One that is nothing of the kind, before the others and behind them, and one that was cut off.
+    // A file that is not a recording before the others and after them, and a truncated one.
     let start = name.rsplit_once('-').unwrap().0.rsplit_once('-').unwrap().0;
     let first = beside(&format!("{start}-1000000000001-loss.mcap"), b"");
     let cut = beside(&format!("{start}-1000000000002-loss.mcap"), &bytes[..bytes.len() - 20]);

@@ -16,7 +16,7 @@ fn twist(x: f64) -> Twist {
     Twist { linear: Some(Vector3 { x, ..Default::default() }), ..Default::default() }
 }
 
-/// A receiver that falls back to standing still, and what it has applied.
+/// A receiver whose fallback is a stop, and the values that it applied.
 fn base(node: &Node) -> (Command, Arc<Mutex<Vec<f64>>>) {
     let applied = Arc::new(Mutex::new(Vec::new()));
     let wheels = applied.clone();
@@ -44,12 +44,12 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
     assert_eq!((&receiver["driver"], &receiver["priority"]), (&json!("/hand"), &json!(8)));
     let who = rnet!(env, "command", "who", "/cmd_vel").ok();
     assert!(who.contains("driver: /hand") && who.contains("deadline: 500 ms"), "{who}");
-    // The receiver has spoken last before it counted these: the table says of when its counts are.
+    // The receiver reported last before it counted these: the table shows the age of its counts.
     for _ in 0..9 {
         driver.send(&twist(1.0)).unwrap();
     }
     while command.stats().applied < 2 {
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     assert!(command.status().applied >= 2, "{:?}", command.status());
     let listed = rnet!(env, "command", "list").ok();
@@ -76,7 +76,7 @@ fn a_trail_is_followed_until_it_is_stopped() {
     let (a, b) = (env.node("base"), env.node("hand"));
     let (command, _applied) = base(&a);
     let mut log = env.spawn(&["command", "log", "/cmd_vel", "--follow"]);
-    // What was before it is said first.
+    // Earlier entries come first.
     log.wait_for_stdout("opened");
     for round in ["first", "second"] {
         let driver = b.drive::<Twist>("/cmd_vel").lease(Duration::from_secs(60));
@@ -106,7 +106,7 @@ fn a_command_is_taken_driven_and_released() {
     assert!(applied.lock().unwrap().contains(&3.0));
     assert_eq!(applied.lock().unwrap().last(), Some(&0.0), "it was given back");
     assert!(!driver.in_force());
-    // To take it without a message is to stop.
+    // Taking it without a message stops the robot.
     let mut driver = drive(5).take(TEST_TIMEOUT).unwrap();
     driver.send(&twist(2.0)).unwrap();
     rnet!(env, "command", "take", "/cmd_vel", "--priority", "6", "--for", "0.7").ok();
@@ -114,7 +114,7 @@ fn a_command_is_taken_driven_and_released() {
     let mut driver = drive(5).take(TEST_TIMEOUT).unwrap();
     rnet!(env, "command", "release", "/cmd_vel").ok();
     assert!(driver.send(&twist(4.0)).is_err());
-    // And from a driver of the highest priority that there is.
+    // It also takes over from a driver with the highest possible priority.
     let mut driver = drive(rnet::HIGHEST_PRIORITY).take(TEST_TIMEOUT).unwrap();
     driver.send(&twist(2.0)).unwrap();
     let released = rnet!(env, "command", "release", "/cmd_vel", "--json").json();
@@ -129,9 +129,9 @@ fn a_command_is_taken_driven_and_released() {
 
 const ROLE: &str = "RNET_TEST_RECEIVER";
 
-/// A receiver in a process of its own, which is this test program.
+/// A receiver in a separate process, which runs this test program.
 #[test]
-#[ignore = "started by other tests"]
+#[ignore = "entry point of the child processes"]
 fn the_receiver() {
     if std::env::var_os(ROLE).is_none() {
         return;
@@ -157,12 +157,12 @@ fn a_receiver_that_is_stopped_does_not_hide_the_others() {
     let a = env.node("base");
     let (command, _applied) = base(&a);
     let mut other = receiver(&env);
-    // It is there once it answers.
+    // The receiver exists once it answers.
     while rnet!(env, "command", "who", "/other").code != Some(0) {}
     let pid = Pid::from_raw(other.id().cast_signed()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
     let mut listed = rnet!(env, "command", "list");
-    // The signal arrives when the kernel delivers it.
+    // The kernel delivers the signal asynchronously.
     while !listed.stdout.contains("no answer") {
         listed = rnet!(env, "command", "list");
     }
@@ -173,7 +173,7 @@ fn a_receiver_that_is_stopped_does_not_hide_the_others() {
     let of = |name| all["commands"].as_array().unwrap().iter().find(|c| c["command"] == name);
     assert_eq!(of("/other").unwrap()["state"], "no_answer");
     assert_eq!(of("/cmd_vel").unwrap()["state"], "fallback");
-    // All that tell what is wrong do.
+    // All tools that report problems name it.
     let why = "/other, the receiver of /other, does not answer: its process";
     assert!(rnet!(env, "doctor").stdout.contains(why));
     assert!(rnet!(env, "status").stdout.contains(why));
@@ -218,7 +218,7 @@ fn a_fallback_that_fails_is_shown() {
 #[test]
 fn data_is_sent_as_often_as_the_receiver_needs_it() {
     let env = TestEnv::new();
-    // The receiver may come later.
+    // The receiver may start later.
     let take = env.spawn(&["command", "take", "/quick", "x: 1", "-r", "2", "--for", "0.1"]);
     let node = env.node("base");
     let command = node.command::<Vector3>("/quick").deadline(Duration::from_millis(400));
@@ -241,7 +241,7 @@ fn a_stop_outlasts_its_program_by_the_lease() {
     let env = TestEnv::new();
     let (a, b) = (env.node("base"), env.node("hand"));
     let (command, _applied) = base(&a);
-    // Longer than a test may take.
+    // Longer than the test's time limit.
     let mut stop = env.spawn(&["command", "take", "/cmd_vel", "-p", "9", "--lease", "600"]);
     stop.wait_for_stderr("drives /cmd_vel");
     stop.signal("KILL");
@@ -249,7 +249,7 @@ fn a_stop_outlasts_its_program_by_the_lease() {
     let drive =
         |priority| b.drive::<Twist>("/cmd_vel").priority(priority).lease(Duration::from_secs(60));
     while a.peers().iter().any(|peer| peer.contains("command")) {
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     let Err(rnet::Error::NotInForce { why, .. }) = drive(9).take(TEST_TIMEOUT) else {
         panic!("it had authority at once");
@@ -273,19 +273,19 @@ fn waiting_for_a_receiver_and_lost_authority_are_reported_at_once() {
     let said = rnet!(env, "command", "take", "/cmd_val", "--timeout", "0.05").fails(124);
     assert!(said.contains("after 50ms: command /cmd_val not found"), "{said}");
     assert!(said.contains("did you mean /cmd_vel"), "{said}");
-    // A script reads the document to know that it has authority.
+    // A script reads the document to learn that it has authority.
     let mut stop = env.spawn(&["--json", "command", "take", "/cmd_vel"]);
     stop.wait_for_stdout("\"driver\": \"/rnet_command_");
     assert!(command.status().holder.starts_with("/rnet_command_"));
     stop.signal("INT");
     assert_eq!(stop.wait().code, Some(130));
-    // Who reads no more does not end a stop.
+    // A reader that closes the pipe does not end a stop.
     let mut unread = env.command();
     unread.args(["--json", "command", "take", "/cmd_vel"]).stderr(Stdio::null());
     let mut unread = unread.spawn().unwrap();
     drop(unread.stdout.take());
     while command.status().holder.is_empty() {
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     kill_process(Pid::from_raw(unread.id().cast_signed()).unwrap(), Signal::INT).unwrap();
     assert_eq!(unread.wait().unwrap().code(), Some(130), "it was ended by its reader");

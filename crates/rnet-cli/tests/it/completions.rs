@@ -1,11 +1,11 @@
-//! Completion, as the scripts of the shells ask for it, and the manual pages.
+//! Shell completion, as the shells' scripts request it, and the manual pages.
 
 use crate::util;
 
 use rnet::state::Value;
 use util::TestEnv;
 
-/// What fish, whose way of asking is the plainest, gets for this line; the last word is completed.
+/// Completions that fish, whose protocol is the simplest, gets for this line; the last word is completed.
 fn candidates(env: &TestEnv, words: &[&str]) -> Vec<String> {
     let mut command = env.command();
     command.env("RNET_COMPLETE", "fish").arg("--").arg("rnet").args(words);
@@ -37,14 +37,14 @@ fn topics_nodes_and_keys_are_completed() {
 }
 
 #[test]
-fn another_domain_on_the_line_is_looked_at() {
+fn domain_option_on_the_line_selects_the_domain() {
     let env = TestEnv::new();
     let _here = env.node("here").publisher::<[u8]>("/here").unwrap();
     let there = env.node_in("there", "lab");
     let _there = there.publisher::<[u8]>("/there").unwrap();
     assert_eq!(candidates(&env, &["--domain", "lab", "topic", "echo", "/"]), ["/there"]);
     assert_eq!(candidates(&env, &["topic", "echo", "--domain=lab", "/"]), ["/there"]);
-    // Where nobody is, there is nothing to complete, and nothing is made.
+    // In a domain without nodes there is nothing to complete, and nothing is created.
     assert_eq!(candidates(&env, &["--domain", "none", "state", "get", "/"]), [""; 0]);
     assert!(
         !std::fs::read_dir(&env.dir)

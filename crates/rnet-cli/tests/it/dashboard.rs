@@ -1,4 +1,4 @@
-//! `rnet dashboard`: the program around the server, which crates/rnet-dashboard/tests tests.
+//! `rnet dashboard`: the program around the server. crates/rnet-dashboard/tests tests the server.
 
 use crate::util;
 
@@ -28,7 +28,7 @@ fn it_prints_its_url_serves_the_page_and_stops_on_request() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("<title>"), "{answer}");
-    // One that stays open holds nobody up.
+    // An open connection does not delay the exit.
     let _open = TcpStream::connect(address).unwrap();
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
@@ -36,7 +36,7 @@ fn it_prints_its_url_serves_the_page_and_stops_on_request() {
 }
 
 #[test]
-fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
+fn invalid_recordings_folder_is_refused_by_name() {
     let env = TestEnv::new();
     let missing = env.dir.join("disk");
     let start = || {
@@ -51,15 +51,15 @@ fn a_folder_of_recordings_that_is_none_is_refused_by_its_name() {
 }
 
 #[test]
-fn viewers_of_the_foxglove_protocol_are_let_in_where_that_is_asked_for() {
+fn foxglove_clients_are_accepted_on_request() {
     let env = TestEnv::new();
     let mut command = env.command();
     let args = ["dashboard", "--port", "0", "--foxglove", "0", "--json"];
     let mut child = command.args(args).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-    let address = told["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
+    let startup: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let address = startup["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(TEST_TIMEOUT).unwrap();
     write!(

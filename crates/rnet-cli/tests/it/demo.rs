@@ -11,7 +11,7 @@ use util::{RunningCommand, TestEnv};
 /// Long enough for a busy machine to close the loop again.
 const SECONDS: &str = "8";
 
-/// One test after the other: two robots at once are too much for a small machine.
+/// Runs one test at a time, because two robots at once overload a small machine.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -41,12 +41,12 @@ fn the_robot_recovers_from_a_kill_and_every_loss_is_counted() {
     for took in ["held_after_ms", "closed_after_ms"] {
         assert!(result[took].is_number(), "{result}");
     }
-    // One stop at least, for the kill, and the last one is taken back or the run was over before.
+    // At least one stop, for the kill. The last stop is released, or the run ended before.
     assert_eq!(result["stops"][0][1], true, "{result}");
 }
 
 #[test]
-fn it_ends_in_a_table() {
+fn demo_prints_a_summary_table() {
     let (_alone, env) = (alone(), TestEnv::new());
     let ran = rnet!(env, "demo", "--model", "embedded", "--seconds", SECONDS);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -69,13 +69,13 @@ fn it_can_be_inspected_in_the_given_domain() {
     run.signal("INT");
     assert_eq!(run.wait().code, Some(130));
     assert!(processes_of(&env).is_empty());
-    // The domain stays, as it does when nodes leave it; the directory of the run is gone.
+    // The domain remains, as always when nodes leave; the run's directory is removed.
     let left: Vec<_> = std::fs::read_dir(&env.dir).unwrap().flatten().collect();
     assert!(left.iter().all(|e| e.file_name().to_str().unwrap().ends_with("-lab")), "{left:?}");
 }
 
 #[test]
-fn an_interrupt_ends_it_in_good_order_and_a_kill_ends_its_nodes() {
+fn interrupt_stops_it_cleanly_and_a_kill_ends_its_nodes() {
     let (_alone, env) = (alone(), TestEnv::new());
     for (name, code) in [("INT", Some(130)), ("TERM", Some(130)), ("KILL", None)] {
         let run = env.spawn(&["demo", "--model", "embedded", "--seconds", "3600"]);
@@ -105,7 +105,7 @@ fn unsupported_options_are_refused() {
 }
 
 #[test]
-fn python_is_tried_in_a_folder_of_the_demo() {
+fn python_is_started_in_the_demo_directory() {
     let (_alone, env, folder) = (alone(), TestEnv::new(), TestEnv::new());
     let python = folder.dir.join("python3");
     std::fs::write(&python, "#!/bin/sh\npwd >\"$SEEN\"\nexit 1\n").unwrap();

@@ -1,4 +1,4 @@
-//! `rnet doctor`: each planted problem is found and named, and a healthy domain is called well.
+//! `rnet doctor` finds and names each planted problem, and reports a healthy domain as well.
 
 use crate::util;
 
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use rnet::{Lane, Node, PublisherOptions, SubscriberOptions};
 use util::{CommandOutput, Pose, TEST_TIMEOUT, TestEnv};
 
-/// The problem of this check, which has advice, as "what -> advice".
+/// The problem of this check with its advice, as "what -> advice".
 #[track_caller]
 fn problem(ran: &CommandOutput, check: &str) -> String {
     assert_eq!(ran.code, Some(1), "{ran:#?}");
@@ -62,7 +62,7 @@ fn a_healthy_domain_is_well() {
     contains(&text, &["/ear receives from /mouth on /pose: 1 messages received"]);
     let json = rnet!(env, "--json", "doctor", "--topic", "/pose").json();
     assert_eq!(json["problems"], 0);
-    // In the other direction nothing is said, and the doctor says that too.
+    // Nothing flows in the other direction, and the doctor reports that too.
     let ran = rnet!(env, "--json", "doctor", "mouth", "ear");
     contains(&problem(&ran, "topic_name"), &["/ear publishes nothing that /mouth subscribes to"]);
     contains(&note(&ran, "match"), &["the other direction works"]);
@@ -96,17 +96,17 @@ fn the_layout_version() {
 fn the_other_node_is_in_another_domain() {
     let env = TestEnv::new();
     let _mouth = env.node_in("mouth", "lab");
-    // Nobody is where we look.
+    // The inspected domain has no nodes.
     let ran = rnet!(env, "--json", "doctor");
     contains(&problem(&ran, "other_domain"), &["/mouth", "did you mean --domain lab?"]);
-    // One is here, the other is there.
+    // One node is here, the other is in another domain.
     let _ear = env.node("ear");
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(
         &problem(&ran, "other_domain"),
         &["node /mouth is not in this domain", "--domain lab", "RNET_DOMAIN"],
     );
-    // Two domains at once are no problem as such.
+    // Two domains at once are not a problem.
     let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.code, Some(0));
     contains(&note(&ran, "other_domain"), &["/mouth", "--domain lab"]);
@@ -122,7 +122,7 @@ fn directories_of_other_users_are_reported_and_left_alone() {
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     contains(&note(&ran, "other_user"), &["user 54321", "domain lab", "RNET_GROUP"]);
     assert!(foreign.exists());
-    // Under the name of this very domain it is where somebody's nodes wait for ours.
+    // A directory with this domain's name is where another user's nodes wait for ours.
     let namesake = env.dir.join(format!("rnet-54321-{}", util::DOMAIN));
     std::fs::create_dir(&namesake).unwrap();
     let ran = rnet!(env, "--json", "doctor");
@@ -146,7 +146,7 @@ fn publishers_of_different_types_are_a_problem() {
     };
     let pose = one.publisher::<Pose>("/pose").unwrap();
     let _double = published(&one, "message P { double x = 1; }");
-    // Versions of one type go together.
+    // Versions of one type are compatible.
     let newer = published(&other, "message P { double x = 1; double y = 2; }");
     assert_eq!(rnet!(env, "doctor").code, Some(0));
     drop(newer);
@@ -159,12 +159,12 @@ fn publishers_of_different_types_are_a_problem() {
     let raw = other.publisher::<[u8]>("/pose").unwrap();
     let ran = rnet!(env, "--json", "doctor", "--topic", "/pose");
     contains(&problem(&ran, "type"), &["/pose", "/one", "/other", "Pose"]);
-    // Who takes raw bytes hears both: nothing else says so.
+    // A raw subscriber receives both, so it must not add a problem.
     drop((pose, raw));
 }
 
 #[test]
-fn names_that_nearly_match() {
+fn similar_names_are_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publishers = ["/Scan", "/robot/imu", "/joint_state", "/leg1"]
@@ -182,7 +182,7 @@ fn names_that_nearly_match() {
 }
 
 #[test]
-fn a_topic_or_a_node_that_is_not_there() {
+fn missing_topic_or_node_is_reported() {
     let env = TestEnv::new();
     let (ear, _mouth) = pair(&env);
     let _subscriber = ear.subscriber::<[u8]>("/scan").unwrap();
@@ -196,7 +196,7 @@ fn a_topic_or_a_node_that_is_not_there() {
     contains(&problem(&ran, "node"), &["node /camera", "rnet node list"]);
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth", "--topic", "/odom");
     contains(&problem(&ran, "topic_name"), &["/ear does not subscribe to /odom", "/scan"]);
-    // A lonely end is no problem while nobody asks.
+    // An unmatched endpoint is a problem only if the user asks for it.
     let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.code, Some(0));
     contains(&note(&ran, "topic_name"), &["/scan has no publisher"]);
@@ -218,7 +218,7 @@ mod other {
 }
 
 #[test]
-fn types_that_differ() {
+fn incompatible_types_are_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<Level>("/level").unwrap();
@@ -236,7 +236,7 @@ fn types_that_differ() {
 }
 
 #[test]
-fn settings_that_do_not_fit() {
+fn incompatible_qos_is_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
@@ -268,10 +268,10 @@ fn a_node_that_died() {
     echo.wait_for_stdout("78");
     victim.signal("KILL");
     victim.wait_for_exit();
-    // Nobody lives here who would have swept it up before the doctor comes.
+    // No live node could have swept it before the doctor runs.
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(&problem(&ran, "dead"), &["/mouth", "process died"]);
-    // It was swept up.
+    // The doctor swept it.
     assert_eq!(std::fs::read_dir(env.domain_dir().join("nodes")).unwrap().count(), 0);
 }
 
@@ -281,7 +281,7 @@ fn a_directory_that_was_removed_under_a_living_node() {
     let _node = env.node("a");
     std::fs::remove_dir_all(env.domain_dir()).unwrap();
     let mut ran = rnet!(env, "--json", "doctor");
-    // Until the node has put it back, and had done so before this doctor looked for nodes without folders.
+    // Until the node has restored it, before the doctor searched for nodes without folders.
     let is_back = |text: &str| text.contains("was restored") && !text.contains("cannot find it");
     while !is_back(&ran.stdout) {
         ran = rnet!(env, "--json", "doctor");
@@ -300,12 +300,12 @@ fn a_process_that_is_stopped() {
     echo.wait_for_stdout("78");
     stopped.signal("STOP");
     let mut found = rnet!(env, "--json", "doctor");
-    // The signal arrives when the kernel delivers it.
+    // The kernel delivers the signal asynchronously.
     while found.code == Some(0) {
         found = rnet!(env, "--json", "doctor");
     }
     contains(&problem(&found, "stopped"), &["/mouth", "kill -CONT"]);
-    // And a subscriber that comes now fits, and is not served.
+    // A subscriber that joins now is compatible, but not matched.
     let ear = env.node("ear");
     let _subscriber = ear.subscriber::<[u8]>("/t").unwrap();
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
@@ -343,12 +343,12 @@ fn a_lagging_subscriber_is_named() {
     publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
     publisher.send(b"news").unwrap();
     let mut ran = rnet!(env, "--json", "doctor");
-    // Until the news is a second old.
+    // Until the unread message is a second old.
     while !ran.stdout.contains("lag") {
         ran = rnet!(env, "--json", "doctor");
     }
     assert!(subscriber.behind().age_ns >= 1_000_000_000);
-    assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is no problem: {ran:#?}");
+    assert_eq!(ran.code, Some(0), "a slow best_effort subscriber is not a problem: {ran:#?}");
     contains(&note(&ran, "lag"), &["/ear lags on /t from /mouth", "1 message behind"]);
 }
 
@@ -367,7 +367,7 @@ fn too_few_file_descriptors() {
 #[test]
 fn too_little_shared_memory() {
     let env = TestEnv::new();
-    // A user and mount namespace of its own: no rights needed, and gone with the process.
+    // In its own user and mount namespace, which needs no permissions and ends with the process.
     let script = format!(
         "mount -t tmpfs -o size=1m none {} && exec {} --json doctor",
         env.dir.display(),
@@ -385,7 +385,7 @@ fn too_little_shared_memory() {
     contains(&problem(&ran, "space"), &["MiB of shared memory are free", "--shm-size"]);
 }
 
-/// The findings of `doctor --realtime --json`, which ends as its problems say.
+/// The findings of `doctor --realtime --json`; asserts the exit code that matches its problems.
 #[track_caller]
 fn realtime(ran: &CommandOutput) -> Vec<serde_json::Value> {
     let json = ran.json();
@@ -424,12 +424,12 @@ fn the_machine_is_examined_for_real_time() {
         let check = finding["check"].as_str().unwrap();
         assert!(text.stdout.contains(&format!("  {check}: ")), "{check}: {}", text.stdout);
     }
-    // It looks at the machine and creates nothing.
+    // It inspects the machine and creates nothing.
     assert_eq!(std::fs::read_dir(&env.dir).unwrap().count(), 0);
 }
 
 #[test]
-fn real_time_is_a_question_of_the_machine_and_not_of_nodes() {
+fn realtime_option_cannot_be_combined_with_nodes() {
     let env = TestEnv::new();
     for args in [
         &["doctor", "--realtime", "ear", "mouth"][..],
@@ -450,7 +450,7 @@ fn rnet_fails_as_usage(env: &TestEnv, args: &[&str]) {
 #[test]
 fn a_user_without_permissions_gets_advice() {
     let env = TestEnv::new();
-    // Whoever may not give up what it has been given has it: then there is nothing to see.
+    // If permissions cannot be dropped, there is nothing to test.
     let script = format!(
         "ulimit -r 0; ulimit -l 64; ulimit -R 1000; exec {} --json doctor --realtime",
         env!("CARGO_BIN_EXE_rnet")
@@ -495,7 +495,7 @@ fn missed_deadlines_and_leases_are_found_and_shown() {
     publisher.send(&util::POSE).unwrap();
     let silent = || subscriber.stats().iter().any(|s| s.deadline_missed > 0);
     while publisher.deadline_missed() == 0 || !silent() {
-        std::thread::sleep(short); // sleep: silence is what is tested
+        std::thread::sleep(short); // sleep: the test needs silence
     }
     assert!(subscriber.try_recv().unwrap().is_none());
     let ran = rnet!(env, "--json", "doctor");
@@ -512,7 +512,7 @@ fn missed_deadlines_and_leases_are_found_and_shown() {
 }
 
 #[test]
-fn a_recorder_that_runs_is_seen_with_its_room() {
+fn running_recorder_is_shown_with_its_free_space() {
     let env = TestEnv::new();
     let _node = env.node("imu");
     let file = env.dir.join("drive.mcap");
@@ -524,7 +524,7 @@ fn a_recorder_that_runs_is_seen_with_its_room() {
         seen.contains("drive.mcap: 0 MiB so far")
     });
     assert!(seen.contains(" are free for the recording of process "), "{seen}");
-    // The recorder looks for the name of its file once a second, and would begin another file.
+    // The recorder checks the name of its file once a second, and would begin another file.
     recorder.signal("STOP");
     std::fs::rename(&file, env.dir.join("moved.mcap")).unwrap();
     let moved = findings();

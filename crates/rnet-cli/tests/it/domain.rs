@@ -1,4 +1,4 @@
-//! `rnet domain list|clean`, and the other domains that an empty list names.
+//! `rnet domain list|clean`, and the hints of empty lists to other domains.
 
 use crate::util;
 
@@ -8,7 +8,7 @@ use rnet::inspect::Location;
 use util::processes::until;
 use util::{DOMAIN, TestEnv};
 
-/// Set when it goes, also by a panic.
+/// Sets the flag when dropped, also during a panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -24,7 +24,7 @@ fn listed(env: &TestEnv, domain: &str) -> serde_json::Value {
     domains.into_iter().find(|listed| listed["domain"] == domain).unwrap()
 }
 
-/// A node that publishes and was killed.
+/// Kills a node that publishes.
 fn kill_a_node(env: &TestEnv, name: &str) {
     let mut victim = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", name]);
     let location = Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
@@ -48,7 +48,7 @@ fn empty_lists_name_the_domains_that_have_nodes() {
 }
 
 #[test]
-fn list_counts_the_living_and_the_dead() {
+fn list_counts_live_and_dead_nodes() {
     let env = TestEnv::new();
     assert!(rnet!(env, "domain", "list").stderr.contains("no domain in"));
     kill_a_node(&env, "victim");
@@ -65,11 +65,11 @@ fn list_counts_the_living_and_the_dead() {
 }
 
 #[test]
-fn clean_removes_what_the_dead_left_and_nothing_else() {
+fn clean_removes_only_leftovers_of_dead_nodes() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/k", "1").ok();
     kill_a_node(&env, "victim");
-    // One that was killed while it started has a name and no folder.
+    // A node that was killed while it started has a name and no folder.
     let ghost = rnet::NodeName::new("ghost").unwrap();
     std::fs::write(env.domain_dir().join("names").join(ghost.file_stem()), "").unwrap();
     let said = rnet!(env, "domain", "clean").ok();
@@ -88,7 +88,7 @@ fn clean_removes_what_the_dead_left_and_nothing_else() {
     assert_eq!(json["removed"], serde_json::json!([]));
 }
 
-/// Whatever a node holds while it starts, a sweeper leaves alone.
+/// A sweeper leaves everything alone that a starting node holds.
 #[test]
 fn clean_and_nodes_that_start_do_not_disturb_each_other() {
     const NODES: usize = 40;

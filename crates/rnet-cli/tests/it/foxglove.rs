@@ -1,4 +1,4 @@
-//! `rnet foxglove`: what the command line adds to crates/rnet-foxglove, where the protocol is tested.
+//! `rnet foxglove`: the command line around crates/rnet-foxglove, which tests the protocol.
 
 use crate::util;
 

@@ -6,7 +6,7 @@ use rnet::{PublisherOptions, SubscriberOptions};
 use serde_json::json;
 use util::{BackgroundPublisher, POSE, Pose, TestEnv};
 
-/// A camera, a display, a second robot and one who asks for more than there is.
+/// A camera, a display, a second robot and a subscriber with an incompatible QoS.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (camera, display, link) = (env.node("camera"), env.node("display"), env.node("link"));
@@ -46,7 +46,7 @@ fn the_text_shows_who_publishes_what_to_whom() {
 }
 
 #[test]
-fn a_file_of_an_ending_that_names_no_form_is_refused() {
+fn unknown_file_extension_is_refused() {
     with_robot(|env| {
         let path = |name: &str| env.dir.join(name).to_str().unwrap().to_owned();
         let refused = rnet!(env, "graph", "--over", "0", "-o", path("net.png")).fails(2);
@@ -84,7 +84,7 @@ fn the_other_forms_show_the_same() {
         let graph = rnet!(env, "graph", "--over", "0", "--json").json();
         let topics = graph["topics"].as_array().unwrap();
         let names: Vec<&str> = topics.iter().map(|t| t["topic"].as_str().unwrap()).collect();
-        // On /log is the line about the subscriber that does not fit.
+        // /log has the line about the incompatible subscriber.
         assert_eq!(names, ["/image", "/log", "/pose", "/stop", "/wanted"]);
         assert_eq!(graph["hosts"][1], json!({"host": "robot2", "nodes": ["@robot2/arm"]}));
         assert_eq!((&topics[3]["lane"], &topics[2]["rate"]), (&json!("urgent"), &json!(null)));

@@ -1,4 +1,4 @@
-//! What commands read from files and from standard input: whole or not at all, and up to a limit.
+//! Input that commands read from files and stdin: complete or rejected, and up to a limit.
 
 use crate::util;
 
@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use util::{TEST_TIMEOUT, TestEnv};
 
-/// `producer | rnet …` in a group of their own, as a shell starts them.
+/// `producer | rnet …` in a process group, as a shell starts them.
 struct Pipeline {
     producer: Child,
     rnet: Child,
 }
 
 impl Pipeline {
-    /// The producer says `half`, and then nothing for a long time; both are ready for a signal.
+    /// The producer writes `half` and then blocks; both programs are ready for a signal.
     fn start(env: &TestEnv, half: &str, args: &[&str]) -> Pipeline {
         let mut producer = Command::new("sh")
             .args(["-c", "printf '%s' \"$0\"; echo said >&2; exec sleep 1000", half])
@@ -36,7 +36,7 @@ impl Pipeline {
         pipeline
     }
 
-    /// Before it does, a signal ends it as it ends any program.
+    /// Waits until the program catches SIGTERM. Before that, a signal kills it like any program.
     fn until_it_catches_signals(&self) {
         let until = Instant::now() + TEST_TIMEOUT.unwrap();
         let path = format!("/proc/{}/status", self.rnet.id());
@@ -47,11 +47,11 @@ impl Pipeline {
                 return;
             }
             assert!(Instant::now() < until, "it never catches SIGTERM");
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
         }
     }
 
-    /// Signals the group once; how `rnet` ended.
+    /// Sends the group one signal. Returns how `rnet` exited.
     fn signalled(mut self, name: &str) -> Option<i32> {
         let group = format!("-{}", self.producer.id());
         let sent = Command::new("kill").args(["-s", name, "--", &group]).status().unwrap();
@@ -70,7 +70,7 @@ impl Drop for Pipeline {
 }
 
 #[test]
-fn what_a_signal_cut_short_is_not_written() {
+fn input_cut_short_by_a_signal_is_not_applied() {
     let dump = {
         let env = TestEnv::new();
         rnet!(env, "state", "set", "/loaded", "1").ok();
@@ -87,7 +87,7 @@ fn what_a_signal_cut_short_is_not_written() {
         ("half", &["topic", "pub", "/t", "--file", "-", "--once"]),
     ];
     for (half, args) in cases {
-        // The end of the pipe and the signal race each other.
+        // The end of the pipe and the signal race.
         for signal in ["INT", "TERM", "INT", "HUP", "INT", "TERM"] {
             let code = Pipeline::start(&env, half, args).signalled(signal);
             assert_eq!(code, Some(130), "{args:?} {signal}");
@@ -98,7 +98,7 @@ fn what_a_signal_cut_short_is_not_written() {
 }
 
 #[test]
-fn an_end_without_a_signal_is_the_end() {
+fn end_of_input_without_a_signal_completes_the_input() {
     let env = TestEnv::new();
     let mut pipeline =
         Pipeline::start(&env, "whole", &["state", "set", "/fw", "--type", "str", "--file", "-"]);
@@ -108,7 +108,7 @@ fn an_end_without_a_signal_is_the_end() {
 }
 
 #[test]
-fn what_never_ends_is_refused_by_the_name_of_its_limit() {
+fn endless_input_is_refused_and_the_limit_named() {
     let env = TestEnv::new();
     for (args, limit) in [
         (&["state", "set", "/fw", "--file", "/dev/zero"][..], "MAX_VALUE_LEN_BYTES"),
@@ -118,7 +118,7 @@ fn what_never_ends_is_refused_by_the_name_of_its_limit() {
         let said = env.run(args).fails(1);
         assert!(said.contains("/dev/zero") && said.contains(limit), "{said}");
     }
-    // A file whose length is known is not read for that.
+    // A file whose length exceeds the limit is not read at all.
     let long = env.dir.join("long");
     std::fs::File::create(&long).unwrap().set_len((1 << 30) + 1).unwrap();
     let said = env.run(&["topic", "pub", "/t", "--file", long.to_str().unwrap()]).fails(1);

@@ -1,4 +1,4 @@
-//! `rnet launch`, with nodes that are small programs: all by the real binary.
+//! `rnet launch` with nodes that are small programs, through the real binary.
 
 use crate::util;
 
@@ -35,9 +35,9 @@ fn nodes_start_in_their_order_and_stop_in_reverse() {
     assert_eq!(stops, ["-a", "-b", "-c"], "{order}");
 }
 
-/// What two nodes of the test run: a program that knows nothing of namespaces.
+/// The program of two test nodes, which does not know about namespaces.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn lidar_node() {
     let Some(dir) = std::env::var_os("RNET_DIR") else { return };
     assert!(std::path::Path::new(&dir).is_dir(), "the launcher says where");
@@ -68,8 +68,12 @@ fn one_program_runs_twice_in_two_namespaces() {
     launch.wait_for_stdout("/left/lidar  ready");
     launch.wait_for_stdout("/right/lidar  ready");
     for (side, gain) in [("left", "1.5"), ("right", "2.5")] {
-        let heard = robot.run(&["topic", "echo", &format!("/{side}/scan"), "--once", "--raw"]).ok();
-        assert!(heard.contains(&format!("/{side}/lidar")) && heard.contains(gain), "{heard}");
+        let received =
+            robot.run(&["topic", "echo", &format!("/{side}/scan"), "--once", "--raw"]).ok();
+        assert!(
+            received.contains(&format!("/{side}/lidar")) && received.contains(gain),
+            "{received}"
+        );
         let info = robot.run(&["node", "info", &format!("/{side}/lidar")]).ok();
         assert!(info.contains(&format!("/{side}/map")) && !info.contains(" /map"), "{info}");
     }
@@ -156,7 +160,8 @@ fn a_crash_loop_is_given_up_and_on_failure_runs() {
     assert_eq!(lines, [line("broken"), line("parked")]);
 }
 
-/// Who stops a launch stops what helps, too; with the second signal it says what dies with it.
+/// A stop of the launch also stops the `on_failure` command; the second signal lists the processes that die
+/// with it.
 #[test]
 fn a_command_of_on_failure_ends_with_the_launch() {
     for (helper, killed) in [
@@ -180,7 +185,7 @@ fn a_command_of_on_failure_ends_with_the_launch() {
         }
         launch.signal("INT");
         if killed {
-            // The second one is heard when the first one was.
+            // The second signal has an effect only after the first was handled.
             robot.until("deaf", |text| text == "told\n");
             launch.signal("INT");
         }
@@ -196,9 +201,10 @@ fn a_command_of_on_failure_ends_with_the_launch() {
     }
 }
 
-/// Twelve fail at once; of what helps them, some have ended, some stand still and hear no signal.
+/// Twelve nodes fail at once. Some `on_failure` commands have exited, others are stopped and receive no
+/// signal.
 #[test]
-fn commands_of_on_failure_that_stand_still_are_killed() {
+fn stopped_on_failure_commands_are_killed() {
     let node = |n: u32| {
         let helper = match n % 3 {
             0 => "true",
@@ -229,9 +235,9 @@ fn commands_of_on_failure_that_stand_still_are_killed() {
     pids.iter().for_each(|pid| wait_until_gone(pid));
 }
 
-/// A node that is always started again has not failed when it has done its work.
+/// A node with `restart = "always"` that completes its work has not failed.
 #[test]
-fn one_that_ends_well_and_is_started_again_has_ended() {
+fn node_with_restart_always_that_exits_successfully_has_ended() {
     let robot = Robot::new(
         "[node.once]\ncommand = [\"true\"]\nrestart = \"always\"\nbackoff_s = 0.01\ngive_up_after = 1000\n",
     );
@@ -242,7 +248,7 @@ fn one_that_ends_well_and_is_started_again_has_ended() {
     assert!(!ran.stdout.contains("failed"), "{}", ran.stdout);
 }
 
-/// Those that fail together do not start together again.
+/// Nodes that fail together do not restart together.
 #[test]
 fn waits_before_a_restart_differ() {
     let text: String = (0..8)
@@ -263,7 +269,7 @@ fn waits_before_a_restart_differ() {
     assert!(different.len() > 4, "{}", ran.stdout);
 }
 
-/// Where this user may choose it, a node has the scheduler and the priority that the file says.
+/// If this user may set it, a node has the scheduler and priority of the file.
 #[test]
 fn a_node_runs_in_real_time() {
     let robot = Robot::new(
@@ -306,7 +312,7 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     first.wait_for_exit();
     wait_until_gone(&c);
     assert!(is_alive(&a) && is_alive(&b));
-    // Without a launcher a node is stopped all the same, and how it ended is known to the next one.
+    // A node can be stopped without a launcher, and the next launcher knows how it exited.
     assert_eq!(robot.run(&["node", "stop", "b"]).ok(), "stopped /b\n");
     assert!(!is_alive(&b));
     assert_eq!(robot.run(&["node", "restart", "b"]).ok(), "restarted /b\n");
@@ -316,7 +322,7 @@ fn a_killed_launcher_harms_no_node_and_the_next_one_adopts_them() {
     next.wait_for_stdout(&format!("/b  adopted  pid {b}"));
     next.wait_for_stdout("/c  started");
     assert_eq!(robot.pids("c.pid", 2).len(), 2);
-    // An adopted node is no child of its launcher, which knows all the same how it ends.
+    // An adopted node is not a child of its launcher, which still learns how it exits.
     assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
     next.wait_for_stdout("/a  failed  killed by SIGKILL; restarting in ");
     next.wait_for_stdout("/a  started");
@@ -369,7 +375,7 @@ fn on_a_terminal_the_table_follows_the_nodes() {
     terminal.wait_for_screen(row("a", &["running", "yes", &again]));
     assert_eq!(robot.run(&["node", "stop", "b"]).ok(), "stopped /b\n");
     terminal.wait_for_screen(row("b", &["stopped", "no", "-"]));
-    // It stands beside what goes on.
+    // The table stays beside the running output.
     terminal.wait_for_screen(row("a", &["running", "yes", &again]));
     terminal.wait_for_screen(|screen| screen.contains("NODE") && screen.contains("RESTARTS"));
     terminal.send_keys("\u{3}");
@@ -378,7 +384,7 @@ fn on_a_terminal_the_table_follows_the_nodes() {
 }
 
 #[test]
-fn nodes_that_nobody_launched_are_stopped_and_killed_too() {
+fn nodes_without_a_launcher_are_stopped_and_killed_too() {
     let env = TestEnv::new();
     for (word, said) in [("stop", "stopped /free\n"), ("kill", "killed /free\n")] {
         let mut free = env.spawn(&["topic", "pub", "/t", "--text", "x", "--node-name", "/free"]);
@@ -410,7 +416,7 @@ fn a_changed_file_restarts_only_what_changed() {
     wait_until_gone(&pids[2]);
     assert!(is_alive(&pids[0]));
     assert_eq!(robot.pids("a.pid", 1).len(), 1);
-    // The next launcher sees by itself what has changed while there was none.
+    // The next launcher detects changes that were made while no launcher ran.
     launch.signal("KILL");
     launch.wait_for_exit();
     robot.write(&(sleeper("a", "env = { A = \"2\" }") + &sleeper("b", "env = { A = \"1\" }")));
@@ -438,7 +444,7 @@ fn parameters_environment_and_limits_reach_the_node() {
     assert_eq!(log, "3 clitest\n65536\nCpus_allowed_list:\t0\n");
     let pid = robot.pids("arm.pid", 1).remove(0);
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // Field 41, of which the first two are the id and the name, in which anything may stand.
+    // Field 41. The first two fields are the id and the name, which may contain any characters.
     let policy = stat.rsplit_once(") ").unwrap().1.split(' ').nth(41 - 3);
     assert_eq!(policy, Some(libc::SCHED_BATCH.to_string().as_str()), "{stat}");
     assert_eq!(robot.run(&["state", "get", "/params/arm/gain"]).ok().trim(), "1.5");
@@ -462,9 +468,9 @@ fn logs_are_followed_over_their_rotation() {
     let last = || robot.run(&["node", "logs", "talker", "--lines", "1"]).stdout;
     until(&|| (last() == "last\n").then_some(()), &last);
     let all = robot.run(&["node", "logs", "talker"]).ok();
-    // 2.6 MiB were written; two files of 1 MiB at most are kept.
+    // 2.6 MiB were written; at most two files of 1 MiB are kept.
     assert!(all.len() > 1 << 20 && all.len() <= 2 << 20, "{}", all.len());
-    // The first line may have come in two parts, of which one is gone.
+    // The first line may have been split, with its first part discarded.
     assert!(all.lines().skip(1).all(|line| line == "0123456789abcdef" || line == "last"));
     let mut follow = robot.env.spawn(&["node", "logs", "talker", "--lines", "1", "--follow"]);
     follow.wait_for_stdout("last");
@@ -490,7 +496,7 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     assert!(!robot.path("base.pid").exists());
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
-    // By its environment as well, which the option overrides.
+    // The environment sets the host as well, and the option overrides it.
     let file = robot.path("robot.toml");
     let mut command = robot.env.command();
     command.args(["launch", "--check", "--json"]).arg(&file).env("RNET_HOST", "base");
@@ -503,9 +509,9 @@ fn each_host_starts_its_part_and_waits_for_no_other() {
     assert_eq!(said, expected);
 }
 
-/// A node for the test below: it counts its starts in the state.
+/// A node of the test below: it counts its starts in the state.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn counting_node() {
     let node = rnet::Node::new("counter").unwrap();
     let gain = node.param::<f64>("gain").default(1.0).declare().unwrap();
@@ -526,13 +532,13 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_notified() {
     );
     let robot = Robot::new(&text);
     let watcher = robot.env.node("watcher");
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, reported) = std::sync::mpsc::channel();
     watcher.on_node(move |event| tell.send(format!("{event:?}")).unwrap());
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/counter  started");
     let logged = |line: &str| {
-        let look = || robot.run(&["node", "logs", "counter"]).stdout;
-        util::robot::until(&|| look().contains(line).then_some(()), &look);
+        let poll = || robot.run(&["node", "logs", "counter"]).stdout;
+        util::robot::until(&|| poll().contains(line).then_some(()), &poll);
     };
     logged("start 1 with gain 2.5");
     robot.run(&["param", "set", "counter", "gain", "3.5"]).ok();
@@ -544,7 +550,7 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_notified() {
     let counter = nodes.iter().find(|node| node["node"] == "/counter").unwrap();
     assert_eq!(counter["restarts"], 1, "{counter}");
     let hears = |what: &str| {
-        while !told.recv_timeout(std::time::Duration::from_secs(60)).unwrap().contains(what) {}
+        while !reported.recv_timeout(std::time::Duration::from_secs(60)).unwrap().contains(what) {}
     };
     hears("Died");
     hears("Joined");

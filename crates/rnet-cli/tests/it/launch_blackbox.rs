@@ -21,14 +21,14 @@ fn status(robot: &Robot) -> Value {
     robot.run(&["blackbox", "status", "--json"]).json()
 }
 
-/// Waits until a field of the box's status is so, and returns the status.
+/// Waits until a field of the box's status matches, and returns the status.
 #[track_caller]
 fn until_status(robot: &Robot, holds: impl Fn(&Value) -> bool) -> Value {
-    let look = || {
+    let poll = || {
         let ran = robot.run(&["blackbox", "status", "--json"]);
         if ran.code == Some(0) { ran.json() } else { Value::Null }
     };
-    until(&|| Some(look()).filter(|status| holds(status)), &|| look().to_string())
+    until(&|| Some(poll()).filter(|status| holds(status)), &|| poll().to_string())
 }
 
 fn pid_of_box(robot: &Robot) -> String {
@@ -58,11 +58,11 @@ fn a_death_makes_a_file_and_a_stop_does_not() {
     assert!(top.contains(" of 80 MiB in "), "{top}");
     let doctor = robot.run(&["doctor"]).stdout;
     assert!(doctor.contains("the black box keeps ") && doctor.contains("83.89 MB"), "{doctor}");
-    // Told to stop, and started again: nothing has died.
+    // A requested restart is not a death.
     robot.run(&["node", "restart", "lidar"]).ok();
     launch.wait_for_stdout("/lidar  ready");
     assert_eq!(status(&robot)["fired"], 0);
-    // Somebody has ordered it.
+    // An operator requested it.
     robot.run(&["node", "kill", "lidar"]).ok();
     launch.wait_for_stdout("/lidar  failed  killed by SIGKILL");
     launch.wait_for_stdout("/lidar  ready");
@@ -96,7 +96,7 @@ fn the_box_outlives_the_launcher_and_is_taken_over() {
     assert!(is_alive(&pid));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout(&format!("/blackbox  adopted  pid {pid}"));
-    // Killed, it is started again, as any node is.
+    // If it is killed, it restarts like any node.
     robot.run(&["node", "kill", "blackbox"]).ok();
     launch.wait_for_stdout("/blackbox  failed  killed by SIGKILL");
     launch.wait_for_stdout("/blackbox  started");
@@ -113,7 +113,7 @@ fn a_domain_has_one_box_however_many_launch() {
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/blackbox  waits  the domain already has a black box, process ");
     launch.wait_for_stdout("/arm  started");
-    // A launch of another file, in the same domain.
+    // A launch of another file in the same domain.
     let other = robot.path("other.toml");
     std::fs::write(&other, sleeper("leg", "")).unwrap();
     by_hand.signal("INT");
@@ -135,7 +135,7 @@ fn a_launch_ends_when_its_nodes_have_ended_and_the_box_with_it() {
     let ran = robot.launch(&[]).wait();
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(ran.stdout.contains("/blackbox  stopped"), "{ran:#?}");
-    // A box that cannot be keeps no robot from its work.
+    // A box that cannot run does not stop the robot's work.
     robot.write(
         "[node.once]\ncommand = [\"sleep\", \"0.3\"]\n[blackbox]\noutput = \"/proc/none\"\n",
     );

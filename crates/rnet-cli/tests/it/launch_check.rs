@@ -1,4 +1,4 @@
-//! What a file asks of the machine, and the machine does not have: told by `rnet launch --check` and by the start.
+//! Requirements of a file that the machine does not meet: reported by `rnet launch --check` and by the start.
 
 use crate::util;
 
@@ -74,14 +74,14 @@ host = "other"
     assert_eq!(ran.json()["unfit"].as_array().unwrap().len(), expected.len());
 }
 
-/// As a user who has neither rights nor memory.
+/// As a user without permissions and memory.
 #[test]
 fn limits_that_this_user_may_not_have_are_reported() {
     let robot = Robot::new(
         "[node.arm]\ncommand = [\"true\"]\nscheduler = \"fifo\"\npriority = 50\n[node.leg]\ncommand = [\"true\"]\n\
          memory_limit_mib = 100000000\n",
     );
-    // Root has no rights beyond those that may be given on.
+    // Root keeps only the permissions that child processes inherit.
     let mut drops: Vec<&str> = Vec::new();
     if rustix::process::geteuid().is_root() {
         drops.extend(["setpriv", "--bounding-set", "-sys_nice,-sys_resource"]);
@@ -93,7 +93,7 @@ fn limits_that_this_user_may_not_have_are_reported() {
         command
     };
     if !dropped("true").output().is_ok_and(|ran| ran.status.success()) {
-        // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
+        // Not `println!`, which the test harness captures. `scripts/step.sh` reads this line.
         let line = b"NOT RUN: limits_that_this_user_may_not_have_are_reported: rights cannot be dropped here\n";
         let _ = std::io::stderr().write_all(line);
         return;
@@ -125,10 +125,10 @@ fn a_start_reports_the_same_and_the_rest_of_the_robot_runs() {
     let mut launch = robot.launch(&["--reload"]);
     launch.wait_for_stderr("robot.toml:5:11: node.arm.command: expected a program: ");
     launch.wait_for_stderr("robot.toml:9:7: node.eye.dir: expected an existing directory");
-    // What an earlier node has made is there when its turn comes.
+    // A file that an earlier node creates exists when its dependent starts.
     launch.wait_for_stdout("/arm  started");
     robot.pids("leg.pid", 1);
-    // A changed file is looked at as well.
+    // A changed file is checked as well.
     robot.write(&sleeper("leg", "on_failure = [\"no-such-helper\"]"));
     launch.wait_for_stderr(
         "node.leg.on_failure: expected a program in one of the PATH directories, ",
@@ -137,9 +137,9 @@ fn a_start_reports_the_same_and_the_rest_of_the_robot_runs() {
     launch.signal("INT");
     let ran = launch.wait();
     assert_eq!(ran.code, Some(130), "{ran:#?}");
-    // The system says "No such file or directory", of whatever.
+    // The system's error is only "No such file or directory", without the path.
     let why = "; dir: expected an existing directory (create it, or correct the path), found ";
     assert!(ran.stdout.contains(why), "{ran:#?}");
-    let told = ran.stderr.matches("; the node is started anyway\n").count();
-    assert_eq!(told, 3, "{ran:#?}");
+    let warnings = ran.stderr.matches("; the node is started anyway\n").count();
+    assert_eq!(warnings, 3, "{ran:#?}");
 }

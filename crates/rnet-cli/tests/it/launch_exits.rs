@@ -1,4 +1,4 @@
-//! How launched nodes end, and what their peers and their launcher make of it.
+//! How launched nodes exit, and how their peers and their launcher report it.
 
 use crate::util;
 
@@ -8,13 +8,13 @@ use rnet::PublisherOptions;
 use util::robot::{Robot, until, wait_until_gone};
 
 const LONG: Duration = Duration::from_secs(60);
-/// What judges a domain.
+/// The tools that report on a domain.
 const TOOLS: [&[&str]; 3] =
     [&["status", "--over", "0.1"], &["top", "--once", "--interval", "0.1"], &["doctor"]];
 
-/// What a node of the test runs: it has no handler for any signal, and ends as the kernel has it.
+/// A test node without signal handlers, which the kernel terminates.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn motor_node() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;
@@ -30,7 +30,7 @@ fn motor_node() {
 }
 
 #[test]
-fn a_stop_on_request_is_no_death_and_a_crash_is() {
+fn requested_stop_is_not_a_death_and_a_crash_is() {
     let program = std::env::current_exe().unwrap();
     let robot = Robot::new(&format!(
         "[node.motor]\ncommand = [\"{}\", \"--exact\", \"launch_exits::motor_node\", \"--ignored\"]\n\
@@ -53,7 +53,7 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
             let error = states.recv(Some(LONG)).unwrap_err();
             assert!(matches!(&error, rnet::Error::PeerLost { node, .. } if node == "/motor"));
         } else {
-            // The next motor speaks first: nothing was between the two.
+            // The next message is from the new motor: no event came between the two.
             if how == "stop" {
                 launch.wait_for_stdout("/motor  stopped  terminated by SIGINT");
                 launch.signal("INT");
@@ -72,7 +72,7 @@ fn a_stop_on_request_is_no_death_and_a_crash_is() {
 }
 
 #[test]
-fn what_a_node_wrote_last_stands_with_its_failure() {
+fn last_output_of_a_node_is_shown_with_its_failure() {
     let robot = Robot::new(
         "[node.bad]\ncommand = [\"sh\", \"-c\", \"for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $$n; done; \
          echo; echo no camera >&2; exit 3\"]\nrestart = \"never\"\n",
@@ -87,9 +87,9 @@ fn what_a_node_wrote_last_stands_with_its_failure() {
     assert!(found.contains("is not running: exit code 3, after 0 restarts: no camera"), "{found}");
 }
 
-/// What a node of the test runs: it takes no gain above 1.
+/// A test node that refuses a gain above 1.
 #[test]
-#[ignore = "a node of another test"]
+#[ignore = "node process of another test"]
 fn bounded_node() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;
@@ -117,7 +117,7 @@ fn a_parameter_that_the_node_refuses_is_reported() {
     assert_eq!(ran.stdout.matches("param-refused").count(), 1, "{ran:#?}");
 }
 
-/// A node that was there has said which gain it takes, and the next launch is refused another.
+/// A running node has declared which gain it accepts, and the next launch's gain is refused.
 #[test]
 fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let program = std::env::current_exe().unwrap();
@@ -130,7 +130,7 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     };
     let robot = Robot::new(&file(0.25));
     let launch = robot.launch(&[]);
-    // The launcher sets `gain` before the node runs; the node declares `rate` after it.
+    // The launcher sets `gain` before the node runs; the node declares `rate` afterwards.
     let declared = || robot.run(&["param", "describe", "bounded"]).stdout.contains("rate");
     until(&|| declared().then_some(()), &String::new);
     launch.signal("INT");
@@ -141,13 +141,13 @@ fn a_node_whose_parameters_cannot_be_set_is_a_problem_until_it_is_stopped() {
     let said =
         "the launched node /bounded is not running: cannot be started: cannot set its parameters";
     for tool in TOOLS {
-        let told = robot.run(tool).stdout;
-        assert!(told.contains(said), "{tool:?}: {told}");
+        let report = robot.run(tool).stdout;
+        assert!(report.contains(said), "{tool:?}: {report}");
     }
     assert!(robot.run(&["node", "logs", "bounded"]).ok().contains("cannot set its parameters"));
     robot.run(&["node", "stop", "bounded"]).ok();
-    let told = robot.run(TOOLS[0]).stdout;
-    assert!(!told.contains("/bounded"), "it was stopped on purpose: {told}");
+    let report = robot.run(TOOLS[0]).stdout;
+    assert!(!report.contains("/bounded"), "it was stopped on request: {report}");
 }
 
 #[test]
@@ -159,21 +159,21 @@ fn a_node_without_its_program_is_a_problem_until_it_runs() {
     let ran = robot.launch(&[]).wait();
     assert_eq!(ran.code, Some(1), "{ran:#?}");
     for tool in TOOLS {
-        let told = robot.run(tool).stdout;
+        let report = robot.run(tool).stdout;
         let said =
             "the launched node /motor is not running: cannot be started: ./no_such_program in ";
-        assert!(told.contains(said), "{tool:?}: {told}");
+        assert!(report.contains(said), "{tool:?}: {report}");
     }
     robot.write(&file("sleep"));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/motor  started");
-    let told = robot.run(TOOLS[0]).stdout;
-    assert!(!told.contains("/motor"), "{told}");
+    let report = robot.run(TOOLS[0]).stdout;
+    assert!(!report.contains("/motor"), "{report}");
     launch.signal("INT");
     launch.wait();
 }
 
-/// Nobody would end it, nor what it has started.
+/// Otherwise no process would end the command and its children.
 #[test]
 fn a_command_of_on_failure_dies_with_a_launcher_that_is_killed() {
     let robot = Robot::new(

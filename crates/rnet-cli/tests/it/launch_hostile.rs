@@ -1,4 +1,4 @@
-//! `rnet launch` when what it relies on is killed, changed or filled with what does not belong there.
+//! `rnet launch` when its processes are killed, and its files are changed or corrupted.
 
 use crate::util;
 
@@ -25,11 +25,11 @@ fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
     let child = robot.pids("child.pid", 1).remove(0);
     kill("KILL", &parent_of(&pid).unwrap());
     launch.wait_for_stdout("/parent  failed  killed together with its keeper");
-    // The launcher has looked for them before it says so.
-    assert!(!is_alive(&child), "what the node had started runs on, without a parent");
+    // The launcher searches for them before it reports the failure.
+    assert!(!is_alive(&child), "the node's child is still running, without a parent");
     assert!(!is_alive(&pid));
     let again = robot.pids("child.pid", 2).remove(1);
-    // Nobody is there to see it: the next launcher does.
+    // No launcher runs; the next launcher detects it.
     launch.signal("KILL");
     launch.wait_for_exit();
     kill("KILL", &parent_of(&robot.pids("parent.pid", 2)[1]).unwrap());
@@ -44,7 +44,7 @@ fn a_keeper_that_is_killed_leaves_nothing_of_its_node() {
 
 #[test]
 fn what_a_node_has_started_in_other_groups_ends_with_it() {
-    // With job control, a shell puts each job into a group of its own.
+    // With job control, a shell puts each job into its own process group.
     let robot = Robot::new(
         "[node.jobs]\ncommand = [\"sh\", \"-c\", \"set -m; sleep 600 & echo $$! > job.pid; exit 0\"]\n",
     );
@@ -65,16 +65,16 @@ fn a_second_stop_request_gives_the_node_its_time_and_does_not_spin() {
     until(&|| robot.path("told").exists().then_some(()), &String::new);
     kill("TERM", &keeper);
     launch.signal("INT");
-    // User and system time, in ticks of 10 ms, as long as the keeper is there.
+    // User and system time in ticks of 10 ms, while the keeper exists.
     let used = Cell::new(0);
-    let look = || {
+    let poll = || {
         if let Some(fields) = stat(&keeper) {
             used.set([&fields[11], &fields[12]].map(|n| n.parse::<u64>().unwrap()).iter().sum());
         }
         robot.path("clean").exists().then_some(())
     };
-    until(&look, &|| "the node was not given its time".to_owned());
-    assert!(used.get() < 100, "{} ticks in 3 s: it does not wait", used.get());
+    until(&poll, &|| "the node did not get its time to stop".to_owned());
+    assert!(used.get() < 100, "{} ticks in 3 s: the keeper spins", used.get());
     let ran = launch.wait();
     assert!(ran.stdout.contains("/slow  stopped  exit code 0"), "{ran:#?}");
 }
@@ -85,7 +85,7 @@ fn a_request_for_a_node_that_has_just_started_is_handled() {
     let mut launch = robot.launch(&[]);
     let pid = robot.pids("a.pid", 1).remove(0);
     launch.wait_for_stdout("/a  started");
-    // As if `rnet node stop` had looked before, in the middle of a backoff, and signalled nobody.
+    // Simulates an `rnet node stop` that checked during a backoff and signalled no process.
     std::fs::write(robot.launch_file("a.wish"), [0xff, 0, b'x']).unwrap();
     std::fs::write(robot.launch_file("a.wish"), "stop").unwrap();
     launch.wait_for_stdout("/a  stopped");
@@ -127,7 +127,7 @@ fn a_new_mistake_in_a_file_is_reported_once_and_its_fix_is_seen() {
 }
 
 #[test]
-fn bytes_in_place_of_a_record_are_as_none() {
+fn corrupt_record_counts_as_missing() {
     let robot = Robot::new(&sleeper("a", ""));
     let launch = robot.launch(&[]);
     let first = robot.pids("a.pid", 1).remove(0);
@@ -139,7 +139,7 @@ fn bytes_in_place_of_a_record_are_as_none() {
     let keeper = format!("\"pid\":{}", std::process::id());
     let mut begin = record.clone();
     begin.truncate(record.len() / 2);
-    // Cut short, of another boot, of a process that is another by now, with a number that none has.
+    // Truncated, from another boot, of a process id that was reused, with an impossible number.
     let unended = record.split(",\"end\":").next().unwrap().to_owned() + ",\"end\":null}";
     let boot = "\"boot_id\":\"";
     let other_boot = unended.replace(boot, &format!("{boot}0"));
@@ -176,7 +176,7 @@ fn a_running_node_with_a_corrupt_record_is_reported_once_and_adopted_when_possib
     let path = robot.launch_file("a.json");
     let record = std::fs::read(&path).unwrap();
     std::fs::write(&path, "spoilt").unwrap();
-    // One that is stopped says who runs on, and does not wait for ever.
+    // A launch that is stopped reports the nodes that keep running, and does not wait for them.
     let mut stopped = robot.launch(&[]);
     stopped.wait_for_stdout("/a  not-adopted  it is running, but its record ");
     stopped.signal("INT");
@@ -197,7 +197,7 @@ fn a_running_node_with_a_corrupt_record_is_reported_once_and_adopted_when_possib
 }
 
 #[test]
-fn a_line_without_an_end_and_a_closed_output_harm_nobody() {
+fn endless_line_and_closed_output_harm_no_node() {
     let robot = Robot::new(
         "[node.long]\ncommand = [\"sh\", \"-c\", \"head -c 50000000 /dev/zero; echo; echo end; exec >&- 2>&-; \
          touch done; exec sleep 600\"]\nlog_max_mib = 1\nlog_files = 2\n",
@@ -238,7 +238,8 @@ fn a_launch_that_is_stopped_before_it_has_adopted_a_node_stops_it() {
 fn random_kills_start_no_node_twice_and_lose_none() {
     const KILLS: usize = 36;
     const NODES: [&str; 3] = ["a", "b", "c"];
-    // A node says when it is not alone: it and its child hold a lock, which the kernel opens with the last of them.
+    // A node reports a second instance: it and its child hold a lock, which the kernel releases when both
+    // have exited.
     let node = |name: &str| {
         format!(
             "[node.{name}]\ncommand = [\"sh\", \"-c\", \"exec 9>>{name}.lock; flock -n 9 || echo {name} >> twice; \
@@ -266,7 +267,11 @@ fn random_kills_start_no_node_twice_and_lose_none() {
         std::thread::sleep(Duration::from_millis(below(150))); // sleep: when is part of the test
         let what = below(3);
         let launcher = launch.pid().to_string();
-        assert!(is_alive(&launcher), "seed {seed}: it ended by itself: {}", launch.output_so_far());
+        assert!(
+            is_alive(&launcher),
+            "seed {seed}: it exited by itself: {}",
+            launch.output_so_far()
+        );
         if what == 0 {
             launch.signal("KILL");
             launch.wait_for_exit();
@@ -281,7 +286,7 @@ fn random_kills_start_no_node_twice_and_lose_none() {
             })
         };
         if let Some(pid) = if what == 1 { main } else { keeper() } {
-            // It may have ended by now.
+            // It may have exited by now.
             let _ = Command::new("kill").args(["-s", "KILL", &pid]).output();
         }
     }
@@ -292,13 +297,13 @@ fn random_kills_start_no_node_twice_and_lose_none() {
         };
         let launcher = launch.pid().to_string();
         let runs = || {
-            assert!(is_alive(&launcher), "the launcher ended by itself: {}", state());
+            assert!(is_alive(&launcher), "the launcher exited by itself: {}", state());
             (alive(name).len() == 1).then_some(())
         };
         until(&runs, &state);
     }
     assert!(!robot.path("twice").exists(), "seed {seed}: two at once: {}", robot.state());
-    // The last launcher may have been started just now, and not catch signals yet.
+    // The last launcher may have just started, and not catch signals yet.
     launch.wait_for_stdout("/c  ");
     launch.signal("INT");
     let ran = launch.wait();
@@ -307,12 +312,12 @@ fn random_kills_start_no_node_twice_and_lose_none() {
     assert!(left.is_empty(), "seed {seed}: {left:?}");
 }
 
-/// A launch whose files stand on a disk of 1 MiB, in a mount namespace of its own, after what a shell does there first;
-/// `None` where there are no mount namespaces.
+/// A launch whose files are on a disk of 1 MiB in its own mount namespace. A shell runs `first` there before.
+/// `None` if mount namespaces are unavailable.
 fn launch_on_small_disk(robot: &Robot, test: &str, first: &str) -> Option<RunningCommand> {
     let ran = Command::new("unshare").args(["--map-root-user", "--mount", "true"]).output();
     if !ran.is_ok_and(|ran| ran.status.success()) {
-        // Not by `println!`, which the test harness keeps to itself. `scripts/step.sh` reads it.
+        // Not `println!`, which the test harness captures. `scripts/step.sh` reads this line.
         let line = format!("NOT RUN: {test}: no mount namespaces here\n");
         let _ = std::io::stderr().write_all(line.as_bytes());
         return None;
@@ -348,13 +353,13 @@ fn a_full_disk_loses_reported_lines_of_output_and_no_node() {
     assert!(ended.stdout.contains("/talker  stopped"), "{ended:?}");
 }
 
-/// The keeper of the command cannot write its record; the command is a child of the launcher.
+/// The command's keeper cannot write its record; the command is a child of the launcher.
 #[test]
 fn a_command_of_on_failure_runs_on_a_full_disk() {
-    // How the command goes on, what the test does, and which end of the command the launch reports.
+    // The rest of the command, the test's action, and the exit that the launch reports.
     let stubborn = "trap '' INT TERM; echo $$$$ >> pids; while :; do sleep 0.05; done";
     let sleeps = "echo $$$$ >> pids; exec sleep 600";
-    // Its children end with it, whatever they ignore.
+    // Its children end with it, even if they ignore signals.
     let leaves_a_child = "(trap '' INT TERM; exec sh -c 'echo $$$$ >> pids; exec sleep 600') & \
                           until test -s pids; do sleep 0.05; done; exit 4";
     for (then, signal, reported) in [
@@ -385,7 +390,7 @@ fn a_command_of_on_failure_runs_on_a_full_disk() {
     }
 }
 
-/// A folder in the place of the draft makes the record one that cannot be written, as a full disk does.
+/// A folder in place of the temporary file makes the record unwritable, like a full disk.
 #[test]
 fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can() {
     let robot = Robot::new(&format!(
@@ -404,12 +409,13 @@ fn a_node_that_is_ready_while_its_record_cannot_be_written_is_ready_when_it_can(
     until(&|| log().contains("slow.json").then_some(()), &log);
     std::fs::remove_dir(&draft).unwrap();
     robot.pids("late.pid", 1);
-    assert_eq!(log().matches("slow.json").count(), 1, "it is told once: {}", log());
+    assert_eq!(log().matches("slow.json").count(), 1, "it is reported once: {}", log());
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(130));
 }
 
-/// A node that asks for more memory than its limit is refused it, and ends as its program does then.
+/// A node that requests more memory than its limit gets an allocation error, and exits as its program
+/// defines.
 #[test]
 fn a_memory_limit_ends_the_node_that_exceeds_it_and_no_other() {
     let robot = Robot::new(&format!(
@@ -424,6 +430,6 @@ fn a_memory_limit_ends_the_node_that_exceeds_it_and_no_other() {
     let arm = robot.pids("arm.pid", 1);
     assert!(is_alive(&arm[0]));
     launch.signal("INT");
-    // As of any node that was given up.
+    // The exit code of any node that was given up.
     assert_eq!(launch.wait().code, Some(1));
 }

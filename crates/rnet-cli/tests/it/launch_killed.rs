@@ -1,4 +1,4 @@
-//! `rnet launch` in the states that a SIGKILL leaves for a moment, each held as long as the test needs it.
+//! `rnet launch` in the short-lived states that a SIGKILL leaves, each held as long as the test needs it.
 
 use crate::util;
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use util::RunningCommand;
 use util::robot::{Robot, is_alive, sleeper, stat, until, wait_until_gone};
 
-/// A launcher that is killed between fork and exec leaves a child that holds its lock until it executes its program. The
-/// test holds the lock in place of that child.
+/// A launcher that is killed between fork and exec leaves a child that holds its lock until exec. The test
+/// holds the lock in place of that child.
 #[test]
 fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
     let robot = Robot::new(&sleeper("a", ""));
@@ -25,7 +25,7 @@ fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
     let lock = File::options().write(true).open(&path).unwrap();
     lock.lock().unwrap();
     let mut next = robot.launch(&[]);
-    // It has opened the lock. One that gives up ends.
+    // It has opened the lock. A launcher that gives up exits.
     let pid = next.pid().to_string();
     let has_looked = || {
         let fds = std::fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
@@ -41,8 +41,8 @@ fn a_lock_that_outlives_its_launcher_delays_the_next_launcher() {
     wait_until_gone(&a);
 }
 
-/// The kernel releases the lock of a keeper that was killed before it kills the keeper's node. A process of the test is in
-/// the place of that keeper.
+/// The kernel releases the lock of a killed keeper before it kills the keeper's node. A process of the test
+/// replaces that keeper.
 #[test]
 fn a_node_does_not_start_while_its_last_keeper_exits() {
     let robot = Robot::new(&sleeper("a", ""));
@@ -70,7 +70,7 @@ fn a_node_does_not_start_while_its_last_keeper_exits() {
     assert_eq!(next.wait().code, Some(130));
 }
 
-/// The stop belongs to a launch that was killed; the next launch runs the node.
+/// The stop belongs to a killed launch; the next launch runs the node.
 #[test]
 fn a_node_that_an_earlier_launch_was_stopping_starts_again() {
     let robot = Robot::new(

@@ -1,4 +1,4 @@
-//! Many nodes of one launch, and several launchers of one file or of one node.
+//! Many nodes in one launch, and several launchers of one file or one node.
 
 use crate::util;
 
@@ -10,7 +10,7 @@ use util::robot::{Robot, is_alive, sleeper, until};
 #[test]
 fn sixty_four_nodes_start_in_order_are_adopted_and_stop_in_reverse() {
     const NODES: usize = 64;
-    // Each waits for the one that stands at half its number: a tree of seven levels.
+    // Each waits for the node with half its number: a tree of seven levels.
     let node = |n: usize| {
         let after = if n > 1 { format!("after = [\"n{}\"]", n / 2) } else { String::new() };
         format!(
@@ -53,10 +53,10 @@ fn sixty_four_nodes_start_in_order_are_adopted_and_stop_in_reverse() {
 }
 
 #[test]
-fn of_several_launchers_of_one_file_one_runs_and_the_others_report_it() {
+fn one_of_several_launchers_of_a_file_runs_and_the_others_report_it() {
     const LAUNCHERS: usize = 6;
     let robot = Robot::new(&(sleeper("a", "") + &sleeper("b", "")));
-    // By another path, it is the same file.
+    // The same file under another path.
     std::os::unix::fs::symlink(robot.path("robot.toml"), robot.path("link.toml")).unwrap();
     let start = |n: usize| {
         let mut command = robot.env.command();
@@ -74,14 +74,14 @@ fn of_several_launchers_of_one_file_one_runs_and_the_others_report_it() {
     );
     let launches = |one: &RunningCommand| is_alive(&one.pid().to_string());
     let left = || all.iter().filter(|one| launches(one)).count();
-    until(&|| (left() == 1).then_some(()), &|| format!("{} of them launch it", left()));
+    until(&|| (left() == 1).then_some(()), &|| format!("{} launchers run it", left()));
     let winner = all.iter().position(launches).unwrap();
     let winner = all.remove(winner);
     for other in all {
         let said = other.wait().fails(1);
         assert!(said.starts_with(&refused), "{said}");
     }
-    // Its process id is told as soon as it has written that down.
+    // It reports its process id as soon as it has written it.
     let said = robot.launch(&[]).wait().fails(1);
     assert_eq!(said, format!("{refused}, pid {}\n", winner.pid()));
     assert_eq!((robot.pids("a.pid", 1).len(), robot.pids("b.pid", 1).len()), (1, 1));

@@ -1,10 +1,10 @@
-//! `rnet launch --reload` that is killed in the middle, or meets a file that is wrong.
+//! `rnet launch --reload` that is killed halfway, or reads an invalid file.
 
 use crate::util;
 
 use util::robot::{Robot, is_alive, sleeper, until, wait_until_gone};
 
-/// A node that ends only when the file `go` is there: whoever reloads waits for it.
+/// A node that exits only when the file `go` exists, so that a reload waits for it.
 fn slow(more: &str) -> String {
     format!(
         "[node.slow]\ncommand = [\"sh\", \"-c\", \"trap 'touch told; until test -e go; do sleep 0.05; done; exit 0' \
@@ -13,7 +13,7 @@ fn slow(more: &str) -> String {
 }
 
 #[test]
-fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_the_next() {
+fn next_launcher_completes_a_reload_interrupted_by_a_kill() {
     let setup = |env: &str| {
         format!(
             "[node.setup]\ncommand = [\"sh\", \"-c\", \"echo $$$$ >> setup.pid\"]\nready = \"exited\"\n\
@@ -24,21 +24,21 @@ fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_
     let mut first = robot.launch(&["--reload"]);
     let [kept, old, gone] =
         ["kept", "slow", "gone"].map(|node| robot.pids(&format!("{node}.pid"), 1).remove(0));
-    // The launcher has taken down that it runs, and looks at its file from here on.
+    // The launcher has recorded that the node runs, and watches its file from here on.
     first.wait_for_stdout("/setup  ended");
     let changed = slow("env = { A = \"1\" }")
         + &setup("1")
         + &sleeper("late", "after = [\"slow\"]")
         + &sleeper("last", "after = [\"setup\"]");
     robot.write(&(sleeper("kept", "") + &changed + &sleeper("new", "")));
-    // What is new runs, what is gone has ended, and what was changed was told to stop and goes on.
+    // New nodes run, removed nodes have exited, and the changed node was asked to stop and still runs.
     let new = robot.pids("new.pid", 1).remove(0);
     wait_until_gone(&gone);
     until(&|| robot.path("told").exists().then_some(()), &String::new);
     first.signal("KILL");
     first.wait_for_exit();
     assert!([&kept, &old, &new].into_iter().all(|pid| is_alive(pid)));
-    // Neither who is about to end, nor who has done its work as the file had it before, is ready for what is new.
+    // Neither a stopping node nor one completed under the old file counts as ready for a new node.
     assert!(!robot.path("late.pid").exists() && !robot.path("last.pid").exists());
     let mut next = robot.launch(&["--reload"]);
     next.wait_for_stdout(&format!("/slow  stopping  pid {old} runs an outdated command"));
@@ -56,12 +56,12 @@ fn a_launcher_that_is_killed_in_the_middle_of_a_reload_leaves_the_rest_of_it_to_
     {
         let pids = robot.pids(&format!("{node}.pid"), starts);
         assert_eq!(pids.len(), starts, "starts of {node}");
-        assert!(!pids.iter().any(|pid| is_alive(pid)), "{node} runs on");
+        assert!(!pids.iter().any(|pid| is_alive(pid)), "{node} still runs");
     }
 }
 
 #[test]
-fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after() {
+fn invalid_file_keeps_the_old_nodes_running_and_supervised() {
     let old =
         sleeper("a", "backoff_s = 0.01\ngive_up_after = 1000") + &sleeper("b", "after = [\"a\"]");
     let robot = Robot::new(&old);
@@ -69,7 +69,7 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
     let a = robot.pids("a.pid", 1).remove(0);
     let b = robot.pids("b.pid", 1).remove(0);
     launch.wait_for_stdout(&format!("\"pid\":{b},"));
-    // What is wrong in each: the syntax, a key, a name, a cycle, a number; and then there is no file.
+    // An error in each: the syntax, a key, a name, a cycle, a number; finally a missing file.
     let mut starts = 1;
     for (wrong, said) in [
         ("[node.a\n".to_owned(), "robot.toml:1:8: "),
@@ -89,7 +89,7 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
     ] {
         robot.write(&wrong);
         launch.wait_for_stderr(said);
-        // One that fails meanwhile is started again, as the old file has it.
+        // A node that fails meanwhile restarts under the old file.
         assert_eq!(robot.run(&["node", "kill", "a"]).ok(), "killed /a\n");
         starts += 1;
         let again = robot.pids("a.pid", starts).remove(starts - 1);
@@ -100,13 +100,13 @@ fn a_file_that_is_wrong_keeps_the_old_set_of_nodes_which_is_still_looked_after()
     launch.wait_for_stderr("robot.toml: cannot be read: No such file or directory");
     assert_eq!(robot.run(&["node", "restart", "a"]).ok(), "restarted /a\n");
     robot.pids("a.pid", starts + 1);
-    // A launcher that begins with such a file starts nothing and stops nothing.
+    // A launcher that starts with such a file starts and stops no node.
     robot.write("[node.a\n");
     launch.signal("KILL");
     launch.wait_for_exit();
     robot.launch(&[]).wait().fails(1);
     assert!(is_alive(&b) && !is_alive(&a));
-    // Mended, it is taken up.
+    // The corrected file is applied.
     robot.write(&old);
     let mut next = robot.launch(&[]);
     next.wait_for_stdout(&format!("/b  adopted  pid {b}"));
@@ -130,7 +130,7 @@ fn a_changed_node_finds_the_parameters_that_its_file_has_not_changed() {
     };
     let mut first = robot.launch(&["--reload"]);
     robot.pids("arm.pid", 1);
-    // The launcher has taken down that it runs, and looks at its file from here on.
+    // The launcher has recorded that the node runs, and watches its file from here on.
     first.wait_for_stdout("/arm  started");
     robot.run(&["state", "set", "/params/arm/gain", "3.5"]).ok();
     robot.write(&text("1", "walk"));
@@ -139,7 +139,7 @@ fn a_changed_node_finds_the_parameters_that_its_file_has_not_changed() {
     robot.write(&text("1", "run"));
     robot.pids("arm.pid", 3);
     assert_eq!((get("gain").as_str(), get("mode").as_str()), ("3.5", "run"));
-    // The same with a launcher that takes it over.
+    // The same with a launcher that adopts the node.
     first.signal("KILL");
     first.wait_for_exit();
     robot.write(&text("2", "jump"));

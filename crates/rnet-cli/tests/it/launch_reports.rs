@@ -1,10 +1,10 @@
-//! What `rnet launch` says of a launch, and what `rnet doctor` says when it is over.
+//! What `rnet launch` reports about a launch, and what `rnet doctor` reports after it.
 
 use crate::util;
 
 use util::robot::{Robot, is_alive, sleeper, wait_until_gone};
 
-/// What the doctor finds wrong with what was launched.
+/// The doctor's problems with the launched nodes.
 fn problems(robot: &Robot) -> Vec<String> {
     let found = robot.run(&["doctor", "--json"]).json();
     let findings = found["findings"].as_array().unwrap().iter();
@@ -18,7 +18,7 @@ fn broken(name: &str) -> String {
 }
 
 #[test]
-fn what_was_stopped_as_it_should_be_is_no_problem() {
+fn requested_stops_are_not_problems() {
     let robot = Robot::with_box(&(sleeper("a", "") + &sleeper("b", "")));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/a  started");
@@ -36,7 +36,7 @@ fn what_was_stopped_as_it_should_be_is_no_problem() {
 }
 
 #[test]
-fn what_failed_is_a_problem_until_nobody_misses_it() {
+fn failed_node_is_a_problem_until_it_is_no_longer_expected() {
     let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/bad  given-up  exit code 3");
@@ -46,13 +46,13 @@ fn what_failed_is_a_problem_until_nobody_misses_it() {
     launch.signal("INT");
     assert_eq!(launch.wait().code, Some(1), "it was given up");
     assert_eq!(problems(&robot), [""; 0], "its launch was stopped");
-    // A launch that ends by itself with what failed.
+    // A launch that ends by itself after a failure.
     robot.write(&(broken("bad") + &broken("old")));
     assert_eq!(robot.launch(&[]).wait().code, Some(1));
     assert_eq!(problems(&robot).len(), 2);
     robot.write(&broken("bad"));
     assert_eq!(robot.launch(&[]).wait().code, Some(1));
-    assert_eq!(problems(&robot), [failed], "the file has the other no more");
+    assert_eq!(problems(&robot), [failed], "the file no longer contains the other node");
     assert_eq!(robot.run(&["node", "logs", "old"]).ok(), "");
     assert_eq!(robot.run(&["node", "stop", "bad"]).ok(), "/bad is not running\n");
     assert_eq!(problems(&robot), [""; 0], "an operator leaves it as it is");
@@ -61,7 +61,7 @@ fn what_failed_is_a_problem_until_nobody_misses_it() {
 }
 
 #[test]
-fn a_changed_file_settles_what_it_names_no_more() {
+fn failure_of_a_node_removed_from_the_file_is_resolved() {
     let robot = Robot::new(&(broken("bad") + &sleeper("a", "")));
     let mut launch = robot.launch(&["--reload"]);
     launch.wait_for_stdout("/bad  given-up  exit code 3");
@@ -95,9 +95,9 @@ fn a_second_stop_of_a_launch_lists_running_nodes() {
         assert!(of(&deaf).contains("/deaf") && is_said, "{said}");
         assert!(of(&deaf).contains("asked to stop; killed after 3 s"), "{said}");
         assert!(of(&base).contains("/base") && of(&base).contains("not asked to stop"), "{said}");
-        // The keeper keeps its word without the launcher.
+        // The keeper stops the node without the launcher.
         wait_until_gone(&deaf);
-        assert!(is_alive(&base), "nobody has told it to stop");
+        assert!(is_alive(&base), "the base node was not asked to stop");
         assert_eq!(robot.run(&["node", "stop", "base"]).ok(), "stopped /base\n");
         for name in ["deaf.pid", "base.pid"] {
             std::fs::remove_file(robot.path(name)).unwrap();
@@ -128,7 +128,7 @@ fn a_launch_of_nothing_reports_it() {
         &["--host", "base"],
         &why.replace("desk:", "base:"),
     );
-    // Of a file that is not read nobody knows which hosts it names.
+    // The hosts of a file that is not read are unknown.
     let more = "[var]\nmore = false\n[[include]]\nfile = \"more.toml\"\nwhen = { more = true }\n";
     let why = "lab: host or when excludes all 1 nodes of robot.toml; its hosts are \"desk\"";
     nothing(&format!("{more}{desk}"), &["--host", "lab"], why);

@@ -1,5 +1,5 @@
-//! `rnet link …`, and what the other commands say of other hosts. The link is a node of the test that says what a
-//! link says, and has its proxies; the program is a script.
+//! `rnet link …`, and how other commands report other hosts. A test node simulates the link and its proxies;
+//! a script replaces the program.
 
 use crate::util;
 
@@ -13,16 +13,16 @@ use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
 use serde_json::{Value, json};
 use util::{CommandOutput, DOMAIN, Pose, TEST_TIMEOUT, TestEnv};
 
-/// What stands for the program: says how it was called, and what the settings are.
+/// Installs the replacement program: it prints its arguments, and the given settings.
 fn install(env: &TestEnv, settings: &Value) {
     install_with_probe(env, settings, &Value::Null);
 }
 
-/// The same, and what it hears by multicast.
-fn install_with_probe(env: &TestEnv, settings: &Value, heard: &Value) {
+/// The same, with the multicast answers that it reports.
+fn install_with_probe(env: &TestEnv, settings: &Value, answers: &Value) {
     let (path, draft) = (env.dir.join("rnet-link"), env.dir.join("draft"));
     let script = format!(
-        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\ndiscover) cat <<'END'\n{heard}\nEND\n;;\n\
+        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\ndiscover) cat <<'END'\n{answers}\nEND\n;;\n\
          *) echo \"called $*\";;\nesac\n"
     );
     fs::write(&draft, script).unwrap();
@@ -37,7 +37,7 @@ fn settings(mode: &str, from: &str) -> Value {
     })
 }
 
-/// The node of a link, as tools take it.
+/// The link's node, as tools recognize it.
 fn link(env: &TestEnv) -> Node {
     Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap()
 }
@@ -49,7 +49,7 @@ fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
     publisher
 }
 
-/// When a link speaks that nobody takes for silent, however slow this machine is.
+/// A timestamp that keeps the link from being considered silent, however slow this machine is.
 fn soon() -> Timestamp {
     Timestamp { seconds: timestamp_now().seconds + 3600, nanos: 0 }
 }
@@ -116,7 +116,7 @@ fn laptop_node(name: &str, endpoint: u64) -> Proxy {
 }
 
 #[test]
-fn status_shows_hosts_and_what_crosses() {
+fn status_shows_hosts_and_forwarded_topics() {
     let env = TestEnv::new();
     let link = link(&env);
     let _said = says(&link, &status());
@@ -160,7 +160,7 @@ fn status_shows_hosts_and_what_crosses() {
 }
 
 #[test]
-fn of_two_links_the_later_is_shown() {
+fn later_of_two_links_is_shown() {
     let env = TestEnv::new();
     let link = link(&env);
     let _old = says(&link, &status());
@@ -170,7 +170,7 @@ fn of_two_links_the_later_is_shown() {
 }
 
 #[test]
-fn status_says_why_there_is_none() {
+fn status_explains_why_no_link_runs() {
     let env = TestEnv::new();
     let _node = env.node("robot");
     let said = rnet!(env, "link", "status").fails(1);
@@ -189,7 +189,7 @@ fn status_says_why_there_is_none() {
     assert!(said.contains("\"lan\" (RNET_NETWORK): it starts with the next node"), "{said}");
     let ran = rnet!(env, "link", "status", "--json");
     assert_eq!((ran.code, &ran.json()["running"]), (Some(1), &false.into()));
-    // What is wrong with a setting is what the program says.
+    // The program's error explains a wrong setting.
     let script = "#!/bin/sh\necho 'rnet-link: robot.toml:3:1: network.lisen: unknown' >&2; exit 1";
     fs::write(env.dir.join("rnet-link"), script).unwrap();
     let said = rnet!(env, "link", "status").fails(1);
@@ -308,10 +308,10 @@ fn listening_to_another_host_subscribes_while_it_lasts() {
         let begun = std::time::Instant::now();
         while theirs.subscriber_count() > 0 {
             assert!(begun.elapsed() < TEST_TIMEOUT.unwrap(), "{command} has left its subscription");
-            std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(std::time::Duration::from_millis(1)); // sleep: polling interval
         }
     }
-    // Of a topic of this host it stays an observer.
+    // For a topic of this host it stays an observer.
     let running = env.spawn(&["topic", "echo", "/own", "--count", "1"]);
     let sends = std::thread::scope(|scope| {
         let waits = scope.spawn(move || running.wait());
@@ -325,7 +325,7 @@ fn listening_to_another_host_subscribes_while_it_lasts() {
     sends.ok();
 }
 
-/// The findings of the network.
+/// The network findings.
 fn network(ran: &CommandOutput) -> Vec<(String, String)> {
     let json = ran.json();
     let findings = json["findings"].as_array().unwrap().iter();
@@ -342,7 +342,7 @@ fn has(found: &[(String, String)], level: &str, parts: &[&str]) {
 }
 
 #[test]
-fn doctor_says_why_there_is_no_link() {
+fn doctor_explains_why_no_link_runs() {
     let env = TestEnv::new();
     let _node = env.node("robot");
     let doctor = |network: &str| {
@@ -372,12 +372,12 @@ fn doctor_says_why_there_is_no_link() {
     has(&doctor("lan"), "problem", &["bad key -> correct the setting"]);
 }
 
-/// An endpoint, and who listens on its port and on the one above.
+/// An endpoint, with listeners on its port and on the next one.
 fn two_ports() -> (String, Vec<TcpListener>) {
     loop {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = first.local_addr().unwrap().port();
-        // Another program may have that one.
+        // Another program may use that port.
         if let Some(Ok(second)) =
             port.checked_add(1).map(|port| TcpListener::bind(("127.0.0.1", port)))
         {
@@ -387,7 +387,7 @@ fn two_ports() -> (String, Vec<TcpListener>) {
 }
 
 #[test]
-fn doctor_says_that_the_link_hangs() {
+fn doctor_reports_a_hung_link() {
     let env = TestEnv::new();
     let link = link(&env);
     install(&env, &settings("peers", "robot.toml:2"));
@@ -404,13 +404,13 @@ fn doctor_says_that_the_link_hangs() {
     text.fails(1);
     let text = rnet!(env, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  the link, process 77, hangs"), "{text}");
-    // What it has said last may not be so any more.
+    // Its last status may be outdated.
     let row = text.lines().find(|line| line.starts_with("laptop")).unwrap();
     assert!(row.contains("unknown") && !row.contains("connected"), "{text}");
 }
 
 #[test]
-fn what_waits_for_room_on_the_way_is_named() {
+fn topics_waiting_for_link_capacity_are_named() {
     let env = TestEnv::new();
     let link = link(&env);
     let mut status = status();
@@ -418,7 +418,7 @@ fn what_waits_for_room_on_the_way_is_named() {
     status.problems.clear();
     status.timestamp = Some(soon());
     status.peers[0].topics[1].held_back = Cause::Credit.into();
-    // Text of others, which is not to steer the terminal.
+    // Text of other hosts must not control the terminal.
     status.peers[0].topics[1].name = "/camera\u{1b}[2J".into();
     let full = "PROBLEM  the link to host laptop is saturated: /camera\\u{1b}[2J wait";
     let said = says(&link, &status);
@@ -428,7 +428,7 @@ fn what_waits_for_room_on_the_way_is_named() {
         assert!(ran.stdout.contains("-> send less over the link"), "{ran:?}");
         assert_eq!(ran.code, Some(i32::from(command[0] == "status")), "{ran:?}");
     }
-    // A rule that keeps it here is no problem.
+    // A rule that withholds it is not a problem.
     status.peers[0].topics[1].held_back = Cause::Rule.into();
     drop(said);
     let _said = says(&link, &status);
@@ -436,16 +436,16 @@ fn what_waits_for_room_on_the_way_is_named() {
 }
 
 #[test]
-fn doctor_says_whether_multicast_arrives() {
+fn doctor_reports_whether_multicast_arrives() {
     let env = TestEnv::new();
     let link = link(&env);
     let of_lan = LinkStatus { mode: "lan".into(), peers: Vec::new(), ..status() };
     let _said = says(&link, &of_lan);
     let doctor = |asked: &[&str], answered: &[&str]| {
-        let heard = json!({
+        let answers = json!({
             "groups": ["239.255.1.2:17000"], "asked_by": asked, "answered_by": answered,
         });
-        install_with_probe(&env, &settings("lan", "robot.toml:2"), &heard);
+        install_with_probe(&env, &settings("lan", "robot.toml:2"), &answers);
         network(&rnet!(env, "doctor", "--json"))
     };
     has(
@@ -455,20 +455,20 @@ fn doctor_says_whether_multicast_arrives() {
     );
     has(&doctor(&["10.0.0.9"], &[]), "problem", &["10.0.0.9 sends multicast queries", "drops UDP"]);
     has(&doctor(&[], &["10.0.0.9"]), "problem", &["10.0.0.9 answers multicast", "TCP"]);
-    // One of an earlier release cannot say.
+    // An earlier release does not report it.
     install(&env, &settings("lan", "robot.toml:2"));
     let found = network(&rnet!(env, "doctor", "--json"));
     assert!(!found.iter().any(|(_, text)| text.contains("multicast")), "{found:#?}");
 }
 
 #[test]
-fn doctor_says_why_a_host_is_not_reached() {
+fn doctor_explains_why_a_host_is_unreachable() {
     let env = TestEnv::new();
     let link = link(&env);
     let (open_at, _open) = two_ports();
     let (half_at, mut half) = two_ports();
     half.pop();
-    // Nobody listens on a port that was just given back.
+    // The port was just closed, so it has no listener.
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let closed_at = format!("tcp/127.0.0.1:{closed}");
     let mut settings = settings("peers", "robot.toml:2");
@@ -548,7 +548,7 @@ fn doctor_says_why_a_host_is_not_reached() {
     has(&found, "problem", &["host lapto is not known to the link", "laptop"]);
 }
 
-/// As where it was started in another directory, or with variables.
+/// As if it was started in another directory, or with environment variables.
 #[test]
 fn doctor_tries_the_settings_of_the_running_link() {
     let env = TestEnv::new();
@@ -556,14 +556,14 @@ fn doctor_tries_the_settings_of_the_running_link() {
     install(&env, &settings("off", "default"));
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let closed_at = format!("tcp/127.0.0.1:{closed}");
-    let told = LinkStatus {
+    let reported = LinkStatus {
         mode: "lan".into(),
         connect: vec![closed_at.clone()],
         interfaces: vec!["nosuch0".into()],
         listen: Vec::new(),
         ..status()
     };
-    let _said = says(&link, &told);
+    let _said = says(&link, &reported);
     let found = network(&rnet!(env, "doctor", "--json"));
     has(&found, "note", &["the network is off here", "process 77 links this host"]);
     has(&found, "problem", &["cannot reach", &closed_at, "connection refused"]);
@@ -573,7 +573,7 @@ fn doctor_tries_the_settings_of_the_running_link() {
 }
 
 #[test]
-fn one_view_of_what_is_wrong_also_of_clocks() {
+fn clock_problems_are_reported_by_all_tools() {
     let env = TestEnv::new();
     let link = link(&env);
     let mut status = status();

@@ -7,7 +7,7 @@ use rnet::msgs::{Log, timestamp_from_ns, timestamp_now, timestamp_to_ns};
 use util::TestEnv;
 
 #[test]
-fn it_prints_what_nodes_have_kept_by_time_and_ends() {
+fn log_prints_kept_lines_by_time_and_exits() {
     let env = TestEnv::new();
     let (arm, leg) = (env.node("arm"), env.node("leg"));
     arm.log().set_level(LogLevel::Debug);
@@ -35,7 +35,7 @@ fn it_prints_what_nodes_have_kept_by_time_and_ends() {
 }
 
 #[test]
-fn it_follows() {
+fn log_follows_new_lines() {
     let env = TestEnv::new();
     let arm = env.node("arm");
     arm.log().info("before");

@@ -15,7 +15,7 @@ use util::TestEnv;
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
-/// A topic of which three messages were sent and received.
+/// A topic on which three messages were sent and received.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
@@ -57,7 +57,7 @@ fn the_counters_are_those_of_the_topics() {
 }
 
 #[test]
-fn the_text_keeps_the_rules_of_openmetrics() {
+fn text_follows_the_openmetrics_rules() {
     with_robot(|env| {
         let text = rnet!(env, "metrics", "--over", "0.1").ok();
         assert!(text.ends_with("# EOF\n"), "{text}");
@@ -66,8 +66,8 @@ fn the_text_keeps_the_rules_of_openmetrics() {
         for line in text.lines().filter(|line| *line != "# EOF") {
             if let Some(rest) = line.strip_prefix("# TYPE ") {
                 family = rest.split(' ').next().unwrap().to_owned();
-                // Each once, and its samples together.
-                assert!(families.insert(family.clone()), "{family} comes twice");
+                // Each family once, with its samples together.
+                assert!(families.insert(family.clone()), "{family} appears twice");
             } else if let Some(rest) = line.strip_prefix("# UNIT ") {
                 let (name, unit) = rest.split_once(' ').unwrap();
                 assert!(name == family && name.ends_with(&format!("_{unit}")), "{line}");
@@ -78,7 +78,7 @@ fn the_text_keeps_the_rules_of_openmetrics() {
             }
         }
         assert!(families.len() > 15, "{families:?}");
-        // Buckets hold what the smaller ones hold.
+        // Each bucket includes the smaller ones.
         let bucket = |line: &&str| line.starts_with("rnet_topic_latency_seconds_bucket");
         let counts = text
             .lines()
@@ -102,7 +102,7 @@ fn a_host_whose_link_was_started_again_has_one_series() {
         ..before.clone()
     };
     let mut timestamp = timestamp_now();
-    // Nobody takes it for silent, however slow this machine is.
+    // It must not be considered silent, however slow this machine is.
     timestamp.seconds += 3600;
     let peers = vec![before.clone(), now, before];
     let status = LinkStatus { timestamp: Some(timestamp), peers, ..LinkStatus::default() };
@@ -119,7 +119,7 @@ fn a_host_whose_link_was_started_again_has_one_series() {
     assert_eq!(of_laptop("rnet_host_lost_messages_total{"), ["5"], "{text}");
 }
 
-/// The names of metrics in a text.
+/// The metric names in a text.
 fn names(text: &str) -> BTreeSet<&str> {
     let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
     text.match_indices("rnet_")
@@ -143,7 +143,7 @@ fn grafana_queries() -> Vec<String> {
 }
 
 #[test]
-fn the_grafana_dashboard_asks_for_what_there_is() {
+fn grafana_dashboard_queries_existing_metrics() {
     let dashboard = &grafana_dashboard();
     let parsed: serde_json::Value = serde_json::from_str(dashboard).unwrap();
     assert_eq!(parsed["title"], "robot-net");
@@ -152,12 +152,12 @@ fn the_grafana_dashboard_asks_for_what_there_is() {
         let (asked, there) = (names(dashboard), names(&text));
         let missing: Vec<_> = asked.difference(&there).collect();
         assert!(missing.is_empty() && asked.len() > 8, "{missing:?}\n{text}");
-        // Nothing is 0 because nobody has said anything.
+        // A missing value must not appear as 0.
         assert!(grafana_queries().iter().all(|query| !query.contains("vector(")));
     });
 }
 
-/// A program that is killed with the test.
+/// A program that is killed at the end of the test.
 struct Program(Child);
 
 impl Drop for Program {
@@ -167,11 +167,11 @@ impl Drop for Program {
     }
 }
 
-/// What a server on this host answers, as JSON; nothing while it does not.
+/// The JSON answer of a server on this host; `None` if it does not answer.
 fn get(addr: &str, path: &str) -> Option<serde_json::Value> {
     let mut stream = TcpStream::connect(addr).ok()?;
     stream.set_read_timeout(LONG).ok()?;
-    // Of this version the answer comes in one piece.
+    // With HTTP/1.0 the answer is not chunked.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n").ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
@@ -220,10 +220,11 @@ fn a_real_prometheus_scrapes_the_dashboard() {
                 }
                 let log = std::fs::read_to_string(env.dir.join("prometheus.log")).unwrap();
                 assert!(begun.elapsed() < LONG.unwrap() * 3, "{query}: {answer}\n{log}");
-                std::thread::sleep(Duration::from_millis(100)); // sleep: between two questions
+                std::thread::sleep(Duration::from_millis(100)); // sleep: polling interval
             }
         }
-        // What the dashboard for Grafana asks is understood; of a robot that nobody scrapes it does not say that all is well.
+        // Prometheus accepts the Grafana dashboard's queries. Without scraped data they do not report a
+        // healthy robot.
         for query in grafana_queries() {
             let query = query.replace("$__rate_interval", "1m");
             let ask = |domain: &str| {
@@ -246,7 +247,7 @@ fn a_real_prometheus_scrapes_the_dashboard() {
 
 #[test]
 #[ignore = "needs promtool, which `make test-metrics` installs and runs this with"]
-fn promtool_finds_no_fault() {
+fn promtool_reports_no_errors() {
     with_robot(|env| {
         let text = rnet!(env, "metrics", "--over", "0.1", "--format", "prometheus").ok();
         let mut command = Command::new("promtool");

@@ -62,7 +62,7 @@ fn info_shows_parameters_and_no_empty_headings() {
 }
 
 #[test]
-fn info_does_without_parameters_that_cannot_be_read() {
+fn info_skips_unreadable_parameters() {
     let env = TestEnv::new();
     let _node = env.node("lidar");
     std::fs::write(env.domain_dir().join("state"), "no state").unwrap();
@@ -81,7 +81,7 @@ fn watch_prints_joins_leaves_and_deaths() {
     watch.wait_for_stdout("joined  /guest");
     drop(guest);
     watch.wait_for_stdout("left    /guest");
-    // A process that is killed says no goodbye.
+    // A killed process does not announce its exit.
     let victim = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "victim"]);
     watch.wait_for_stdout("joined  /victim");
     victim.signal("KILL");
@@ -90,7 +90,7 @@ fn watch_prints_joins_leaves_and_deaths() {
     assert_eq!(watch.wait().code, Some(130));
 }
 
-/// A watch that was there before the domain, for a program that reads lines.
+/// A watch that starts before the domain exists, for a program that reads lines.
 #[test]
 fn watch_waits_for_a_domain_and_prints_json() {
     let env = TestEnv::new();
@@ -99,7 +99,7 @@ fn watch_waits_for_a_domain_and_prints_json() {
     watch.wait_for_stdout("\"node\":\"/victim\"");
     victim.signal("KILL");
     watch.wait_for_stdout("\"event\":\"died\"");
-    // The domain is removed and made anew under the watcher's eyes.
+    // The domain is removed and created again while the watcher runs.
     std::fs::remove_dir_all(env.domain_dir()).unwrap();
     let _guest = env.node("guest");
     watch.wait_for_stdout("\"node\":\"/guest\"");
@@ -121,9 +121,9 @@ fn watch_exits_after_the_given_time() {
     rnet!(env, "node", "list", "--timeout", "1").fails(2);
 }
 
-/// In a full domain there are places for those that say so.
+/// A full domain has reserved slots for tools.
 #[test]
-fn commands_say_that_they_are_tools() {
+fn commands_join_as_tools() {
     let env = TestEnv::new();
     let mut subscriber = env.node("hears").subscriber::<[u8]>("/t").unwrap();
     let running = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "says"]);
@@ -135,9 +135,9 @@ fn commands_say_that_they_are_tools() {
     running.signal("KILL");
 }
 
-/// A number of more than 53 bits is another one in JavaScript and jq.
+/// JavaScript and jq change numbers of more than 53 bits.
 #[test]
-fn ids_are_texts_in_json() {
+fn ids_are_strings_in_json() {
     let env = TestEnv::new();
     let (ear, mouth) = (env.node("ear"), env.node("mouth"));
     let publisher = mouth.publisher::<util::Pose>("/pose").unwrap();
@@ -159,7 +159,7 @@ fn ids_are_texts_in_json() {
     drop(subscriber);
 }
 
-/// Times are measured and stay numbers; whatever else is large must not be one.
+/// Times may be large numbers; all other large values must be strings.
 fn no_large_numbers(json: &serde_json::Value, name: &str) {
     match json {
         serde_json::Value::Number(n) if !name.ends_with("_ns") => {

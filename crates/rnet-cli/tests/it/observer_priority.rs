@@ -1,4 +1,4 @@
-//! Programs that look on give way to the nodes of a robot, and what operates the robot does not.
+//! Inspection tools run at lower priority than a robot's nodes; tools that operate the robot do not.
 
 use crate::util;
 
@@ -10,7 +10,8 @@ use util::processes::{processes_of, until};
 use util::terminal::Terminal;
 use util::{BackgroundPublisher, RunningCommand, TestEnv};
 
-/// Policy and nice value of each thread of a process, by name; of threads of one name the least polite.
+/// Scheduling policy and nice value of each thread of a process, by name; for equal names, the lowest nice
+/// value.
 fn threads(pid: u32) -> BTreeMap<String, (i32, i32)> {
     let mut found = BTreeMap::new();
     for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
@@ -31,7 +32,7 @@ const NORMAL: (i32, i32) = (libc::SCHED_OTHER, 0);
 const BATCH: (i32, i32) = (libc::SCHED_BATCH, 0);
 const BATCH_NICE_19: (i32, i32) = (libc::SCHED_BATCH, 19);
 
-/// The one process that was started in the test environment.
+/// The only process that was started in the test environment.
 fn only_process(env: &TestEnv) -> u32 {
     let processes = processes_of(env);
     let [pid] = processes[..] else { panic!("{processes:?}") };
@@ -54,7 +55,7 @@ fn top_takes_no_cpu_time_from_a_node_and_still_draws() {
 }
 
 #[test]
-fn a_recorder_waits_for_its_turn_and_records_all() {
+fn recorder_runs_at_low_priority_and_records_all() {
     let env = TestEnv::new();
     let imu = env.node("imu");
     let file = env.dir.join("run.mcap");
@@ -66,7 +67,7 @@ fn a_recorder_waits_for_its_turn_and_records_all() {
     for thread in ["rnet-rec-follow", "rnet-rec-write", "rnet-rec-sync"] {
         assert_eq!(found.get(thread), Some(&BATCH), "{thread}: {found:?}");
     }
-    // One that is told to stop before it has found the publisher records nothing of it.
+    // A recorder that is stopped before it has found the publisher records none of its messages.
     recorder.wait_for_stdout("\"messages\":1,");
     recorder.signal("INT");
     let end = recorder.wait().json_lines().pop().unwrap();

@@ -1,4 +1,4 @@
-//! `rnet param`: what nodes declared, seen and set from the command line.
+//! `rnet param`: declared parameters, shown and set from the command line.
 
 use crate::util;
 
@@ -6,7 +6,7 @@ use rnet::{Node, Param};
 use serde_json::json;
 use util::TestEnv;
 
-/// A node with one parameter of each sort.
+/// A node with one parameter of each kind.
 struct Arm {
     gain: Param<f64>,
     mode: Param<String>,
@@ -77,7 +77,7 @@ fn set_get_reset() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_reason() {
+fn invalid_values_are_refused_with_the_reason() {
     let env = TestEnv::new();
     let arm = arm(&env);
     for (name, value, why) in [
@@ -95,9 +95,9 @@ fn what_does_not_fit_is_refused_with_the_reason() {
     }
     assert_eq!(arm.gain.get(), Ok(1.0));
     let ran = rnet!(env, "param", "set", "/arm", "/pid/gain", "11", "--json");
-    let told: serde_json::Value = serde_json::from_str(&ran.fails(1)).unwrap();
-    assert_eq!(told["error"]["code"], "bad_value");
-    // `rnet state` is another way, and no other rule.
+    let reported: serde_json::Value = serde_json::from_str(&ran.fails(1)).unwrap();
+    assert_eq!(reported["error"]["code"], "bad_value");
+    // `rnet state` applies the same rules.
     let said = rnet!(env, "state", "set", "/params/arm/pid/gain", "11").fails(1);
     assert!(said.contains("above its maximum 10.0 1/s"), "{said}");
 }
@@ -142,7 +142,7 @@ fn undeclared_parameters_are_set_only_on_request_and_can_be_deleted() {
     let said = rnet!(env, "param", "delete", "/arn", "pid.gain").fails(0);
     assert!(said.contains("was deleted (was 2)"), "{said}");
     rnet!(env, "param", "get", "/arn", "pid/gain").fails(1);
-    // Where its node's name ends is told by whoever asks.
+    // The error suggests how to split the node's name from the parameter.
     let said = rnet!(env, "param", "set", "/arn/pid", "2", "--undeclared").fails(2);
     assert!(said.contains("arguments: rnet param set /arn pid 2 --undeclared"), "{said}");
     rnet!(env, "param", "set", "/arn", "pid/gain", "2", "--undeclared").ok();
@@ -188,7 +188,7 @@ fn node_and_parameter_may_be_one_word() {
 }
 
 #[test]
-fn values_are_yaml_except_where_a_text_is_wanted() {
+fn values_are_yaml_except_for_string_parameters() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let on = node.param("/on").default(false).declare().unwrap();
@@ -228,7 +228,7 @@ fn list_and_describe() {
     let modes = all["params"].as_array().unwrap().iter().find(|p| p["name"] == "/mode").unwrap();
     assert_eq!(modes["choices"], json!(["idle", "run"]));
     assert_eq!((&modes["type"], &modes["default"]), (&json!("str"), &json!("idle")));
-    // A node that is gone has its parameters all the same.
+    // The parameters of a closed node are kept.
     drop(arm);
     let params = rnet!(env, "param", "list", "--json").json()["params"].clone();
     assert_eq!(params.as_array().unwrap().len(), 4);
@@ -237,7 +237,7 @@ fn list_and_describe() {
 }
 
 #[test]
-fn what_a_node_could_not_take_is_seen_in_the_list() {
+fn refused_values_are_shown_in_the_list() {
     let env = TestEnv::new();
     rnet!(env, "param", "set", "/arm", "/pid/gain", "99", "--undeclared", "-n", "person").ok();
     let _arm = arm(&env);
@@ -251,7 +251,7 @@ fn what_a_node_could_not_take_is_seen_in_the_list() {
 }
 
 #[test]
-fn before_the_node_has_run_a_value_is_what_it_looks_like() {
+fn undeclared_value_has_its_inferred_type() {
     let env = TestEnv::new();
     let set =
         |name: &str, value: &str| env.run(&["param", "set", "/arm", name, value, "--undeclared"]);
@@ -259,7 +259,7 @@ fn before_the_node_has_run_a_value_is_what_it_looks_like() {
     assert!(said.contains("parameter /pid/gain of /arm is not declared yet"), "{said}");
     set("mode", "run").ok();
     set("limits", "[0.5, 1]").ok();
-    // And it may become something else as long as nobody has declared it.
+    // It may change its type until a node declares it.
     set("steps", "many").ok();
     set("steps", "8").ok();
     set("x", "[[1]]").fails(1);
@@ -271,7 +271,7 @@ fn before_the_node_has_run_a_value_is_what_it_looks_like() {
 }
 
 #[test]
-fn dump_and_load_again() {
+fn dump_can_be_loaded_again() {
     let env = TestEnv::new();
     let arm_before = arm(&env);
     arm_before.gain.set(2.5).unwrap();
@@ -361,7 +361,7 @@ fn files_of_ros_are_read() {
     assert_eq!(set["set"].as_array().unwrap().len(), 5);
     assert_eq!((arm.gain.get(), arm.mode.get().as_deref()), (Ok(3.0), Ok("run")));
     assert_eq!(rate.get(), Ok(32));
-    // What names the node goes before what is said of all.
+    // A specific node entry precedes the wildcard entry.
     assert_eq!((arm_sim.get(), leg_sim.get()), (Ok(false), Ok(true)));
     let file = write(&env, "none.yaml", "/**:\n  ros__parameters:\n    use_smi_time: true\n");
     let said = rnet!(env, "param", "load", file).fails(1);
@@ -383,7 +383,7 @@ fn a_ros_dump_is_loaded_without_the_parameters_of_every_ros_node() {
     assert_eq!(arm.gain.get(), Ok(3.0));
     let left_out = "dump.yaml:8: parameter /start_type_description_service of /arm was skipped: it exists in every ROS 2 node";
     assert!(said.contains(left_out) && said.contains("set 1 parameter"), "{said}");
-    // Of a file of ours it is a mistake, as any other name.
+    // In a robot-net file it is an error, like any other unknown name.
     let file = write(&env, "ours.yaml", "/arm:\n  use_sim_time: false\n");
     assert!(rnet!(env, "param", "load", file).fails(1).contains("has no parameter /use_sim_time"));
 }

@@ -25,8 +25,8 @@ use util::{DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 fn hear(env: &TestEnv, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = env.node("listener");
     let options = SubscriberOptions::new().reliable().keep_all();
-    let heard = node.subscriber_with::<[u8]>(topic, options).unwrap();
-    (node, heard)
+    let subscriber = node.subscriber_with::<[u8]>(topic, options).unwrap();
+    (node, subscriber)
 }
 
 fn x_of(bytes: &[u8]) -> f64 {
@@ -38,14 +38,14 @@ fn a_recording_is_published_as_it_was_with_its_types_and_origins() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
-    let (_node, mut heard) = hear(&env, "/arm/pose");
+    let (_node, mut subscriber) = hear(&env, "/arm/pose");
     let played = rnet!(env, "play", file, "--rate", "max", "--json").json();
     assert_eq!(
         (&played["messages"], &played["failed"], &played["late"]),
         (&11.into(), &0.into(), &().into())
     );
     for n in (0..=10u32).filter(|n| *n != 4) {
-        let sample = heard.recv(TEST_TIMEOUT).unwrap();
+        let sample = subscriber.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(x_of(sample.bytes()), f64::from(n));
         assert_eq!(sample.type_desc().name(), Some("Pose"));
         assert!(sample.node().starts_with("/rnet_play_"), "{}", sample.node());
@@ -89,9 +89,9 @@ fn a_topic_that_a_node_publishes_is_refused_unless_it_is_forced_or_renamed() {
     assert!(refused.contains("/arm/pose is already published by /arm;"), "{refused}");
     rnet!(env, "play", file, "--rate", "max", "--force").ok();
     rnet!(env, "play", file, "--rate", "max", "--topic", "/raw").ok();
-    let (_node, mut heard) = hear(&env, "/again");
+    let (_node, mut subscriber) = hear(&env, "/again");
     rnet!(env, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
-    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
     rnet!(env, "play", file, "--remap", "/arm/pose").fails(2);
     let refused = rnet!(env, "play", file, "--remap", "/arm/pase:=/again").fails(1);
     assert!(refused.contains("topic /arm/pase not found"), "{refused}");
@@ -107,7 +107,7 @@ fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
     let node = node.open().unwrap();
     assert_eq!(node.now(), 0);
     rnet!(env, "play", file, "--rate", "10", "--clock", "--clock-rate", "10").ok();
-    // The last time that was published: that of the last message.
+    // The last published time: that of the last message.
     let end = START_NS + 1_000_000_000;
     until("the time is set", || node.now() == end);
 }
@@ -116,13 +116,13 @@ fn nodes_with_simulated_time_follow_the_clock_of_a_recording() {
 fn a_loop_goes_on_until_it_is_stopped() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    // It was published best_effort, and is again.
+    // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/raw", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/raw", options).unwrap();
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
     for _ in 0..3 {
-        assert_eq!(heard.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
+        assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
     }
     playing.signal("INT");
     let ran = playing.wait();
@@ -139,7 +139,7 @@ fn damaged_and_invalid_recordings_are_reported() {
     let ran = rnet!(env, "play", file.to_str().unwrap(), "--rate", "max");
     assert!(ran.stderr.contains("was read completely"), "{ran:#?}");
     assert!(ran.ok().starts_with("played "));
-    // Of flipped bits the rest is played, and the command fails.
+    // If bits are flipped, the remaining data is played, and the command fails.
     let mut flipped = bytes.clone();
     flipped[bytes.len() / 6] ^= 1;
     std::fs::write(&file, &flipped).unwrap();
@@ -152,9 +152,9 @@ fn damaged_and_invalid_recordings_are_reported() {
     assert!(rnet!(env, "play", "/dev/null").fails(1).contains("not an MCAP file"));
 }
 
-/// Two clocks would have the nodes that follow jump to and fro.
+/// With two clocks, the time of following nodes would jump back and forth.
 #[test]
-fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
+fn second_clock_is_refused_unless_it_is_forced() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
@@ -166,9 +166,9 @@ fn a_clock_that_somebody_publishes_is_refused_unless_it_is_forced() {
     rnet!(env, "play", file, "--rate", "max").ok();
 }
 
-/// Other recorders have other rules for names.
+/// Other recorders have other naming rules.
 #[test]
-fn a_topic_whose_name_is_none_of_ours_is_left_out_or_renamed() {
+fn topic_with_a_foreign_name_is_omitted_or_renamed() {
     let env = TestEnv::new();
     let file = env.dir.join("others.mcap");
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
@@ -218,13 +218,13 @@ fn messages_that_cannot_be_published_fail_the_command() {
 fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    // It was published best_effort, and is again.
+    // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
     let file = file.to_str().unwrap();
     let playing = env.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
-    heard.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
+    subscriber.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
     let call = |service: &str, data: &[&str]| {
         let args = ["service", "call", service, "--json", "--timeout", "60"];
         let ran = env.run(&[&args[..], data].concat());
@@ -233,37 +233,37 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     };
     let said = call("/player/step", &[]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.0.into(), &1.into()), "{said}");
-    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
-    // The one of 0.4 s is not in the file.
+    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    // The file has no message at 0.4 s.
     let said = call("/player/seek", &["{seconds: 0.35}"]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.35.into(), &1.into()), "{said}");
     assert_eq!(call("/player/step", &[])["seconds"], 0.5);
-    assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
-    // Who pauses twice pauses all the same.
+    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
+    // A second pause has no further effect.
     assert_eq!(call("/player/pause", &[])["paused"], 1);
     let said = call("/player/seek", &["{seconds: 1e9}"]);
     assert_eq!(said["seconds"], 1.0, "{said}");
     call("/player/seek", &["{seconds: 0.6}"]);
     assert_eq!(call("/player/resume", &[])["paused"], 0);
     for n in 6..=10 {
-        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
+        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
     }
     assert_eq!(playing.wait().json()["messages"], 8);
 }
 
 #[test]
-fn a_player_on_a_terminal_is_led_by_its_keys() {
+fn player_on_a_terminal_is_controlled_by_keys() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    // It was published best_effort, and is again.
+    // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
-    let mut next = || x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes());
+    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut next = || x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes());
     let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
     assert!(terminal.is_raw());
-    // Two at once, as where a key is held down.
+    // Two at once, as when a key is held down.
     terminal.send_keys("ss");
     assert_eq!((next(), next()), (0.0, 1.0));
     terminal.send_keys("\u{1b}[C");
@@ -293,7 +293,7 @@ fn a_player_on_a_terminal_is_led_by_its_keys() {
 }
 
 #[test]
-fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
+fn terminal_of_a_player_is_restored_at_each_kind_of_exit() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let play = ["play", file.to_str().unwrap(), "--paused"];
@@ -306,7 +306,7 @@ fn the_terminal_of_a_player_is_as_it_was_however_it_ends() {
             "SIGTERM" => terminal.signal(Signal::TERM),
             "SIGHUP" => terminal.signal(Signal::HUP),
             _ => {
-                // It has no time to do anything between them.
+                // It has no time to act between them.
                 let signals = [Signal::STOP, Signal::TERM, Signal::INT, Signal::CONT];
                 signals.into_iter().for_each(|signal| terminal.signal(signal));
             }
@@ -332,14 +332,14 @@ fn a_player_whose_window_is_closed_ends() {
     assert_eq!(terminal.end(), Some(130));
 }
 
-/// A terminal that is not that of its session sends it no signal.
+/// A terminal that is not its session's controlling terminal sends it no signal.
 #[test]
 fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut heard = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
     let (keys, stdin) = terminal::pair();
     let mut command = Command::new("setsid");
     env.set_environment(&mut command);
@@ -349,22 +349,22 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let mut playing = RunningCommand::start(command);
     playing.wait_for_stderr("q: quit");
     drop(keys);
-    // It has asked for keys many times, and has used no more of the processor than that takes.
+    // It has polled for keys many times, and its CPU time must stay small.
     let busy_ns = || thread_ns(playing.pid());
     let (before_ns, began) = (busy_ns(), Instant::now());
-    std::thread::sleep(Duration::from_secs(1)); // sleep: what is looked at is what it does meanwhile
+    std::thread::sleep(Duration::from_secs(1)); // sleep: the test measures the CPU time meanwhile
     let (used_ns, took) = (busy_ns() - before_ns, began.elapsed());
     assert!(u128::from(used_ns) < took.as_nanos() / 2, "{used_ns} ns of {took:?}");
     rnet!(env, "service", "call", "/player/resume").ok();
     for x in (0..=10).filter(|x| *x != 4) {
-        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
+        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
     }
     let ran = playing.wait();
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert_eq!(ran.json()["messages"], 11);
 }
 
-/// What the main thread of a process, which plays, has used of a processor.
+/// CPU time of the main thread of a playing process.
 fn thread_ns(pid: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/schedstat")).unwrap();
     stat.split(' ').next().unwrap().parse().unwrap()
@@ -383,20 +383,20 @@ fn a_player_in_the_background_leaves_the_keys_to_the_shell() {
 fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
-    let (_node, mut heard) = hear(&env, "/again");
+    let (_node, mut subscriber) = hear(&env, "/again");
     let args =
         ["--start", "0.25", "--end", "0.65", "--topic", "/arm/**", "--remap", "/arm/pose:=/again"];
     let play = ["play", file.to_str().unwrap(), "--loop", "--rate", "max", "--json"];
     let playing = env.spawn(&[&play[..], &args].concat());
     for x in [3.0, 5.0, 6.0, 3.0, 5.0, 6.0, 3.0] {
-        assert_eq!(x_of(heard.recv(TEST_TIMEOUT).unwrap().bytes()), x);
+        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), x);
     }
     playing.signal("TERM");
     assert_eq!(playing.wait().code, Some(130));
 }
 
-/// A recording of robot-net 0.1.0, with messages of each kind. All versions that follow must play it; another one
-/// is added where a version writes something else, and none is ever changed.
+/// A recording of robot-net 0.1.0 with messages of each kind. All later versions must play it. Another
+/// recording is added when a version changes the format, and none is ever changed.
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/must_play_0.1.0.mcap");
 const GOLDEN_COUNT: u32 = 5;
 
@@ -408,7 +408,7 @@ struct Wheel {
     time_ns: i64,
 }
 
-/// The same of a later version: one field more.
+/// The same type in a later version: one more field.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
 #[plain(name = "golden.Wheel")]
@@ -431,10 +431,10 @@ fn golden_origin(n: u32) -> Origin {
     Origin { host: 9, publisher: 8, seq: n.into() }
 }
 
-/// Made once, by `/tmp/robot --ignored --exact makes_the_golden_file`, where `/tmp/robot` is a copy of this test
-/// program: the file names the programs of its nodes.
+/// Created once by `/tmp/robot --ignored --exact makes_the_golden_file`, where `/tmp/robot` is a copy of this
+/// test program, because the file names the programs of its nodes.
 #[test]
-#[ignore = "makes a file that is kept"]
+#[ignore = "creates a permanent file"]
 fn makes_the_golden_file() {
     assert!(!Path::new(GOLDEN).exists(), "{GOLDEN} is there, and is never changed");
     let env = TestEnv::new();
@@ -509,9 +509,9 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let mut driver =
         desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT.unwrap()).take(TEST_TIMEOUT).unwrap();
     driver.send(&twist(2)).unwrap();
-    until("it is applied", || command.status().applied == 1);
+    until("the command is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();
-    // Publishers that go before the recorder has seen them are none of its.
+    // The recorder does not record publishers that close before it has found them.
     for topic in ["/raw", "/cmd_vel", "/_rnet/call/upper/*/request"] {
         let cat = ["bag", "cat", file, "--topic", topic, "--json"];
         until("it is recorded", || env.run(&cat).stdout.lines().count() == 1);
@@ -533,7 +533,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         ran.json()["messages"].as_u64().unwrap()
     };
-    // The topics of users, and no other.
+    // Only user topics.
     assert_eq!(rnet!(env, "play", file, "--rate", "max", "--json").json()["messages"], 2);
     assert_eq!(play("/**"), 2);
     assert!(log.try_recv().unwrap().is_none());
@@ -567,19 +567,19 @@ fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_r
     let env = TestEnv::new();
     let file = env.dir.join("many.mcap");
     kibibytes(&file, COUNT);
-    let (_node, mut heard) = hear(&env, "/many");
+    let (_node, mut subscriber) = hear(&env, "/many");
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--rate", "max", "--json"]);
     for n in 0..COUNT {
-        let sample = heard.recv(TEST_TIMEOUT).unwrap();
+        let sample = subscriber.recv(TEST_TIMEOUT).unwrap();
         assert_eq!(sample.bytes().len(), 1024);
         assert_eq!(sample.bytes()[..4], n.to_le_bytes());
         if n % 1000 == 0 {
-            // The player has to wait where its log is full.
-            std::thread::sleep(Duration::from_millis(200)); // sleep: a subscriber that stands still
+            // The player has to wait when its log is full.
+            std::thread::sleep(Duration::from_millis(200)); // sleep: simulates a stopped subscriber
         }
     }
     let played = playing.wait().json();
     assert_eq!((&played["messages"], &played["failed"]), (&COUNT.into(), &0.into()), "{played}");
-    assert!(!matches!(heard.try_recv(), Ok(Some(_))), "one too many");
-    assert_eq!(heard.lost().total(), 0);
+    assert!(!matches!(subscriber.try_recv(), Ok(Some(_))), "one too many");
+    assert_eq!(subscriber.lost().total(), 0);
 }

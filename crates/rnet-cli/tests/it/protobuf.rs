@@ -1,4 +1,4 @@
-//! `rnet topic echo|pub|info` and `rnet doctor` with protobuf messages, whose code nobody here has.
+//! `rnet topic echo|pub|info` and `rnet doctor` with protobuf messages without generated code.
 
 use crate::util;
 
@@ -55,7 +55,7 @@ fn open_subscriber(node: &Node, topic: &str, schema: &Schema) -> Subscriber<[u8]
     node.subscriber_with(topic, SubscriberOptions::new().schema(schema)).unwrap()
 }
 
-/// The next message as JSON.
+/// Returns the next message as JSON.
 fn receive_value(subscriber: &mut Subscriber<[u8]>, schema: &Schema) -> Value {
     let message = subscriber.recv(TEST_TIMEOUT).unwrap();
     Dynamic::decode(schema, &message).unwrap().to_json(&Default::default())
@@ -100,7 +100,8 @@ fn echo_prints_by_field_with_units() {
     assert!(said.contains("select one"), "{said}");
 }
 
-/// A publisher of an older version of the type, which has no such field, joins: its messages are passed over, and said.
+/// A publisher with an older version of the type, without this field, joins: its messages are skipped and
+/// reported.
 #[test]
 fn a_field_is_shown_of_those_publishers_that_have_it() {
     let env = TestEnv::new();
@@ -115,7 +116,7 @@ fn a_field_is_shown_of_those_publishers_that_have_it() {
     let _old = BackgroundPublisher::start(open_publisher(&old_node, "/leg", &old), bytes);
     echo.wait_for_stderr("messages of /old are not shown");
     echo.wait_for_stdout("left");
-    // Also where the older one is heard first, but not where nobody has the field.
+    // Also if the older version arrives first, but not if no publisher has the field.
     let mut echo = env.spawn(&["topic", "echo", "/leg", "--field", "name"]);
     echo.wait_for_stdout("left");
     let none = env.run(&["topic", "echo", "/leg", "--field", "nmae"]).fails(1);
@@ -175,7 +176,7 @@ fn echo_shows_each_publisher_by_its_own_type() {
     echo.wait_for_stdout("force,mode");
 }
 
-/// Publishes messages of which each second one is none.
+/// Publishes messages of which every second one is invalid.
 fn publish_malformed(env: &TestEnv) -> impl Drop {
     struct Stop(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
     impl Drop for Stop {
@@ -187,11 +188,11 @@ fn publish_malformed(env: &TestEnv) -> impl Drop {
     let node = env.node("bad");
     let mut publisher = open_publisher(&node, "/leg", &leg());
     let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
+    let stopped = stop.clone();
     let good = bytes_of(&leg(), &json!({"force": 2}));
     let thread = std::thread::spawn(move || {
         let _node = node;
-        while !told.load(Ordering::Relaxed) {
+        while !stopped.load(Ordering::Relaxed) {
             publisher.send(&good).unwrap();
             // A velocity whose x has one byte of eight.
             publisher.send(&[0x32, 0x02, 0x09, 0x00]).unwrap();
@@ -217,9 +218,9 @@ fn messages_that_do_not_decode_are_reported_counted_and_skipped() {
     assert!(counted.ends_with("could not be decoded"), "{ran:#?}");
     let words: Vec<&str> = counted.split(' ').collect();
     let (bad, all): (u64, u64) = (words[0].parse().unwrap(), words[3].parse().unwrap());
-    // One between each two good ones, one before or behind them perhaps.
+    // One between each two valid messages, possibly one before or after them.
     assert!(bad >= 4 && all == bad + 5, "{counted}");
-    // A raw look at them is possible still.
+    // They can still be shown as raw bytes.
     let raw = rnet!(env, "topic", "echo", "/leg", "--raw", "--count", "4").ok();
     assert!(raw.contains("00000000  32 02 09 00 "), "{raw}");
 }
@@ -289,7 +290,7 @@ fn types_are_listed_compared_and_shown() {
     assert_eq!(rnet!(env, "type", "show", "Leg").ok(), ran.stdout);
     let used = rnet!(env, "type", "list", "--in-use", "--json").json();
     let used = used["types"].as_array().unwrap();
-    // With that of /log, which has a line about the subscriber that does not fit.
+    // Including that of /log, which has a line about the incompatible subscriber.
     assert_eq!(used.len(), 4);
     assert!(used.iter().any(|of| of["hash"] == leg().hash().to_string()), "{used:?}");
 }
@@ -381,7 +382,7 @@ fn pub_takes_types_of_files() {
         env.run(&args.concat()).ok();
         assert_eq!(receive_value(&mut ear, &leg()), json!({"force": 2.0}));
     }
-    // Another version of the file does not reach the subscriber, and the doctor knows why.
+    // Another version of the file does not reach the subscriber, and the doctor reports why.
     std::fs::write(path, TEXT.replace("double force", "float force")).unwrap();
     let said =
         rnet!(env, "topic", "pub", "/leg", "--proto", path, "{}", "--once", "--timeout", "0.1");

@@ -198,7 +198,7 @@ fn without_a_subscriber_once_times_out_or_sends_with_no_wait() {
 }
 
 #[test]
-fn it_goes_on_until_ctrl_c_and_then_leaves_in_good_order() {
+fn pub_runs_until_ctrl_c_and_then_exits_cleanly() {
     let env = TestEnv::new();
     let publish =
         env.spawn(&["topic", "pub", "/t", "--text", "tick", "--rate", "200", "-n", "ticker"]);
@@ -244,14 +244,14 @@ fn bytes_on_a_typed_topic_are_refused_without_raw() {
     let file = env.dir.join("hi");
     std::fs::write(&file, "hi").unwrap();
     let file = file.to_str().unwrap();
-    // As protobuf, "hi" is a message with a field that nobody knows, and zeros.
+    // As protobuf, "hi" is a message with an unknown field, and zeros.
     for data in [&["--text", "hi"][..], &["--hex", "6869"], &["--file", file], &["raw", "hi"]] {
         for (topic, name) in [("/pose", "Pose"), ("/command", "foxglove.Vector3")] {
             let code = if data[0] == "--file" { 2 } else { 1 };
             let said = env.run(&[&["topic", "pub", topic, "--once"], data].concat()).fails(code);
             let example =
                 if topic == "/pose" { "'{x: 0.0, " } else { "'{x: 0.0, y: 0.0, z: 0.0}'" };
-            // A file may hold fields.
+            // A file may contain fields.
             let words = [name, example, if data[0] == "--file" { "\"hi\"" } else { "--raw" }];
             assert!(words.iter().all(|word| said.contains(word)), "{said}");
         }
@@ -287,7 +287,7 @@ fn data_is_yaml_as_ros_users_type_it() {
         let said = rnet!(env, "topic", "pub", "--once", "/cmd_vel", data).fails(2);
         assert!(said.contains("1e999 does not fit in 64 bits"), "{said}");
     }
-    // The example of an error is what has to be typed.
+    // The error's example shows the input to type.
     let said = rnet!(env, "topic", "pub", "--once", "/cmd_vel", "{linear: {X: 1}}").fails(2);
     let (_, example) = said.split_once("; example: '").unwrap_or_else(|| panic!("{said}"));
     let example = example.trim_end().trim_end_matches('\'');
@@ -323,7 +323,7 @@ fn a_last_will_is_received_when_the_publisher_is_killed_and_not_when_it_ends() {
     rnet!(env, "topic", "pub", "/t", "--text", "open", "--will", "gone", "--once").ok();
     assert_eq!(&*states.recv(TEST_TIMEOUT).unwrap(), b"open");
     assert!(states.try_recv().unwrap().is_none(), "it has ended by itself");
-    // Of a type: fields of it, and nothing else.
+    // With a type, it accepts fields only.
     let mut poses = node.subscriber::<Pose>("/pose").unwrap();
     let said = rnet!(env, "topic", "pub", "/pose", "{x: 1.5}", "--will", "{y: 1}", "--once");
     let said = said.fails(2);

@@ -17,7 +17,7 @@ fn hz_prints_the_rate_as_ros_does() {
     assert!(lines[1].starts_with("\tmin: ") && lines[1].ends_with("window: 50"), "{text}");
     let ran = rnet!(env, "--json", "topic", "hz", "/t", "--count", "1");
     let report = &ran.json_lines()[0];
-    // The pump sleeps for at least a millisecond between messages.
+    // The publisher sleeps at least a millisecond between messages.
     let rate = report["rate_hz"].as_f64().unwrap();
     assert!(rate > 0.0 && rate <= 1000.0, "{report}");
     assert!(report["min_s"].as_f64().unwrap() >= 0.001, "{report}");
@@ -87,17 +87,17 @@ fn delay_reports_silence() {
     let node = env.node("silent");
     let silent = ["/t", "/T"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
     let mut run = env.spawn(&["topic", "delay", "/t"]);
-    // The topic exists: nothing else was meant.
+    // The topic exists, so the message suggests no other.
     run.wait_for_stderr("no matched subscriber of /t in domain clitest yet; waiting\n");
     drop(silent);
     let (publisher, subscriber) = talk(&env);
-    let heard = subscriber.on(|_| {});
+    let reader = subscriber.on(|_| {});
     run.wait_for_stderr("no new messages; publishers: /talker");
     let pump = BackgroundPublisher::start(publisher, vec![1].into());
     run.wait_for_stdout("the last second");
     drop(pump);
     run.wait_for_stderr("no publisher of /t in domain clitest any more; waiting");
-    drop(heard);
+    drop(reader);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn delay_goes_on_second_by_second() {
     let env = TestEnv::new();
     let (publisher, subscriber) = talk(&env);
     let pump = BackgroundPublisher::start(publisher, vec![1].into());
-    let heard = subscriber.on(|_| {});
+    let reader = subscriber.on(|_| {});
     let ran = rnet!(env, "--json", "topic", "delay", "/t", "--count", "2");
     let reports = ran.json_lines();
     assert_eq!(reports.len(), 2, "{ran:#?}");
@@ -156,5 +156,5 @@ fn delay_goes_on_second_by_second() {
         assert_eq!(report["window"], "interval");
         assert!(report["channels"][0]["received"].as_u64().unwrap() > 0, "{report}");
     }
-    drop((pump, heard));
+    drop((pump, reader));
 }

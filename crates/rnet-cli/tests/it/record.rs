@@ -22,7 +22,7 @@ fn records_until_it_is_stopped_and_prints_a_summary() {
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     let mut other = node.publisher::<[u8]>("/other").unwrap();
     let file = file(&env);
-    // A pattern that is none is refused before anything is made.
+    // An invalid pattern is refused before any file is created.
     env.run(&["record", "-o", &file, "/ra?", "raw"]).fails(2);
     let mut running = env.spawn(&["record", "-o", &file, "raw", "--json"]);
     running.wait_for_stdout("progress");
@@ -48,14 +48,14 @@ fn records_until_it_is_stopped_and_prints_a_summary() {
 }
 
 #[test]
-fn ends_by_itself_and_talks_to_people() {
+fn timed_recording_ends_and_prints_text() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let file = file(&env);
     let ran = env.run(&["record", "-o", &file, "--for", "0.2", "--compress", "lz4"]);
     assert_eq!((ran.code, &*ran.stdout), (Some(0), ""));
     assert!(ran.stderr.contains("recording"), "{}", ran.stderr);
-    // The node publishes nothing, so there is nothing that could be whole.
+    // The node publishes nothing, so no publisher was followed.
     assert!(ran.stderr.contains("; no publisher was followed"), "{}", ran.stderr);
     assert!(Path::new(&file).exists());
     env.run(&["record", "-o", &file, "--max-disk", "1M"]).fails(2);
@@ -63,7 +63,7 @@ fn ends_by_itself_and_talks_to_people() {
 }
 
 #[test]
-fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobody_published() {
+fn summary_counts_complete_publishers_and_names_unpublished_topics() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -89,7 +89,7 @@ fn it_says_of_how_many_publishers_nothing_is_missing_and_names_a_topic_that_nobo
 }
 
 #[test]
-fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() {
+fn removed_file_is_reported_and_moved_file_is_continued_in_the_next() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -115,7 +115,7 @@ fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() 
     for said in ["run.mcap was removed while", "run_1.mcap was moved while"] {
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
     }
-    // The part that was begun then tells it, and the one that was moved is whole.
+    // The part begun after the removal reports the loss, and is complete although it was moved.
     let info = env.run(&["bag", "info", moved.to_str().unwrap(), "--json"]).json();
     let metadata = info["metadata"].as_array().unwrap();
     let losses = metadata.iter().find(|one| one["name"] == "rnet.losses").unwrap();
@@ -123,7 +123,7 @@ fn a_file_that_is_removed_is_missed_and_one_that_is_moved_goes_on_in_the_next() 
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_what_can_be_read() {
+fn killed_recorder_leaves_a_readable_file() {
     let env = TestEnv::new();
     let node = env.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -131,14 +131,14 @@ fn a_recorder_that_is_killed_leaves_what_can_be_read() {
     let mut running = env.spawn(&["record", "-o", &file, "--json"]);
     running.wait_for_stdout("progress");
     raw.send(b"raw").unwrap();
-    // It is told once a second, and written four times in one.
+    // It is reported once a second, and written four times a second.
     running.wait_for_stdout("\"messages\":1,");
     running.wait_for_stdout("\"messages\":1,");
     running.signal("KILL");
     running.wait();
     let bytes = std::fs::read(&file).unwrap();
     assert!(bytes.starts_with(b"\x89MCAP0\r\n") && !bytes.ends_with(b"\x89MCAP0\r\n"));
-    // Every record up to the end is whole.
+    // All records up to the end are intact.
     let mut at = 8;
     while at < bytes.len() {
         let len = u64::from_le_bytes(bytes[at + 1..at + 9].try_into().unwrap());
@@ -170,7 +170,7 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
             assert!(finding["check"] != "recorder" || finding["level"] == "ok", "{finding}");
         },
     );
-    // It stands still, and a publisher writes more than its log holds.
+    // The recorder is stopped, and a publisher writes more than its log holds.
     recorder.signal("STOP");
     for _ in 0..20_000 {
         angles.send(&[0; 100]).unwrap();
@@ -187,13 +187,13 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
             && text.contains("the recorder of process")
     };
     let mut findings = String::new();
-    until("doctor says what was lost", || {
+    until("doctor reports the loss", || {
         findings = rnet!(env, "doctor", "--json").json()["findings"].to_string();
         lost(&findings)
     });
     assert!(findings.contains("run.mcap") && findings.contains("--exclude"), "{findings}");
     assert!(metric("rnet_recorder_lost_messages_total{domain=\"clitest\",recorder=") > 0.0);
-    // What was lost once is not lost now.
+    // An earlier loss is not a current loss.
     let end = |ran: util::CommandOutput| ran.json()["problems"].to_string();
     until("status is quiet again", || {
         !end(rnet!(env, "status", "--json")).contains("the recorder of")
@@ -209,7 +209,7 @@ const ALICE: u32 = 64_001;
 const BOB: u32 = 64_002;
 const GROUP: u32 = 64_100;
 
-/// `rnet` of a user of the group, in the group's domain.
+/// `rnet` run by a user of the group, in the group's domain.
 fn of_user(env: &TestEnv, user: u32, args: &[&str]) -> RunningCommand {
     let mut command = env.command();
     command.env("RNET_GROUP", GROUP.to_string()).uid(user).gid(GROUP).current_dir("/").args(args);
@@ -249,21 +249,21 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     let findings = |user| {
         let found = of_user(&env, user, &["doctor", "--json"]).wait().json();
         let of_it = |one: &&Value| one["check"] == "recorder";
-        let told = found["findings"].as_array().unwrap().iter().filter(of_it);
-        told.map(|one| format!("{}: {}; ", one["level"], one["what"])).collect::<String>()
+        let reported = found["findings"].as_array().unwrap().iter().filter(of_it);
+        reported.map(|one| format!("{}: {}; ", one["level"], one["what"])).collect::<String>()
     };
     assert!(findings(ALICE).contains("run.mcap: 0 MiB so far"), "{}", findings(ALICE));
-    // A folder into which he may not look, and one into which he may.
+    // A folder that this user may not read, and one that it may.
     assert_eq!(findings(BOB), "");
     opens(0o755);
     assert!(findings(BOB).contains("run.mcap: 0 MiB so far"), "{}", findings(BOB));
     recorder.signal("STOP");
     std::fs::rename(&file, files.join("moved.mcap")).unwrap();
-    let is_gone = |told: &str| told.contains("no longer exists");
+    let is_gone = |reported: &str| reported.contains("no longer exists");
     assert!(is_gone(&findings(ALICE)), "{}", findings(ALICE));
-    // It may be that of a container, which sees other files.
+    // It may belong to a container, which sees other files.
     assert!(!is_gone(&findings(BOB)), "{}", findings(BOB));
-    until("a user who may not read its files sees that it stands still", || {
+    until("a user without access to its files sees that it is stopped", || {
         let problems = of_user(&env, BOB, &["status", "--json"]).wait().json();
         problems["problems"].to_string().contains("run.mcap) has sent no status for")
     });

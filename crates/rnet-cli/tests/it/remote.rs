@@ -1,4 +1,4 @@
-//! What commands that name nodes or types say of other hosts. The link is a node of the test, with its proxies.
+//! How commands that name nodes or types report other hosts. The link is a test node with proxies.
 
 use crate::util;
 
@@ -8,7 +8,7 @@ use rnet::{Node, Proxy, PublisherOptions, SubscriberOptions};
 use serde_json::json;
 use util::{DOMAIN, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
-/// The node of a link, as tools take it.
+/// The link's node, as tools recognize it.
 fn link(env: &TestEnv) -> Node {
     Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap()
 }
@@ -23,7 +23,7 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
     let (node, link) = (env.node("lidar"), link(&env));
     let mut poses = node.publisher::<Pose>("/pose").unwrap();
     let mut goals = node.subscriber::<Pose>("/goal").unwrap();
-    // As the link has them: what forwards the messages is another subscription.
+    // As the link has it: a separate subscription forwards the messages.
     let proxy = SubscriberOptions::new().proxy(viewer(1), 1).passive();
     let theirs = link.subscriber_with::<Pose>("/pose", proxy).unwrap();
     theirs.admit_to(poses.id()).unwrap();
@@ -94,7 +94,7 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
     assert!(list(&["--host", "labtop"]).fails(1).contains("did you mean laptop?"));
 }
 
-/// A long status is not kept once there is a later one. What came after such a one was not read.
+/// A long status is replaced by a later one. A status after a long one was not read.
 #[test]
 fn the_last_status_of_a_link_with_many_topics_is_shown() {
     let env = TestEnv::new();

@@ -1,4 +1,4 @@
-//! `rnet rerun`. The node that is run again is this program: see `the_node`.
+//! `rnet rerun`. The node that is rerun is this program: see `the_node`.
 
 use crate::util;
 
@@ -11,12 +11,12 @@ use rnet_record::{RecordOptions, Recorder};
 use util::processes::{assert_nothing_left, until};
 use util::{CommandOutput, DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 
-/// What the node is to do, and its gain.
+/// The node's role, and its gain.
 const ROLE: &str = "RERUN_ROLE";
 const GAIN: &str = "RERUN_GAIN";
-/// A limit that is to pass. A machine under load starts the node in less.
+/// A timeout that is expected to expire. A loaded machine starts the node in less time.
 const SHORT_S: &str = "15";
-/// Messages of the recording.
+/// Number of messages in the recording.
 const COUNT: u32 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
@@ -40,7 +40,8 @@ struct Torque {
     newton_metres: [f64; 2],
 }
 
-/// A controller with a memory: each answer depends on all angles before it, and on a gain that another thread takes.
+/// A stateful controller: each answer depends on all previous angles, and on a gain that another thread
+/// reads.
 fn control(node: &Node, role: &str, gain: f64) {
     let mut sum = 0.0;
     let factor = std::sync::Arc::new(std::sync::Mutex::new(1.0));
@@ -95,7 +96,7 @@ fn control(node: &Node, role: &str, gain: f64) {
 }
 
 #[test]
-#[ignore = "the node that the other tests run again"]
+#[ignore = "node process of the other tests"]
 fn the_node() {
     let Ok(role) = std::env::var(ROLE) else { return };
     if role == "alone" {
@@ -111,7 +112,7 @@ fn node_args() -> Vec<String> {
     [&program, "rerun::the_node", "--exact", "--ignored", "--nocapture"].map(str::to_owned).into()
 }
 
-/// A recording of the node at its work. The factor changes on the way.
+/// A recording of the node at work. The factor changes during it.
 fn recorded(env: &TestEnv) -> PathBuf {
     recorded_as(env, "works")
 }
@@ -149,7 +150,7 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     for number in 0..COUNT {
         if number == COUNT / 2 {
             factor.send(&Factor { by: 0.5 }).unwrap();
-            // Its callback runs beside the loop that answers.
+            // Its callback runs concurrently with the answering loop.
             assert_eq!(taken.recv(TEST_TIMEOUT).unwrap().by, 0.5);
             if let Some(state) = &state {
                 state.set("/gain", 3.0).unwrap();
@@ -177,7 +178,7 @@ fn again(env: &TestEnv, file: &Path, role: &str, gain: &str, args: &[&str]) -> C
     RunningCommand::start(command).wait()
 }
 
-/// No process and no file of a domain.
+/// Asserts that no process and no domain file is left.
 fn assert_nothing_left_but(env: &TestEnv, files: &[&Path]) {
     for file in files {
         fs::remove_file(file).unwrap();
@@ -200,7 +201,7 @@ fn the_same_program_publishes_the_same_again() {
     assert!(said.contains("<testcase classname=\"/arm\" name=\"/torque\"/>"), "{said}");
     let drawn = fs::read_to_string(&plot).unwrap();
     assert!(drawn.contains(">recorded</text>") && drawn.contains(">re-run</text>"), "{drawn}");
-    // And what it publishes does not depend on how fast it goes, nor on how it is compared.
+    // The result depends neither on the playback speed nor on the comparison.
     let by_key =
         again(&env, &file, "works", "1.5", &["--key", "number", "--output", "/torque", "--json"]);
     assert_eq!(by_key.json()["outputs"][0]["compared"], COUNT, "{by_key:?}");
@@ -215,7 +216,7 @@ fn it_finds_the_recorded_state_and_its_changes() {
     let said = ran.json();
     assert_eq!(said["keys"]["changed"], 1, "{said}");
     assert_eq!(said["outputs"][1]["same"], true, "{said}");
-    // One that takes no notice of the state answers otherwise.
+    // A node that ignores the state answers differently.
     again(&env, &file, "works", "1.5", &[]).fails(1);
     assert_nothing_left_but(&env, &[&file]);
 }
@@ -255,13 +256,13 @@ fn its_time_is_that_of_the_recording() {
     command.args(node_args()).env(ROLE, "works").env_remove(GAIN);
     let ran = RunningCommand::start(command).wait();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    // The node of the recording had the time of its host since its start.
+    // The recorded node used its host's time since its start.
     let said = ran.json();
     let first = &said["outputs"][0]["first"];
     assert_eq!((&first["field"], &first["number"]), (&"now_ns".into(), &0.into()), "{said}");
     let now_ns: u64 = first["rerun"].as_str().unwrap().parse().unwrap();
     let answered_ns = first["at_ns"].as_u64().unwrap();
-    // The angle was sent before the answer to it, which came at once.
+    // The angle was sent before its answer, which followed at once.
     assert!((answered_ns - 60_000_000_000..answered_ns).contains(&now_ns), "{said}");
 }
 
@@ -293,7 +294,7 @@ fn a_changed_program_is_reported_by_field_within_tolerances() {
 }
 
 #[test]
-fn what_is_missing_or_was_not_recorded_is_a_difference() {
+fn missing_and_unrecorded_messages_are_differences() {
     let env = TestEnv::new();
     let file = recorded(&env);
     let ran = again(&env, &file, "extra", "1.5", &[]);
@@ -343,7 +344,7 @@ fn a_run_that_fails_leaves_its_own_result_and_none_of_an_earlier_run() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused_before_anything_is_removed() {
+fn unwritable_result_is_refused_before_any_removal() {
     let env = TestEnv::new();
     let file = recorded(&env);
     let len = fs::metadata(&file).unwrap().len();
@@ -428,7 +429,7 @@ fn a_comparison_of_nothing_is_a_named_error() {
         "{said}"
     );
     assert!(said.contains("from 1000 s on"), "{said}");
-    // Refused before the command is looked at.
+    // Refused before the command is checked.
     let said = rnet!(env, "rerun", file.to_str().unwrap(), "--input", "/nope", "--node", "/none");
     let said = said.fails(1);
     assert!(said.contains("no_input: the recording has no /nope"), "{said}");
@@ -447,7 +448,7 @@ fn a_comparison_of_nothing_is_a_named_error() {
     assert_nothing_left_but(&env, &[&file, &junit]);
 }
 
-/// Nodes that are run again, whose domains are in this place.
+/// Rerun nodes whose domains are in this directory.
 fn nodes_of(env: &TestEnv) -> usize {
     let setting = format!("RNET_DIR={}/", env.dir.display()).into_bytes();
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -478,7 +479,7 @@ fn the_node_exits_with_the_command() {
     running.signal("KILL");
     running.wait_for_exit();
     until("the node is gone", || nodes_of(&env) == 0);
-    // What the killed one has left goes with the next.
+    // The next run removes the leftovers of the killed one.
     again(&env, &file, "works", "1.5", &[]).ok();
     assert_nothing_left_but(&env, &[&file]);
 }

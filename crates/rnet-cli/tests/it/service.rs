@@ -11,7 +11,7 @@ use rnet::{CallOptions, HandlerError, Node, Service};
 use serde_json::json;
 use util::{Pose, TEST_TIMEOUT, TestEnv};
 
-/// Gives back a twist that is faster by one.
+/// Returns a twist that is faster by one.
 fn faster(node: &Node) -> Service {
     let handler = |twist: &Twist| {
         let mut linear = twist.linear.unwrap_or_default();
@@ -81,7 +81,7 @@ fn a_call_prints_the_reply() {
         node.service::<[u8], [u8]>("/upper").serve(|text| Ok(text.to_ascii_uppercase())).unwrap();
     let reply = rnet!(env, "service", "call", "/upper", "--text", "robot", "--json").json();
     assert_eq!(reply["hex"], "524f424f54");
-    // What is wrong is said.
+    // The error names the cause.
     let said = rnet!(env, "service", "call", "/faster", "{linear: {x: -1}}").fails(1);
     assert!(said.contains("/faster failed in /a: Backwards: it only goes ahead"), "{said}");
     let said = rnet!(env, "service", "call", "/faster", "{linear: {x: -1}}", "--json").fails(1);
@@ -94,7 +94,7 @@ fn a_call_prints_the_reply() {
     assert!(said.contains("--text, --hex or --file"), "{said}");
     let said = rnet!(env, "service", "call", "/none", "--timeout", "0.05").fails(124);
     assert!(said.contains("/none had no server"), "{said}");
-    // An error of another node does not steer this terminal.
+    // An error of another node cannot control this terminal.
     let steers = |_: &[u8]| Err(HandlerError::new("Odd", "one\ntwo \u{1b}[2J\u{202e}three"));
     let odd = node.service::<[u8], [u8]>("/odd").serve::<Vec<u8>>(steers).unwrap();
     let said = rnet!(env, "service", "call", "/odd", "--text", "x").fails(1);
@@ -136,7 +136,7 @@ fn a_stream_is_shown_as_it_comes_and_a_signal_cancels_it() {
     assert_eq!(call.wait().code, Some(130));
     while !ended.load(Ordering::SeqCst) {
         next.send(9).unwrap();
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
     drop(next);
     drop(service);
@@ -154,7 +154,7 @@ fn calls_of_one_key_go_to_one_server() {
     let services: Vec<Service> = nodes.iter().map(serve).collect();
     let asks = env.node("asks");
     let client = asks.client::<[u8], [u8]>("/who").unwrap();
-    util::processes::until("all are ready", || client.server_count() == nodes.len());
+    util::processes::until("all servers are found", || client.server_count() == nodes.len());
     for (server, hex) in [("/a", "2f61"), ("/b", "2f62"), ("/c", "2f63")] {
         let goes_there = |key: &String| {
             let call = client.start(b"x", CallOptions::new().key(key)).unwrap();

@@ -26,7 +26,7 @@ fn observers_create_no_domain() {
     rnet!(env, "state", "del", "/arm/mode").fails(1);
     assert!(!exists(&env));
 
-    // Where nodes are and none has state, none is made either.
+    // In a domain with nodes but without state, no state is created.
     let node = env.node("other");
     rnet!(env, "state", "get", "/arm/mode").fails(1);
     assert!(!Domain::open(Some(DOMAIN), Some(env.dir.clone()), None).unwrap().has_state().unwrap());
@@ -34,7 +34,7 @@ fn observers_create_no_domain() {
 }
 
 #[test]
-fn what_is_set_stays_and_the_node_that_set_it_goes() {
+fn set_value_outlives_the_command_node() {
     let env = TestEnv::new();
     let said = rnet!(env, "state", "set", "/arm/mode", "idle").ok();
     assert_eq!(said, "", "stdout is data");
@@ -54,7 +54,7 @@ fn what_is_set_stays_and_the_node_that_set_it_goes() {
 }
 
 #[test]
-fn a_new_key_gets_the_type_that_its_value_looks_like() {
+fn new_key_gets_the_type_inferred_from_its_value() {
     let env = TestEnv::new();
     for (given, type_name, value, said) in [
         ("true", "bool", json!(true), "true"),
@@ -101,7 +101,7 @@ fn a_new_key_gets_the_type_that_its_value_looks_like() {
 }
 
 #[test]
-fn a_last_will_is_that_of_the_command_which_stays() {
+fn last_will_belongs_to_the_running_command() {
     let env = TestEnv::new();
     let node = env.node("watcher");
     let state = node.state().unwrap();
@@ -111,7 +111,7 @@ fn a_last_will_is_that_of_the_command_which_stays() {
             watch.recv(TEST_TIMEOUT).unwrap();
         }
     };
-    // Told to end, and killed.
+    // Stopped, and killed.
     for (signal, args) in
         [("INT", &["--last-will", "false"][..]), ("KILL", &["--last-will-delete"])]
     {
@@ -125,7 +125,7 @@ fn a_last_will_is_that_of_the_command_which_stays() {
         let code = set.wait().code;
         assert_eq!(code, (signal == "INT").then_some(130));
     }
-    // Somebody else has the key now.
+    // Another node has written the key meanwhile.
     let mut set = env.spawn(&["state", "set", "/mode", "run", "--last-will", "idle"]);
     set.wait_for_stderr("/mode becomes \"idle\" when this command exits");
     state.set("/mode", "halt").unwrap();
@@ -153,7 +153,7 @@ fn flush_counts_and_asks() {
     let said = rnet!(env, "state", "flush", "/arm").fails(2);
     assert!(said.contains("this deletes 2 keys under /arm in domain clitest"), "{said}");
     assert!(said.contains("--yes"), "{said}");
-    // `script` gives it a terminal.
+    // `script` provides a terminal.
     let on_a_terminal = |answer: &str| {
         let line = concat!(env!("CARGO_BIN_EXE_rnet"), " state flush /arm");
         let mut command = Command::new("script");
@@ -212,7 +212,7 @@ fn a_key_keeps_its_type_unless_asked() {
 }
 
 #[test]
-fn every_type_is_shown_to_people() {
+fn every_type_has_a_text_form() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -300,7 +300,7 @@ fn messages_are_set_as_json_and_shown_by_field() {
     .unwrap();
     let proto = proto.to_str().unwrap();
     rnet!(env, "state", "set", "/leg", r#"{"force": 9}"#, "--type", "Leg", "--proto", proto).ok();
-    // The type came along.
+    // The type was included.
     assert_eq!(rnet!(env, "state", "get", "/leg").ok(), "force: 9.0\n");
     let listed = rnet!(env, "state", "list", "/leg", "--json").json();
     assert_eq!(listed["keys"][0]["type"], "robot.Leg");
@@ -335,7 +335,7 @@ fn fields_of_json_and_bytes_of_files() {
 }
 
 #[test]
-fn cas_and_if_revision_see_what_others_wrote() {
+fn cas_and_if_revision_detect_changes_by_others() {
     let env = TestEnv::new();
     let made = rnet!(env, "state", "cas", "/lock", "0", "mine", "--json").json();
     assert_eq!((&made["key"], &made["type"]), (&"/lock".into(), &"str".into()));
@@ -363,7 +363,7 @@ fn numbers_are_added_to() {
     assert_eq!(document, json!({"key": "/n", "type": "int", "value": 8}));
     rnet!(env, "state", "add", "/n", "0.5").fails(1);
     assert_eq!(rnet!(env, "state", "add", "/x", "0.5").ok(), "0.5\n");
-    // A float stays one, whatever is added.
+    // A float stays a float, whatever is added.
     assert_eq!(rnet!(env, "state", "add", "/x", "2").ok(), "2.5\n");
     let said = rnet!(env, "state", "add", "/x", "much").fails(2);
     assert!(said.contains("\"much\" is not a number"), "{said}");
@@ -372,7 +372,7 @@ fn numbers_are_added_to() {
     assert!(said.contains("/mode"), "{said}");
     assert_eq!(rnet!(env, "state", "get", "/mode").ok(), "idle\n");
 
-    // Each is counted, from however many processes.
+    // Increments are atomic across processes.
     let adders: Vec<_> = (0..4).map(|_| env.spawn(&["state", "add", "/count", "5"])).collect();
     let mut sums: Vec<i64> =
         adders.into_iter().map(|adder| adder.wait().ok().trim().parse().unwrap()).collect();
@@ -381,7 +381,7 @@ fn numbers_are_added_to() {
 }
 
 #[test]
-fn keys_that_are_not_there_have_neighbours() {
+fn error_of_a_missing_key_suggests_similar_keys() {
     let env = TestEnv::new();
     for key in ["/arm/mode", "/arm/speed", "/army"] {
         rnet!(env, "state", "set", key, "1").ok();
@@ -417,7 +417,7 @@ fn help_lists_the_value_types() {
 }
 
 #[test]
-fn bad_words_are_wrong_use() {
+fn invalid_arguments_are_usage_errors() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/a b", "1").fails(2);
     rnet!(env, "state", "set", "/".repeat(3), "1").fails(2);
@@ -441,7 +441,7 @@ fn a_time_to_live_is_shown_and_obeyed() {
     assert!(left > 0.0 && left <= 3600.0, "{document}");
     let table = rnet!(env, "state", "list", "--long").ok();
     assert!(table.lines().nth(1).unwrap().contains(" min "), "{table}");
-    // A set without it ends it, as in Redis.
+    // A set without a time to live removes it, as in Redis.
     rnet!(env, "state", "set", "/lease", "me").ok();
     assert!(rnet!(env, "state", "get", "/lease", "--json").json()["ttl_s"].is_null());
 
@@ -457,7 +457,7 @@ fn keys_of_another_host_are_those_of_its_home() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
-    // A home that answers for "robot", in this domain: what a link does for that of another.
+    // A home that answers for "robot" in this domain, as a link does for another host's.
     let _home = rnet::state::serve(&node, "robot").unwrap();
     rnet!(env, "state", "set", "@robot/arm/mode", "idle").ok();
     assert_eq!(state.get("/arm/mode").unwrap(), Some(Value::from("idle")));

@@ -6,7 +6,7 @@ use rnet::state::{State, Value};
 use serde_json::json;
 use util::{POSE, TestEnv};
 
-/// A key of every type.
+/// One key of each type.
 fn fill(state: &State) {
     state.set("/all/bool", true).unwrap();
     state.set("/all/int", i64::MIN).unwrap();
@@ -31,7 +31,7 @@ fn values(state: &State) -> Vec<(String, Value)> {
     entries.into_iter().map(|(key, entry)| (key, entry.value)).collect()
 }
 
-/// What `dump` writes, in a file.
+/// Output of `dump`, in a file.
 fn dump(env: &TestEnv, prefix: &str, name: &str) -> String {
     let path = env.dir.join(name);
     std::fs::write(&path, rnet!(env, "state", "dump", prefix).ok()).unwrap();
@@ -39,7 +39,7 @@ fn dump(env: &TestEnv, prefix: &str, name: &str) -> String {
 }
 
 #[test]
-fn every_value_comes_back_as_it_was() {
+fn every_value_is_restored_unchanged() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -50,7 +50,7 @@ fn every_value_comes_back_as_it_was() {
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    // A head, two types (of three messages), the keys, the end.
+    // A header, two types (of three messages), the keys, the end.
     assert_eq!(lines.len(), 1 + 2 + 13 + 1, "{text}");
     assert_eq!((&lines[0]["rnet_state"], &lines[0]["domain"]), (&json!(1), &json!("clitest")));
     assert_eq!(lines.last(), Some(&json!({"end": 13})));
@@ -62,7 +62,7 @@ fn every_value_comes_back_as_it_was() {
     ran.ok();
     assert_eq!(values(&other), before);
     assert_eq!(other.get_message::<util::Pose>("/all/plain").unwrap().unwrap(), POSE);
-    // Once more changes nothing, through stdin as well.
+    // A second load changes nothing, also through stdin.
     let revision = other.revision();
     let again = rnet!(env, "state", "load", &file, "--domain", "other", "--json").json();
     assert_eq!(again, json!({"set": 0, "unchanged": 13, "expired": 0}));
@@ -75,7 +75,7 @@ fn every_value_comes_back_as_it_was() {
 }
 
 #[test]
-fn what_is_no_number_is_the_same_when_it_is_loaded() {
+fn nan_values_are_unchanged_after_a_load() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -112,7 +112,7 @@ fn keys_with_other_values_block_a_load() {
 }
 
 #[test]
-fn more_than_a_transaction_holds() {
+fn load_larger_than_a_transaction() {
     let env = TestEnv::new();
     let node = env.node("robot");
     let state = node.state().unwrap();
@@ -136,7 +136,7 @@ fn a_time_to_live_is_restored_or_expired() {
     rnet!(env, "state", "load", &file).ok();
     let left = || rnet!(env, "state", "get", "/long", "--json").json()["ttl_s"].as_f64().unwrap();
     assert!(left() > 3000.0 && left() <= 3600.0, "{}", left());
-    // What was left when it was dumped counts, whatever the wall clock says now.
+    // The remaining time at the dump counts, whatever the wall clock is now.
     let lines: Vec<&str> = text.lines().collect();
     let key: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
     let ttl = key["ttl_ns"].to_string();
@@ -189,7 +189,7 @@ fn damaged_files_change_nothing() {
     }
     std::fs::write(file, [0xff, 0xfe]).unwrap();
     assert!(rnet!(env, "state", "load", file).fails(1).contains("UTF-8"));
-    // None of them has made a domain.
+    // None of them has created a domain.
     assert_eq!(
         std::fs::read_dir(&env.dir)
             .unwrap()

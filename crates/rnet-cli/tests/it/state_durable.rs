@@ -1,4 +1,4 @@
-//! `rnet state` and keys that are on disk.
+//! `rnet state` and durable keys.
 
 use crate::util;
 
@@ -6,15 +6,15 @@ use serde_json::json;
 use util::TestEnv;
 
 #[test]
-fn what_is_durable_outlives_the_memory() {
+fn durable_keys_outlive_shared_memory() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/gain", "1.5", "--durable").ok();
     rnet!(env, "state", "set", "/passing", "1").ok();
-    // As after a restart of the machine: the directory of the domain is gone.
+    // Simulates a restart of the machine: the domain's directory is gone.
     std::fs::remove_dir_all(env.domain_dir()).unwrap();
     assert_eq!(rnet!(env, "state", "list").ok(), "/gain\n");
     assert_eq!(rnet!(env, "state", "get", "/gain").ok(), "1.5\n");
-    // Who looks at another domain makes none.
+    // Inspecting another domain does not create it.
     assert_eq!(rnet!(env, "state", "list", "--domain", "other").ok(), "");
     let names = std::fs::read_dir(&env.dir).unwrap();
     let names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -22,13 +22,13 @@ fn what_is_durable_outlives_the_memory() {
 }
 
 #[test]
-fn what_is_durable_is_loaded_as_durable() {
+fn durable_keys_are_loaded_as_durable() {
     let env = TestEnv::new();
     rnet!(env, "state", "set", "/gain", "1.5", "--durable").ok();
     rnet!(env, "state", "set", "/passing", "1").ok();
     let durable = |key: &str| rnet!(env, "state", "get", key, "--json").json()["durable"].clone();
     assert_eq!((durable("/gain"), durable("/passing")), (json!(true), json!(false)));
-    // Durable keys stay so, until told.
+    // Durable keys stay durable until changed.
     rnet!(env, "state", "set", "/gain", "2.5").ok();
     assert_eq!(durable("/gain"), true);
     let file = env.dir.join("durable.jsonl");

@@ -6,7 +6,7 @@ use serde_json::json;
 use util::{POSE, TestEnv};
 
 #[test]
-fn what_is_there_and_then_each_change() {
+fn watch_prints_existing_keys_and_then_each_change() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let state = node.state().unwrap();
@@ -69,21 +69,21 @@ fn it_exits_after_count_or_timeout() {
 }
 
 #[test]
-fn only_changes_on_request() {
+fn changes_option_omits_existing_keys() {
     let env = TestEnv::new();
     let node = env.node("arm");
     let state = node.state().unwrap();
     state.set("/n", 0).unwrap();
     let watch = env.spawn(&["state", "watch", "/n", "--changes", "--once"]);
-    // It says nothing until there is a change, so changes go on until it has seen one.
-    let told = std::thread::spawn(move || watch.wait());
+    // Its output begins with a change, so changes continue until it has seen one.
+    let watching = std::thread::spawn(move || watch.wait());
     let mut n = 0;
-    while !told.is_finished() {
+    while !watching.is_finished() {
         n += 1;
         state.set("/n", n).unwrap();
         std::thread::yield_now();
     }
-    let said = told.join().unwrap().ok();
+    let said = watching.join().unwrap().ok();
     let seen: i64 = said.lines().last().unwrap().strip_prefix("/n: ").unwrap().parse().unwrap();
     assert!(seen > 0 && seen <= n, "{said}");
 }

@@ -29,7 +29,7 @@ fn a_domain_without_problems_is_well() {
 }
 
 #[test]
-fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
+fn expected_node_that_does_not_run_is_a_problem() {
     let env = TestEnv::new();
     let _imu = env.node("imu");
     let ran = rnet!(env, "status", "--over", "0.1", "/imu", "/control");
@@ -40,25 +40,25 @@ fn a_node_that_is_asked_for_and_does_not_run_is_a_problem() {
 }
 
 #[test]
-fn a_domain_that_nobody_has_joined_is_not_well() {
+fn domain_without_nodes_is_a_problem() {
     let env = TestEnv::new();
     let ran = rnet!(env, "status", "--over", "0.1");
     let text = &ran.stdout;
     assert_eq!(ran.code, Some(1), "{text}");
     assert!(text.contains("PROBLEM  no node has joined this domain yet: /"), "{text}");
     assert!(text.contains(" does not exist"), "{text}");
-    // Who looks on says the same.
+    // `rnet top` reports the same.
     let text = rnet!(env, "top", "--once", "--interval", "0.1").ok();
     assert!(text.contains("PROBLEM  no node has joined this domain yet"), "{text}");
     let text = rnet!(env, "metrics", "--over", "0.1").ok();
     assert!(text.contains(r#"rnet_problems{domain="clitest",check="domain"} 1"#), "{text}");
-    // One whose nodes have ended is not: they may all have been stopped.
+    // A domain whose nodes have exited is not a problem: they may all have been stopped.
     drop(env.node("imu"));
     assert!(rnet!(env, "status", "--over", "0.1").ok().contains("all is well"));
 }
 
 #[test]
-fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
+fn incompatibilities_and_losses_are_problems_while_they_last() {
     let env = TestEnv::new();
     let (camera, display) = (env.node("camera"), env.node("display"));
     let _image = camera.publisher::<[u8]>("/image").unwrap();
@@ -71,7 +71,7 @@ fn what_does_not_fit_and_what_is_lost_are_problems_of_their_time() {
     what_is_lost_is_a_problem_while_it_is(&env, "/scan");
 }
 
-/// A reader that is overrun: what it loses now is a problem, and what it has lost is over.
+/// A reader that is overrun: a current loss is a problem, a past one is not.
 fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
     let (camera, display) = (env.node("camera2"), env.node("display2"));
     let small = PublisherOptions::new().log_len_bytes(64 << 10);
@@ -85,7 +85,7 @@ fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
         scope.spawn(|| {
             while !seen.load(Ordering::Relaxed) {
                 while slow.try_recv().unwrap().is_some() {}
-                std::thread::sleep(Duration::from_millis(200)); // sleep: the reader is slow
+                std::thread::sleep(Duration::from_millis(200)); // sleep: simulates a slow reader
             }
         });
         while !seen.load(Ordering::Relaxed) {
@@ -101,7 +101,7 @@ fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
 }
 
 #[test]
-fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() {
+fn given_up_node_is_a_problem_and_a_stopped_one_is_not() {
     let robot = Robot::new(
         "[node.fails]\ncommand = [\"sh\", \"-c\", \"exit 7\"]\n\
          [node.stays]\ncommand = [\"sleep\", \"600\"]\n",
@@ -129,7 +129,7 @@ fn a_launched_node_that_gave_up_is_a_problem_and_one_that_was_stopped_is_none() 
     launch.wait();
 }
 
-/// Calls have topics of their own, which nobody but robot-net uses.
+/// Calls use internal topics, which only robot-net uses.
 #[test]
 fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     let env = TestEnv::new();
@@ -137,7 +137,7 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     let service = server.service::<[u8], [u8]>("/plan").serve(|text| Ok(text.to_vec())).unwrap();
     client.call::<[u8], [u8]>("/plan", b"x", Some(LONG)).unwrap();
     let _scan = server.publisher::<[u8]>("/scan").unwrap();
-    // Pairs that fit and do not meet, and names that differ by a letter.
+    // Compatible pairs that do not match, and names that differ by a letter.
     let _asks = client.publisher::<[u8]>("/_rnet/call/plan/s00000001/request").unwrap();
     let _near = client.subscriber::<[u8]>("/_rnet/call/plan/s0000001/request").unwrap();
     let urgent = SubscriberOptions::new().reliable();
@@ -156,7 +156,7 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     drop(service);
 }
 
-/// A callback is called once and dropped: whoever looks later finds it, too.
+/// A callback that panics is called once and dropped: later inspections still report it.
 #[test]
 fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     const DROPPED: &str = "PROBLEM  1 callback of /control panicked and is not called again";
@@ -173,7 +173,7 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     for tool in tools {
         let ran = env.run(tool);
         assert!(ran.stdout.contains(DROPPED), "{tool:?}: {ran:#?}");
-        // It is told of once, as what it is.
+        // It is reported once, as a panic.
         assert!(!ran.stdout.contains("callbacks of /control failed"), "{tool:?}: {ran:#?}");
     }
     assert_eq!(env.run(tools[0]).code, Some(1));
@@ -181,9 +181,9 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     assert!(rnet!(env, "status", "--over", "0.1").ok().contains("all is well"));
 }
 
-/// It goes on: what it has done is over once it fails no more.
+/// The handler continues: its failures are a problem only while they occur.
 #[test]
-fn a_handler_that_fails_is_a_problem_of_its_time() {
+fn failing_handler_is_a_problem_while_it_fails() {
     const FAILED: &str = "callbacks of /control failed ";
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
@@ -207,9 +207,9 @@ fn a_handler_that_fails_is_a_problem_of_its_time() {
     assert!(env.run(status).ok().contains("all is well"));
 }
 
-/// The process of a node that ends by signals alone.
+/// The process of a node that only signals end.
 #[test]
-#[ignore = "a node of other tests"]
+#[ignore = "node process of another test"]
 fn free_node() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;
@@ -232,7 +232,7 @@ fn start_free_node(env: &TestEnv) -> RunningCommand {
     free
 }
 
-/// A stop that was ignored does not make a later death a departure.
+/// An ignored stop does not make a later death a normal exit.
 #[test]
 fn a_process_that_ignores_a_stop_dies_when_it_is_killed() {
     let env = TestEnv::new();
@@ -256,7 +256,7 @@ fn a_process_that_ignores_a_stop_dies_when_it_is_killed() {
     assert!(ran.stdout.contains("node /free has died"), "{ran:#?}");
 }
 
-/// `status`, `top` and `doctor` go by one judgement: each must say the same of a node that has died.
+/// `status`, `top` and `doctor` share one diagnosis: each must report the same about a dead node.
 #[test]
 fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
     const DIED: &str = "node /free has died: its process exited without leaving the domain";
@@ -270,7 +270,7 @@ fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
             free.wait_for_exit();
             let ran = env.run(tool);
             assert_eq!(ran.stdout.contains(DIED), has_died, "{tool:?} after {word}: {ran:#?}");
-            // It has looked. What the machine lacks is a problem for doctor alone.
+            // The command succeeded. Only doctor reports problems of the machine.
             let codes = match (tool[0], has_died) {
                 ("status", true) => [1, 1],
                 ("doctor", _) => [0, 1],
@@ -281,7 +281,7 @@ fn a_node_that_has_died_is_a_problem_and_one_that_has_left_is_not() {
     }
 }
 
-/// Living nodes sweep a dead one within milliseconds; whoever looks later, and again, is told of it all the same.
+/// Live nodes sweep a dead one within milliseconds; later and repeated inspections still report it.
 #[test]
 fn a_death_that_was_swept_is_a_problem_until_the_node_is_back() {
     const DIED: &str = "node /free has died";
@@ -293,7 +293,7 @@ fn a_death_that_was_swept_is_a_problem_until_the_node_is_back() {
         free.signal("KILL");
         free.wait_for_exit();
         let nodes = env.domain_dir().join("nodes");
-        // Only the folder of the living one is left.
+        // Only the folder of the live node is left.
         let is_swept = || std::fs::read_dir(&nodes).unwrap().count() == 1;
         until(&|| is_swept().then_some(()), &String::new);
     };

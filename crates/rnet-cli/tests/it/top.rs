@@ -40,7 +40,7 @@ fn one_interval_is_printed() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_to_do() {
+fn without_a_terminal_top_suggests_an_option() {
     let env = TestEnv::new();
     let error = rnet!(env, "top").fails(2);
     assert!(error.contains("--once"), "{error}");
@@ -55,11 +55,11 @@ fn keys_choose_what_is_shown_and_the_terminal_is_restored() {
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
     assert!(terminal.is_raw());
-    // Only what changes is drawn: the name stands where nothing stood, on the page of the node.
+    // Only changes are drawn: the name appears on the node's page, where nothing was before.
     terminal.send_keys("\t\r");
     terminal.until("/angles");
     terminal.send_keys("q");
-    // It leaves the other screen, and shows the cursor.
+    // It leaves the alternate screen, and shows the cursor.
     terminal.until("\u{1b}[?1049l");
     assert_eq!(terminal.end(), Some(0));
     assert!(!terminal.is_raw());
@@ -71,7 +71,7 @@ fn one_signal_is_enough_where_the_terminal_takes_no_output() {
     let env = TestEnv::new();
     let _imu = env.node("imu");
     let mut terminal = Terminal::without_reader(&env, &["top"]);
-    until("it takes the terminal", || terminal.is_raw());
+    until("it uses the terminal", || terminal.is_raw());
     terminal.signal(Signal::TERM);
     assert_eq!(terminal.end(), Some(130));
     assert!(!terminal.is_raw());
@@ -89,7 +89,7 @@ fn a_signal_restores_the_terminal() {
     assert!(!terminal.is_raw());
 }
 
-/// Two that come at once, before it has looked for the first, end it in their handler.
+/// Two signals at once, before it has checked for the first, end it in the handler.
 #[test]
 fn a_second_signal_restores_the_terminal_too() {
     let env = TestEnv::new();
@@ -105,7 +105,7 @@ fn a_second_signal_restores_the_terminal_too() {
 }
 
 #[test]
-fn it_ends_when_the_window_is_closed_or_the_connection_breaks() {
+fn top_exits_when_the_terminal_closes() {
     let env = TestEnv::new();
     let _imu = env.node("imu");
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);

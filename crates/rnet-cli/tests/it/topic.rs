@@ -113,19 +113,19 @@ fn info_shows_skipped_messages_and_lagging_subscribers() {
     for _ in 0..30 {
         publisher.send(b"tick").unwrap();
     }
-    let look = || {
+    let poll = || {
         let text = rnet!(env, "topic", "info", "/t", "-v").ok();
         let json = rnet!(env, "--json", "topic", "info", "/t").json();
         (text, json["subscribers"][0].clone())
     };
-    let (text, json) = look();
+    let (text, json) = poll();
     assert!(text.contains("KEEP_LAST (10)"), "{text}");
     assert!(text.contains("\n/a           0        0  0     30, the oldest "), "{text}");
     assert_eq!(json["qos"]["history"]["keep_last"], 10);
     assert_eq!(json["channels"][0]["behind"]["messages"], 30);
     assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
     subscriber.recv(TEST_TIMEOUT).unwrap();
-    let (text, json) = look();
+    let (text, json) = poll();
     assert!(text.contains("\n/a           1       20  0     9, the oldest "), "{text}");
     let channel = &json["channels"][0];
     assert_eq!((&channel["skipped"], &channel["lost"]["overrun"]), (&20.into(), &0.into()));
@@ -133,7 +133,7 @@ fn info_shows_skipped_messages_and_lagging_subscribers() {
 }
 
 #[test]
-fn info_of_no_topic_names_the_one_that_was_meant() {
+fn info_of_a_missing_topic_suggests_a_similar_one() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _publisher = node.publisher::<[u8]>("/joint_states").unwrap();
@@ -147,7 +147,7 @@ fn info_of_no_topic_names_the_one_that_was_meant() {
 }
 
 #[test]
-fn every_command_on_a_topic_asks_whether_another_was_meant() {
+fn every_topic_command_suggests_a_similar_topic() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _publisher = node.publisher::<[u8]>("/scan").unwrap();
@@ -184,7 +184,7 @@ fn types_are_found_by_topic_and_topics_by_type() {
 }
 
 #[test]
-fn tables_cut_no_name_for_a_program() {
+fn piped_tables_do_not_truncate_names() {
     let env = TestEnv::new();
     let long = format!("/front/{}/image", "camera_".repeat(20));
     let (a, b) = (env.node(&long), env.node("b"));
@@ -267,7 +267,7 @@ fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
     echo.wait_for_stderr("topic /t not found in domain");
     let first = env.node("first");
     let mut publisher = first.publisher::<[u8]>("/t").unwrap();
-    // Both are there from the first message on, though they were found later.
+    // Both are received from the first message on, although they were found later.
     publisher.send(&[1]).unwrap();
     publisher.send(&[2]).unwrap();
     echo.wait_for_stdout("02");
@@ -293,19 +293,19 @@ fn echo_first_shows_what_is_kept_for_late_joiners() {
 }
 
 #[test]
-fn echo_that_hears_nothing_times_out() {
+fn echo_without_messages_times_out() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _silent = node.publisher::<[u8]>("/t").unwrap();
     let said = rnet!(env, "topic", "echo", "/t", "--timeout", "0.2").fails(124);
     assert!(said.contains("timed out") && said.contains("/t"), "{said}");
     let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/u").unwrap(), vec![1].into());
-    let heard = rnet!(env, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
-    assert!(heard.starts_with("01\n"), "{heard}");
+    let received = rnet!(env, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
+    assert!(received.starts_with("01\n"), "{received}");
 }
 
 #[test]
-fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
+fn echo_is_interrupted_by_ctrl_c_and_keeps_its_output() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
@@ -318,7 +318,7 @@ fn echo_is_interrupted_by_ctrl_c_and_keeps_what_it_said() {
 }
 
 #[test]
-fn an_observer_is_no_reader() {
+fn observer_is_not_counted_as_a_reader() {
     let env = TestEnv::new();
     let node = env.node("a");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -327,7 +327,7 @@ fn an_observer_is_no_reader() {
     let mut hz = env.spawn(&["topic", "hz", "/t"]);
     echo.wait_for_stdout("01");
     hz.wait_for_stdout("average rate");
-    // Both are in full swing, and neither the publisher nor the domain knows of them.
+    // Both run, and neither the publisher nor the domain knows of them.
     let mut domain =
         rnet::inspect::Domain::open(Some(util::DOMAIN), Some(env.dir.clone()), None).unwrap();
     let seen = domain.snapshot().unwrap();
@@ -366,7 +366,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
 }
 
 #[test]
-fn topics_of_a_host_that_nobody_knows_are_an_error() {
+fn topics_of_an_unknown_host_are_an_error() {
     let env = TestEnv::new();
     let _angles = env.node("imu").publisher::<[u8]>("/angles").unwrap();
     let own = rnet!(env, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();

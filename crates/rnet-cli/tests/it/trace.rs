@@ -11,13 +11,13 @@ use util::{BackgroundPublisher, DOMAIN, TestEnv};
 
 const LONG: Option<Duration> = Some(Duration::from_secs(30));
 
-/// A sensor at some 1 kHz, an estimator that answers in its callback, and an actuator.
+/// A sensor at about 1 kHz, an estimator that answers in its callback, and an actuator.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (sensor, estimator, actuator) =
         (env.node("sensor"), env.node("estimator"), env.node("actuator"));
     let mut estimates: Publisher<[u8]> = estimator.publisher("/estimate").unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _moves = actuator.subscriber::<[u8]>("/estimate").unwrap().on(move |_| {
         let _ = tell.send(());
     });
@@ -28,7 +28,7 @@ fn with_robot(test: impl FnOnce(&TestEnv)) {
     let imu: Publisher<[u8]> = sensor.publisher("/imu").unwrap();
     imu.wait_for_subscribers(1, LONG).unwrap();
     let pump = BackgroundPublisher::start(imu, Box::from(*b"12345678"));
-    told.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
     test(&env);
     drop(pump);
 }
@@ -81,7 +81,7 @@ fn a_chain_is_measured_against_its_budget() {
 }
 
 #[test]
-fn others_can_open_what_is_written() {
+fn trace_file_is_readable_by_other_tools() {
     with_robot(|env| {
         let files = ["trace.svg", "trace.json"].map(|name| env.dir.join(name));
         let [svg, json] = files.each_ref().map(|file| file.to_str().unwrap());
@@ -93,7 +93,7 @@ fn others_can_open_what_is_written() {
         let document: serde_json::Value = serde_json::from_str(&document).unwrap();
         let events = document["traceEvents"].as_array().unwrap();
         let of = |phase: &str| events.iter().filter(|event| event["ph"] == phase).count();
-        // A send and a callback of each message, and an arrow from one to the other.
+        // A send and a callback for each message, and an arrow between them.
         assert!(of("s") > 0 && of("f") == of("s") && of("X") == 2 * of("s"), "{}", of("X"));
         let names: Vec<&str> =
             events.iter().filter_map(|event| event["args"]["name"].as_str()).collect();
@@ -114,8 +114,8 @@ fn a_file_that_cannot_be_written_costs_neither_the_table_nor_the_other_file() {
     });
 }
 
-/// The link of a robot, as far as it matters to a trace: laptop's lidar publishes what is received here, and laptop's
-/// viewer receives something and says what became of it. Its clock is known to 250 us.
+/// The link of a robot, as far as a trace needs it: laptop's lidar publishes the messages received here, and
+/// laptop's viewer receives messages and reports on them. Its clock is known to 250 us.
 fn with_laptop(test: impl FnOnce(&TestEnv)) {
     const LIDAR: u64 = 77 << 32;
     let env = TestEnv::new();
@@ -136,7 +136,7 @@ fn with_laptop(test: impl FnOnce(&TestEnv)) {
         let from = |publisher, seq| Meta::default().with_origin(Origin { host: 5, publisher, seq });
         for seq in 0.. {
             scans.forward(b"scan", from(LIDAR, seq), now_ns() - 1_000_000).unwrap();
-            // By its clock, which is a minute behind.
+            // In its own time, which is a minute behind.
             let at = |ms| 60_000_000_000 + 1_000_000 * (10 * seq + ms);
             let record = TraceRecord {
                 subscription: 78 << 32,
@@ -163,7 +163,7 @@ fn with_laptop(test: impl FnOnce(&TestEnv)) {
 }
 
 #[test]
-fn between_hosts_it_says_how_well_the_clocks_are_known() {
+fn trace_between_hosts_shows_the_clock_uncertainty() {
     with_laptop(|env| {
         let svg = env.dir.join("trace.svg");
         let args = ["trace", "/scan", "--for", "1", "--svg", svg.to_str().unwrap()];
@@ -176,7 +176,7 @@ fn between_hosts_it_says_how_well_the_clocks_are_known() {
         let here = table("/scan: @laptop/lidar -> /map, ");
         assert!(here.contains("\nnetwork "), "{text}");
         assert!(here.contains("\nnetwork and all: ± 250.0 us clock uncertainty\n"), "{text}");
-        // Both ends of this one are on laptop.
+        // Both endpoints of this edge are on laptop.
         let there = table("/scan: @laptop/lidar -> @laptop/viewer, ");
         assert!(there.contains("\nbusy ") && !there.contains('±'), "{text}");
         let drawn = std::fs::read_to_string(&svg).unwrap();
@@ -189,7 +189,7 @@ fn between_hosts_it_says_how_well_the_clocks_are_known() {
         assert!(edges[0]["stages"]["network"]["p50_us"].as_f64().unwrap() >= 1000.0, "{edges}");
         let viewer = (of(1, "subscriber"), of(1, "uncertain_us"));
         assert_eq!(viewer, ("@laptop/viewer".into(), 0.0.into()));
-        // Whatever its clock says.
+        // Independent of its clock.
         assert_eq!(edges[1]["total"]["p50_us"], 3000.0, "{edges}");
     });
 }

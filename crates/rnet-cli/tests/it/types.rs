@@ -52,7 +52,7 @@ fn versions(env: &TestEnv, changes: &[(&str, &str)]) -> (String, String) {
 }
 
 #[test]
-fn list_has_the_built_in_types_and_what_they_are() {
+fn list_shows_built_in_types_with_descriptions() {
     let env = TestEnv::new();
     let all = rnet!(env, "type", "list").ok();
     assert_eq!(all.lines().count(), 85);
@@ -140,7 +140,7 @@ fn show_prints_a_file_that_compiles_to_the_same_type() {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
     assert!(!text.contains("message Vector3"), "{text}");
-    // What was printed is the type, its hash and its comments included.
+    // The printed text compiles to the same type, including its hash and comments.
     let again = write(&env, "again.proto", &text);
     assert_eq!(show(&again), text);
     for built_in in ["rnet.msgs.BatteryState", "foxglove.CameraCalibration", "Imu"] {
@@ -152,7 +152,7 @@ fn show_prints_a_file_that_compiles_to_the_same_type() {
 }
 
 #[test]
-fn show_tells_names_apart_that_look_the_same() {
+fn show_qualifies_ambiguous_names() {
     let env = TestEnv::new();
     let text = r#"syntax = "proto2";
 package a;
@@ -224,7 +224,7 @@ fn show_knows_plain_types_and_the_types_of_topics() {
     let layout = "plain type Pose: 40 bytes, aligned to 8\n     0  x: f64\n     8  q: f32[4]\n    24  legs: struct Leg (8 bytes)[2]\n";
     let shown = rnet!(env, "type", "show", "--topic", "/pose").ok();
     assert!(shown.starts_with(layout), "{shown}");
-    // A built-in type of this name goes before one of a topic; a name that only a topic has is found there.
+    // A built-in type precedes a topic's type of the same name; a type that only a topic has is still found.
     assert!(rnet!(env, "type", "show", "Pose").ok().contains("message Pose {"));
     let said = rnet!(env, "type", "show", "--topic", "/bytes").fails(1);
     assert!(said.contains("raw bytes"), "{said}");
@@ -252,7 +252,7 @@ fn a_descriptor_set_is_written_and_read_back() {
 }
 
 #[test]
-fn check_lists_changes_that_do_no_harm() {
+fn check_lists_compatible_changes() {
     let env = TestEnv::new();
     let (old, new) = versions(
         &env,
@@ -287,7 +287,7 @@ fn check_lists_changes_that_do_no_harm() {
 }
 
 #[test]
-fn check_fails_where_one_side_would_not_understand_the_other() {
+fn check_fails_if_one_side_cannot_read_the_other() {
     let env = TestEnv::new();
     let (old, new) = versions(&env, &[("double force", "float force")]);
     let ran = rnet!(env, "type", "check", old, new);
@@ -298,12 +298,12 @@ fn check_fails_where_one_side_would_not_understand_the_other() {
     assert_eq!(ran.fails(1), "2 types compared, 1 incompatible\n");
     let ran = rnet!(env, "type", "check", old, new, "--json");
     assert_eq!((ran.code, &ran.json()["compatible"]), (Some(1), &json!(false)));
-    // The types that do not change are compatible still.
+    // The unchanged types are still compatible.
     rnet!(env, "type", "check", old, new, "--type", "Leg.Foot").ok();
 }
 
 #[test]
-fn check_of_one_direction_passes_over_the_other() {
+fn check_of_one_direction_ignores_the_other() {
     let env = TestEnv::new();
     let closed = |values: &str| {
         format!(
@@ -313,7 +313,7 @@ fn check_of_one_direction_passes_over_the_other() {
     let old = write(&env, "old/m.proto", &closed(""));
     let new = write(&env, "new/m.proto", &closed("B = 1;"));
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
-    // What the new one writes, an old one with a closed enum drops.
+    // An old reader with a closed enum drops the new writer's value.
     rnet!(env, "type", "check", old, new).fails(1);
     rnet!(env, "type", "check", old, new, "--direction", "new-writes").fails(1);
     let text = rnet!(env, "type", "check", old, new, "--direction", "old-writes").ok();
@@ -330,9 +330,9 @@ fn a_type_that_is_gone_is_a_break_and_its_new_name_is_guessed() {
     assert!(ran.stdout.contains("robot.Limb: added"), "{ran:#?}");
     assert!(ran.fails(1).contains("0 types compared, 0 incompatible, 1 removed"));
     rnet!(env, "type", "diff", old, new).fails(1);
-    // Nobody writes it any more.
+    // No writer has it any more.
     rnet!(env, "type", "check", old, new, "--direction", "new-writes").ok();
-    // A part of a type that is gone is seen where it was used.
+    // A removed nested type is reported where it was used.
     let (old, new) = versions(
         &env,
         &[("  message Foot { bool contact = 1; }\n", ""), ("  map<string, Foot> feet = 3;\n", "")],
@@ -365,7 +365,7 @@ fn diff_is_stricter() {
     assert_eq!(rnet!(env, "type", "diff", old, old).ok(), "");
 }
 
-/// Whoever has the number of an extension may send anything under it.
+/// Anyone with the extension's number may send any content under it.
 #[test]
 fn a_field_in_the_range_of_extensions_is_named() {
     let env = TestEnv::new();
@@ -399,7 +399,7 @@ fn folders_are_compared_type_by_type_wherever_the_types_stand() {
     let (old, new) = (old.to_str().unwrap(), new.to_str().unwrap());
     let text = rnet!(env, "type", "check", old, new).ok();
     assert_eq!(text, "p.Part: no change\np.Whole: no change\n");
-    // A type that two files define differently has no meaning.
+    // A type with two conflicting definitions is ambiguous.
     write(&env, "new/other.proto", &part.replace("double", "float"));
     let said = rnet!(env, "type", "check", old, new).fails(1);
     assert!(
@@ -453,7 +453,7 @@ fn bad_files_are_named_with_the_place() {
     fault("bad/e.proto", b"syntax = \"proto3\";", 1, &["bad/e.proto defines no message type"]);
     fault("bad/f.proto", b"\xff\xfe", 1, &["bad/f.proto", "UTF-8"]);
     fault("bad/g.binpb", b"\x0a\x05\x0a", 1, &["bad/g.binpb", "malformed at byte 2"]);
-    // A set that would be far too large is refused by the name of the limit.
+    // A descriptor set that is far too large is refused, and the error names the limit.
     fault(
         "bad/h.bin",
         &vec![0; (1 << 20) + 1],
@@ -498,7 +498,7 @@ fn imports_are_looked_for_in_the_include_folders() {
     let said = rnet!(env, "type", "check", path, path).fails(1);
     assert!(said.contains("level.proto:1:20: import \"units/volt.proto\" is not found"), "{said}");
     rnet!(env, "type", "check", path, path, "-I", include).ok();
-    // A type of an import is compared when it is asked for.
+    // An imported type is compared on request.
     let text = rnet!(env, "type", "check", path, path, "-I", include, "--type", "Volt").ok();
     assert_eq!(text, "Volt: no change\n");
     let text = rnet!(env, "type", "show", "Volt", "--proto", path, "-I", include).ok();

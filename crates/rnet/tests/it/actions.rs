@@ -1,4 +1,4 @@
-//! Actions: goals, their feedback, policies and ends.
+//! Actions: goals, feedback, goal policies and results.
 
 use crate::common;
 
@@ -39,7 +39,8 @@ fn send(client: &Actions, x: u64) -> Goal<N, N> {
     client.send(&n(x), CallOptions::new()).unwrap()
 }
 
-/// Works until it is told the result, or cancelled. Says which goals it has and how they end.
+/// Handler that runs until the test sends a result or the goal is cancelled. Records the received goals and
+/// their outcomes.
 fn work(
     goal: &N,
     context: &mut ActionContext<'_, N>,
@@ -47,7 +48,7 @@ fn work(
     results: &Mutex<Receiver<u64>>,
 ) -> Result<N, HandlerError> {
     said.send((goal.x, "begun"))?;
-    // One that is cancelled already says so below.
+    // A goal that is already cancelled is reported below.
     let _ = context.feedback(goal);
     loop {
         if let Some(reason) = context.cancel_reason() {
@@ -90,9 +91,9 @@ fn reason(error: &Error) -> CancelReason {
     }
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -113,7 +114,7 @@ fn child_entry() {
         "client" => {
             let _ = send(&client(&node), 1).result(LONG);
         }
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
@@ -141,11 +142,11 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
         assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
         assert!(goal.feedback().unwrap().is_none());
     }
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     let goal = send(&client, 100);
-    assert_eq!(*goal.result_with(LONG, |x| heard.push(x.x)).unwrap(), n(100));
-    assert_eq!(heard, (0..100).collect::<Vec<_>>());
-    // Whoever wants the result alone has it.
+    assert_eq!(*goal.result_with(LONG, |x| received.push(x.x)).unwrap(), n(100));
+    assert_eq!(received, (0..100).collect::<Vec<_>>());
+    // A caller may wait for the result alone.
     assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
     assert_eq!(*b.call::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
     let stats = client.stats();
@@ -153,12 +154,12 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
         (stats.calls, stats.late, stats.feedback_skipped, stats.feedback_lost),
         (5, 0, 0, 0)
     );
-    eventually("the last has ended", || service.stats().running == 0);
+    eventually("the last goal has ended", || service.stats().running == 0);
     assert_eq!(service.stats().calls, 6);
 }
 
 #[test]
-fn feedback_that_nobody_takes_is_counted() {
+fn unread_feedback_is_skipped_and_counted() {
     let net = Net::new("feedback");
     let (a, b) = (net.node("a"), net.node("b"));
     let handler = |goal: &N, context: &mut ActionContext<'_, N>| {
@@ -167,9 +168,10 @@ fn feedback_that_nobody_takes_is_counted() {
     };
     let service = a.action::<N, N, N>("/navigate").serve(handler).unwrap();
     let client = client(&b);
-    // Nobody reads while it runs: what the log has no room for is not sent, and what is sent is passed over.
+    // Nobody reads during the run: the client skips sent messages, and the server does not send what exceeds
+    // its log.
     let goal = send(&client, 200_000);
-    eventually("it has ended at the server", || {
+    eventually("the handler has returned", || {
         let stats = service.stats();
         (stats.calls, stats.running, stats.waiting) == (1, 0, 0)
     });
@@ -229,11 +231,11 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
         let goal = Arc::new(send(&client, 1));
         let other = goal.clone();
         let hears = std::thread::spawn(move || {
-            let mut heard = 0;
+            let mut received = 0;
             while other.feedback().unwrap().is_some() {
-                heard += 1;
+                received += 1;
             }
-            heard
+            received
         });
         assert_eq!(*goal.result(LONG).unwrap(), n(1));
         assert_eq!(hears.join().unwrap(), 500);
@@ -241,7 +243,7 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
 }
 
 #[test]
-fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
+fn rejected_goal_names_the_running_goal() {
     let net = Net::new("reject");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let worker = Worker::open(&a, GoalPolicy::default());
@@ -256,7 +258,7 @@ fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
     worker.results.send(5).unwrap();
     assert_eq!(*goal.result(LONG).unwrap(), n(5));
     worker.expect(1, "reached");
-    // Once a result is there the next goal is taken, however soon it comes.
+    // After a result arrives, the server accepts the next goal immediately.
     for x in 10..200 {
         worker.results.send(x).unwrap();
         assert_eq!(*send(&second, x).result(LONG).unwrap(), n(x));
@@ -266,7 +268,7 @@ fn one_goal_at_a_time_and_the_one_that_runs_is_named() {
 }
 
 #[test]
-fn goals_wait_for_their_turn() {
+fn queued_goals_run_in_order() {
     let net = Net::new("queue");
     let (a, b) = (net.node("a"), net.node("b"));
     let zero = a.action::<N, N, N>("/zero").policy(GoalPolicy::Queue(0)).serve(|g, _| Ok(*g));
@@ -279,7 +281,7 @@ fn goals_wait_for_their_turn() {
     eventually("two wait", || worker.service.stats().waiting == 2);
     let error = send(&client, 4).result(LONG).unwrap_err();
     assert!(matches!(&error, Error::Refused { backlog: 2, .. }), "{error}");
-    // One that waits is cancelled there, while the first runs on.
+    // A cancel removes the queued goal while the first one keeps running.
     second.cancel().unwrap();
     assert_eq!(reason(&second.result(LONG).unwrap_err()), CancelReason::Caller);
     assert!(second.feedback().unwrap().is_none());
@@ -293,13 +295,13 @@ fn goals_wait_for_their_turn() {
 }
 
 #[test]
-fn a_newer_goal_takes_the_place_of_the_older() {
+fn newer_goal_preempts_the_older() {
     let net = Net::new("replace");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let (go, gate) = mpsc::channel::<()>();
     let (say, said) = mpsc::channel();
     let gate = Mutex::new(gate);
-    // One that takes its time to stop.
+    // A handler that is slow to stop.
     let handler = move |goal: &N, context: &mut ActionContext<'_, N>| {
         say.send((goal.x, "begun"))?;
         gate.lock().unwrap().recv()?;
@@ -315,9 +317,9 @@ fn a_newer_goal_takes_the_place_of_the_older() {
     let first = send(&one, 1);
     expect(1, "begun");
     let second = send(&other, 2);
-    eventually("the second waits", || service.stats().waiting == 1);
+    eventually("the second goal is queued", || service.stats().waiting == 1);
     let third = send(&one, 3);
-    // The second was not begun, and ends at once; the first when its handler has returned.
+    // The second goal never started, so it ends at once. The first ends when its handler has returned.
     assert_eq!(reason(&second.result(LONG).unwrap_err()), CancelReason::Preempted);
     assert_eq!(first.result_within(Duration::ZERO).unwrap_err(), Error::Interrupted);
     assert!(said.try_recv().is_err());
@@ -336,12 +338,12 @@ fn a_goal_is_cancelled_in_each_state() {
     let net = Net::new("cancel");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = client(&b);
-    // With no server.
+    // Without a server.
     let goal = send(&client, 1);
     goal.cancel().unwrap();
     assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
     let worker = Worker::open(&a, GoalPolicy::default());
-    // Running: its caller is told when the handler has ended.
+    // Running: the caller receives the result once the handler has returned.
     let goal = send(&client, 2);
     worker.expect(2, "begun");
     assert_eq!(*goal.feedback().unwrap().unwrap(), n(2));
@@ -349,21 +351,21 @@ fn a_goal_is_cancelled_in_each_state() {
     goal.cancel().unwrap();
     assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
     worker.expect(2, "caller");
-    // Dropped.
+    // Dropped client handle.
     let goal = send(&client, 3);
     worker.expect(3, "begun");
     drop(goal);
     worker.expect(3, "caller");
-    eventually("it has ended", || worker.service.stats().running == 0);
-    // Its time is over.
+    eventually("the handler has returned", || worker.service.stats().running == 0);
+    // Timed out.
     let short = CallOptions::new().timeout(Duration::from_millis(20));
     let goal = client.send(&n(4), short).unwrap();
     assert_eq!(goal.result(LONG).unwrap_err().code(), "timeout");
     let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG.unwrap()).ok());
     let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
     assert!(ended <= 1, "{ended}");
-    // The wait is over, and the goal goes on.
-    eventually("it has ended", || worker.service.stats().running == 0);
+    // The caller's wait ends, and the goal continues.
+    eventually("the handler has returned", || worker.service.stats().running == 0);
     let goal = send(&client, 5);
     worker.expect(5, "begun");
     let error = goal.result(Some(Duration::from_millis(10))).unwrap_err();
@@ -373,7 +375,7 @@ fn a_goal_is_cancelled_in_each_state() {
     worker.results.send(50).unwrap();
     assert_eq!(*goal.result(LONG).unwrap(), n(50));
     worker.expect(5, "reached");
-    // Ended: nothing more comes of it.
+    // Finished: a cancel has no effect.
     goal.cancel().unwrap();
     assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
     // The server closes.
@@ -393,7 +395,7 @@ fn a_goal_is_cancelled_in_each_state() {
 }
 
 #[test]
-fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
+fn cancel_unseen_by_the_handler_keeps_the_result() {
     let net = Net::new("reached");
     let (a, b) = (net.node("a"), net.node("b"));
     let (go, gate) = mpsc::channel::<()>();
@@ -403,7 +405,7 @@ fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
         say.send(context.context())?;
         gate.lock().unwrap().recv()?;
         match goal.x {
-            0 => Err(HandlerError::new("Stuck", "there is a wall")),
+            0 => Err(HandlerError::new("Stuck", "blocked by a wall")),
             1 => Ok(*goal),
             _ => {
                 let cancelled = context.feedback(goal).unwrap_err();
@@ -418,7 +420,7 @@ fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
         let context = said.recv_timeout(LONG.unwrap()).unwrap();
         goal.cancel().unwrap();
         if x == 2 {
-            eventually("it is known there", || context.cancel_reason().is_some());
+            eventually("the server knows the goal", || context.cancel_reason().is_some());
         }
         go.send(()).unwrap();
         goal.result(LONG)
@@ -436,7 +438,7 @@ fn a_goal_that_was_reached_before_its_handler_asked_is_reached() {
 }
 
 #[test]
-fn an_operator_ends_the_goals_of_all() {
+fn operator_cancel_ends_goals_of_all_clients() {
     let net = Net::new("operator");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let worker = Worker::open(&a, GoalPolicy::Queue(8));
@@ -444,8 +446,8 @@ fn an_operator_ends_the_goals_of_all() {
     let running = send(&first, 1);
     worker.expect(1, "begun");
     let waiting = send(&first, 2);
-    eventually("one waits", || worker.service.stats().waiting == 1);
-    eventually("the server is there", || second.server_count() == 1);
+    eventually("a goal is queued", || worker.service.stats().waiting == 1);
+    eventually("the server is found", || second.server_count() == 1);
     assert_eq!(second.cancel_all().unwrap(), 1);
     worker.expect(1, "operator");
     for goal in [running, waiting] {
@@ -454,7 +456,7 @@ fn an_operator_ends_the_goals_of_all() {
 }
 
 #[test]
-fn a_server_that_dies_or_stands_still() {
+fn goal_of_a_dead_or_stopped_server() {
     let net = Net::new("lost");
     let node = net.node("a");
     let client = client(&node);
@@ -471,10 +473,11 @@ fn a_server_that_dies_or_stands_still() {
     let error = result.unwrap_err();
     assert!(ended);
     assert!(matches!(&error, Error::ServerLost { node, .. } if node == "/victim"), "{error}");
-    // Stopped: a goal waits for as long as its time allows, and a cancel is heard when it goes on.
+    // If the server is stopped, a goal waits until its timeout. The server handles the cancel after it
+    // resumes.
     let mut child = Child::spawn(&net, "server");
     child.expect("ready");
-    eventually("it is there", || client.server_count() == 1);
+    eventually("the server is found", || client.server_count() == 1);
     let goal = send(&client, 2);
     child.expect("called");
     child.stop();
@@ -494,8 +497,8 @@ fn the_death_of_a_caller_cancels_its_goal() {
     worker.expect(1, "begun");
     child.kill();
     worker.expect(1, "caller_gone");
-    // It is free for another.
-    eventually("it has ended", || worker.service.stats().running == 0);
+    // The server accepts a goal of another client.
+    eventually("the handler has returned", || worker.service.stats().running == 0);
     let goal = send(&client(&node), 2);
     worker.expect(2, "begun");
     drop(goal);
@@ -518,10 +521,10 @@ fn sixty_four_clients_are_served() {
     std::thread::scope(|scope| {
         for (x, client) in (0..).zip(&clients) {
             scope.spawn(move || {
-                let mut heard = Vec::new();
+                let mut received = Vec::new();
                 let goal = send(client, x * 100);
-                let result = goal.result_with(LONG, |one| heard.push(one.x)).unwrap();
-                assert_eq!((*result, heard), (n(x * 100), (x * 100..x * 100 + 10).collect()));
+                let result = goal.result_with(LONG, |one| received.push(one.x)).unwrap();
+                assert_eq!((*result, received), (n(x * 100), (x * 100..x * 100 + 10).collect()));
             });
         }
     });
@@ -530,7 +533,7 @@ fn sixty_four_clients_are_served() {
 }
 
 #[test]
-fn types_that_do_not_fit_are_told() {
+fn incompatible_action_types_are_reported() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));
     let worker = Worker::open(&a, GoalPolicy::Queue(8));

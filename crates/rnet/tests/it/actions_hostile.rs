@@ -1,4 +1,4 @@
-//! Actions: what others send on their topics, and what is lost there.
+//! Actions: malformed messages on their topics, and lost messages.
 
 use crate::common;
 
@@ -51,7 +51,7 @@ fn hostile_messages_on_the_topics_are_counted() {
     let domain = net.inspect();
     let topic = |at: &str, end: &str| {
         let named = |name: &&str| name.contains(at) && name.ends_with(end);
-        domain.topics().into_iter().find(named).expect("it is there").to_owned()
+        domain.topics().into_iter().find(named).expect("the server is found").to_owned()
     };
     let typed = |ty: Result<rnet::MessageType, _>| {
         let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -65,7 +65,7 @@ fn hostile_messages_on_the_topics_are_counted() {
         one.wait_for_subscribers(1, LONG).unwrap();
         one
     };
-    // Of another node, of no goal, without a number.
+    // Feedback with a foreign node, an unknown goal, or without a number.
     let mut feedback = open(&name, typed(N::message_type()));
     for number in [0, 1, 2, 3 << 30 | 1, 3 << 30 | 2, u64::from(u32::MAX)] {
         let meta = Meta::default().with_correlation(word(number));
@@ -84,25 +84,25 @@ fn hostile_messages_on_the_topics_are_counted() {
         let meta = Meta::default().with_correlation(word(3 << 30 | 1));
         control.send_with(bytes, meta).unwrap();
     }
-    eventually("they are counted there", || service.stats().malformed >= 2);
+    eventually("the server counts them", || service.stats().malformed >= 2);
     results.send(6).unwrap();
     assert_eq!(*goal.result(LONG).unwrap(), n(6));
     assert!(goal.feedback().unwrap().is_none());
-    eventually("all is read here", || {
+    eventually("the client has read all", || {
         results.send(7).unwrap();
         assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
         client.stats().late >= 12
     });
-    // A goal that is none: raw bytes of another length than the type has.
+    // An invalid goal: raw bytes whose length does not match the type.
     let mut request = open(&topic("/navigate/s", "/request"), typed(N::message_type()));
     let refused = request.send_with(&[1; 3], Meta::default().with_correlation(word(3 << 30 | 9)));
     assert!(refused.is_err());
     assert_eq!(service.stats().cancelled, 0);
 }
 
-/// A server by hand, which loses what the test says.
+/// A hand-written server that loses the messages that the test selects.
 #[test]
-fn answers_that_are_lost_end_the_calls_and_feedback_that_is_lost_does_not() {
+fn lost_replies_end_goals_and_lost_feedback_does_not() {
     let net = Net::new("gaps");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = client(&b);
@@ -131,26 +131,26 @@ fn answers_that_are_lost_end_the_calls_and_feedback_that_is_lost_does_not() {
     let mut reply = open("reply", typed(N::message_type()));
     let mut status = open("status", typed(CallStatus::message_type()));
     let meta = || Meta::default().with_correlation(word);
-    // Two of three messages of feedback are lost: the goal ends without them.
+    // Two of three feedback messages are lost: the goal completes without them.
     feedback.publish_gap(rnet::LossCause::Link, 2).unwrap();
     feedback.send_with(&3_u64.to_ne_bytes(), meta()).unwrap();
     reply.send_with(&4_u64.to_ne_bytes(), meta()).unwrap();
-    // Done: one reply, three of feedback.
+    // Done: one reply, three feedback messages.
     status.send_with(b"\x08\x01\x10\x01\x38\x03", meta()).unwrap();
-    let mut heard = Vec::new();
-    assert_eq!(*goals[1].result_with(LONG, |x| heard.push(x.x)).unwrap(), n(4));
+    let mut received = Vec::new();
+    assert_eq!(*goals[1].result_with(LONG, |x| received.push(x.x)).unwrap(), n(4));
     assert!(
-        heard.len() <= 1 && client.stats().feedback_lost == 2,
-        "{heard:?} {:?}",
+        received.len() <= 1 && client.stats().feedback_lost == 2,
+        "{received:?} {:?}",
         client.stats()
     );
-    // A lost reply ends the other one.
+    // A lost reply ends the other goal.
     reply.publish_gap(rnet::LossCause::Link, 1).unwrap();
     let error = goals[0].result(LONG).unwrap_err();
     assert!(matches!(&error, Error::CallLost { node, lost: 1, .. } if node == "/a"), "{error}");
-    let told = control.recv(LONG).unwrap();
-    assert_eq!(told.correlation().unwrap(), word - 1);
-    // A lost status, too, and whoever sleeps is woken for it.
+    let reported = control.recv(LONG).unwrap();
+    assert_eq!(reported.correlation().unwrap(), word - 1);
+    // A lost status also ends the goal, and wakes a sleeping caller.
     let goal = send(&client, 5);
     requests.recv(LONG).unwrap();
     let waits = std::thread::spawn(move || goal.result(LONG).unwrap_err());

@@ -1,7 +1,7 @@
-//! Wrong input ends in an error that says what is wrong, and nothing is lost by it.
+//! Invalid input returns an error that names the cause, and loses no data.
 //!
-//! The tests run as root in CI, so permissions are tested by owner and mode, and a full tmpfs is
-//! a small one mounted for the test (in a mount namespace of its own where mounting is refused).
+//! CI runs the tests as root, so owner and mode are used to test permissions. A full tmpfs is a small one
+//! that the test mounts, in its own mount namespace where mounting is refused.
 
 use crate::common;
 
@@ -12,11 +12,11 @@ use std::process::Command;
 use common::{LONG, Net, role};
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, limits};
 
-/// Set where nothing can be mounted and that is known and accepted.
+/// Set on machines where mounting is known to be impossible.
 const NO_MOUNT: &str = "RNET_TEST_NO_MOUNT";
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if let Some(role) = role() {
         assert_eq!(role, "full tmpfs");
@@ -26,7 +26,7 @@ fn child_entry() {
 }
 
 #[test]
-fn bad_names_are_named() {
+fn errors_quote_the_invalid_name() {
     let net = Net::new("names");
     let node = net.node("ok");
     for name in ["", "/", "a b", "/a//b", "/a/", "1st", "/é", "a-b", &"x".repeat(300)] {
@@ -47,7 +47,7 @@ fn bad_names_are_named() {
 }
 
 #[test]
-fn senseless_settings_are_named() {
+fn errors_name_the_invalid_setting() {
     let net = Net::new("settings");
     let node = net.node("ok");
     let publisher = |o| node.publisher_with::<[u8]>("/t", o).map(drop).unwrap_err();
@@ -88,13 +88,13 @@ fn domain_dir(net: &Net) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_directory_that_is_none_is_refused() {
+fn domain_path_that_is_not_a_directory_is_refused() {
     let net = Net::new("file");
     std::fs::write(domain_dir(&net), "").unwrap();
     let error = refused(&net);
     assert!(matches!(&error, Error::NoPermission { path, .. } if *path == domain_dir(&net)));
     assert!(error.to_string().contains("not a directory"), "{error}");
-    // Nor is a way to somebody else's.
+    // A symlink to another user's directory is refused as well.
     std::fs::remove_file(domain_dir(&net)).unwrap();
     std::os::unix::fs::symlink("/tmp", domain_dir(&net)).unwrap();
     assert!(matches!(refused(&net), Error::NoPermission { .. }));
@@ -125,25 +125,24 @@ fn a_directory_of_another_user_is_refused() {
         assert!(matches!(error, Error::NoPermission { .. }), "{error:?}");
         assert!(error.to_string().contains("user 65534"), "{error}");
     } else {
-        // Who cannot give a directory away can at least take its write permission.
+        // A user that cannot change the owner can at least remove the write permission.
         std::fs::set_permissions(domain_dir(&net), PermissionsExt::from_mode(0o500)).unwrap();
         assert!(matches!(refused(&net), Error::NoPermission { .. }));
     }
 }
 
 #[test]
-fn a_base_that_is_not_there_or_cannot_be_written_is_named() {
+fn missing_or_unwritable_base_directory_is_named() {
     let net = Net::new("no base");
     let nowhere = net.base().join("nowhere/at/all");
     let error = Node::builder("a").dir(&nowhere).open().unwrap_err();
     assert!(error.to_string().contains("nowhere/at/all"), "{error}");
-    // Not even root makes directories here.
+    // Not even root can create directories here.
     let error = Node::builder("a").dir("/proc").open().unwrap_err();
     assert!(error.to_string().contains("/proc"), "{error}");
 }
 
-/// While somebody lives in it, whom the start would not understand. What becomes of one in which
-/// nobody does is in `leftovers.rs`.
+/// While an old node lives in the domain. `leftovers.rs` tests a domain without live nodes.
 #[test]
 fn another_layout_version_is_refused() {
     let net = Net::new("version");
@@ -153,17 +152,18 @@ fn another_layout_version_is_refused() {
     let ours = rnet::LAYOUT_VERSION;
     let expected = Error::LayoutVersion { path: path.clone(), found: 999, ours };
     assert_eq!(refused(&net), expected);
-    let look = || rnet::inspect::Domain::open(Some("t"), Some(net.base().into()), None);
-    assert_eq!(look().unwrap_err(), expected);
+    let observe = || rnet::inspect::Domain::open(Some("t"), Some(net.base().into()), None);
+    assert_eq!(observe().unwrap_err(), expected);
     std::fs::write(&path, "what?").unwrap();
     assert!(matches!(refused(&net), Error::LayoutVersion { .. }));
-    // Who only looks takes nothing over.
+    // An observer does not replace the layout.
     drop(living);
-    assert!(matches!(look(), Err(Error::LayoutVersion { found: 0, .. })));
+    assert!(matches!(observe(), Err(Error::LayoutVersion { found: 0, .. })));
     net.node("a");
 }
 
-/// Sends until the file system is full: the error names it, nothing is lost, and room helps.
+/// Sends until the file system is full. The error names it, no message is lost, and freed space restores
+/// service.
 fn fill(base: &Path) {
     let node = Node::builder("a").dir(base).domain("t").open().unwrap();
     let options = PublisherOptions::new()
@@ -187,11 +187,11 @@ fn fill(base: &Path) {
     for (i, sample) in held.iter().enumerate() {
         assert_eq!(**sample, [i as u8; 100_000]);
     }
-    // What needs new memory cannot be had either, and says so.
+    // An allocation of new memory fails as well, with the same error.
     let large = options.clone().log_len_bytes(4 << 20);
     let error = node.publisher_with::<[u8]>("/log", large).map(drop).unwrap_err();
     assert!(matches!(&error, Error::OutOfMemory { topic, .. } if topic == "/log"), "{error:?}");
-    // Small messages go on, and large ones once there is room.
+    // Small messages continue; large ones continue once space is free.
     publisher.send(b"small").unwrap();
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"small");
     held.clear();
@@ -218,10 +218,10 @@ fn mount_and_fill(dir: &Path) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_full_tmpfs_is_named_and_costs_nothing() {
+fn full_tmpfs_is_named_and_loses_no_message() {
     let net = Net::new("full tmpfs");
     let Err(refused) = mount_and_fill(net.base()) else { return };
-    // Not allowed to mount: then in a mount namespace of a child's own.
+    // If mounting is not permitted, a child process in its own mount namespace runs the test.
     let child = Command::new("unshare")
         .arg("-rm")
         .arg(std::env::current_exe().unwrap())

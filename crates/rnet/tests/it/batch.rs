@@ -1,4 +1,4 @@
-//! Receiving in batches, and ending waits from outside.
+//! Batch receive, and interruption of waits from another thread.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, WaitSet};
 const NOW: Option<Duration> = Some(Duration::ZERO);
 
 #[test]
-fn a_batch_takes_what_is_there_and_goes_on_where_it_ended() {
+fn batch_takes_available_messages_and_resumes_after_them() {
     let net = Net::new("batch");
     let node = net.node("both");
     let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -22,7 +22,7 @@ fn a_batch_takes_what_is_there_and_goes_on_where_it_ended() {
     for n in 0..10_u8 {
         publisher.send(&[n]).unwrap();
     }
-    // Long messages among short ones.
+    // Long messages between short ones.
     publisher.send(&[10; 100_000]).unwrap();
     let mut seen = Vec::new();
     let count = subscriber.recv_batch(4, LONG, |sample| {
@@ -59,12 +59,12 @@ fn an_error_behind_messages_comes_with_the_next_batch() {
     let mut publisher = sender.publisher_with::<[u8]>("/t", reliable).unwrap();
     subscriber.wait_for_publishers(1, LONG).unwrap();
     publisher.send(b"first").unwrap();
-    // One that offers less than is asked for is told of by an error.
+    // A publisher whose QoS is incompatible produces an error.
     let _poor = sender.publisher::<[u8]>("/t").unwrap();
     while subscriber.wait_for_publishers(2, Some(Duration::from_millis(1))).is_err_and(|error| {
-        let told = matches!(error, Error::IncompatibleQos { .. });
-        assert!(told || matches!(error, Error::Timeout { .. }));
-        !told
+        let reported = matches!(error, Error::IncompatibleQos { .. });
+        assert!(reported || matches!(error, Error::Timeout { .. }));
+        !reported
     }) {}
     let _poorer = sender.publisher::<[u8]>("/t").unwrap();
     let mut taken = 0;
@@ -79,7 +79,7 @@ fn an_error_behind_messages_comes_with_the_next_batch() {
 }
 
 #[test]
-fn a_wait_ends_when_another_thread_asks() {
+fn wait_ends_when_another_thread_interrupts() {
     let net = Net::new("interrupter");
     let node = net.node("both");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -89,7 +89,8 @@ fn a_wait_ends_when_another_thread_asks() {
         subscriber.wait_for_publishers(1, LONG).unwrap();
         let interrupter = subscriber.interrupter();
         std::thread::scope(|scope| {
-            // Asked before, during or after the wait begins: it ends in every case.
+            // The interrupt may come before, during or after the start of the wait: it ends the wait in each
+            // case.
             scope.spawn(|| interrupter.interrupt());
             assert_eq!(subscriber.recv(None).err(), Some(Error::Interrupted));
         });
@@ -103,7 +104,7 @@ fn a_wait_ends_when_another_thread_asks() {
             scope.spawn(|| interrupter.interrupt());
             assert_eq!(set.wait(&mut [&mut subscriber], None), Err(Error::Interrupted));
         });
-        // A message that is there comes first, and the next wait ends.
+        // An available message is returned first; the next wait is interrupted.
         interrupter.interrupt();
         publisher.send(b"x").unwrap();
         assert_eq!(&*subscriber.recv(None).unwrap(), b"x");
@@ -114,7 +115,7 @@ fn a_wait_ends_when_another_thread_asks() {
 }
 
 #[test]
-fn matches_are_waited_for_without_the_publisher() {
+fn matches_can_be_awaited_without_the_publisher() {
     let net = Net::new("match_changes");
     let node = net.node("both");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -130,7 +131,7 @@ fn matches_are_waited_for_without_the_publisher() {
 }
 
 #[test]
-fn a_send_that_must_not_wait_says_that_it_would() {
+fn try_send_reports_that_it_would_wait() {
     let net = Net::new("try_send");
     let node = net.node("both");
     let patient = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));

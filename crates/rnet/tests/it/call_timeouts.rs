@@ -1,4 +1,4 @@
-//! What the error of a call whose time is over says.
+//! Error text of a call that times out.
 
 use crate::common;
 
@@ -24,9 +24,9 @@ fn the_server_that_does_not_answer_in_time_is_named() {
         Ok(*x)
     });
     let client = b.client::<N, N>("/slow").unwrap();
-    eventually("the server is there", || client.server_count() == 1);
+    eventually("the server is found", || client.server_count() == 1);
     let mut text = String::new();
-    // The first may end before it has found the ends of the server.
+    // The first call may time out before it finds the endpoints of the server.
     eventually("the call has left for the server", || {
         text = client.call(&N { x: 1 }, Some(Duration::from_millis(50))).unwrap_err().to_string();
         text.contains("an answer of /slow")

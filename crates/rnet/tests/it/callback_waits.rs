@@ -1,4 +1,5 @@
-//! A subscriber with a callback is asked and waited for like one without; a send that waits can be ended.
+//! A subscription with a callback supports the same queries and waits as a subscriber. A blocking send can be
+//! interrupted.
 
 use crate::common;
 
@@ -10,7 +11,7 @@ use rnet::limits::MIN_LOG_LEN_BYTES;
 use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait, WaitSet};
 
 #[test]
-fn a_wait_for_the_publishers_of_a_callback_tells_of_one_that_does_not_fit() {
+fn callback_wait_for_publishers_reports_an_incompatible_one() {
     let net = Net::new("callback refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = SubscriberOptions::new().reliable();
@@ -18,24 +19,24 @@ fn a_wait_for_the_publishers_of_a_callback_tells_of_one_that_does_not_fit() {
     let _wrong = a.publisher::<[u8]>("/t").unwrap();
     let error = subscription.wait_for_publishers(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
-    // Once; then it waits for one that fits.
+    // Once; then it waits for a compatible publisher.
     let nothing = subscription.wait_for_publishers(1, Some(Duration::from_millis(10)));
     assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
     subscription.wait_for_publishers(1, LONG).unwrap();
     assert_eq!((subscription.publisher_count(), publisher.subscriber_count()), (1, 1));
-    // The same for one that had come before the callback was given.
+    // The same for a publisher that existed before the callback was set.
     let reliable = SubscriberOptions::new().reliable();
     let second = b.subscriber_with::<[u8]>("/t", reliable).unwrap().on(|_| {});
     let error = second.wait_for_publishers(2, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     drop(second);
     drop(publisher);
-    eventually("it has left", || subscription.publisher_count() == 0);
+    eventually("the publisher is gone", || subscription.publisher_count() == 0);
 }
 
-/// The wait would be for the thread that it is on.
+/// The wait would block the thread that it depends on.
 #[test]
 fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
     let net = Net::new("waits for itself");
@@ -44,22 +45,23 @@ fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
     let mut other_publisher = Some(node.publisher::<[u8]>("/other").unwrap());
     other.wait_for_publishers(1, LONG).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _calls = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
         tell.send(other.wait_for_publishers(1, LONG)).unwrap();
         tell.send(other.wait_for_publishers(2, LONG)).unwrap();
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
-    assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
-    let refused = told.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
+    let refused = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(refused, Err(Error::BadValue { .. })), "{refused:?}");
     drop(other_publisher.take());
 }
 
-/// Asked before, during or after the wait begins: it ends in every case, and nothing was sent.
+/// The interrupt may come before, during or after the start of the wait: the wait ends in each case, and
+/// nothing was sent.
 #[test]
-fn a_send_that_waits_for_room_ends_when_another_thread_asks() {
+fn blocked_send_ends_when_another_thread_interrupts() {
     let net = Net::new("interrupted send");
     let (a, b) = (net.node("a"), net.node("b"));
     for (topic, on_full) in [
@@ -72,10 +74,10 @@ fn a_send_that_waits_for_room_ends_when_another_thread_asks() {
         let mut subscriber =
             b.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        // Small ones fill the log, large ones the pool.
+        // Small messages fill the log, large ones the pool.
         for len in [1000, 10_000] {
             let interrupter = publisher.interrupter();
-            // Asked beforehand, so that the first that finds no room ends.
+            // Requested in advance, so that the first send without capacity ends.
             interrupter.interrupt();
             while publisher.send(&vec![1; len]).is_ok() {}
             let sent = publisher.sent();
@@ -106,7 +108,7 @@ fn a_send_that_waits_for_room_ends_when_another_thread_asks() {
     }
 }
 
-/// Its publishers ring another node's bells, so such a wait would sleep through its messages.
+/// The subscriber's publishers signal another node's event files, so such a wait would miss its messages.
 #[test]
 fn a_wait_set_refuses_subscribers_of_another_node() {
     let net = Net::new("other node's");
@@ -117,7 +119,7 @@ fn a_wait_set_refuses_subscribers_of_another_node() {
     let error = set.wait(&mut [&mut ours, &mut theirs], LONG).unwrap_err();
     let Error::BadValue { what, why } = &error else { panic!("{error:?}") };
     assert!(what.contains("/t") && why.contains("/b") && why.contains("/a"), "{error}");
-    // Both are as they were.
+    // Both remain unchanged.
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
     publisher.send(b"x").unwrap();
@@ -125,9 +127,10 @@ fn a_wait_set_refuses_subscribers_of_another_node() {
     assert_eq!(&*theirs.recv(LONG).unwrap(), b"x");
 }
 
-/// A sleeping wait set is woken whichever side has the barrier: the publisher changes sides with its pace.
+/// A sleeping wait set is woken whichever side has the barrier: the send rate of the publisher decides the
+/// side.
 #[test]
-fn a_wait_set_hears_frequent_and_rare_publishers() {
+fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     const MESSAGES: u32 = 5000;
     let net = Net::new("barrier of a wait set");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -1,4 +1,4 @@
-//! Services: calls, their ends, and what others do meanwhile.
+//! Services: calls, their outcomes, and failures of either side.
 
 use crate::common;
 
@@ -39,15 +39,15 @@ fn options() -> CallOptions {
     CallOptions::new().timeout(LONG.unwrap())
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     match role.as_str() {
-        // Has a call and never answers it.
+        // Receives a call and never answers it.
         "server" => {
             let node = net.node("victim");
             let _service = node
@@ -62,13 +62,13 @@ fn child_entry() {
             tell("ready");
             let _ = orders.recv();
         }
-        // Has a call that is never answered.
+        // Makes a call that is never answered.
         "client" => {
             let node = net.node("victim");
             let client = node.client::<N, N>("/plan").unwrap();
             let _ = client.call(&n(1), LONG);
         }
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
@@ -76,7 +76,7 @@ fn double(node: &Node) -> Service {
     node.service::<N, N>("/double").serve(|x| Ok(n(2 * x.x))).unwrap()
 }
 
-/// A handler that waits until it is let go, and says which calls it has.
+/// A handler that blocks until the test opens the gate, and records its calls.
 #[derive(Default)]
 struct Gate {
     open: Mutex<bool>,
@@ -101,7 +101,7 @@ impl Gate {
     }
 }
 
-/// A service behind a gate that gives back what it is given.
+/// A service behind a gate that returns its request.
 fn gated(node: &Node, backlog: usize) -> (Arc<Gate>, Service) {
     let gate = Arc::new(Gate::default());
     let at = gate.clone();
@@ -124,7 +124,7 @@ fn a_call_gets_its_reply() {
     assert_eq!((client.name(), client.server_count()), ("/double", 1));
     assert_eq!((service.stats().calls, client.stats().calls, client.stats().late), (100, 100, 0));
     assert_eq!(client.stats().open, 0);
-    // Bytes and protobuf messages, small and large, and a call without a client.
+    // Bytes and protobuf messages, small and large, and a one-shot call.
     let large = vec![7_u8; 300_000];
     let echo = a.service::<[u8], [u8]>("/bytes").serve(|bytes| Ok(bytes.to_vec())).unwrap();
     assert_eq!(&*b.call::<[u8], [u8]>("/bytes", &large, LONG).unwrap(), &large[..]);
@@ -136,13 +136,13 @@ fn a_call_gets_its_reply() {
 }
 
 #[test]
-fn a_server_may_come_late_and_again() {
+fn server_may_start_late_and_restart() {
     let net = Net::new("late");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = b.client::<N, N>("/double").unwrap();
     let waiting = client.clone();
     let first = std::thread::spawn(move || *waiting.call(&n(1), LONG).unwrap());
-    eventually("the call waits", || client.stats().open == 1);
+    eventually("the call is pending", || client.stats().open == 1);
     let service = double(&a);
     assert_eq!(first.join().unwrap(), 2);
     drop(service);
@@ -153,7 +153,7 @@ fn a_server_may_come_late_and_again() {
 }
 
 #[test]
-fn without_a_server_the_time_is_over() {
+fn call_without_a_server_times_out() {
     let net = Net::new("none");
     let node = net.node("a");
     let error = node.call::<N, N>("/none", &n(1), Some(Duration::from_millis(20))).unwrap_err();
@@ -166,14 +166,14 @@ fn without_a_server_the_time_is_over() {
 }
 
 #[test]
-fn a_call_whose_time_is_over_is_cancelled_and_hinders_none() {
+fn timed_out_call_is_cancelled_and_blocks_no_other() {
     let net = Net::new("dropped");
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);
     let client = b.client::<N, N>("/echo").unwrap();
     let call = client.start(&n(1), CallOptions::new().timeout(Duration::from_millis(50))).unwrap();
     assert_eq!(call.wait().unwrap_err().code(), "timeout");
-    // With the time over it was cancelled, wherever it was.
+    // After the timeout the call was cancelled, whether queued or running.
     gate.open();
     eventually("the call has ended", || {
         let stats = service.stats();
@@ -217,7 +217,7 @@ fn async_calls() {
 }
 
 #[test]
-fn a_wait_goes_on_and_is_ended_by_another_thread() {
+fn wait_for_a_reply_can_be_resumed_and_interrupted() {
     let net = Net::new("parts");
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);
@@ -265,7 +265,7 @@ fn a_stream_has_all_replies_in_order() {
         assert!(stream.next().unwrap().is_none());
         assert!(stream.next().unwrap().is_none());
     }
-    // One reply is enough for a call, and none too few.
+    // A call needs one reply; zero replies are an error.
     assert_eq!(*client.call(&n(5), LONG).unwrap(), 0);
     let error = client.call(&n(0), LONG).unwrap_err();
     assert!(
@@ -273,7 +273,7 @@ fn a_stream_has_all_replies_in_order() {
         "{error}"
     );
     drop(service);
-    // A stream of a service of one reply.
+    // A stream from a service with one reply.
     let one = double(&a);
     let mut stream = b.client::<N, N>("/double").unwrap().stream(&n(4), options()).unwrap();
     assert_eq!(*stream.next().unwrap().unwrap(), 8);
@@ -291,37 +291,37 @@ fn a_handler_sees_that_it_is_cancelled() {
         .serve_stream(move |_, responder| {
             say.send(responder.caller().to_owned()).unwrap();
             while !responder.is_cancelled() {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+                std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
             }
             Ok(())
         })
         .unwrap();
     let client = b.client::<N, N>("/forever").unwrap();
-    // The second waits in the backlog, and is cancelled there.
+    // The second call is in the backlog and is cancelled there.
     let (first, second) =
         (client.start(&n(1), options()).unwrap(), client.start(&n(2), options()).unwrap());
     assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), "/b");
-    eventually("the second waits", || service.stats().waiting == 1);
+    eventually("the second call is queued", || service.stats().waiting == 1);
     drop(second);
     first.cancel();
-    eventually("both have ended", || service.stats().cancelled == 2);
-    // A stream whose reader is gone, and a client that is.
+    eventually("both calls have ended", || service.stats().cancelled == 2);
+    // A stream whose reader is dropped, and a client that is dropped.
     let stream = client.stream(&n(3), options()).unwrap();
     assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), "/b");
     drop(client);
     assert_eq!(service.stats().running, 1);
     drop(stream);
-    eventually("the third has ended", || service.stats().cancelled == 3);
+    eventually("the third call has ended", || service.stats().cancelled == 3);
 }
 
 #[test]
-fn errors_and_panics_of_handlers_travel() {
+fn handler_errors_and_panics_reach_the_caller() {
     let net = Net::new("errors");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a
         .service::<N, N>("/fail")
         .serve(|x| match x.x {
-            0 => Err(HandlerError::new("NoPath", "there is a wall")),
+            0 => Err(HandlerError::new("NoPath", "blocked by a wall")),
             1 => Ok(n("x".parse()?)),
             _ => panic!("three is too many"),
         })
@@ -337,29 +337,29 @@ fn errors_and_panics_of_handlers_travel() {
         let Error::CallFailed { failure, .. } = error else { unreachable!() };
         failures.push((failure.kind.clone(), failure.text.clone()));
     }
-    assert_eq!(failures[0], ("NoPath".to_owned(), "there is a wall".to_owned()));
+    assert_eq!(failures[0], ("NoPath".to_owned(), "blocked by a wall".to_owned()));
     assert!(failures[1].0.contains("ParseIntError"), "{failures:?}");
     assert_eq!(failures[2], ("panic".to_owned(), "three is too many".to_owned()));
-    eventually("they are counted", || service.stats().failed == 3);
+    eventually("both are counted", || service.stats().failed == 3);
 }
 
 #[test]
-fn a_full_backlog_refuses() {
+fn full_server_backlog_refuses_calls() {
     let net = Net::new("backlog");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let (gate, service) = gated(&a, 1);
     let client = b.client::<N, N>("/echo").unwrap();
     let first = client.start(&n(1), options()).unwrap();
-    eventually("the first runs", || gate.begun() == 1);
+    eventually("the first call runs", || gate.begun() == 1);
     let second = client.start(&n(2), options()).unwrap();
-    eventually("the second waits", || service.stats().waiting == 1);
+    eventually("the second call is queued", || service.stats().waiting == 1);
     let error = client.call(&n(3), LONG).unwrap_err();
     assert!(matches!(&error, Error::Refused { node, backlog: 1, .. } if node == "/a"), "{error}");
     assert_eq!(service.stats().refused, 1);
-    // Another server takes what this one refuses.
+    // Another server accepts the call that this one refuses.
     let (other, free) = gated(&c, 1);
     other.open();
-    eventually("both are there", || client.server_count() == 2);
+    eventually("both servers are found", || client.server_count() == 2);
     assert_eq!(*client.call(&n(4), LONG).unwrap(), 4);
     gate.open();
     assert_eq!((*first.wait().unwrap(), *second.wait().unwrap()), (n(1), n(2)));
@@ -372,10 +372,10 @@ fn the_server_with_the_fewest_calls_is_chosen_and_a_key_sticks() {
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let ((one, first), (two, second)) = (gated(&a, 64), gated(&b, 64));
     let client = c.client::<N, N>("/echo").unwrap();
-    eventually("both are there", || client.server_count() == 2);
+    eventually("both servers are found", || client.server_count() == 2);
     let calls: Vec<_> = (0..10).map(|x| client.start(&n(x), options()).unwrap()).collect();
     let all = |service: &Service| service.stats().calls;
-    eventually("all are taken", || all(&first) + all(&second) == 10);
+    eventually("all calls run", || all(&first) + all(&second) == 10);
     assert_eq!((all(&first), all(&second)), (5, 5));
     one.open();
     two.open();
@@ -389,7 +389,7 @@ fn the_server_with_the_fewest_calls_is_chosen_and_a_key_sticks() {
 }
 
 #[test]
-fn a_server_that_closes_or_dies_is_named() {
+fn error_names_the_server_that_closed_or_died() {
     let net = Net::new("lost");
     let node = net.node("a");
     let client = node.client::<N, N>("/plan").unwrap();
@@ -404,7 +404,7 @@ fn a_server_that_closes_or_dies_is_named() {
         assert!(matches!(&error, Error::ServerLost { node, .. } if node == "/victim"), "{text}");
         assert_eq!((error.topic(), error.node()), (Some("/plan"), Some("/victim")));
     }
-    // Closed, while a handler of another node of it runs.
+    // The server closes while a handler of its other node runs.
     let other = net.node("b");
     let (say, said) = mpsc::channel();
     let closing = other
@@ -412,7 +412,7 @@ fn a_server_that_closes_or_dies_is_named() {
         .serve_stream(move |_, responder| {
             say.send(()).unwrap();
             while !responder.is_cancelled() {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+                std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
             }
             Ok(())
         })
@@ -428,19 +428,20 @@ fn a_server_that_closes_or_dies_is_named() {
 }
 
 #[test]
-fn a_stopped_server_costs_the_time_out() {
+fn calls_of_a_stopped_server_time_out() {
     let net = Net::new("stopped");
     let node = net.node("a");
     let client = node.client::<N, N>("/plan").unwrap();
     let mut child = Child::spawn(&net, "server");
     child.expect("ready");
-    eventually("the server is there", || client.server_count() == 1);
+    eventually("the server is found", || client.server_count() == 1);
     child.stop();
     let error = client.call(&n(1), Some(Duration::from_millis(50))).unwrap_err();
     assert_eq!(error.code(), "timeout");
     let waiting = client.start(&n(2), options()).unwrap();
     child.resume();
-    // Both went to it, and the first was cancelled: it may have begun before it heard so.
+    // Both calls were sent to it, and the first was cancelled: its handler may have started before the cancel
+    // arrived.
     child.expect("called");
     child.kill();
     assert_eq!(waiting.wait().unwrap_err().code(), "server_lost");
@@ -456,7 +457,7 @@ fn the_death_of_a_caller_cancels_its_calls() {
         .serve_stream(move |_, responder| {
             say.send(()).unwrap();
             while !responder.is_cancelled() {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+                std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
             }
             Ok(())
         })
@@ -468,7 +469,7 @@ fn the_death_of_a_caller_cancels_its_calls() {
 }
 
 #[test]
-fn types_that_do_not_fit_are_told() {
+fn incompatible_service_types_are_reported() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = double(&a);
@@ -489,10 +490,10 @@ fn types_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn a_server_that_cannot_be_asked_is_told_by_the_name_of_its_service() {
+fn error_of_an_incompatible_server_names_its_service() {
     let net = Net::new("unfit");
     let (a, b) = (net.node("a"), net.node("b"));
-    // As one of another release might be, which wants of requests what no client offers.
+    // Simulates another release whose request subscriber requires a QoS that no client offers.
     let options = SubscriberOptions::new().reliable().transient_local();
     let server = a.subscriber_with::<N>("/_rnet/call/double/s0000002a/request", options).unwrap();
     let error = b.call::<N, N>("/double", &n(1), LONG).unwrap_err();
@@ -508,7 +509,7 @@ fn a_node_calls_itself_and_a_callback_calls() {
     let node = net.node("a");
     let service = double(&node);
     assert_eq!(*node.call::<N, N>("/double", &n(1), LONG).unwrap(), 2);
-    // On the bulk dispatch thread, by a client that knows no server yet.
+    // On the bulk dispatch thread, from a client that has not found a server yet.
     let (say, said) = mpsc::channel();
     let mut numbers = node.publisher::<N>("/numbers").unwrap();
     let caller = node.clone();
@@ -535,7 +536,7 @@ fn hostile_messages_on_the_topics_are_counted() {
             .topics()
             .into_iter()
             .find(|name| name.ends_with(end))
-            .expect("it is there")
+            .expect("the server is found")
             .to_owned()
     };
     let reliable = || PublisherOptions::new().reliable(OnFull::Refuse);
@@ -557,7 +558,7 @@ fn hostile_messages_on_the_topics_are_counted() {
     for bytes in [&b"\xff\xff\xff"[..], b"", b"\x08\x01\x10\x05"] {
         statuses.send_with(bytes, Meta::default().with_correlation(word(1))).unwrap();
     }
-    // Requests without a number, and cancels of calls of others.
+    // Requests without a number, and cancels of another client's calls.
     let mut requests = evil.publisher_with::<N>(&topic("/request"), reliable()).unwrap();
     requests.wait_for_subscribers(1, LONG).unwrap();
     requests.send(&n(1)).unwrap();
@@ -567,10 +568,10 @@ fn hostile_messages_on_the_topics_are_counted() {
     cancels.wait_for_subscribers(1, LONG).unwrap();
     cancels.send_with(b"\x08\x01", Meta::default().with_correlation(word(1))).unwrap();
     cancels.send(b"\xff\xff").unwrap();
-    eventually("they are counted", || service.stats().malformed >= 2);
+    eventually("the server counts them", || service.stats().malformed >= 2);
     gate.open();
     assert_eq!(*call.wait().unwrap(), 5);
-    eventually("all is read", || {
+    eventually("the client has read all", || {
         client.call(&n(6), LONG).unwrap();
         client.stats().late >= 13
     });

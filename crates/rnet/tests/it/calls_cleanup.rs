@@ -1,4 +1,4 @@
-//! What is left of clients that close, and of one-shot calls.
+//! Cleanup after clients that close, and after one-shot calls.
 
 use crate::common;
 
@@ -56,11 +56,11 @@ fn one_shot_calls_of_a_node_share_a_client() {
         }
     });
     assert_eq!(clients(), 1);
-    // Another type is another client.
+    // A call of another type uses another client.
     let error = b.call::<F, N>("/double", &F { x: 1.0 }, LONG).err().unwrap();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
     assert_eq!(clients(), 2);
-    // The clients do not keep the node.
+    // The cached clients do not keep the node alive.
     drop(b);
     eventually("the node has left", || net.inspect().node("/b").is_none());
 }

@@ -1,4 +1,4 @@
-//! Threads that share a client: one of them reads the replies of all.
+//! Threads that share a client: one of them reads the replies for all.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -48,9 +48,9 @@ fn many_threads_share_a_client() {
     assert_eq!((service.stats().calls, client.stats().late), (600, 0));
 }
 
-/// The thread that reads for all hands over to a thread that still waits, and not to one whose reply has come.
+/// The reading thread hands over to a thread that still waits, not to one whose reply has arrived.
 #[test]
-fn the_last_threads_of_a_client_are_not_left_alone() {
+fn reading_is_handed_over_until_the_last_thread_has_its_reply() {
     let net = Net::new("last_threads");
     let (a, b) = (net.node("a"), net.node("b"));
     let _service = a
@@ -79,7 +79,7 @@ impl Wake for PanickingWaker {
     }
 }
 
-/// The thread that reads for tasks wakes them: the user's code.
+/// The reading thread calls the wakers of tasks, which are user code.
 #[test]
 fn a_waker_that_panics_stops_no_other_call() {
     let net = Net::new("panicking_waker");

@@ -1,4 +1,5 @@
-//! Requests whose client has no ends for answers, or not yet: no handler runs for them, and nobody waits for them.
+//! Requests whose client has no reply endpoints, or not yet: no handler runs for them, and no caller is
+//! delayed.
 
 use crate::common;
 
@@ -13,15 +14,15 @@ use rnet::{
     CallOptions, Error, Message, Meta, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions,
 };
 
-/// In the number of a call: its caller wants to be told of the end, and hears feedback.
+/// Bits of a call number: the caller wants the outcome, and reads feedback.
 const GOAL: u32 = 3 << 30;
 
-/// A publisher to an end of the only server.
+/// A publisher to an endpoint of the only server.
 fn to_server<T: Message + ?Sized>(net: &Net, node: &Node, end: &str, of: &str) -> Publisher<T> {
     let (begin, end) = (format!("/_rnet/call{of}/s"), format!("/{end}"));
     let domain = net.inspect();
     let named = |name: &&str| name.starts_with(&begin) && name.ends_with(&end);
-    let topic = domain.topics().into_iter().find(named).expect("it is there").to_owned();
+    let topic = domain.topics().into_iter().find(named).expect("the topic exists").to_owned();
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let publisher = node.publisher_with::<T>(&topic, options).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -32,14 +33,14 @@ fn word(client: u32, number: u32) -> Meta {
     Meta::default().with_correlation(u64::from(client) << 32 | u64::from(number))
 }
 
-/// Sends requests of one false client after the other until it is dropped.
+/// Sends requests of successive fake clients until it is dropped.
 struct Flood {
     over: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<u64>>,
 }
 
 impl Flood {
-    /// Returns when the first 64 are there.
+    /// Returns once the server holds the first 64 requests.
     fn begin(mut requests: Publisher<[u8]>) -> Flood {
         let (over, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (ended, count) = (over.clone(), sent.clone());
@@ -59,7 +60,7 @@ impl Flood {
             count.load(Ordering::Relaxed)
         };
         let flood = Flood { over, thread: Some(std::thread::spawn(flood)) };
-        eventually("64 are under way", || sent.load(Ordering::Relaxed) >= 64);
+        eventually("64 are pending", || sent.load(Ordering::Relaxed) >= 64);
         flood
     }
 
@@ -70,7 +71,7 @@ impl Flood {
 }
 
 #[test]
-fn a_flood_of_them_delays_no_true_caller_and_is_counted() {
+fn unanswerable_flood_delays_no_real_caller_and_is_counted() {
     let net = Net::new("flood");
     let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
     let ran = Arc::new(AtomicU64::new(0));
@@ -86,19 +87,19 @@ fn a_flood_of_them_delays_no_true_caller_and_is_counted() {
     for _ in 0..100 {
         known.call(b"1", LONG).unwrap();
     }
-    // Each has ends of its own, which are to be found meanwhile.
+    // Each real client has its own endpoints, which the server must find meanwhile.
     for _ in 0..20 {
         assert_eq!(&*b.call::<[u8], [u8]>("/echo", b"2", LONG).unwrap(), b"2");
     }
     let sent = flood.end();
-    eventually("each is counted", || service.stats().unanswerable == sent);
+    eventually("each fake request is counted", || service.stats().unanswerable == sent);
     let stats = service.stats();
     assert_eq!((stats.calls, stats.unsent, stats.waiting), (121, 0, 0), "{stats:?}");
-    assert_eq!(ran.load(Ordering::Relaxed), 121, "no handler ran for a false one");
+    assert_eq!(ran.load(Ordering::Relaxed), 121, "no handler ran for a fake request");
 }
 
 #[test]
-fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
+fn unanswerable_flood_blocks_no_action_or_worker() {
     let net = Net::new("flood_of_goals");
     let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
     let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::GoalPolicy::Replace);
@@ -114,21 +115,21 @@ fn a_flood_of_them_does_not_keep_an_action_or_a_worker() {
     let pusher = b.push::<[u8]>("/jobs").open().unwrap();
     for _ in 0..20 {
         let goal = client.send(b"there", CallOptions::new().timeout(LONG.unwrap())).unwrap();
-        // None of the false ones took its place.
+        // No fake goal took its place.
         assert_eq!(&*goal.result(LONG).unwrap(), b"there");
         pusher.push(b"job").unwrap();
     }
     pusher.wait_until_done(LONG).unwrap();
     let (goals, jobs) = (goals.end(), jobs.end());
-    eventually("each is counted", || {
+    eventually("each fake request is counted", || {
         (action.stats().unanswerable, worker.stats().unanswerable) == (goals, jobs)
     });
     assert_eq!((action.stats().calls, worker.stats().calls), (20, 20));
 }
 
-/// As between hosts, where the ends of a client and its requests come by ways of their own.
+/// As between hosts, where the endpoints and the requests of a client arrive on separate paths.
 #[test]
-fn a_client_whose_ends_come_later_is_answered() {
+fn client_with_late_reply_endpoints_is_answered() {
     let net = Net::new("later");
     let (a, b) = (net.node("a"), net.node("b"));
     let action = a.action::<[u8], [u8], [u8]>("/move").policy(rnet::GoalPolicy::Queue(8));
@@ -136,7 +137,7 @@ fn a_client_whose_ends_come_later_is_answered() {
     let count = ran.clone();
     let action = action.serve(move |goal, context| {
         count.fetch_add(1, Ordering::Relaxed);
-        context.feedback(b"on the way")?;
+        context.feedback(b"in transit")?;
         Ok(goal.to_vec())
     });
     let _action = action.unwrap();
@@ -151,14 +152,14 @@ fn a_client_whose_ends_come_later_is_answered() {
     let reliable = || SubscriberOptions::new().reliable();
     let mut status = b.subscriber_with::<CallStatus>(&format!("{own}/status"), reliable()).unwrap();
     let mut reply = b.subscriber_with::<[u8]>(&format!("{own}/reply"), reliable()).unwrap();
-    eventually("both are matched", || {
+    eventually("both endpoints are matched", || {
         let none = status.try_recv().unwrap().is_none() && reply.try_recv().unwrap().is_none();
-        assert!(none, "it would not hear the feedback that it wants");
+        assert!(none, "its feedback subscriber is not matched");
         !status.publishers().is_empty() && !reply.publishers().is_empty()
     });
     let mut feedback = b.subscriber_with::<[u8]>(&format!("{own}/feedback"), reliable()).unwrap();
     assert_eq!(&*reply.recv(LONG).unwrap(), b"there");
-    assert_eq!(&*feedback.recv(LONG).unwrap(), b"on the way");
+    assert_eq!(&*feedback.recv(LONG).unwrap(), b"in transit");
     let mut ends = [(); 2].map(|()| {
         let end = status.recv(LONG).unwrap();
         (end.correlation().unwrap() as u32 & 3, end.state(), end.reason())
@@ -170,7 +171,7 @@ fn a_client_whose_ends_come_later_is_answered() {
 }
 
 #[test]
-fn those_of_a_caller_that_is_gone_are_counted_when_it_goes() {
+fn requests_of_a_departed_caller_are_counted_when_it_leaves() {
     let net = Net::new("gone");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
@@ -178,19 +179,19 @@ fn those_of_a_caller_that_is_gone_are_counted_when_it_goes() {
     for number in 0..3 {
         requests.send_with(b"false", word(7, number)).unwrap();
     }
-    // The server has heard of it: it looks for its ends.
+    // The server received the request and looks for the client's endpoints.
     let of_it = "/_rnet/call/echo/c00000007/";
     let is_sought = || net.inspect().topics().iter().any(|name| name.starts_with(of_it));
-    eventually("it is looked for", is_sought);
+    eventually("the server looks for the client", is_sought);
     drop(requests);
-    eventually("each is counted", || service.stats().unanswerable == 3);
+    eventually("each request is counted", || service.stats().unanswerable == 3);
     let stats = service.stats();
     assert_eq!((stats.calls, stats.unsent, stats.cancelled), (0, 0, 0), "{stats:?}");
-    eventually("nobody looks for it any more", || !is_sought());
+    eventually("the search has ended", || !is_sought());
 }
 
 #[test]
-fn one_whose_caller_has_cancelled_is_waited_for_no_more() {
+fn endpoint_search_ends_when_the_caller_cancels() {
     let net = Net::new("cancelled");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
@@ -208,7 +209,7 @@ fn one_whose_caller_has_cancelled_is_waited_for_no_more() {
         control.send_with(&cancel, word(7, number)).unwrap();
     }
     let of_it = "/_rnet/call/echo/c00000007/";
-    eventually("nobody looks for it any more", || {
+    eventually("the search has ended", || {
         !net.inspect().topics().iter().any(|name| name.starts_with(of_it))
     });
     let stats = service.stats();

@@ -1,4 +1,4 @@
-//! How the thread of a receiver of commands is scheduled.
+//! Scheduling of the command receiver's thread.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use rnet::{Node, SubscriberOptions};
 
 const TOPIC: &str = "/cmd";
 
-/// What the audit trail says of the opening.
+/// Text of the audit event for the opening.
 fn opened_text(node: &Node) -> String {
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let log = format!("/_rnet/command{TOPIC}/log");
@@ -24,38 +24,38 @@ fn opened_text(node: &Node) -> String {
     }
 }
 
-/// The policy of this thread.
+/// Scheduling policy of the calling thread.
 fn policy() -> i32 {
-    // SAFETY: it asks about this thread alone.
+    // SAFETY: the call queries only the calling thread.
     unsafe { libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK }
 }
 
-/// Sets the policy of this thread; whether that is allowed.
+/// Sets the scheduling policy of the calling thread. Returns whether the system permits it.
 fn set_policy(policy: i32, priority: i32) -> bool {
-    // SAFETY: `sched_param` is plain data, of which all zeros are a value.
+    // SAFETY: `sched_param` is plain data; all zeros are a valid value.
     let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
     param.sched_priority = priority;
-    // SAFETY: it changes this thread alone, and reads `param` during the call.
+    // SAFETY: the call changes only the calling thread, and reads `param` only during the call.
     unsafe { libc::sched_setscheduler(0, policy, &param) == 0 }
 }
 
 #[test]
-fn a_receiver_goes_first_or_says_that_it_may_not() {
+fn receiver_runs_in_real_time_or_reports_that_it_may_not() {
     let allowed = std::thread::spawn(|| set_policy(libc::SCHED_FIFO, 1)).join().unwrap();
     for opener in [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE] {
         let net = Net::new("urgent");
         let node = net.node("base");
-        let (tell, heard) = mpsc::channel();
+        let (tell, receiver) = mpsc::channel();
         let opened = node.clone();
-        // Its threads have the policy of the thread that opens it.
+        // The receiver's threads inherit the policy of the thread that opens it.
         let command = std::thread::spawn(move || {
             assert!(set_policy(opener, 0));
-            let told = opened.command::<Twist>(TOPIC);
-            told.fallback_handler(move |_| tell.send(policy()).unwrap()).apply(|_| {}).unwrap()
+            let opening = opened.command::<Twist>(TOPIC);
+            opening.fallback_handler(move |_| tell.send(policy()).unwrap()).apply(|_| {}).unwrap()
         });
         let command = command.join().unwrap();
         let text = opened_text(&node);
-        let runs_by = heard.recv().unwrap();
+        let runs_by = receiver.recv().unwrap();
         if allowed {
             assert_eq!((runs_by, text.as_str()), (libc::SCHED_FIFO, ""), "opened by {opener}");
         } else {

@@ -1,4 +1,4 @@
-//! Commands: one driver is in force, and what is safe is done when it is not heard.
+//! Commands: one driver has authority, and the fallback runs when its commands stop.
 
 use crate::common;
 
@@ -17,13 +17,13 @@ use rnet::{
 
 const TOPIC: &str = "/cmd";
 const SHORT: Duration = Duration::from_millis(50);
-/// Longer than any pause of a busy machine, so that nothing falls back by itself.
+/// Longer than any pause of a busy machine, so that no fallback runs unintentionally.
 const NEVER: Duration = Duration::from_secs(600);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, rnet::Plain)]
 struct Speed {
-    /// Who commands it, for the tests.
+    /// Identifies the driver in the tests.
     number: u64,
     value: i64,
 }
@@ -32,7 +32,7 @@ fn speed(value: i64) -> Speed {
     Speed { number: 0, value }
 }
 
-/// What was applied, in order.
+/// The applied commands, in order.
 #[derive(Clone, Default)]
 struct Wheels(Arc<Mutex<Vec<(Instant, Speed)>>>);
 
@@ -51,7 +51,7 @@ impl Wheels {
     }
 }
 
-/// A receiver that falls back to -1.
+/// A receiver whose fallback is -1.
 fn receiver(node: &Node, deadline: Duration) -> (Command, Wheels) {
     let wheels = Wheels::default();
     let builder = node.command::<Speed>(TOPIC).deadline(deadline).fallback(&speed(-1));
@@ -62,13 +62,13 @@ fn driver(node: &Node, priority: i32) -> Driver<Speed> {
     node.drive(TOPIC).priority(priority).lease(NEVER).take(LONG).unwrap()
 }
 
-/// The next event of a kind.
+/// Returns the next event of a kind.
 fn events(node: &Node) -> impl FnMut(Kind) -> CommandEvent {
     let mut next = events_of(node);
     move |kind| next(&[kind])
 }
 
-/// The next event of one of several kinds.
+/// Returns the next event of several kinds.
 fn events_of(node: &Node) -> impl FnMut(&[Kind]) -> CommandEvent {
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let mut log = node
@@ -83,9 +83,9 @@ fn events_of(node: &Node) -> impl FnMut(&[Kind]) -> CommandEvent {
     }
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -93,7 +93,7 @@ fn child_entry() {
     let (kind, name) = role.split_once(' ').unwrap();
     let node = net.node(name);
     match kind {
-        // Drives, as soon as it may, a command each millisecond.
+        // Takes authority as soon as possible, and then sends a command each millisecond.
         "driver" => loop {
             let priority = name.len() as i32;
             let taken = node
@@ -102,7 +102,7 @@ fn child_entry() {
                 .lease(Duration::from_millis(100))
                 .take(LONG);
             let Ok(mut driver) = taken else {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: somebody else drives
+                std::thread::sleep(Duration::from_millis(1)); // sleep: another driver has authority
                 continue;
             };
             tell("drives");
@@ -117,12 +117,12 @@ fn child_entry() {
                 std::thread::sleep(Duration::from_millis(1)); // sleep: the period of the commands
             }
         },
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
 #[test]
-fn a_driver_is_obeyed_and_its_silence_ends_in_the_fallback() {
+fn silent_driver_is_followed_by_the_fallback() {
     let net = Net::new("commands-silence");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, SHORT);
@@ -131,27 +131,27 @@ fn a_driver_is_obeyed_and_its_silence_ends_in_the_fallback() {
     let mut driver = driver(&hand, 1);
     driver.send(&speed(5)).unwrap();
     wheels.wait_for(-1);
-    eventually("it was applied", || wheels.values() == [-1, 5, -1]);
+    eventually("the command was applied", || wheels.values() == [-1, 5, -1]);
     let times: Vec<Instant> = wheels.0.lock().unwrap().iter().map(|(at, _)| *at).collect();
     assert!(times[2] - times[1] >= SHORT, "{:?}", times[2] - times[1]);
     assert_eq!(next(Kind::InForce).node, "/hand");
     let fallback = next(Kind::Fallback);
     assert!(fallback.text.contains("deadline"), "{}", fallback.text);
-    // Authority is its own still: the next command is obeyed.
+    // The driver still has authority: the next command is applied.
     assert!(driver.in_force());
     driver.send(&speed(6)).unwrap();
-    eventually("it goes on", || wheels.values().contains(&6));
+    eventually("the command is applied", || wheels.values().contains(&6));
     assert_eq!(command.status().holder, "/hand");
     assert_eq!(command.stats().applied, 2);
     drop(command);
-    assert_eq!(wheels.values().last(), Some(&-1), "it stands still at its end");
+    assert_eq!(wheels.values().last(), Some(&-1), "the robot stops when the driver closes");
     let error = driver.send(&speed(7)).unwrap_err();
     assert!(matches!(&error, Error::NotInForce { .. }), "{error}");
 }
 
-/// The deadline and leases go by the time of the host.
+/// The deadline and leases use host time.
 #[test]
-fn a_simulated_time_that_stands_still_keeps_nobody_from_the_fallback() {
+fn paused_simulated_time_does_not_delay_the_fallback() {
     const STANDS_AT_NS: u64 = 5_000_000_000;
     let net = Net::new("commands-sim-time");
     let simulated = |name| net.builder(name).sim_time(true).open().unwrap();
@@ -165,8 +165,8 @@ fn a_simulated_time_that_stands_still_keeps_nobody_from_the_fallback() {
     let (command, wheels) = receiver(&base, SHORT);
     wheels.wait_for(-1);
     let mut driver = driver(&hand, 1);
-    // On a busy machine one may be late.
-    eventually("it is obeyed", || {
+    // On a busy machine a command may be late.
+    eventually("the command is applied", || {
         driver.send(&speed(5)).unwrap();
         wheels.values().contains(&5)
     });
@@ -174,7 +174,7 @@ fn a_simulated_time_that_stands_still_keeps_nobody_from_the_fallback() {
     assert_eq!(command.status().holder, "/hand");
     driver.release().unwrap();
     let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).take(LONG).unwrap();
-    eventually("a lease ends", || !idle.in_force());
+    eventually("the lease expires", || !idle.in_force());
     assert!(stands());
 }
 
@@ -197,13 +197,13 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     wheels.wait_for(2);
     let taken = next(Kind::InForce);
     assert_eq!((taken.node.as_str(), taken.number), ("/high", second.number()));
-    eventually("the first is told", || !first.in_force());
+    eventually("the first driver lost authority", || !first.in_force());
     let error = first.send(&speed(3)).unwrap_err();
     assert!(matches!(&error, Error::NotInForce { why, .. } if why.contains("/high")), "{error}");
     assert!(first.renew().is_err() && second.renew().is_ok());
     second.release().unwrap();
     wheels.wait_for(-1);
-    // It is free again, for anybody.
+    // Authority is free again for any driver.
     let mut third = driver(&low, -7);
     third.send(&speed(4)).unwrap();
     wheels.wait_for(4);
@@ -213,9 +213,9 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     assert_eq!(command.status().state(), State::Fallback);
 }
 
-/// Only the newest command counts: those that came while another was applied are passed over, and counted.
+/// Only the newest command counts: commands that arrived while another was applied are skipped and counted.
 #[test]
-fn commands_that_are_passed_over_are_counted() {
+fn skipped_commands_are_counted() {
     let net = Net::new("commands-passed-over");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (say, applied) = mpsc::channel();
@@ -234,27 +234,27 @@ fn commands_that_are_passed_over_are_counted() {
     let mut driver = driver(&hand, 1);
     driver.send(&speed(1)).unwrap();
     expect(1);
-    eventually("it was applied", || command.stats().applied == 1);
+    eventually("the command was applied", || command.stats().applied == 1);
     driver.send(&speed(2)).unwrap();
     assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 2);
     (3..=10).for_each(|value| driver.send(&speed(value)).unwrap());
     go.send(()).unwrap();
-    // So that none blocks.
+    // So that no command blocks.
     (0..8).for_each(|_| go.send(()).unwrap());
     assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 10);
-    eventually("the others are counted", || command.stats().skipped == 7);
+    eventually("the skipped commands are counted", || command.stats().skipped == 7);
     assert_eq!(command.stats().repeated, 0);
     drop(command);
 }
 
 #[test]
-fn a_lease_ends_by_itself() {
+fn lease_expires_without_traffic() {
     let net = Net::new("commands-lease");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);
     let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).take(LONG).unwrap();
     idle.send(&speed(1)).unwrap();
-    eventually("it has authority no more", || !idle.in_force());
+    eventually("the driver lost authority", || !idle.in_force());
     wheels.wait_for(-1);
     let error = idle.send(&speed(2)).unwrap_err();
     assert!(matches!(&error, Error::NotInForce { why, .. } if why.contains("lease")), "{error}");
@@ -262,7 +262,7 @@ fn a_lease_ends_by_itself() {
 }
 
 #[test]
-fn what_was_not_granted_is_not_applied() {
+fn command_without_authority_is_not_applied() {
     let net = Net::new("commands-forged");
     let (base, hand, thief) = (net.node("base"), net.node("hand"), net.node("thief"));
     let (command, wheels) = receiver(&base, NEVER);
@@ -278,7 +278,7 @@ fn what_was_not_granted_is_not_applied() {
     }
     let number = |of: u64| Meta::default().with_correlation(of);
     let mut ignored = 0;
-    // Each is taken before the next is sent: of several the newest counts.
+    // Each command is received before the next one is sent: the receiver applies only the newest of several.
     let mut expect = |what: &str| {
         ignored += 1;
         eventually(what, || {
@@ -304,7 +304,7 @@ fn what_was_not_granted_is_not_applied() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_answered_and_change_nothing() {
+fn invalid_requests_are_answered_and_change_nothing() {
     let net = Net::new("commands-requests");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);
@@ -349,7 +349,7 @@ fn a_second_receiver_is_refused_by_name() {
 }
 
 #[test]
-fn each_fallback_does_what_it_says() {
+fn each_fallback_kind_applies_its_action() {
     let net = Net::new("commands-fallbacks");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let drive = |value| {
@@ -363,7 +363,11 @@ fn each_fallback_does_what_it_says() {
     let driver = drive(3);
     wheels.wait_for(3);
     drop((driver, command));
-    assert_eq!(wheels.values(), [3, 3], "the last command again, and nothing before the first");
+    assert_eq!(
+        wheels.values(),
+        [3, 3],
+        "repeats the last command, and applies nothing before the first"
+    );
 
     let wheels = Wheels::default();
     let command =
@@ -374,17 +378,17 @@ fn each_fallback_does_what_it_says() {
     wheels.wait_for(0);
     drop(command);
 
-    let (said, heard) = mpsc::channel();
+    let (said, receiver) = mpsc::channel();
     let wheels = Wheels::default();
     let command = base.command(TOPIC).deadline(SHORT);
     let command = command.fallback_handler(move |why| said.send(why).unwrap());
     let command = command.apply(wheels.apply()).unwrap();
-    assert_eq!(heard.recv().unwrap(), FallbackReason::Opened);
+    assert_eq!(receiver.recv().unwrap(), FallbackReason::Opened);
     let driver = drive(5);
-    assert_eq!(heard.recv().unwrap(), FallbackReason::Deadline);
+    assert_eq!(receiver.recv().unwrap(), FallbackReason::Deadline);
     drop(driver);
     drop(command);
-    assert!(heard.recv().is_err(), "one that has fallen back does not once more at its end");
+    assert!(receiver.recv().is_err(), "no second fallback when the receiver closes");
 
     let error = base.command::<Speed>(TOPIC).apply(|_| {}).map(drop).unwrap_err();
     assert!(matches!(&error, Error::BadValue { what, .. } if what.contains("fallback")), "{error}");
@@ -413,18 +417,18 @@ fn a_panic_and_a_slow_command_are_followed_by_the_fallback() {
         .unwrap();
     let mut driver = driver(&hand, 1);
     driver.send(&speed(13)).unwrap();
-    eventually("it falls back", || command.stats().panics == 1);
+    eventually("the fallback ran", || command.stats().panics == 1);
     wheels.wait_for(-1);
     driver.send(&speed(14)).unwrap();
-    eventually("it falls back", || command.stats().overruns == 1);
+    eventually("the fallback ran", || command.stats().overruns == 1);
     wheels.wait_for(-1);
     assert_eq!(wheels.values(), [-1, 13, -1, 14, -1]);
     driver.send(&speed(1)).unwrap();
-    eventually("it goes on", || wheels.values().contains(&1));
+    eventually("the next command is applied", || wheels.values().contains(&1));
 }
 
 #[test]
-fn a_busy_callback_keeps_nobody_from_the_fallback() {
+fn busy_callback_does_not_delay_the_fallback() {
     let net = Net::new("commands-busy");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, SHORT);
@@ -437,7 +441,7 @@ fn a_busy_callback_keeps_nobody_from_the_fallback() {
         let subscription = base.subscriber_with::<[u8]>(topic, options).unwrap().on(move |_| {
             let _ = said.send(());
             while blocked.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: a callback that does not end
+                std::thread::sleep(Duration::from_millis(1)); // sleep: a callback that does not return
             }
         });
         let options = PublisherOptions::new();
@@ -450,7 +454,7 @@ fn a_busy_callback_keeps_nobody_from_the_fallback() {
     }
     let mut driver = driver(&hand, 1);
     driver.send(&speed(2)).unwrap();
-    eventually("it is applied and falls back", || wheels.values() == [-1, 2, -1]);
+    eventually("the command and the fallback are applied", || wheels.values() == [-1, 2, -1]);
     busy.store(false, Ordering::Relaxed);
     drop(command);
 }
@@ -466,42 +470,42 @@ fn a_driver_that_is_killed_or_stopped_is_followed_by_the_fallback() {
     for killed in [true, false] {
         let mut child = Child::spawn(&net, "driver driver");
         child.expect("drives");
-        eventually("it is in force", || command.status().state() == State::InForce);
+        eventually("the driver has authority", || command.status().state() == State::InForce);
         if killed {
             child.kill()
         } else {
             child.stop()
         }
-        eventually("it falls back", || wheels.values().last() == Some(&-1));
-        eventually("nobody drives", || command.status().holder.is_empty());
+        eventually("the fallback ran", || wheels.values().last() == Some(&-1));
+        eventually("no driver has authority", || command.status().holder.is_empty());
         if killed {
-            // On a machine that is very busy its lease may be over before.
+            // On a very busy machine its lease may expire first.
             assert_eq!(next(&[Kind::DriverLost, Kind::Expired]).node, "/driver");
         } else {
             let before = command.stats();
             child.resume();
-            // It is told, and takes authority anew.
+            // The driver is notified and takes authority again.
             child.expect("drives");
             assert!(command.stats().applied >= before.applied);
             child.kill();
-            eventually("nobody drives", || command.status().holder.is_empty());
+            eventually("no driver has authority", || command.status().holder.is_empty());
         }
     }
 }
 
-/// Two drivers are never both in force, and no pause is longer than the deadline without a fallback in it: by the
-/// receiver's own order, with processes stopped and killed at random.
+/// Two drivers never have authority at once, and a fallback ends each pause longer than the deadline. The
+/// receiver's own order proves it while processes are stopped and killed at random.
 #[test]
-fn two_drivers_are_never_both_in_force() {
+fn two_drivers_never_have_authority_at_once() {
     let net = Net::new("commands-random");
     let base = net.node("base");
     let wheels = Wheels::default();
     let command = base.command::<Speed>(TOPIC).deadline(SHORT).fallback(&speed(-1));
     let command = command.apply(wheels.apply()).unwrap();
-    // Names of different lengths: their priorities.
+    // Names of different lengths: the length is the priority.
     let names = ["driver a", "driver bb", "driver ccc"];
     let mut children: Vec<Child> = names.iter().map(|name| Child::spawn(&net, name)).collect();
-    // Numbers of Numerical Recipes' generator, so that a failure can be had again.
+    // Generator of Numerical Recipes with a fixed seed, so that a failure can be reproduced.
     let mut random = 20_261_123_u64;
     let mut next = |below: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -515,7 +519,7 @@ fn two_drivers_are_never_both_in_force() {
     };
     let (end, at_last) = (Duration::from_secs(6), Duration::from_secs(40));
     let began = Instant::now();
-    // On a busy machine a driver takes its time to be there again.
+    // On a busy machine a driver takes long to restart.
     while began.elapsed() < end || drivers() < 10 && began.elapsed() < at_last {
         let at = next(3) as usize;
         let pause = Duration::from_millis(next(120));
@@ -526,14 +530,14 @@ fn two_drivers_are_never_both_in_force() {
             }
             _ => {
                 children[at].stop();
-                std::thread::sleep(pause); // sleep: it is stopped for so long
+                std::thread::sleep(pause); // sleep: how long the driver is stopped
                 children[at].resume();
             }
         }
-        std::thread::sleep(pause); // sleep: they drive
+        std::thread::sleep(pause); // sleep: the drivers run
     }
     children.iter_mut().for_each(Child::kill);
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     drop(command);
     let applied = wheels.0.lock().unwrap();
     let (mut last, mut numbers) = (None::<(Instant, Speed)>, 0);
@@ -546,7 +550,7 @@ fn two_drivers_are_never_both_in_force() {
         }
         last = Some((*at, *speed));
     }
-    assert!(numbers >= 3, "{numbers} changes of drivers are too few to say anything");
+    assert!(numbers >= 3, "{numbers} changes of drivers are too few to prove anything");
     for pair in applied.windows(2) {
         let [(before, first), (after, second)] = pair else { unreachable!() };
         let apart = first.value != -1 && second.value != -1 && *after - *before > 2 * SHORT;
@@ -555,7 +559,7 @@ fn two_drivers_are_never_both_in_force() {
 }
 
 #[test]
-fn the_audit_trail_names_whose_end_a_fallback_follows() {
+fn audit_trail_names_the_driver_whose_end_caused_the_fallback() {
     let net = Net::new("whose");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);

@@ -1,11 +1,10 @@
-//! Drivers and the receiver of a command are processes that are killed, stopped and started again at random.
+//! Drivers and the receiver of a command are processes that are killed, stopped and restarted at random.
 //!
-//! What is judged is what the receivers have written down of themselves, each thing as it was done: that no two drivers
-//! are in force at once, that no command is applied twice or after a later one, and that a pause of the commands is never
-//! longer than the deadline without a fallback in it. The times are those that the receiver has written down, so a
-//! machine that is late proves nothing and breaks nothing.
+//! The test checks the records that the receivers write as they act. Two drivers never have authority at
+//! once. No command is applied twice or after a later one. A pause longer than the deadline contains a
+//! fallback. The records hold the receiver's own times, so a slow machine neither hides nor causes a failure.
 //!
-//! `COMMANDS_SEED` and `COMMANDS` (how many steps) run one again.
+//! `COMMANDS_SEED` and `COMMANDS` (number of steps) reproduce a run.
 
 use crate::common;
 use crate::random;
@@ -23,25 +22,26 @@ use rnet::{FallbackReason, Node};
 const TOPIC: &str = "/cmd";
 const DEADLINE: Duration = Duration::from_millis(20);
 const DRIVERS: usize = 3;
-/// Unless `COMMANDS_SEED` says another one.
+/// Default of `COMMANDS_SEED`.
 const SEED: u64 = 20_261_128;
-/// How long it may take until somebody is obeyed again: commands that are late are not, and on a busy machine many are.
+/// Time until commands are applied again. The receiver rejects late commands, and on a busy machine many are
+/// late.
 const AGAIN: Duration = Duration::from_secs(100);
-/// For a run on a machine that does more than it can.
+/// Time limit of the test on an overloaded machine.
 const LIMIT: Duration = Duration::from_secs(300);
 const RECORD: &str = "record";
 const DRIVER_SEED: &str = "COMMANDS_DRIVER_SEED";
 
-/// What a receiver has done, and which process it was.
+/// An action of a receiver, with its process.
 #[derive(Clone, Debug, PartialEq)]
 enum LoggedEvent {
-    /// When, in ns of CLOCK_MONOTONIC: the process of the driver, the number of its authority, and the how many-th command
-    /// of that number it is.
+    /// Time in ns of CLOCK_MONOTONIC. Then the driver's process, its authority number, and the index of the
+    /// command under that number.
     Applied(u64, [u64; 3]),
     FellBack(String),
 }
 
-/// Writes a line in one piece: a process that is killed leaves it or does not.
+/// Writes one line atomically: a killed process leaves the whole line or nothing.
 fn note(mut record: &File, what: &str) {
     let line = format!("{} {} {what}\n", std::process::id(), rnet::now_ns());
     record.write_all(line.as_bytes()).unwrap();
@@ -65,7 +65,7 @@ fn bytes(words: [u64; 3]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// Applies commands until it is told to end, or killed.
+/// Applies commands until the parent ends it, or it is killed.
 fn receive(net: &Net) {
     let orders = common::orders();
     let node = net.node(&format!("receiver_{}", std::process::id()));
@@ -85,7 +85,7 @@ fn receive(net: &Net) {
     let _ = orders.recv();
 }
 
-/// Drives again and again, until its parent lets it end, or it is killed.
+/// Drives repeatedly until the parent ends it, or it is killed.
 fn drive(node: &Node, mut random: Random) -> ! {
     let pid = u64::from(std::process::id());
     loop {
@@ -93,7 +93,7 @@ fn drive(node: &Node, mut random: Random) -> ! {
         let timeout = Some(random.ms(1..500));
         let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(timeout);
         let Ok(mut driver) = taken else {
-            std::thread::sleep(random.ms(0..5)); // sleep: somebody else drives, or nobody receives
+            std::thread::sleep(random.ms(0..5)); // sleep: another driver has authority, or no receiver runs
             continue;
         };
         let number = driver.number();
@@ -110,7 +110,7 @@ fn drive(node: &Node, mut random: Random) -> ! {
 }
 
 #[test]
-#[ignore = "played by the children of the other test"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -121,7 +121,7 @@ fn child_entry() {
             let seed = std::env::var(DRIVER_SEED).unwrap().parse().unwrap();
             drive(&net.node(&format!("driver_{}", std::process::id())), Random(seed));
         }
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
@@ -131,8 +131,8 @@ fn start(net: &Net, role: &str, random: &mut Random) -> Child {
     Child::start(Child::order(program, net, role))
 }
 
-/// What must hold of all that was done, in its order: how many times authority has changed hands, and why receivers fell
-/// back.
+/// Checks the invariants over all records in order. Returns how many times authority changed, and the
+/// fallback reasons.
 fn judge(all: &[(u64, LoggedEvent)]) -> (usize, BTreeSet<String>) {
     let (mut receivers, mut of, mut why) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
     let (mut last, mut last_number) = (None, 0);
@@ -143,7 +143,11 @@ fn judge(all: &[(u64, LoggedEvent)]) -> (usize, BTreeSet<String>) {
                 "two receivers at once: {:?}",
                 &all[at - 1..=at]
             );
-            assert_eq!(*did, LoggedEvent::FellBack("Opened".into()), "what {receiver} did first");
+            assert_eq!(
+                *did,
+                LoggedEvent::FellBack("Opened".into()),
+                "the first record of {receiver}"
+            );
             receivers.push(*receiver);
         }
         match did {
@@ -159,8 +163,8 @@ fn judge(all: &[(u64, LoggedEvent)]) -> (usize, BTreeSet<String>) {
                 let before: Option<u64> = granted.1.replace(*count);
                 let is_later = before.is_none_or(|before| *count > before);
                 assert!(is_later, "{now:?}: an earlier command: {}", place());
-                // Without a fallback it came before the deadline. That it was written down so much later means that it
-                // has taken longer than the deadline itself, which a fallback follows.
+                // A command without a fallback arrived before the deadline. If its record is much later,
+                // applying it took longer than the deadline, and a fallback follows.
                 let pause_ns = last.map_or(0, |last_ns| now_ns - last_ns);
                 if u128::from(pause_ns) > 2 * DEADLINE.as_nanos() {
                     let next = all.get(at + 1).filter(|(by, _)| by == receiver);
@@ -175,14 +179,14 @@ fn judge(all: &[(u64, LoggedEvent)]) -> (usize, BTreeSet<String>) {
     (of.len(), why)
 }
 
-/// What `COMMANDS_SEED` and `COMMANDS` say.
+/// The value of `COMMANDS_SEED` or `COMMANDS`.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
 #[test]
-fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
+fn killed_and_stopped_drivers_never_have_authority_at_once() {
     let seed = number("COMMANDS_SEED").unwrap_or(SEED);
     let steps = number("COMMANDS").unwrap_or(60);
     println!("COMMANDS_SEED={seed} COMMANDS={steps}");
@@ -194,20 +198,20 @@ fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
     let is_applied = |since: usize| {
         recorded(&net)[since..].iter().any(|(_, did)| matches!(did, LoggedEvent::Applied(..)))
     };
-    eventually("somebody drives", || is_applied(0));
+    eventually("a driver has authority", || is_applied(0));
     let go_on = |drivers: &[Child], receiver: &Child| {
         drivers.iter().chain([receiver]).for_each(Child::resume);
-        // Whatever was, somebody is obeyed again.
+        // After all failures, commands are applied again.
         let before = recorded(&net).len();
         let until = Instant::now() + AGAIN;
         while !is_applied(before) {
             let now = recorded(&net);
-            assert!(Instant::now() < until, "nobody drives again after {:?}", now.last());
-            std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at a file
+            assert!(Instant::now() < until, "no command was applied after {:?}", now.last());
+            std::thread::sleep(Duration::from_millis(5)); // sleep: polling interval of a file
         }
     };
     let mut step = 0;
-    // A machine that is slow does more steps until it has seen enough.
+    // On a slow machine the test runs more steps until it has enough records.
     while step < steps || judge(&recorded(&net)).0 <= 2 * DRIVERS {
         let driver = random.below(DRIVERS);
         match random.below(9) {
@@ -223,7 +227,7 @@ fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
             }
             _ => go_on(&drivers, &receiver),
         }
-        std::thread::sleep(random.ms(0..100)); // sleep: they drive
+        std::thread::sleep(random.ms(0..100)); // sleep: the drivers run
         step += 1;
     }
     go_on(&drivers, &receiver);
@@ -231,17 +235,17 @@ fn of_processes_that_are_killed_and_stopped_no_two_are_in_force() {
     receiver.expect("closed");
     let all = recorded(&net);
     let (granted, why) = judge(&all);
-    println!("{step} steps: {} things done, of {granted} numbers; fallbacks: {why:?}", all.len());
+    println!("{step} steps: {} records, of {granted} numbers; fallbacks: {why:?}", all.len());
     let is_of_a_death =
         |why: &String| ["DriverLost", "Deadline", "Expired"].contains(&why.as_str());
-    assert!(why.iter().any(is_of_a_death), "no driver was missed: {why:?}");
+    assert!(why.iter().any(is_of_a_death), "no driver was lost: {why:?}");
     assert!(matches!(all.last(), Some((_, LoggedEvent::FellBack(_)))), "{:?}", all.last());
 }
 
-/// That the judge sees what it is there to see.
+/// Checks that the invariant check detects violations.
 #[test]
 #[should_panic(expected = "ns without a fallback")]
-fn a_pause_without_a_fallback_is_seen() {
+fn invariant_check_detects_a_pause_without_fallback() {
     let applied = |ms: u64, count| (7, LoggedEvent::Applied(ms * 1_000_000, [1, 5, count]));
     let opened = (7, LoggedEvent::FellBack("Opened".into()));
     judge(&[opened, applied(1, 0), applied(100, 1), applied(101, 2)]);
@@ -249,7 +253,7 @@ fn a_pause_without_a_fallback_is_seen() {
 
 #[test]
 #[should_panic(expected = "of an earlier driver")]
-fn a_command_of_an_earlier_driver_is_seen() {
+fn invariant_check_detects_a_command_of_an_earlier_driver() {
     let applied = |ms: u64, number| (7, LoggedEvent::Applied(ms * 1_000_000, [number, number, ms]));
     let opened = (7, LoggedEvent::FellBack("Opened".into()));
     judge(&[opened, applied(1, 5), applied(2, 6), applied(3, 5)]);

@@ -1,4 +1,4 @@
-//! Commands where requests, leases, panics and forks meet at a bad moment.
+//! Commands: races between requests, leases, panics and forks.
 
 use crate::common;
 
@@ -17,10 +17,10 @@ const AUTHORITY: &str = "/cmd/authority";
 const NEVER: Duration = Duration::from_secs(600);
 const STATUS: &str = "/_rnet/command/cmd/status";
 
-/// To the receiver: apply until the test lets it go on.
+/// Command value: apply until the test releases the receiver.
 const HOLD: u8 = u8::MAX;
 
-/// A receiver that says which command it begins to apply.
+/// A receiver that reports each command when it begins to apply it.
 struct SlowReceiver {
     command: Command,
     begun: mpsc::Receiver<u8>,
@@ -38,15 +38,15 @@ impl SlowReceiver {
             if byte == HOLD {
                 let _ = released.recv();
             } else {
-                std::thread::sleep(Duration::from_millis(u64::from(byte) * 10)); // sleep: how long it takes to apply
+                std::thread::sleep(Duration::from_millis(u64::from(byte) * 10)); // sleep: simulates a slow apply
             }
         };
         let command = node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {});
         SlowReceiver { command: command.apply(slow).unwrap(), begun, goes_on }
     }
 
-    /// Has it apply this: for so many times 10 ms from now on, or until it is let go. It has begun at the return, so that
-    /// no request comes before.
+    /// Occupies the receiver with this command for `byte` times 10 ms, or until the test releases it. The
+    /// command has begun when this returns, so that no request comes before it.
     fn occupy(&self, driver: &mut Driver<[u8]>, byte: u8) {
         for byte in [0, byte] {
             driver.send(&[byte]).unwrap();
@@ -55,11 +55,11 @@ impl SlowReceiver {
     }
 
     fn until_applied(&self) {
-        eventually("it has applied the slow one", || self.command.stats().applied == 2);
+        eventually("the slow command is applied", || self.command.stats().applied == 2);
     }
 }
 
-/// A receiver whose commands take no time.
+/// A receiver that applies commands instantly.
 fn receiver(node: &Node) -> Command {
     node.command::<[u8]>(TOPIC).deadline(NEVER).fallback_handler(|_| {}).apply(|_| {}).unwrap()
 }
@@ -69,13 +69,13 @@ fn driver(node: &Node, priority: i32, lease: Duration) -> Driver<[u8]> {
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     match role.as_str() {
-        // Has authority, and no publisher of commands.
+        // Has authority, but no publisher of commands.
         "taker" => {
             let node = net.node("taker");
             let client = node.client::<CommandRequest, CommandReply>(AUTHORITY).unwrap();
@@ -92,7 +92,7 @@ fn child_entry() {
             tell("receives");
             let _ = orders.recv();
         }
-        // Says of each pause longer than its deadline whether a fallback stood in it.
+        // Checks for each pause longer than its deadline that a fallback ran in it.
         "stopped" => {
             let node = net.node("receiver");
             #[derive(PartialEq)]
@@ -112,19 +112,19 @@ fn child_entry() {
             let _ = orders.recv();
             drop(command);
             let did = did.lock().unwrap();
-            // One that was stopped between receipt and `apply` is an overrun, which a fallback follows.
+            // A command that was stopped between receipt and `apply` is an overrun, which a fallback follows.
             let silent = did.windows(3).filter(|three| {
                 matches!(three, [Did::Applied(a), Did::Applied(b), Did::Applied(_)]
                     if *b - *a > Duration::from_millis(60))
             });
             tell(&format!("silent {}", silent.count()));
         }
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
 #[test]
-fn a_driver_that_was_told_busy_has_no_authority_later() {
+fn refused_driver_has_no_authority_later() {
     let net = Net::new("commands-r-busy");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let slow = SlowReceiver::open(&base);
@@ -135,31 +135,31 @@ fn a_driver_that_was_told_busy_has_no_authority_later() {
     assert!(matches!(&error, Error::CallFailed { .. }), "{error}");
     slow.goes_on.send(()).unwrap();
     slow.until_applied();
-    // Requests are answered in their order, so those that waited have been.
+    // The receiver answers requests in order, so the waiting ones have been answered.
     first.renew().unwrap();
-    assert_eq!(slow.command.status().holder, "/low", "the one that was told `{error}` has it");
+    assert_eq!(slow.command.status().holder, "/low", "the driver that got `{error}` has authority");
     assert!(first.in_force());
 }
 
 #[test]
-fn a_driver_that_gave_up_waiting_has_no_authority_later() {
+fn timed_out_driver_has_no_authority_later() {
     let net = Net::new("commands-r-gave-up");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let slow = SlowReceiver::open(&base);
     let mut first = driver(&low, 1, NEVER);
-    // Its endpoints know each other, so that only the call takes time.
+    // The endpoints are matched already, so that only the call takes time.
     let warm = high.drive::<[u8]>(TOPIC).priority(0).take(LONG).map(drop);
     assert!(warm.is_err());
-    // For longer than the driver waits and its word that it has given up is on its way.
+    // Longer than the driver's wait plus the delivery of its release.
     slow.occupy(&mut first, 90);
     let limit = Some(Duration::from_millis(300));
     let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(limit).map(drop);
     let error = taken.unwrap_err();
     assert!(matches!(&error, Error::Timeout { .. }), "{error}");
     slow.until_applied();
-    // Requests are answered in their order, so those that waited have been.
+    // The receiver answers requests in order, so the waiting ones have been answered.
     first.renew().unwrap();
-    assert_eq!(slow.command.status().holder, "/low", "the one that was told `{error}` has it");
+    assert_eq!(slow.command.status().holder, "/low", "the driver that got `{error}` has authority");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn authority_is_free_once_its_lease_has_passed_in_apply() {
     let slow = SlowReceiver::open(&base);
     let mut first = driver(&one, 1, Duration::from_millis(200));
     slow.occupy(&mut first, 80);
-    // Its lease passes 200 ms after receipt, and the receiver answers after 800 ms.
+    // The lease expires 200 ms after receipt, and the receiver answers after 800 ms.
     let taken = two.drive::<[u8]>(TOPIC).priority(1).lease(NEVER).take(LONG).map(drop);
     assert!(taken.is_ok(), "{}", taken.unwrap_err());
 }
@@ -185,14 +185,15 @@ fn a_lease_that_has_passed_is_not_renewed() {
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
 }
 
-/// The receiver renews the lease right before its end, and its answer comes after the driver has given up. That one
-/// gives authority back, by its number: else nobody would have the command until the lease passes again.
+/// The receiver renews the lease right before it expires, and the answer arrives after the driver gave up.
+/// The driver then releases authority by its number. Otherwise no driver could take it until the lease
+/// expires again.
 #[test]
-fn a_renewal_that_came_too_late_is_followed_by_a_release() {
+fn late_renewal_is_followed_by_a_release() {
     let net = Net::new("commands-r-released");
     let (base, one) = (net.node("base"), net.node("one"));
     let lease = Duration::from_millis(100);
-    let (asked, heard) = std::sync::mpsc::channel();
+    let (asked, receiver) = std::sync::mpsc::channel();
     let authority = base.service::<CommandRequest, CommandReply>(AUTHORITY).at_once(2);
     let _authority = authority.serve(move |request| {
         asked.send((request.action(), request.number)).unwrap();
@@ -208,14 +209,14 @@ fn a_renewal_that_came_too_late_is_followed_by_a_release() {
     let mut driver = driver(&one, 1, lease);
     let renewed = driver.renew();
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
-    let asked: Vec<_> = (0..3).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let asked: Vec<_> = (0..3).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     assert_eq!(asked, [(Action::Take, 0), (Action::Renew, 7), (Action::Release, 7)]);
     drop(driver);
-    assert!(heard.try_recv().is_err(), "it was given back once");
+    assert!(receiver.try_recv().is_err(), "authority was released once");
 }
 
 #[test]
-fn authority_of_a_process_that_is_gone_is_free_though_it_never_sent() {
+fn authority_of_a_dead_process_is_free_although_it_never_sent() {
     let net = Net::new("commands-r-ghost");
     let base = net.node("base");
     let command = receiver(&base);
@@ -225,7 +226,7 @@ fn authority_of_a_process_that_is_gone_is_free_though_it_never_sent() {
     child.kill();
     let began = Instant::now();
     while !command.status().holder.is_empty() && began.elapsed() < Duration::from_secs(5) {
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(10)); // sleep: polling interval
     }
     assert_eq!(command.status().holder, "", "5 s after it was killed; its lease is an hour");
 }
@@ -236,13 +237,13 @@ fn a_driver_in_a_forked_child_is_closed() {
     let (base, hand) = (net.node("base"), net.node("hand"));
     let _command = receiver(&base);
     let mut driver = driver(&hand, 1, NEVER);
-    // SAFETY: the child asks the driver once, and ends.
+    // SAFETY: the child only calls the driver once and exits.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // SAFETY: ends a child that does not return.
+        // SAFETY: `alarm` kills a child that does not return.
         unsafe { libc::alarm(5) };
         let code = i32::from(driver.in_force());
-        // SAFETY: ends the child.
+        // SAFETY: exits the child.
         unsafe { libc::_exit(code) };
     }
     let mut status = 0;
@@ -276,10 +277,10 @@ fn a_panic_whose_payload_panics_does_not_end_the_thread() {
         .unwrap();
     let mut driver = driver(&hand, 1, NEVER);
     driver.send(b"1").unwrap();
-    eventually("it is applied", || command.stats().applied == 1);
+    eventually("the command is applied", || command.stats().applied == 1);
     driver.send(b"bomb").unwrap();
-    // Taken before the next is sent: of several the newest counts.
-    eventually("it has panicked", || command.stats().panics == 1);
+    // Each command is received before the next one is sent: the receiver applies only the newest of several.
+    eventually("the handler has panicked", || command.stats().panics == 1);
     let began = Instant::now();
     while command.stats().applied == 1 && began.elapsed() < Duration::from_secs(5) {
         let _ = driver.send(b"2");
@@ -289,12 +290,12 @@ fn a_panic_whose_payload_panics_does_not_end_the_thread() {
 }
 
 #[test]
-fn only_its_receiver_ends_a_driver() {
+fn only_the_receiver_can_end_a_driver() {
     let net = Net::new("commands-r-other-status");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let command = receiver(&base);
     let mut driver = driver(&hand, 1, NEVER);
-    // As a second receiver that is killed while it opens.
+    // Simulates a second receiver that is killed while it opens.
     let options = PublisherOptions::new().urgent().transient_local(1);
     let mut status = other.publisher_with::<CommandStatus>(STATUS, options).unwrap();
     status.wait_for_subscribers(1, LONG).unwrap();
@@ -302,15 +303,15 @@ fn only_its_receiver_ends_a_driver() {
     status.close_as_lost();
     let began = Instant::now();
     while driver.in_force() && began.elapsed() < Duration::from_secs(1) {
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(10)); // sleep: polling interval
     }
     assert_eq!(command.status().holder, "/hand");
     let sent = driver.send(&[0]);
-    assert!(sent.is_ok(), "the receiver obeys it, and it was told: {}", sent.unwrap_err());
+    assert!(sent.is_ok(), "the receiver applies its commands, and it got: {}", sent.unwrap_err());
 }
 
 #[test]
-fn refusals_push_no_grant_out_of_the_trail() {
+fn refusals_evict_no_grant_from_the_audit_trail() {
     let net = Net::new("commands-r-trail");
     let (base, hand, pest) = (net.node("base"), net.node("hand"), net.node("pest"));
     let _command = receiver(&base);
@@ -336,7 +337,7 @@ fn a_receiver_that_was_killed_is_followed_by_another_at_once() {
     for turn in 0..20 {
         let mut child = Child::spawn(&net, "receiver");
         child.expect("receives");
-        eventually("it is seen", || {
+        eventually("the receiver is found", || {
             let apply = base.command::<[u8]>(TOPIC).fallback_hold().apply(|_| {});
             matches!(apply.map(drop), Err(Error::ReceiverExists { .. }))
         });

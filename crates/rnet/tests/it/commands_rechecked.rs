@@ -1,4 +1,4 @@
-//! Commands are judged again when the code that applies them is ready; authority comes and goes.
+//! Commands are validated again before they are applied; authority is granted and lost.
 
 use crate::common;
 
@@ -14,13 +14,13 @@ use rnet::{Command, Driver, Error, FallbackReason, Node, SubscriberOptions};
 
 const TOPIC: &str = "/cmd";
 const SAFE: &[u8] = b"safe";
-/// Longer than any pause of a busy machine, so that nothing falls back by itself.
+/// Longer than any pause of a busy machine, so that no fallback runs unintentionally.
 const NEVER: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_millis(100);
 
 type Applied = Arc<Mutex<Vec<Vec<u8>>>>;
 
-/// A receiver whose code is not ready for the command `wait` before that has become invalid.
+/// A receiver whose code becomes ready `wait` after the command has become invalid.
 fn waiting(node: &Node, deadline: Duration) -> (Command, Applied) {
     let applied = Applied::default();
     let all = applied.clone();
@@ -29,7 +29,7 @@ fn waiting(node: &Node, deadline: Duration) -> (Command, Applied) {
         let begun = Instant::now();
         while bytes == b"wait" && still_valid() {
             assert!(begun.elapsed() < LONG.unwrap(), "it stays valid");
-            std::thread::sleep(Duration::from_millis(1)); // sleep: as another program holds the interpreter
+            std::thread::sleep(Duration::from_millis(1)); // sleep: simulates a held interpreter lock
         }
         if still_valid() {
             all.lock().unwrap().push(bytes.to_vec());
@@ -47,11 +47,11 @@ fn last(applied: &Applied) -> Vec<u8> {
 }
 
 fn wait_for(applied: &Applied, content: &[u8]) {
-    eventually("it is applied", || last(applied) == content);
+    eventually("the command is applied", || last(applied) == content);
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -70,7 +70,7 @@ fn child_entry() {
             tell("receives");
             let _ = orders.recv();
         }
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
@@ -80,7 +80,7 @@ fn a_command_that_became_too_old_before_it_could_be_applied_is_dropped() {
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, applied) = waiting(&base, SHORT);
     let mut driver = driver(&hand, 1);
-    eventually("it is received", || {
+    eventually("the command is received", || {
         driver.send(b"wait").unwrap();
         command.stats().late > 0
     });
@@ -91,7 +91,7 @@ fn a_command_that_became_too_old_before_it_could_be_applied_is_dropped() {
     assert!(applied.lock().unwrap().iter().all(|content| content != b"wait"));
 }
 
-/// The deadline of the command before passes while the next one waits: what is safe comes between them.
+/// The deadline of the previous command passes while the next one waits: the fallback runs between them.
 #[test]
 fn the_fallback_comes_before_a_command_that_waited_past_the_deadline() {
     let net = Net::new("commands-j-due");
@@ -103,10 +103,10 @@ fn the_fallback_comes_before_a_command_that_waited_past_the_deadline() {
         .deadline(Duration::from_secs(1))
         .fallback_handler(move |why| falls.lock().unwrap().push(format!("{why:?}").into_bytes()))
         .apply_checked(move |bytes, still_valid| {
-            // Not ready before the deadline of the one before has passed.
+            // Not ready before the previous deadline has passed.
             let waits = bytes == b"2" && holds.swap(false, Ordering::Relaxed);
             while waits && still_valid() {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: as another program holds the interpreter
+                std::thread::sleep(Duration::from_millis(1)); // sleep: simulates a held interpreter lock
             }
             if still_valid() {
                 applies.lock().unwrap().push(bytes.to_vec());
@@ -115,19 +115,21 @@ fn the_fallback_comes_before_a_command_that_waited_past_the_deadline() {
         .unwrap();
     let mut driver = driver(&hand, 1);
     for turn in 1.. {
-        assert!(turn < 100, "the machine is too slow for any turn");
+        assert!(turn < 100, "the machine is too slow for every round");
         did.lock().unwrap().clear();
         waits.store(true, Ordering::Relaxed);
         driver.send(b"1").unwrap();
-        eventually("the first is applied", || last(&did) == b"1");
-        // So that it is not too old when the deadline of the first has passed.
+        eventually("the first command is applied", || last(&did) == b"1");
+        // The second command must not be too old when the deadline of the first has passed.
         std::thread::sleep(Duration::from_millis(500)); // sleep: between two commands
         driver.send(b"2").unwrap();
-        eventually("the second came", || last(&did) != b"1");
+        eventually("the second command arrived", || last(&did) != b"1");
         let deadline = format!("{:?}", FallbackReason::Deadline).into_bytes();
         assert_eq!(did.lock().unwrap()[1], deadline);
-        // On a slow machine the second may have become too old itself.
-        eventually("the second is judged", || last(&did) == b"2" || command.stats().late >= turn);
+        // On a slow machine the second command may have become too old itself.
+        eventually("the second command is applied or dropped", || {
+            last(&did) == b"2" || command.stats().late >= turn
+        });
         if last(&did) == b"2" {
             break;
         }
@@ -135,40 +137,40 @@ fn the_fallback_comes_before_a_command_that_waited_past_the_deadline() {
 }
 
 #[test]
-fn a_command_whose_authority_another_driver_asks_for_is_dropped() {
+fn command_is_dropped_when_another_driver_requests_its_authority() {
     let net = Net::new("commands-j-preempted");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let (command, applied) = waiting(&base, NEVER);
     let mut first = driver(&low, 1);
     first.send(b"wait").unwrap();
     let mut second = driver(&high, 2);
-    eventually("it is dropped", || command.stats().superseded == 1);
+    eventually("the command is dropped", || command.stats().superseded == 1);
     second.send(b"go").unwrap();
     wait_for(&applied, b"go");
     assert_eq!(*applied.lock().unwrap(), [SAFE, b"go"]);
 }
 
 #[test]
-fn a_command_whose_driver_is_gone_or_gave_its_authority_back_is_dropped() {
+fn command_is_dropped_when_its_driver_leaves_or_releases() {
     let net = Net::new("commands-j-gone");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, applied) = waiting(&base, NEVER);
     let mut released = driver(&hand, 1);
     released.send(b"wait").unwrap();
     released.release().unwrap();
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     let mut child = Child::spawn(&net, "driver");
     child.expect("sent");
     child.kill();
-    eventually("both are dropped", || command.stats().superseded == 2);
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("both commands are dropped", || command.stats().superseded == 2);
+    eventually("no driver has authority", || command.status().holder.is_empty());
     assert_eq!(last(&applied), SAFE);
     assert!(applied.lock().unwrap().iter().all(|content| content == SAFE));
 }
 
-/// A stop takes authority and sends nothing.
+/// An emergency stop takes authority and sends no command.
 #[test]
-fn authority_that_passes_to_another_driver_brings_the_fallback_at_once() {
+fn change_of_authority_triggers_the_fallback_at_once() {
     let net = Net::new("commands-j-stop");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let (command, applied) = waiting(&base, NEVER);
@@ -179,7 +181,7 @@ fn authority_that_passes_to_another_driver_brings_the_fallback_at_once() {
     first.send(b"go").unwrap();
     wait_for(&applied, b"go");
     let _stop = driver(&high, 2);
-    // Before the new driver knows that it has authority.
+    // Before the new driver learns that it has authority.
     assert_eq!(*applied.lock().unwrap(), [SAFE, b"go", SAFE]);
     assert_eq!(
         (command.status().state(), command.status().holder.as_str()),
@@ -208,8 +210,8 @@ fn commands_and_the_fallback_are_forwarded_to_a_topic() {
     let command = builder.forward("/wheels").unwrap();
     let mut driver = hand.drive::<Twist>(TOPIC).lease(NEVER).take(LONG).unwrap();
     driver.send(&at(1.0)).unwrap();
-    eventually("it is applied", || command.stats().applied == 1);
-    // What holds now, for one that comes later.
+    eventually("the command is applied", || command.stats().applied == 1);
+    // A late joiner receives the current command.
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local();
     let mut twists = wheels.subscriber_with::<Twist>("/wheels", options).unwrap();
     let mut next = || twists.recv(LONG).unwrap().linear.unwrap().x;
@@ -239,12 +241,12 @@ fn a_fallback_that_fails_when_it_is_opened_is_an_error() {
     let failing = base.command::<[u8]>(TOPIC).fallback(SAFE);
     let error = failing.apply(|_| panic!("on purpose")).map(drop).unwrap_err();
     assert!(matches!(&error, Error::BadValue { .. }), "{error}");
-    // Nothing of them is left.
+    // The failed receivers leave nothing behind.
     base.command::<[u8]>(TOPIC).fallback_hold().apply(|_| {}).map(drop).unwrap();
 }
 
 #[test]
-fn a_driver_takes_its_authority_again() {
+fn driver_can_retake_its_authority() {
     let net = Net::new("commands-j-retake");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let (command, applied) = waiting(&base, NEVER);
@@ -254,7 +256,7 @@ fn a_driver_takes_its_authority_again() {
     let mut second = driver(&other, 2);
     second.send(b"2").unwrap();
     wait_for(&applied, b"2");
-    eventually("it hears so", || !first.in_force());
+    eventually("the driver is notified", || !first.in_force());
     let refused = first.retake(LONG).unwrap_err();
     assert!(
         matches!(&refused, Error::NotInForce { why, .. } if why.contains("/other")),
@@ -266,9 +268,9 @@ fn a_driver_takes_its_authority_again() {
     assert!(first.number() > number && first.in_force());
     first.send(b"1").unwrap();
     wait_for(&applied, b"1");
-    // Of a receiver that starts again, too.
+    // The same after the receiver restarts.
     drop(command);
-    eventually("it hears so", || !first.in_force());
+    eventually("the driver is notified", || !first.in_force());
     let (_command, applied) = waiting(&base, NEVER);
     first.retake(LONG).unwrap();
     first.send(b"3").unwrap();
@@ -276,31 +278,37 @@ fn a_driver_takes_its_authority_again() {
 }
 
 #[test]
-fn a_driver_may_take_its_authority_again_by_itself() {
+fn driver_can_retake_its_authority_automatically() {
     let net = Net::new("commands-j-auto");
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let (command, applied) = waiting(&base, NEVER);
     let drive = hand.drive::<[u8]>(TOPIC).priority(1).lease(SHORT).auto_retake(true);
     let mut auto = drive.take(LONG).unwrap();
-    // Its lease passes.
-    eventually("nobody drives", || command.status().holder.is_empty());
-    eventually("it drives again", || auto.send(b"1").is_ok() && last(&applied) == b"1");
-    // Another one takes it, and gives it back.
+    // Its lease expires.
+    eventually("no driver has authority", || command.status().holder.is_empty());
+    eventually("the driver has authority again", || {
+        auto.send(b"1").is_ok() && last(&applied) == b"1"
+    });
+    // Another driver takes authority and releases it.
     let mut high = driver(&other, 2);
     high.send(b"2").unwrap();
     wait_for(&applied, b"2");
-    eventually("it hears so", || !auto.in_force());
+    eventually("the driver is notified", || !auto.in_force());
     for _ in 0..5 {
         let error = auto.send(b"1").unwrap_err();
         assert!(matches!(error, Error::NotInForce { .. }), "{error}");
     }
     drop(high);
-    eventually("it drives again", || auto.send(b"3").is_ok() && last(&applied) == b"3");
-    // The receiver starts again.
+    eventually("the driver has authority again", || {
+        auto.send(b"3").is_ok() && last(&applied) == b"3"
+    });
+    // The receiver restarts.
     drop(command);
-    eventually("it hears so", || !auto.in_force());
+    eventually("the driver is notified", || !auto.in_force());
     let (_command, applied) = waiting(&base, NEVER);
-    eventually("it drives again", || auto.send(b"4").is_ok() && last(&applied) == b"4");
+    eventually("the driver has authority again", || {
+        auto.send(b"4").is_ok() && last(&applied) == b"4"
+    });
 }
 
 #[test]

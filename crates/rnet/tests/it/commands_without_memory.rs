@@ -1,4 +1,4 @@
-//! A receiver of commands whose process has no memory left falls back all the same, and says so.
+//! If the process of a command receiver has no memory left, the fallback still runs and is reported.
 
 use crate::common;
 
@@ -13,9 +13,9 @@ use rnet::msgs::command_status::State;
 use rnet::msgs::{CommandEvent, Twist};
 use rnet::{FallbackReason, SubscriberOptions};
 
-/// A refused allocation aborts the process, so that the test cannot pass by luck.
+/// A refused allocation aborts the process, so the test cannot pass by luck.
 #[test]
-fn the_deadline_ends_in_the_fallback() {
+fn fallback_runs_at_the_deadline_without_memory() {
     let net = Net::new("no_memory");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let fell = Arc::new(AtomicU64::new(0));
@@ -37,13 +37,13 @@ fn the_deadline_ends_in_the_fallback() {
     for round in 1..=3 {
         let before = command.stats().applied;
         driver.send(&Twist::default()).unwrap();
-        eventually("it is applied", || command.stats().applied > before);
+        eventually("the command is applied", || command.stats().applied > before);
         NONE_LEFT.store(true, Ordering::SeqCst);
-        eventually("it has fallen back", || fell.load(Ordering::SeqCst) == round);
-        eventually("it says so", || command.status().state() == State::Fallback);
-        // There is a driver: one more command is applied, and another fallback follows.
+        eventually("the fallback ran", || fell.load(Ordering::SeqCst) == round);
+        eventually("the fallback is reported", || command.status().state() == State::Fallback);
+        // The driver still exists: one more command is applied, and another fallback follows.
         driver.send(&Twist::default()).unwrap();
-        eventually("it is applied", || command.stats().applied > before + 1);
+        eventually("the command is applied", || command.stats().applied > before + 1);
         NONE_LEFT.store(false, Ordering::SeqCst);
         loop {
             let event = audit.recv(LONG).unwrap();
@@ -53,7 +53,7 @@ fn the_deadline_ends_in_the_fallback() {
                 break;
             }
         }
-        eventually("it has fallen back again", || fell.load(Ordering::SeqCst) > round);
+        eventually("the fallback ran again", || fell.load(Ordering::SeqCst) > round);
         fell.store(round, Ordering::SeqCst);
         while audit.try_recv().unwrap().is_some() {}
     }

@@ -1,4 +1,4 @@
-//! What tools read from outside, and what is left when everybody is gone.
+//! Counters that tools read from outside, and leftovers after all nodes are gone.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ fn counters_are_read_from_outside() {
     let behind = taken.behind.messages;
     assert_eq!((taken.received, taken.bytes, behind, taken.lost.total()), (4, 400, 7, 0));
     assert_eq!(taken.latency.iter().sum::<u64>(), 4);
-    // What a publisher had counts on when it is gone.
+    // The counters of a closed publisher are kept.
     for _ in 0..7 {
         subscriber.recv(LONG).unwrap();
     }
@@ -45,7 +45,7 @@ fn counters_are_read_from_outside() {
 }
 
 #[test]
-fn observers_read_along_unseen() {
+fn observers_read_without_being_counted() {
     let net = Net::new("observer");
     let node = net.node("a");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();

@@ -1,4 +1,4 @@
-//! Deadlines and liveliness: what a publisher promised and did not keep is counted on both sides, and told.
+//! Deadlines and liveliness: both sides count and report each promise that a publisher breaks.
 
 use crate::common;
 
@@ -13,9 +13,9 @@ use rnet::{
 
 const PERIOD: Duration = Duration::from_millis(40);
 
-/// The roles of the children: send with a deadline or a lease, as they are told.
+/// Entry point of the child processes: they publish with a deadline or a lease.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -23,14 +23,14 @@ fn child_entry() {
     let options = match role.as_str() {
         "deadline" => PublisherOptions::new().deadline(PERIOD),
         "lease" => PublisherOptions::new().manual_by_topic(PERIOD),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     };
     let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let orders = orders();
     publisher.send(b"first").unwrap();
     tell("sent");
-    // Until there is an order, or the parent is gone.
+    // Until the parent sends an order or exits.
     while let Err(mpsc::RecvTimeoutError::Timeout) = orders.recv_timeout(PERIOD / 8) {
         match role.as_str() {
             "deadline" => publisher.send(b"again").unwrap(),
@@ -52,7 +52,7 @@ fn missed(subscriber: &Subscriber<[u8]>) -> u64 {
 }
 
 #[test]
-fn a_silence_is_counted_by_the_period_on_both_sides() {
+fn both_sides_count_missed_deadlines_per_period() {
     let net = Net::new("deadline both");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = with_deadline(&a);
@@ -62,7 +62,7 @@ fn a_silence_is_counted_by_the_period_on_both_sides() {
     let (at_subscriber, asked) = mpsc::channel::<DeadlineMissed>();
     publisher.on_deadline(move |event| drop(at_publisher.send(event.clone())));
     subscriber.on_deadline(move |event| drop(at_subscriber.send(event.clone())));
-    // What has never sent has not stopped sending.
+    // A publisher that has never sent has not missed a deadline.
     std::thread::sleep(3 * PERIOD); // sleep: silence is what is tested
     assert_eq!((publisher.deadline_missed(), missed(&subscriber)), (0, 0));
     publisher.send(b"one").unwrap();
@@ -78,16 +78,16 @@ fn a_silence_is_counted_by_the_period_on_both_sides() {
         assert!(events_so_far <= total);
     }
     assert!(publisher.deadline_missed() >= 3 && missed(&subscriber) >= 3);
-    // From outside, too.
+    // Tools see the same counts.
     let snapshot = net.inspect();
     assert!(snapshot.publishers[0].deadline_missed >= 3);
     assert!(snapshot.subscriptions[0].channels[0].deadline_missed >= 3);
     assert_eq!(snapshot.publishers[0].qos.deadline, Some(PERIOD));
-    // One that closes its end has missed nothing by it.
+    // Closing the publisher does not count as a missed deadline.
     drop(publisher);
     eventually("the publisher is gone", || net.inspect().publishers.is_empty());
     let before = missed(&subscriber);
-    std::thread::sleep(2 * PERIOD); // sleep: nothing more is to be counted
+    std::thread::sleep(2 * PERIOD); // sleep: no further miss may be counted
     assert_eq!(missed(&subscriber), before);
 }
 
@@ -109,14 +109,14 @@ fn a_publisher_that_keeps_its_deadline_misses_none() {
 }
 
 #[test]
-fn sixty_four_subscribers_hear_of_a_publisher_that_is_stopped_and_then_killed() {
+fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
     let net = Net::new("deadline killed");
     let nodes: Vec<Node> = (0..8).map(|n| net.node(&format!("ear{n}"))).collect();
     let subscribers: Vec<Subscriber<[u8]>> =
         (0..64).map(|n| asks_deadline(&nodes[n % nodes.len()])).collect();
     let mut victim = Child::spawn(&net, "deadline");
     victim.expect("sent");
-    let (tell_killed, told) = mpsc::channel::<DeadlineMissed>();
+    let (tell_killed, receiver) = mpsc::channel::<DeadlineMissed>();
     eventually("all are matched", || {
         let snapshot = net.inspect();
         snapshot.subscriptions.iter().all(|s| s.channels.len() == 1)
@@ -126,18 +126,18 @@ fn sixty_four_subscribers_hear_of_a_publisher_that_is_stopped_and_then_killed() 
     victim.resume();
     subscribers[0].on_deadline(move |event| drop(tell_killed.send(event.clone())));
     victim.kill();
-    // Not only after a period: a promise of the dead is broken.
-    let event = told.recv_timeout(LONG.unwrap()).unwrap();
+    // Death counts at once, not after a period.
+    let event = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!(event.publisher.node, "/victim");
-    eventually("the dead are watched no more", || {
+    eventually("the dead publisher is no longer monitored", || {
         let before: u64 = subscribers.iter().map(missed).sum();
-        std::thread::sleep(3 * PERIOD); // sleep: nothing more is to be counted
+        std::thread::sleep(3 * PERIOD); // sleep: no further miss may be counted
         before == subscribers.iter().map(missed).sum::<u64>()
     });
 }
 
 #[test]
-fn what_does_not_fit_is_refused_by_name_on_both_sides() {
+fn incompatible_deadlines_and_leases_are_refused_on_both_sides() {
     let net = Net::new("deadline refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let lease = PublisherOptions::new().manual_by_topic(2 * PERIOD).deadline(2 * PERIOD);
@@ -158,18 +158,18 @@ fn what_does_not_fit_is_refused_by_name_on_both_sides() {
 }
 
 #[test]
-fn a_publisher_that_lives_and_does_not_assert_is_not_alive() {
+fn live_publisher_without_assertion_is_not_alive() {
     let net = Net::new("lease");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);
     let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
     let subscriber = b.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    let (tell, told) = mpsc::channel::<LivelinessChange>();
+    let (tell, receiver) = mpsc::channel::<LivelinessChange>();
     subscriber.on_liveliness(move |change| drop(tell.send(change.clone())));
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     let counts = |alive, not_alive| LivelinessCounts { alive, not_alive };
-    // Depending on when the callback came, it may have heard of the match.
+    // Depending on when it was registered, the callback may have received the match.
     let mut change = next();
     if change.alive {
         change = next();
@@ -178,12 +178,12 @@ fn a_publisher_that_lives_and_does_not_assert_is_not_alive() {
     assert_eq!(subscriber.liveliness(), counts(0, 1));
     let snapshot = net.inspect();
     assert!(!snapshot.publishers[0].is_alive());
-    // A message shows it, and so does a word.
+    // A message asserts liveliness, and so does an explicit call.
     publisher.send(b"here").unwrap();
     assert_eq!((next().alive, next().alive), (true, false));
     publisher.assert_alive().unwrap();
     assert_eq!((next().alive, next().alive), (true, false));
-    assert!(told.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
     drop(publisher);
     let change = next();
     assert_eq!((change.alive, change.counts), (false, counts(0, 0)));
@@ -195,20 +195,20 @@ fn a_publisher_that_asserts_is_alive_until_it_is_stopped_or_killed() {
     let node = net.node("ear");
     let automatic = node.publisher::<[u8]>("/t").unwrap();
     let subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    let (tell, told) = mpsc::channel::<LivelinessChange>();
+    let (tell, receiver) = mpsc::channel::<LivelinessChange>();
     subscriber.on_liveliness(move |change| drop(tell.send(change.clone())));
     let mut victim = Child::spawn(&net, "lease");
     victim.expect("sent");
-    // On a busy machine it may be late now and then: what counts is what it comes to.
+    // On a busy machine an assertion may be late: only the final state counts.
     let until = |alive, counts: LivelinessCounts| {
-        while let Ok(change) = told.recv_timeout(LONG.unwrap()) {
+        while let Ok(change) = receiver.recv_timeout(LONG.unwrap()) {
             if change.publisher.node == "/victim"
                 && (change.alive, change.counts) == (alive, counts)
             {
                 return;
             }
         }
-        panic!("never told: alive {alive}, {counts:?}");
+        panic!("never reported: alive {alive}, {counts:?}");
     };
     until(true, LivelinessCounts { alive: 2, not_alive: 0 });
     victim.stop();
@@ -219,5 +219,5 @@ fn a_publisher_that_asserts_is_alive_until_it_is_stopped_or_killed() {
     until(false, LivelinessCounts { alive: 1, not_alive: 0 });
     assert_eq!(subscriber.liveliness(), LivelinessCounts { alive: 1, not_alive: 0 });
     drop(automatic);
-    eventually("nobody is left", || subscriber.liveliness() == LivelinessCounts::default());
+    eventually("no publisher is left", || subscriber.liveliness() == LivelinessCounts::default());
 }

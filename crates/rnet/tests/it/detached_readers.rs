@@ -1,5 +1,5 @@
-//! A reliable reader that stood still for too long is let go. Whatever it was doing at that moment,
-//! it is told once for each time, counts what it missed, and hears again.
+//! A reliable reader that makes no progress for too long is evicted. Whatever it was doing at that moment, it
+//! is notified once per eviction, counts the messages that it missed, and receives again.
 
 use crate::common;
 
@@ -11,18 +11,18 @@ use rnet::{Error, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOpt
 
 const STALL: Duration = Duration::from_millis(20);
 const BURST: u64 = 2000;
-/// Reader processes at a time.
+/// Concurrent reader processes.
 const CROWD: usize = 5;
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = orders();
     match role.as_str() {
-        // Subscribes, looks only when it is told to, and says what it had by then.
+        // Subscribes, reads only on request, and reports its counts.
         "reader" => {
             let node = net.node(&format!("reader{}", std::process::id()));
             let mut subscriber = reliable(&node);
@@ -31,11 +31,11 @@ fn child_entry() {
             for order in orders {
                 let sent = order.parse().unwrap();
                 counts.read_until(&mut subscriber, sent);
-                let ReadCounts { received, told } = counts;
-                tell(&format!("{received} {} {told}", subscriber.lost().detached));
+                let ReadCounts { received, evictions } = counts;
+                tell(&format!("{received} {} {evictions}", subscriber.lost().detached));
             }
         }
-        // Sends a burst and stays.
+        // Sends a burst and keeps its publisher open.
         "writer" => {
             let mut publisher = writer(&net.node("victim"));
             publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -43,7 +43,7 @@ fn child_entry() {
             tell("sent");
             let _ = orders.recv();
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
@@ -58,34 +58,34 @@ fn writer(node: &rnet::Node) -> Publisher<[u8]> {
     node.publisher_with("/t", options).unwrap()
 }
 
-/// Several logs of messages.
+/// Enough messages to fill the log several times.
 fn burst(publisher: &mut Publisher<[u8]>) {
     for _ in 0..BURST {
         publisher.send(&[1; 100]).unwrap();
     }
 }
 
-/// What a reader had.
+/// Counts of a reader.
 #[derive(Clone, Copy, Default)]
 struct ReadCounts {
     received: u64,
-    told: u64,
+    evictions: u64,
 }
 
 impl ReadCounts {
-    /// Takes what there is.
+    /// Takes the available messages.
     fn read(&mut self, subscriber: &mut Subscriber<[u8]>) {
         loop {
             match subscriber.try_recv() {
                 Ok(Some(_)) => self.received += 1,
                 Ok(None) => return,
-                Err(Error::Detached { .. }) => self.told += 1,
+                Err(Error::Detached { .. }) => self.evictions += 1,
                 Err(error) => panic!("{error}"),
             }
         }
     }
 
-    /// Reads until `sent` messages were received or counted.
+    /// Reads until `sent` messages are received or counted as lost.
     fn read_until(&mut self, subscriber: &mut Subscriber<[u8]>, sent: u64) {
         eventually("each message was received or counted", || {
             self.read(subscriber);
@@ -97,7 +97,7 @@ impl ReadCounts {
     }
 }
 
-/// The reader is served, and what is sent now it receives.
+/// Asserts that the reader receives what is sent now.
 fn hears(
     publisher: &mut Publisher<[u8]>,
     subscriber: &mut Subscriber<[u8]>,
@@ -114,8 +114,8 @@ fn hears(
 }
 
 #[test]
-fn before_its_first_look() {
-    let net = Net::new("let go before the first look");
+fn evicted_before_its_first_read() {
+    let net = Net::new("evicted before the first read");
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
     publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -123,14 +123,14 @@ fn before_its_first_look() {
     assert_eq!(publisher.subscriber_count(), 0);
     let mut counts = ReadCounts::default();
     counts.read_until(&mut subscriber, BURST);
-    assert_eq!(counts.told, 1);
+    assert_eq!(counts.evictions, 1);
     hears(&mut publisher, &mut subscriber, &mut counts);
 }
 
-/// Each burst finds a reader that was told of the one before, and has not looked since.
+/// Each burst meets a reader that was notified of the previous eviction and has not read since.
 #[test]
-fn again_and_again() {
-    let net = Net::new("let go again");
+fn evicted_repeatedly() {
+    let net = Net::new("evicted again");
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
     let mut counts = ReadCounts::default();
@@ -138,20 +138,20 @@ fn again_and_again() {
         publisher.wait_for_subscribers(1, LONG).unwrap();
         burst(&mut publisher);
         assert_eq!(publisher.subscriber_count(), 0);
-        eventually("it is told", || {
+        eventually("the reader is notified", || {
             counts.read(&mut subscriber);
-            counts.told == round
+            counts.evictions == round
         });
     }
     counts.read_until(&mut subscriber, 5 * BURST);
-    assert_eq!(counts.told, 5);
+    assert_eq!(counts.evictions, 5);
     hears(&mut publisher, &mut subscriber, &mut counts);
 }
 
-/// The callback of one topic holds up the lane, on which another topic's reader is let go.
+/// The callback of one topic blocks the lane. On it, the reader of another topic is evicted.
 #[test]
-fn behind_a_slow_callback() {
-    let net = Net::new("let go behind a callback");
+fn evicted_behind_a_slow_callback() {
+    let net = Net::new("evicted behind a callback");
     let mut publisher = writer(&net.node("writer"));
     let mut slow = net.node("slow").publisher::<[u8]>("/slow").unwrap();
     let node = net.node("reader");
@@ -161,9 +161,9 @@ fn behind_a_slow_callback() {
         let _ = entered.send(());
         let _ = gate.recv();
     });
-    let (heard, hears) = mpsc::channel();
+    let (sender, hears) = mpsc::channel();
     let subscription = reliable(&node).on_result(move |result| {
-        let _ = heard.send(result.map(|sample| sample.to_vec()));
+        let _ = sender.send(result.map(|sample| sample.to_vec()));
     });
     slow.wait_for_subscribers(1, LONG).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -174,28 +174,28 @@ fn behind_a_slow_callback() {
     drop(go_on);
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"end").unwrap();
-    let (mut received, mut told) = (0, 0);
+    let (mut received, mut evictions) = (0, 0);
     loop {
-        match hears.recv_timeout(LONG.unwrap()).expect("it hears again") {
+        match hears.recv_timeout(LONG.unwrap()).expect("the reader receives again") {
             Ok(sample) => {
                 received += 1;
                 if sample == b"end" {
                     break;
                 }
             }
-            Err(Error::Detached { .. }) => told += 1,
+            Err(Error::Detached { .. }) => evictions += 1,
             Err(error) => panic!("{error}"),
         }
     }
     let lost = subscription.stats().remove(0).lost;
-    assert_eq!((received + lost.detached, lost.total(), told), (BURST + 1, lost.detached, 1));
+    assert_eq!((received + lost.detached, lost.total(), evictions), (BURST + 1, lost.detached, 1));
     drop(held);
 }
 
-/// Processes that subscribe and look later, one after the other, while the writer goes on.
+/// Processes that subscribe and read later, one after the other, while the writer continues.
 #[test]
-fn several_processes_that_look_later() {
-    let net = Net::new("let go in a crowd");
+fn evicted_processes_that_read_later() {
+    let net = Net::new("evicted in a crowd");
     let mut publisher = writer(&net.node("writer"));
     let mut readers: Vec<Child> = (0..CROWD).map(|_| Child::spawn(&net, "reader")).collect();
     readers.iter_mut().for_each(|reader| reader.expect("subscribed"));
@@ -203,7 +203,8 @@ fn several_processes_that_look_later() {
     burst(&mut publisher);
     let mut sent = BURST;
     for (before, reader) in readers.iter_mut().enumerate() {
-        // It is told and admitted again; those that have yet to look are not waited for.
+        // The reader is notified and admitted again; the writer does not wait for readers that have not read
+        // yet.
         reader.say(&sent.to_string());
         reader.hear();
         publisher.wait_for_subscribers(before + 1, LONG).unwrap();
@@ -216,16 +217,16 @@ fn several_processes_that_look_later() {
         reader.say(&sent.to_string());
         let words = reader.hear();
         let counts: Vec<u64> = words.split(' ').map(|n| n.parse().unwrap()).collect();
-        let [received, detached, told] = counts[..] else { panic!("{words}") };
-        assert_eq!((received + detached, told), (sent, 1), "{words}");
-        assert!(received >= 20, "it hears again: {words}");
+        let [received, detached, evictions] = counts[..] else { panic!("{words}") };
+        assert_eq!((received + detached, evictions), (sent, 1), "{words}");
+        assert!(received >= 20, "the reader receives again: {words}");
     }
     assert_eq!(publisher.subscriber_count(), CROWD);
 }
 
-/// A publisher that is gone cannot admit it again; it tells and counts nevertheless.
+/// A closed publisher cannot admit the reader again. The reader is still notified and counts.
 fn then_the_publisher_leaves(had_looked: bool) {
-    let net = Net::new("let go and left");
+    let net = Net::new("evicted and closed");
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
     let mut counts = ReadCounts::default();
@@ -241,31 +242,31 @@ fn then_the_publisher_leaves(had_looked: bool) {
     drop(publisher);
     counts.read_until(&mut subscriber, sent);
     counts.read(&mut subscriber);
-    assert_eq!((counts.told, subscriber.publisher_count()), (1, 0));
-    assert!(counts.received > u64::from(had_looked), "what the log still holds is read");
+    assert_eq!((counts.evictions, subscriber.publisher_count()), (1, 0));
+    assert!(counts.received > u64::from(had_looked), "the rest of the log is read");
 }
 
 #[test]
-fn then_the_publisher_leaves_before_its_first_look() {
+fn evicted_and_publisher_closes_before_the_first_read() {
     then_the_publisher_leaves(false);
 }
 
 #[test]
-fn then_the_publisher_leaves_while_it_reads() {
+fn evicted_and_publisher_closes_while_it_reads() {
     then_the_publisher_leaves(true);
 }
 
-/// It was told and has asked again; the publisher leaves before or after it is admitted.
+/// The reader was notified and has asked again. The publisher closes before or after it admits the reader.
 #[test]
-fn then_the_publisher_leaves_while_it_asks() {
-    let net = Net::new("let go, asks, left");
+fn evicted_and_publisher_closes_during_readmission() {
+    let net = Net::new("evicted, asks, closed");
     for _ in 0..20 {
         let mut publisher = writer(&net.node("writer"));
         let mut subscriber = reliable(&net.node("reader"));
         publisher.wait_for_subscribers(1, LONG).unwrap();
         burst(&mut publisher);
         assert!(matches!(subscriber.recv(LONG), Err(Error::Detached { .. })));
-        let mut counts = ReadCounts { received: 0, told: 1 };
+        let mut counts = ReadCounts { received: 0, evictions: 1 };
         for _ in 0..BURST {
             assert!(publisher.try_send(&[3; 100]).is_ok());
         }
@@ -273,35 +274,35 @@ fn then_the_publisher_leaves_while_it_asks() {
         drop(publisher);
         counts.read_until(&mut subscriber, sent);
         counts.read(&mut subscriber);
-        // Once more if it was admitted and let go meanwhile.
-        assert!(counts.told <= 2);
+        // A second time if it was admitted and evicted meanwhile.
+        assert!(counts.evictions <= 2);
     }
 }
 
 #[test]
-fn then_the_publisher_is_killed() {
-    let net = Net::new("let go and killed");
+fn evicted_and_publisher_is_killed() {
+    let net = Net::new("evicted and killed");
     let mut child = Child::spawn(&net, "writer");
     let mut subscriber = reliable(&net.node("reader"));
     child.expect("sent");
     child.kill();
-    let (mut received, mut told) = (0, 0);
+    let (mut received, mut evictions) = (0, 0);
     loop {
         match subscriber.recv(LONG) {
             Ok(_) => received += 1,
-            Err(Error::Detached { .. }) => told += 1,
+            Err(Error::Detached { .. }) => evictions += 1,
             Err(Error::PeerLost { .. }) => break,
             Err(error) => panic!("{error}"),
         }
     }
     let lost = subscriber.lost();
-    assert_eq!((received + lost.detached, lost.total(), told), (BURST, lost.detached, 1));
+    assert_eq!((received + lost.detached, lost.total(), evictions), (BURST, lost.detached, 1));
 }
 
-/// One that was let go and unsubscribes gives its place up; others are served there.
+/// An evicted reader that unsubscribes releases its slot; other readers are served there.
 #[test]
-fn then_it_unsubscribes() {
-    let net = Net::new("let go and gone");
+fn evicted_and_unsubscribes() {
+    let net = Net::new("evicted and unsubscribed");
     let mut publisher = writer(&net.node("writer"));
     let node = net.node("reader");
     for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! `Node::on_endpoint`: each endpoint of the domain is told of once when it comes and once when it goes.
+//! `Node::on_endpoint`: reports each endpoint of the domain once when it opens and once when it closes.
 
 use crate::common;
 
@@ -13,17 +13,17 @@ use rnet::{
     SubscriberOptions,
 };
 
-/// How often the topics of nodes were opened, closed and lost.
+/// How often the endpoints of each node and topic were opened, closed and lost.
 type Counts = BTreeMap<(String, String), [usize; 3]>;
 
-/// What a watch has told.
+/// The events that a watch reported.
 #[derive(Clone, Default)]
 struct EndpointCounts(Arc<Mutex<Counts>>);
 
 impl EndpointCounts {
     fn watch(&self, node: &Node) -> EndpointWatch {
-        let told = self.clone();
-        node.on_endpoint(move |event| told.note(event)).unwrap()
+        let counts = self.clone();
+        node.on_endpoint(move |event| counts.note(event)).unwrap()
     }
 
     fn note(&self, event: &EndpointEvent) {
@@ -51,7 +51,7 @@ impl EndpointCounts {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -68,7 +68,7 @@ fn child_entry() {
 }
 
 #[test]
-fn those_that_exist_come_first_and_each_says_what_it_is() {
+fn existing_endpoints_are_reported_first_with_their_description() {
     let net = Net::new("existing endpoints");
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = PublisherOptions::new().reliable(rnet::OnFull::Refuse);
@@ -90,40 +90,40 @@ fn those_that_exist_come_first_and_each_says_what_it_is() {
     assert_eq!(next(), EndpointEvent::Closed(ends[0].clone()));
     drop(watch);
     let _other = a.publisher::<[u8]>("/t").unwrap();
-    assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the callback went with the watch");
+    assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the watch dropped its callback");
 }
 
 #[test]
-fn those_that_come_and_go_are_told_of_without_a_match() {
+fn endpoints_are_reported_without_a_match() {
     let net = Net::new("endpoints come and go");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
-    let (told, too) = (EndpointCounts::default(), EndpointCounts::default());
-    let watch = told.watch(&watcher);
+    let (counts, too) = (EndpointCounts::default(), EndpointCounts::default());
+    let watch = counts.watch(&watcher);
     let own = watcher.publisher::<[u8]>("/own").unwrap();
-    told.expect("/watcher", "/own", [1, 0, 0]);
+    counts.expect("/watcher", "/own", [1, 0, 0]);
     let publisher = other.publisher::<[u8]>("/p").unwrap();
-    told.expect("/other", "/p", [1, 0, 0]);
+    counts.expect("/other", "/p", [1, 0, 0]);
     let subscriber = other.subscriber::<[u8]>("/s").unwrap();
-    told.expect("/other", "/s", [1, 0, 0]);
-    // A second watch begins with what there is, and changes nothing of the first.
+    counts.expect("/other", "/s", [1, 0, 0]);
+    // A second watch begins with the existing endpoints, and does not affect the first.
     let second = too.watch(&watcher);
     too.expect("/other", "/p", [1, 0, 0]);
     too.expect("/other", "/s", [1, 0, 0]);
     drop(publisher);
-    told.expect("/other", "/p", [1, 1, 0]);
+    counts.expect("/other", "/p", [1, 1, 0]);
     drop(watch);
     drop((subscriber, own));
     too.expect("/other", "/s", [1, 1, 0]);
     too.expect("/watcher", "/own", [1, 1, 0]);
-    assert_eq!(told.of("/other", "/s"), [1, 0, 0]);
-    // With nobody left who watches, and again with one.
+    assert_eq!(counts.of("/other", "/s"), [1, 0, 0]);
+    // Without a watch, and then again with one.
     drop(second);
     let _late = other.publisher::<[u8]>("/late").unwrap();
     let again = EndpointCounts::default();
     let _watch = again.watch(&watcher);
     again.expect("/other", "/late", [1, 0, 0]);
     assert_eq!(again.of("/other", "/p"), [0, 0, 0]);
-    // A node that comes later.
+    // A node that joins later.
     let late = net.node("late");
     let publisher = late.publisher::<[u8]>("/p").unwrap();
     again.expect("/late", "/p", [1, 0, 0]);
@@ -135,38 +135,38 @@ fn those_that_come_and_go_are_told_of_without_a_match() {
 fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
     let net = Net::new("endpoints of the dead");
     let watcher = net.node("watcher");
-    let told = EndpointCounts::default();
-    let _watch = told.watch(&watcher);
+    let counts = EndpointCounts::default();
+    let _watch = counts.watch(&watcher);
     let mut child = Child::spawn(&net, "stays");
     child.expect("ready");
-    told.expect("/victim", "/first", [1, 0, 0]);
+    counts.expect("/victim", "/first", [1, 0, 0]);
     child.stop();
     let mark = net.node("mark");
     let _mark = mark.publisher::<[u8]>("/mark").unwrap();
-    told.expect("/mark", "/mark", [1, 0, 0]);
-    assert_eq!(told.of("/victim", "/first"), [1, 0, 0]);
-    // A watch that begins while it is stopped.
+    counts.expect("/mark", "/mark", [1, 0, 0]);
+    assert_eq!(counts.of("/victim", "/first"), [1, 0, 0]);
+    // A watch that begins while the node is stopped.
     let late = EndpointCounts::default();
     let _late = late.watch(&mark);
     late.expect("/victim", "/first", [1, 0, 0]);
     child.kill();
-    told.expect("/victim", "/first", [1, 0, 1]);
+    counts.expect("/victim", "/first", [1, 0, 1]);
     late.expect("/victim", "/first", [1, 0, 1]);
     let mut child = Child::spawn(&net, "leaves");
     child.expect("ready");
-    told.expect("/victim", "/first", [2, 0, 1]);
+    counts.expect("/victim", "/first", [2, 0, 1]);
     child.say("leave");
-    told.expect("/victim", "/first", [2, 1, 1]);
+    counts.expect("/victim", "/first", [2, 1, 1]);
     child.ended();
 }
 
 #[test]
-fn many_at_once_are_told_of_once_each() {
+fn many_concurrent_endpoints_are_reported_once_each() {
     let net = Net::new("many endpoints");
     let watchers = [net.node("watcher1"), net.node("watcher2")];
-    let told = [EndpointCounts::default(), EndpointCounts::default()];
+    let watched = [EndpointCounts::default(), EndpointCounts::default()];
     let _watches: Vec<EndpointWatch> =
-        told.iter().zip(&watchers).map(|(told, node)| told.watch(node)).collect();
+        watched.iter().zip(&watchers).map(|(watched, node)| watched.watch(node)).collect();
     let threads: Vec<_> = (0..4)
         .map(|t| {
             let node = net.node(&format!("n{t}"));
@@ -183,10 +183,10 @@ fn many_at_once_are_told_of_once_each() {
         .collect();
     let ends: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     let all = |counts: [usize; 3]| {
-        for told in &told {
-            eventually("all are told of", || {
-                let told = told.0.lock().unwrap();
-                told.len() == 256 && told.values().all(|of| *of == counts)
+        for watched in &watched {
+            eventually("all are reported", || {
+                let watched = watched.0.lock().unwrap();
+                watched.len() == 256 && watched.values().all(|of| *of == counts)
             });
         }
     };
@@ -195,31 +195,30 @@ fn many_at_once_are_told_of_once_each() {
     all([1, 1, 0]);
 }
 
-/// Whoever opens an endpoint may not know yet that somebody watches, and who begins to watch may have read
-/// the list before.
+/// The opener of an endpoint may not see the new watch yet, and the watch may have read the list before.
 #[test]
-fn a_watch_that_begins_while_endpoints_come_misses_none() {
+fn watch_that_begins_while_endpoints_open_misses_none() {
     let net = Net::new("watch begins");
     let (watcher, other) = (net.node("watcher"), net.node("other"));
     for round in 0..50 {
-        let told = EndpointCounts::default();
+        let counts = EndpointCounts::default();
         let topic = move |i: usize| format!("/r{round}/p{i}");
         let (publishers, watch) = std::thread::scope(|scope| {
             let (other, topic) = (&other, &topic);
             let open = move |i| other.publisher::<[u8]>(&topic(i)).unwrap();
             let publishers = scope.spawn(move || (0..4).map(open).collect::<Vec<_>>());
-            let watch = told.watch(&watcher);
+            let watch = counts.watch(&watcher);
             (publishers.join().unwrap(), watch)
         });
-        (0..4).for_each(|i| told.expect("/other", &topic(i), [1, 0, 0]));
+        (0..4).for_each(|i| counts.expect("/other", &topic(i), [1, 0, 0]));
         drop(publishers);
-        (0..4).for_each(|i| told.expect("/other", &topic(i), [1, 1, 0]));
+        (0..4).for_each(|i| counts.expect("/other", &topic(i), [1, 1, 0]));
         drop(watch);
     }
 }
 
 #[test]
-fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_more() {
+fn watch_can_be_dropped_in_its_callback_and_stops_after_a_panic() {
     let net = Net::new("watch dropped in its callback");
     let node = net.node("n");
     let (calls, panics) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -241,23 +240,23 @@ fn a_watch_may_be_dropped_in_its_own_callback_and_one_that_panics_is_called_no_m
             panic!("on purpose");
         })
         .unwrap();
-    let told = EndpointCounts::default();
-    let _watch = told.watch(&node);
+    let counts = EndpointCounts::default();
+    let _watch = counts.watch(&node);
     let _ends: Vec<_> =
         (0..3).map(|i| node.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
     for i in 0..3 {
-        told.expect("/n", &format!("/t{i}"), [1, 0, 0]);
+        counts.expect("/n", &format!("/t{i}"), [1, 0, 0]);
     }
-    // The third callback was called last for each of them.
+    // The third callback was called after the others for each endpoint.
     assert_eq!(calls.load(Ordering::Relaxed), 1);
     assert_eq!(panics.load(Ordering::Relaxed), 1);
-    eventually("what the callback holds is dropped", || gone.upgrade().is_none());
+    eventually("the callback's captures are dropped", || gone.upgrade().is_none());
 }
 
-/// Where the description of an endpoint stands in its file.
+/// Offset of the endpoint's description in its file.
 const META_AT: u64 = 4096;
 
-/// Writes into a file of a node.
+/// Writes into a node's file.
 fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
     let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
     let mut folders = nodes.map(|entry| entry.unwrap().path());
@@ -266,9 +265,9 @@ fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
     file.write_all_at(bytes, at).unwrap();
 }
 
-/// What a newer version may describe.
+/// Simulates a description from a newer version.
 #[test]
-fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received() {
+fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     let net = Net::new("unknown kind of type");
     let (watcher, newer) = (net.node("watcher"), net.node("newer"));
     let mut publisher = newer.publisher::<[u8]>("/t").unwrap();
@@ -282,7 +281,7 @@ fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received(
         (event.endpoint().topic.as_str(), &event.endpoint().type_desc),
         ("/t", &rnet::TypeDesc::Unknown)
     );
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let _any = watcher.subscribe_any("/*", SubscriberOptions::new(), move |message| {
         let sample = message.unwrap();
@@ -290,41 +289,41 @@ fn an_endpoint_of_an_unknown_kind_of_type_is_told_of_and_its_bytes_are_received(
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"odd").unwrap();
-    let told = heard.recv_timeout(LONG.unwrap()).unwrap();
-    assert_eq!(told, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
+    let counts = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(counts, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
 }
 
 #[test]
-fn entries_that_contradict_themselves_are_nobodys() {
+fn contradictory_entries_are_ignored() {
     let net = Net::new("hostile endpoints");
     let (watcher, hostile) = (net.node("watcher"), net.node("hostile"));
     let _ends: Vec<_> = ["/a", "/b", "/c"]
         .map(|topic| hostile.publisher::<[u8]>(topic).unwrap())
         .into_iter()
         .collect();
-    // Another topic than the entry's, and one that is no name; the file says how long it is.
+    // A topic that differs from the entry's, and an invalid name; the file has the length.
     scribble(&net, "hostile", "p0", META_AT, br#"{"topic":"/z""#);
     scribble(&net, "hostile", "p1", META_AT, br#"{"topic":"! ""#);
-    let told = EndpointCounts::default();
-    let _watch = told.watch(&watcher);
-    told.expect("/hostile", "/c", [1, 0, 0]);
-    assert_eq!(told.0.lock().unwrap().len(), 1);
+    let counts = EndpointCounts::default();
+    let _watch = counts.watch(&watcher);
+    counts.expect("/hostile", "/c", [1, 0, 0]);
+    assert_eq!(counts.0.lock().unwrap().len(), 1);
 }
 
 #[test]
 fn in_a_forked_child_a_watch_is_refused() {
     let net = Net::new("watch in a forked child");
     let node = net.node("n");
-    let told = EndpointCounts::default();
-    let watch = told.watch(&node);
+    let counts = EndpointCounts::default();
+    let watch = counts.watch(&node);
     watch.detach();
     let _end = node.publisher::<[u8]>("/t").unwrap();
-    told.expect("/n", "/t", [1, 0, 0]);
-    // SAFETY: the child only asks a node of its parent's, and ends.
+    counts.expect("/n", "/t", [1, 0, 0]);
+    // SAFETY: the child only queries a node of its parent and exits.
     match unsafe { libc::fork() } {
         0 => {
             let refused = matches!(node.on_endpoint(|_| ()), Err(Error::Closed { .. }));
-            // SAFETY: ends the child at once.
+            // SAFETY: exits the child at once.
             unsafe { libc::_exit(i32::from(!refused)) };
         }
         child => {

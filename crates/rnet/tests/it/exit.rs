@@ -1,4 +1,4 @@
-//! Processes that end without dropping their nodes, and callbacks that panic.
+//! Processes that exit without dropping their nodes, and callbacks that panic.
 
 use crate::common;
 
@@ -14,12 +14,12 @@ use rnet::{
     Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull, PublisherOptions, SubscriberOptions,
 };
 
-/// Dropped by nobody.
+/// Never dropped.
 static KEPT: OnceLock<Node> = OnceLock::new();
 
 thread_local!(static HELD: RefCell<Option<Node>> = const { RefCell::new(None) });
 
-/// A node whose threads are busy: callbacks of both lanes, under a flood.
+/// A node with busy threads: callbacks of both lanes under a flood of messages.
 fn busy(net: &Net) -> Node {
     let node = net.node("victim");
     let got = Arc::new(AtomicUsize::new(0));
@@ -46,9 +46,9 @@ fn busy(net: &Net) -> Node {
     node
 }
 
-/// The roles of the children: ways to end.
+/// Entry point of the child processes: each role exits in another way.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -57,13 +57,13 @@ fn child_entry() {
         let node = net.node("victim");
         let mut publisher = node.publisher::<[u8]>("/t").unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        publisher.send(b"the last word").unwrap();
+        publisher.send(b"a last message").unwrap();
         tell("ready");
         std::io::stdin().read_line(&mut String::new()).unwrap();
-        // Ends with the parent, who holds the other end of its input.
+        // Exits with the parent, which holds the other end of its stdin.
         panic!("{}", std::process::Command::new("cat").exec());
     }
-    // Ends with the parent, whatever it is doing: the roles below wait for a line.
+    // Exits with the parent: the roles below wait for a line.
     let orders = common::orders();
     if role == "thread_local" {
         let net = net.same();
@@ -82,18 +82,18 @@ fn child_entry() {
         "static" => drop(KEPT.set(node)),
         "leak" => std::mem::forget(node),
         "exit" => std::process::exit(0),
-        // SAFETY: ends the process.
+        // SAFETY: exits the process.
         "_exit" => unsafe { libc::_exit(0) },
         "abort" => {
             common::no_core();
             std::process::abort()
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
 #[test]
-fn peers_see_the_end_of_a_process_however_it_ends() {
+fn peers_detect_each_kind_of_process_exit() {
     let net = Net::new("ends");
     let node = net.node("survivor");
     let (tell, events) = mpsc::channel();
@@ -106,16 +106,18 @@ fn peers_see_the_end_of_a_process_however_it_ends() {
             let mut child = Child::spawn(&net, way);
             assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()), "{way}");
             child.expect("ready");
-            // Of one that had gone before it was met nothing would be told.
+            // A node that exits before it is matched is not reported.
             subscriber.wait_for_publishers(1, LONG).unwrap();
             child.say("end");
             let status = child.ended();
-            // No crash and no hang on the way out.
+            // The exit must not crash or hang.
             assert!(status.success() || way == "abort", "{way}: {status}");
             assert_eq!(next(), NodeEvent::Died("/victim".to_owned()), "{way}");
             let (_, error) = common::until_error(&mut subscriber);
             assert!(matches!(error, Error::PeerLost { .. }), "{way}: {error:?}");
-            eventually("the dead are swept", || std::fs::read_dir(&nodes).unwrap().count() == 1);
+            eventually("the dead nodes are swept", || {
+                std::fs::read_dir(&nodes).unwrap().count() == 1
+            });
         }
     }
 }
@@ -127,14 +129,14 @@ fn a_node_may_be_dropped_by_the_end_of_a_thread() {
     child.expect("ready");
     assert!(net.inspect().nodes.is_empty());
     let names = net.inspect_path().join("names");
-    assert_eq!(std::fs::read_dir(names).unwrap().count(), 0, "it did not say goodbye");
+    assert_eq!(std::fs::read_dir(names).unwrap().count(), 0, "it did not close its node");
     child.say("end");
     assert!(child.ended().success());
 }
 
-/// Of two hooks the one that panics is not called again, and the other does not notice.
+/// The hook that panics is not called again; the other hook is not affected.
 #[test]
-fn a_hook_that_panics_is_called_no_more_and_the_others_go_on() {
+fn panicking_hook_is_not_called_again_and_others_continue() {
     let net = Net::new("panicking hooks");
     let node = net.node("node");
     let calls = Arc::new(AtomicUsize::new(0));
@@ -160,10 +162,10 @@ fn a_hook_that_panics_is_called_no_more_and_the_others_go_on() {
     for name in ["/one", "/two", "/three"] {
         let guest = net.node(name);
         let _subscriber = guest.subscriber::<[u8]>("/t").unwrap();
-        let heard: Vec<String> =
+        let received: Vec<String> =
             (0..2).map(|_| events.recv_timeout(LONG.unwrap()).unwrap()).collect();
-        assert!(heard.contains(&name.to_owned()), "{heard:?}");
-        assert!(heard.contains(&format!("Joined({name:?})")), "{heard:?}");
+        assert!(received.contains(&name.to_owned()), "{received:?}");
+        assert!(received.contains(&format!("Joined({name:?})")), "{received:?}");
         drop(_subscriber);
         drop(guest);
         assert_eq!(events.recv_timeout(LONG.unwrap()).unwrap(), format!("Left({name:?})"));
@@ -171,7 +173,7 @@ fn a_hook_that_panics_is_called_no_more_and_the_others_go_on() {
     assert_eq!(calls.load(Ordering::SeqCst), 2, "each once");
 }
 
-/// Panics when the callback that holds it is dropped, too.
+/// Panics when the callback that holds it is dropped, as well.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -183,7 +185,7 @@ impl Drop for Bomb {
 }
 
 #[test]
-fn a_callback_that_panics_is_called_no_more_and_the_others_go_on() {
+fn panicking_callback_is_not_called_again_and_others_continue() {
     let net = Net::new("panicking callback");
     let node = net.node("node");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -201,21 +203,21 @@ fn a_callback_that_panics_is_called_no_more_and_the_others_go_on() {
             let _held = &bomb;
         }
     });
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _good =
         node.subscriber::<[u8]>("/t").unwrap().on(move |sample| tell.send(sample[0]).unwrap());
     publisher.wait_for_subscribers(3, LONG).unwrap();
     for n in 0..10 {
         publisher.send(&[n]).unwrap();
-        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), n);
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), n);
         if n == 5 {
-            eventually("its subscription ends with it", || publisher.subscriber_count() == 2);
+            eventually("its subscription is dropped", || publisher.subscriber_count() == 2);
         }
     }
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     drop((bad, dropped));
     publisher.send(&[10]).unwrap();
-    assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), 10);
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 10);
 }
 
 #[test]
@@ -227,7 +229,7 @@ fn errors_of_callbacks_are_counted_and_reported() {
     let mut lines = other
         .subscriber_with::<Log>(rnet::LOG_TOPIC, SubscriberOptions::new().transient_local())
         .unwrap();
-    let mut told = |error: u64, callback: &str| {
+    let mut reported = |error: u64, callback: &str| {
         eventually(callback, || node.callback_errors() == error);
         assert_eq!(count(), error, "{callback}");
         let line = loop {
@@ -245,27 +247,27 @@ fn errors_of_callbacks_are_counted_and_reported() {
     let _message = node.subscriber::<[u8]>("/t").unwrap().on(|_| panic!("on purpose"));
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
-    told(1, "the callback of /t");
+    reported(1, "the callback of /t");
     let _timer = node.timer(Duration::from_millis(1), |_| panic!("on purpose")).unwrap();
-    told(2, "a timer of the bulk lane");
+    reported(2, "a timer of the bulk lane");
     node.on_node(|_| panic!("on purpose"));
     let guest = net.node("guest");
-    told(3, "a callback of the bulk lane");
+    reported(3, "a callback of the bulk lane");
     drop(guest);
     let state = node.state().unwrap();
     let _change = state.watch("/key").unwrap().on(|_| panic!("on purpose"));
     state.set("/key", 1).unwrap();
-    told(4, "the callback of the keys under /key");
+    reported(4, "the callback of the keys under /key");
     let serve = node.service::<[u8], [u8]>("/serve");
     let _service = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("on purpose") }).unwrap();
     assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
-    told(5, "the handler of /serve");
+    reported(5, "the handler of /serve");
     let command = node.command::<[u8]>("/cmd").deadline(Duration::from_secs(3600));
     let _command = command.fallback_handler(|_| ()).apply(|_| panic!("on purpose")).unwrap();
     let mut driver = other.drive::<[u8]>("/cmd").take(LONG).unwrap();
     driver.send(b"x").unwrap();
-    told(6, "the command receiver of /cmd");
-    // Each is counted, and one of a second is reported.
+    reported(6, "the command receiver of /cmd");
+    // Each error is counted, and one per second is reported.
     for call in 7..17 {
         assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
         assert_eq!(node.callback_errors(), call);
@@ -273,9 +275,9 @@ fn errors_of_callbacks_are_counted_and_reported() {
     assert_eq!(other.callback_errors(), 0);
 }
 
-/// A loan or a sample that unwinds gives back its memory: the pool has room for very few.
+/// A loan or a sample that unwinds releases its memory: the pool has capacity for very few.
 #[test]
-fn a_panic_with_a_loan_or_a_sample_in_hand_loses_no_memory() {
+fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let net = Net::new("panic with sample");
     let node = net.node("node");
     let options =
@@ -326,11 +328,11 @@ fn a_callback_may_drop_the_last_handle_of_its_node() {
     drop(net.node("guest"));
 }
 
-/// The process goes on as another program, so that its end tells nothing.
+/// The process executes another program, so its exit is not visible.
 #[test]
-fn a_node_whose_process_becomes_another_program_has_died() {
+fn node_whose_process_execs_another_program_has_died() {
     let net = Net::new("exec");
-    // Several in this process: one of them hears, all are told.
+    // This process has several nodes: one of them detects the end, and all are notified.
     let mut all = Vec::new();
     for name in ["a", "b", "c"] {
         let node = net.node(name);
@@ -352,15 +354,15 @@ fn a_node_whose_process_becomes_another_program_has_died() {
     for (_, events) in &all {
         assert_eq!(next_of_victim(events), NodeEvent::Joined("/victim".to_owned()));
     }
-    assert_eq!(*subscriber.recv(LONG).unwrap(), *b"the last word");
+    assert_eq!(*subscriber.recv(LONG).unwrap(), *b"a last message");
     child.say("go");
     for (_, events) in &all {
         assert_eq!(next_of_victim(events), NodeEvent::Died("/victim".to_owned()));
     }
     assert!(matches!(subscriber.recv(LONG), Err(Error::PeerLost { .. })));
     let program = std::fs::read_to_string(format!("/proc/{}/comm", child.pid())).unwrap();
-    assert_eq!(program.trim(), "cat", "it was to live on");
-    // What it left is swept, and its name is free.
+    assert_eq!(program.trim(), "cat", "the process must still run");
+    // Its leftovers are swept, and its name is free.
     eventually("the folder is gone", || net.inspect().nodes.len() == 3);
     drop(net.node("victim"));
 }

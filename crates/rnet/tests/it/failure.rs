@@ -1,4 +1,4 @@
-//! Processes die at any instruction; the others go on.
+//! Processes die at any instruction; other processes are not affected.
 
 use crate::common;
 
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
 use rnet::{Error, MatchEvent, OnFull, PublisherOptions, SubscriberOptions};
 
-/// Large messages of the role of that name.
+/// Number of large messages in the role `large`.
 const LARGE: u8 = 10;
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -37,7 +37,7 @@ fn child_entry() {
                 publisher.send(&i.to_le_bytes()).unwrap();
             }
         }
-        // Sends a hundred numbers and stays.
+        // Sends a hundred numbers and keeps its publisher open.
         "hundred" => {
             let node = net.node("victim");
             let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -47,7 +47,7 @@ fn child_entry() {
             tell("ready");
             wait();
         }
-        // The same, kept for whoever comes later.
+        // The same, kept for late joiners.
         "kept" => {
             let node = net.node("victim");
             let options = PublisherOptions::new().transient_local(100);
@@ -58,7 +58,7 @@ fn child_entry() {
             tell("ready");
             wait();
         }
-        // Sends large messages to a reliable reader and stays.
+        // Sends large messages to a reliable reader and keeps its publisher open.
         "large" => {
             let node = net.node("victim");
             let options = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -70,7 +70,7 @@ fn child_entry() {
             tell("ready");
             wait();
         }
-        // Reads on until it has heard the end, and says what became of everything.
+        // Reads until the end of the stream, and reports its counts.
         "stopped" => {
             let node = net.node("victim");
             let options = SubscriberOptions::new().reliable();
@@ -97,7 +97,7 @@ fn child_entry() {
             tell(&format!("{} {} {}", stats.received, lost.detached, lost.total()));
             wait();
         }
-        // Takes one message, keeps it, and reads no further.
+        // Takes one message, keeps it, and stops reading.
         "holder" | "leaver" => {
             let node = net.node("victim");
             let mut subscriber =
@@ -113,7 +113,7 @@ fn child_entry() {
             wait();
             drop(held);
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
@@ -146,7 +146,7 @@ fn kill_a_publisher_in_mid_stream() {
             assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
         }
         child.kill();
-        // What it had committed is all there, then comes the bad news, and then nothing.
+        // All committed messages are received, then the error, and then nothing.
         let (rest, error) = until_error(&mut subscriber);
         for (i, bytes) in (500..).zip(&rest) {
             assert_eq!(number(bytes), i);
@@ -158,7 +158,7 @@ fn kill_a_publisher_in_mid_stream() {
         assert_eq!(subscriber.publisher_count(), 0);
         assert!(subscriber.try_recv().unwrap().is_none());
         assert_eq!(subscriber.lost().total(), 0);
-        // The next of that name finds its place free and is matched again.
+        // The next node with that name finds its place free and is matched again.
         eventually("the dead node's folder is swept", || folders(&net) == 1);
     }
     let stats = subscriber.stats();
@@ -166,7 +166,7 @@ fn kill_a_publisher_in_mid_stream() {
     assert!(stats.iter().all(|s| !s.connected && s.received >= 500));
 }
 
-/// One that talks all the time does not hide that another is gone.
+/// A publisher that sends all the time does not hide the loss of another one.
 #[test]
 fn kill_a_publisher_beside_a_busy_one() {
     let net = Net::new("kill beside busy");
@@ -174,7 +174,7 @@ fn kill_a_publisher_beside_a_busy_one() {
     let mut busy = node.publisher::<[u8]>("/t").unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
     let mut child = Child::spawn(&net, "flood");
-    // Its reader is best_effort, so it never waits.
+    // Its reader is best effort, so the publisher never waits.
     child.expect("ready");
     let mut heard_it = false;
     while !heard_it {
@@ -183,7 +183,7 @@ fn kill_a_publisher_beside_a_busy_one() {
     }
     child.kill();
     let mut error = None;
-    eventually("the loss is told though there is always a message", || {
+    eventually("the loss is reported although messages are always available", || {
         busy.send(&[0]).unwrap();
         busy.send(&[0]).unwrap();
         error = subscriber.recv(LONG).map(drop).err();
@@ -193,7 +193,7 @@ fn kill_a_publisher_beside_a_busy_one() {
     assert_eq!(subscriber.publisher_count(), 1);
 }
 
-/// Bound but never admitted: what was sent before was never promised.
+/// The reader is bound but not admitted: it has no claim to earlier messages.
 #[test]
 fn kill_a_publisher_before_it_admits() {
     let net = Net::new("kill before admission");
@@ -223,7 +223,7 @@ fn kill_a_reader_that_holds_the_publisher_back() {
     let mut child = Child::spawn(&net, "holder");
     child.expect("ready");
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // The pool has room for twelve; then the publisher waits for a reader that will never read.
+    // The pool has capacity for twelve; then the publisher waits for a reader that never reads.
     let sender = std::thread::spawn(move || {
         for i in 0..50_u8 {
             publisher.send(&[i; 10_000]).unwrap();
@@ -231,20 +231,20 @@ fn kill_a_reader_that_holds_the_publisher_back() {
         publisher
     });
     child.expect("holding");
-    eventually("the publisher is held back", || {
+    eventually("the publisher waits", || {
         net.inspect().publishers.first().is_some_and(|p| p.full > 0)
     });
     child.kill();
     let mut publisher = sender.join().unwrap();
     eventually("the reader is gone", || publisher.subscriber_count() == 0);
-    // Nothing of what it held is missing from the pool.
+    // The pool has regained all the chunks that the reader held.
     for i in 0..50_u8 {
         publisher.send(&[i; 60_000]).unwrap();
     }
     eventually("the dead node's folder is swept", || folders(&net) == 1);
 }
 
-/// Samples that outlived their subscriber die with their process, too.
+/// Samples that outlived their subscriber are released when their process dies.
 #[test]
 fn kill_a_node_that_had_unsubscribed_and_held_samples() {
     let net = Net::new("kill holder");
@@ -266,7 +266,7 @@ fn kill_a_node_that_had_unsubscribed_and_held_samples() {
         let error = publisher.send(&[0; 60_000]).unwrap_err();
         assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
         child.kill();
-        eventually("its pins are free", || publisher.send(&[0; 60_000]).is_ok());
+        eventually("its pins are released", || publisher.send(&[0; 60_000]).is_ok());
     }
 }
 
@@ -279,7 +279,7 @@ fn a_name_is_taken_while_its_node_lives_and_free_when_it_is_killed() {
     assert_eq!(error, Error::NameTaken { node: "/victim".to_owned(), pid: Some(child.pid()) });
     assert!(error.to_string().contains(&child.pid().to_string()));
     child.kill();
-    // At once: nothing has to be noticed or swept first.
+    // The name is free at once: no detection or sweep is needed first.
     let victim = net.node("victim");
     let error = net.builder("/victim").open().unwrap_err();
     assert_eq!(
@@ -292,7 +292,7 @@ fn a_name_is_taken_while_its_node_lives_and_free_when_it_is_killed() {
 }
 
 #[test]
-fn nodes_are_told_of_each_other() {
+fn nodes_get_events_of_each_other() {
     use rnet::NodeEvent::{Died, Joined, Left};
     let net = Net::new("node events");
     let node = net.node("survivor");
@@ -308,7 +308,7 @@ fn nodes_are_told_of_each_other() {
     assert_eq!(next(), Joined("/guest".to_owned()));
     drop(guest);
     assert_eq!(next(), Left("/guest".to_owned()));
-    // A process that exits without a word has died, too.
+    // A process that exits without closing its node counts as dead.
     let mut child = Child::spawn(&net, "node");
     child.expect("ready");
     assert_eq!(next(), Joined("/victim".to_owned()));
@@ -316,9 +316,9 @@ fn nodes_are_told_of_each_other() {
     assert_eq!(next(), Died("/victim".to_owned()));
 }
 
-/// A publisher that closes leaves what it has sent to be read.
+/// After a publisher closes, its messages can still be read.
 #[test]
-fn what_was_sent_before_closing_is_read_after() {
+fn messages_sent_before_closing_are_read_after() {
     let net = Net::new("close");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -339,8 +339,8 @@ fn what_was_sent_before_closing_is_read_after() {
     assert_eq!(subscriber.publisher_count(), 0);
 }
 
-/// As above, for messages that stand in chunks: their memory goes with the publisher, so it
-/// lingers until the reliable reader has taken them.
+/// As above, for messages in chunks. Their memory belongs to the publisher, so it lingers until the reliable
+/// reader has taken them.
 #[test]
 fn large_messages_sent_before_closing_are_read_after() {
     let net = Net::new("close large");
@@ -357,19 +357,19 @@ fn large_messages_sent_before_closing_are_read_after() {
     assert_eq!(subscriber.lost().total(), 0);
 }
 
-/// A stopped process looks alive; only that it does not read gives it away.
+/// A stopped process looks alive; only its missing progress reveals it.
 #[test]
-fn a_stopped_reliable_reader_is_let_go_and_counts_what_it_missed() {
+fn stopped_reliable_reader_is_evicted_and_counts_losses() {
     stop_a_reader(8, 20_000);
 }
 
-/// Their memory is reused while the reader still has the words that name it.
+/// Their memory is reused while the reader still has references to it.
 #[test]
-fn a_stopped_reader_of_large_messages_is_let_go_as_well() {
+fn stopped_reader_of_large_messages_is_evicted() {
     stop_a_reader(10_000, 2000);
 }
 
-/// Messages of `len` bytes, `more` of them once the reader was let go.
+/// Messages of `len` bytes; `more` of them after the reader was evicted.
 fn stop_a_reader(len: usize, more: u64) {
     let message = |number: u64| {
         let mut bytes = vec![0; len];
@@ -393,7 +393,7 @@ fn stop_a_reader(len: usize, more: u64) {
         publisher.send(&message(number)).unwrap();
         number += 1;
     }
-    // Nothing holds it back any more, and there are several logs of it.
+    // The reader no longer delays the publisher, which fills its log several times.
     for number in number..number + more {
         publisher.send(&message(number)).unwrap();
     }
@@ -408,7 +408,7 @@ fn stop_a_reader(len: usize, more: u64) {
     assert!(detached > 0 && lost == detached, "{counts:?}");
 }
 
-/// Their memory goes with the publisher, so not all can be read any more; all are counted.
+/// Their memory is removed with the publisher, so some can no longer be read; all are counted.
 #[test]
 fn unread_large_messages_of_a_killed_publisher_are_counted() {
     for swept_first in [false, true] {
@@ -437,9 +437,9 @@ fn unread_large_messages_of_a_killed_publisher_are_counted() {
     }
 }
 
-/// Says how long it takes; what is asserted is the order: all that was sent, then the news, once.
+/// Prints the latency. The assertion is the order: all sent messages, then the loss, once.
 #[test]
-fn the_news_of_a_death_comes_after_what_was_sent() {
+fn death_is_reported_after_all_sent_messages() {
     let net = Net::new("news");
     let node = net.node("survivor");
     let options = SubscriberOptions::new().transient_local().keep_all();

@@ -1,5 +1,4 @@
-//! A process forks after it has joined: the child has a copy of everything, and nothing of it is its
-//! own.
+//! A process forks after it has joined: the child has a copy of everything, and owns nothing of it.
 
 use crate::common;
 
@@ -19,27 +18,27 @@ use rnet::{
     WaitSet, WaitSetEntry,
 };
 
-/// Has this process end with the one that forked it, which is to wait for it meanwhile.
+/// Ends this process when the parent exits; the parent waits for it meanwhile.
 pub fn end_with_parent() {
     let kill = rustix::process::Signal::KILL;
     rustix::process::set_parent_process_death_signal(Some(kill)).unwrap();
 }
 
-/// Forks; the child runs `act` and ends as it says, without a word to the test harness.
+/// Forks; the child runs `act` and exits with its code, bypassing the test harness.
 pub fn fork(act: impl FnOnce() -> libc::c_int) -> libc::pid_t {
-    // SAFETY: the child runs what this library promises to work there, and then ends.
+    // SAFETY: the child only runs calls that this library supports after a fork, and then exits.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "cannot fork");
     if pid == 0 {
-        // None outlives the run: it ends with its parent, or waits for the end of the test.
+        // No child outlives the run: it exits with its parent, or waits for the end of the test.
         let code = catch_unwind(AssertUnwindSafe(act)).unwrap_or(111);
-        // SAFETY: ends the process.
+        // SAFETY: exits the process.
         unsafe { libc::_exit(code) };
     }
     pid
 }
 
-/// The exit status of a child.
+/// Returns the exit status of a child.
 fn wait_for(pid: libc::pid_t) -> libc::c_int {
     let mut status = 0;
     // SAFETY: our own child; the call writes the status.
@@ -47,14 +46,14 @@ fn wait_for(pid: libc::pid_t) -> libc::c_int {
     status
 }
 
-/// Waits until the test lets go of its end of the pipe. Not by std, whose lock a thread may hold.
+/// Waits until the test closes its end of the pipe. Not through std, whose lock a thread may hold.
 pub fn wait_for_the_end() {
     let mut byte = 0_u8;
-    // SAFETY: the buffer is there.
+    // SAFETY: the buffer is valid.
     while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}
 }
 
-/// Descriptors of files whose path has `part` in it.
+/// Descriptors of files whose path contains `part`.
 fn descriptors(part: &str) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     links
@@ -70,11 +69,11 @@ fn is_closed<T>(what: &str, result: Result<T, Error>) {
             assert!(error.to_string().contains("before this process was forked"), "{error}");
         }
         Err(other) => panic!("{what}: {other}"),
-        Ok(_) => panic!("{what} worked on what is the parent's"),
+        Ok(_) => panic!("{what} worked on an object of the parent"),
     }
 }
 
-/// One of each, matched with each other.
+/// One object of each kind, matched with each other.
 struct OneOfEach {
     node: rnet::Node,
     publisher: Publisher<[u8]>,
@@ -132,7 +131,7 @@ impl OneOfEach {
         }
     }
 
-    /// In the child: each use is refused, nothing waits, and the drop of all does nothing.
+    /// In the child: each use is refused, nothing waits, and dropping them has no effect.
     fn are_the_parents(mut self) {
         let OneOfEach {
             node,
@@ -202,7 +201,7 @@ impl OneOfEach {
         drop(publisher);
     }
 
-    /// In the parent: as if nothing had been.
+    /// In the parent: everything continues unaffected.
     fn go_on(&mut self) {
         for n in 0..100_u8 {
             self.publisher.send(&[n; 10_000]).unwrap();
@@ -210,14 +209,14 @@ impl OneOfEach {
         }
         self.command.1.send(b"go").unwrap();
         assert_eq!(self.command.0.status().holder, "/victim", "a child has released it");
-        assert_eq!(*self.sample, [7; 10_000], "what the parent holds was written over");
+        assert_eq!(*self.sample, [7; 10_000], "a sample of the parent was overwritten");
         self.publisher.loaned(&mut self.loan).fill(9);
     }
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -241,14 +240,14 @@ fn child_entry() {
             drop(things);
         }
         "types" => types_of_a_parent(&net),
-        // Forks children that end in every way, and goes on.
+        // Forks children that exit in each way, and continues.
         "endings" => {
             common::no_core();
             let mut things = Some(OneOfEach::new(&net));
             type End = fn() -> libc::c_int;
             let endings: [(&str, End, libc::c_int); 4] = [
                 ("_exit", || 7, 7 << 8),
-                // SAFETY: ends the process.
+                // SAFETY: exits the process.
                 ("exit", || unsafe { libc::exit(7) }, 7 << 8),
                 ("std exit", || std::process::exit(7), 7 << 8),
                 ("abort", || std::process::abort(), libc::SIGABRT),
@@ -256,7 +255,7 @@ fn child_entry() {
             for (name, end, status) in endings {
                 let child = fork(|| {
                     end_with_parent();
-                    // Its own node works, beside that of its parent and under any other name.
+                    // Its own node works beside its parent's, under any other name.
                     things.take().unwrap().are_the_parents();
                     let own = net.node("child");
                     let mut back = own.publisher::<[u8]>("/back").unwrap();
@@ -268,13 +267,13 @@ fn child_entry() {
                     }
                     end()
                 });
-                // Where the kernel hands cores to a program, it does so whatever the limit.
+                // If the kernel pipes core dumps to a program, it ignores the core limit.
                 assert_eq!(wait_for(child) & !0x80, status, "{name}");
                 things.as_mut().unwrap().go_on();
                 tell(name);
             }
         }
-        // Forks while its threads hold, now and then, every lock that there is.
+        // Forks while its threads repeatedly take each lock.
         "busy" => {
             let mut things = OneOfEach::new(&net);
             static STOP: AtomicBool = AtomicBool::new(false);
@@ -303,7 +302,7 @@ fn child_entry() {
             things.go_on();
             tell("done");
         }
-        // Forks while a simulated time stands, which nobody sets in the child.
+        // Forks while a simulated time is paused, which no process sets in the child.
         "simulated" => {
             let sim = net.builder("victim").sim_time(true).open().unwrap();
             let mut rate = sim.rate(1000.0).unwrap();
@@ -318,7 +317,7 @@ fn child_entry() {
             assert!(matches!(stood, Err(Error::Timeout { .. })), "{stood:?}");
             tell("done");
         }
-        // Forks, and then another node takes the lead in its process.
+        // Forks, and then another node becomes the leader in its process.
         "led" => {
             let inotify = || descriptors("inotify");
             let mut nodes = vec![net.node("first")];
@@ -327,7 +326,7 @@ fn child_entry() {
                 wait_for_the_end();
                 0
             });
-            // Who leads is by lot: the folder's name says who would.
+            // The random suffix of the folder's name determines the next leader.
             let lot = |name: &str| {
                 let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap();
                 let folders = folders.flatten().map(|f| f.file_name().into_string().unwrap());
@@ -343,26 +342,26 @@ fn child_entry() {
             while nodes.len() == 1 || lot(&format!("other{}", nodes.len())) > first {
                 nodes.push(net.node(&format!("other{}", nodes.len() + 1)));
             }
-            // Names are given up, by nodes and by starts that fail.
+            // Names are released by closing nodes and by failed starts.
             for _ in 0..20 {
                 drop(net.node("guest"));
             }
             let cpu_time = || {
-                // SAFETY: all zeroes is a value of it, and the call writes it.
+                // SAFETY: all zeros are a valid value, and the call writes it.
                 let mut spent: libc::timespec = unsafe { std::mem::zeroed() };
                 // SAFETY: as above.
                 unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut spent) };
                 Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
             };
-            // Everything rings out: what is over a second later was not to end.
-            std::thread::sleep(Duration::from_secs(1)); // sleep: the looks for orphans take 210 ms
+            // Lets short-lived work finish: load that remains after one second does not end.
+            std::thread::sleep(Duration::from_secs(1)); // sleep: the orphan checks take 210 ms
             let before = cpu_time();
             std::thread::sleep(Duration::from_secs(1)); // sleep: the time over which is measured
             tell(&format!("{}", (cpu_time() - before).as_millis()));
             wait_for_the_end();
             let _ = child;
         }
-        // Forks in a callback and comes back from it.
+        // Forks in a callback and returns from it.
         "callback" => {
             let node = net.node("victim");
             static CHILD: AtomicU32 = AtomicU32::new(0);
@@ -373,7 +372,7 @@ fn child_entry() {
                 node.subscriber_with::<[u8]>("/t", options).unwrap()
             };
             let beside = || {
-                // SAFETY: ends the process.
+                // SAFETY: exits the process.
                 let end = || unsafe { libc::_exit(9) };
                 let call = move |_: rnet::Sample<'_, [u8]>| {
                     if std::process::id() != parent {
@@ -385,7 +384,7 @@ fn child_entry() {
             let _before = beside();
             let subscription = keeps_all().on(|_| {
                 if CALLS.fetch_add(1, Ordering::SeqCst) == 0 {
-                    // SAFETY: the child asks for its end and returns.
+                    // SAFETY: the child requests its exit and returns.
                     let pid = unsafe { libc::fork() };
                     if pid == 0 {
                         end_with_parent();
@@ -403,7 +402,7 @@ fn child_entry() {
             let status = wait_for(CHILD.load(Ordering::SeqCst).cast_signed());
             tell(&format!("{status} {}", subscription.stats()[0].received));
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
@@ -412,7 +411,7 @@ fn number(line: &str, word: &str) -> libc::pid_t {
 }
 
 #[test]
-fn the_death_of_a_parent_is_seen_though_its_children_live() {
+fn death_of_a_parent_is_detected_while_its_children_live() {
     let net = Net::new("fork and die");
     let node = net.node("survivor");
     let (tell, events) = std::sync::mpsc::channel();
@@ -421,12 +420,15 @@ fn the_death_of_a_parent_is_seen_though_its_children_live() {
     let mut parent = Child::spawn(&net, "parent");
     let lines = [parent.hear(), parent.hear()];
     let find = |word: &str| {
-        number(lines.iter().find(|line| line.starts_with(word)).expect("both speak"), word)
+        number(
+            lines.iter().find(|line| line.starts_with(word)).expect("both processes report"),
+            word,
+        )
     };
     let family = [find("child "), find("grandchild ")];
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
-    // Not waited for: that closes what the family reads until the end.
+    // Not waited for, because that would close the pipe that the children read until the end.
     parent.signal(libc::SIGKILL);
     assert_eq!(next(), NodeEvent::Died("/victim".to_owned()));
     loop {
@@ -436,19 +438,19 @@ fn the_death_of_a_parent_is_seen_though_its_children_live() {
             Err(error) => panic!("{error:?}"),
         }
     }
-    // The name is free, and what stood in the folder is gone.
+    // The name is free, and the old contents of the folder are gone.
     let successor = net.node("victim");
     assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
     drop(successor);
     assert_eq!(next(), NodeEvent::Left("/victim".to_owned()));
     for pid in family {
-        // SAFETY: signal 0 only asks.
-        assert_eq!(unsafe { libc::kill(pid, 0) }, 0, "{pid} was to live on");
+        // SAFETY: signal 0 only checks for existence.
+        assert_eq!(unsafe { libc::kill(pid, 0) }, 0, "{pid} must still run");
     }
 }
 
 #[test]
-fn children_end_in_every_way_and_the_parent_goes_on() {
+fn children_exit_in_each_way_and_the_parent_continues() {
     let net = Net::new("fork and end");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/back").unwrap();
@@ -457,7 +459,7 @@ fn children_end_in_every_way_and_the_parent_goes_on() {
         loop {
             match subscriber.recv(LONG) {
                 Ok(sample) => break assert_eq!(*sample, *b"from the child"),
-                // Of the child before, whose node was not dropped.
+                // Of the previous child, whose node was not dropped.
                 Err(Error::PeerLost { .. }) => {}
                 Err(error) => panic!("{error:?}"),
             }
@@ -468,7 +470,7 @@ fn children_end_in_every_way_and_the_parent_goes_on() {
 }
 
 #[test]
-fn forks_under_load_deadlock_nobody() {
+fn forks_under_load_do_not_deadlock() {
     let net = Net::new("fork busy");
     let mut parent = Child::spawn(&net, "busy");
     parent.expect("done");
@@ -478,7 +480,7 @@ fn forks_under_load_deadlock_nobody() {
 }
 
 #[test]
-fn nobody_waits_for_the_simulated_time_of_his_parent() {
+fn forked_child_does_not_wait_for_simulated_time_of_its_parent() {
     let net = Net::new("fork simulated");
     Child::spawn(&net, "simulated").expect("done");
 }
@@ -491,16 +493,16 @@ fn a_fork_in_a_callback_ends_the_child_with_the_callback() {
 }
 
 #[test]
-fn a_control_thread_does_not_spin_when_a_child_has_what_it_gave_up() {
+fn control_thread_does_not_spin_when_a_child_holds_closed_files() {
     let net = Net::new("fork and lead");
     let mut parent = Child::spawn(&net, "led");
     let spent_ms: u64 = parent.hear().parse().unwrap();
-    // A thread that spins takes all of a core that it can get.
-    assert!(spent_ms < 200, "{spent_ms} ms of a second were spent on nothing");
+    // A spinning thread uses all of a core that it can get.
+    assert!(spent_ms < 200, "{spent_ms} ms of CPU time in an idle second");
     parent.kill();
 }
 
-/// Opens endpoints of types in a child of the process that the node is of.
+/// Opens endpoints with types in a forked child of the process that owns the node.
 fn types_of_a_parent(net: &Net) {
     let schema_of = |fields: &str| {
         let text = format!("syntax = \"proto3\"; message Level {{ {fields} }}");
@@ -544,7 +546,7 @@ fn types_of_a_parent(net: &Net) {
 }
 
 #[test]
-fn a_child_leaves_the_types_of_its_parent_alone() {
+fn forked_child_does_not_touch_types_of_its_parent() {
     let net = Net::new("fork types");
     let mut child = Child::spawn(&net, "types");
     child.expect("done");

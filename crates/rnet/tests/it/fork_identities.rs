@@ -10,9 +10,9 @@ use crate::fork::{end_with_parent, fork, wait_for_the_end};
 use common::{Child, LONG, Net, role, tell};
 use rnet::{CallOptions, OnFull, PublisherOptions, SubscriberOptions};
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -24,11 +24,11 @@ fn child_entry() {
             drop(opened);
         }),
         "calls" => fork_family(&net, 3, |number| call_and_work(&net, number)),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// One of everything that has an identity, and a call of each kind that is open.
+/// One object of each kind that has an identity, and a pending call of each kind.
 fn open_one_of_everything(net: &Net, name: &str) -> Box<dyn std::any::Any> {
     type Bytes = [u8];
     let node = net.node(name);
@@ -37,7 +37,7 @@ fn open_one_of_everything(net: &Net, name: &str) -> Box<dyn std::any::Any> {
     let act = node.action::<Bytes, Bytes, Bytes>(&format!("/{name}/move"));
     let action = act.serve(|goal: &[u8], _| Ok(goal.to_vec())).unwrap();
     let worker = node.pull::<Bytes>(&format!("/{name}/jobs")).open().unwrap();
-    // All ask the same names: what is theirs alone is their identity.
+    // All use the same names: only the identity differs.
     let client = node.client::<Bytes, Bytes>("/echo").unwrap();
     let call = client.start(b"a call", CallOptions::new()).unwrap();
     let mover = node.action_client::<Bytes, Bytes, Bytes>("/move").unwrap();
@@ -50,7 +50,7 @@ fn open_one_of_everything(net: &Net, name: &str) -> Box<dyn std::any::Any> {
     Box::new((opened, jobs, publisher, subscriber, node))
 }
 
-/// A parent that has used each source of identities, and children that it forks then.
+/// A parent that has used each source of identities, and the children that it then forks.
 fn fork_family(net: &Net, count: usize, mut live: impl FnMut(usize)) {
     let own = open_one_of_everything(net, "parent");
     let children: Vec<_> = (0..count)
@@ -81,7 +81,7 @@ fn no_identity_is_used_twice_across_forks() {
     let subscriptions = snapshot.subscriptions.iter().map(|end| end.id);
     let count = snapshot.publishers.len() + snapshot.subscriptions.len();
     assert_eq!(publishers.chain(subscriptions).collect::<BTreeSet<u64>>().len(), count);
-    // Servers hear requests and clients replies. A call, a goal and a job have the identity of their client.
+    // Servers see requests and clients replies. A call, a goal and a job carry the identity of their client.
     let mut owners = BTreeMap::<&str, Vec<(&str, &str)>>::new();
     for end in &snapshot.subscriptions {
         let own = ["/request", "/reply"].iter().find_map(|kind| end.topic.strip_suffix(kind));
@@ -117,7 +117,7 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
     while jobs.len() < 60 {
         jobs.push(done.recv(LONG).unwrap()[0]);
     }
-    // A worker that was closed does no job that comes late.
+    // A closed worker does no late job.
     drop(pusher);
     let count = |worker: usize| {
         let close = node.client::<[u8], [u8]>(&format!("/close{worker}")).unwrap();
@@ -129,7 +129,7 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
     parent.finish();
 }
 
-/// Asks from forked children, which then do jobs.
+/// Makes calls from forked children, which then do jobs.
 fn call_and_work(net: &Net, number: usize) {
     let node = net.node(&format!("child{number}"));
     let client = node.client::<[u8], [u8]>("/upper").unwrap();

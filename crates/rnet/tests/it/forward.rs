@@ -1,4 +1,4 @@
-//! What forwards messages between hosts: messages with the stamp of another host, and sends that never wait.
+//! Forwarding between hosts: messages with the stamp of another host, and sends that never wait.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use rnet::{
     SubscriberOptions,
 };
 
-/// Short enough for the log, and one for the pool.
+/// One short enough for the log, and one for the pool.
 const LENGTHS: [usize; 2] = [22, 100_000];
 /// The shortest log.
 const LOG_LEN_BYTES: u64 = 16 << 10;
@@ -50,12 +50,12 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
             assert_eq!((&*sample, sample.meta(), sample.sent_ns()), (&bytes[..], of(seq), sent_ns));
             assert!(sample.latency() >= Duration::from_secs(1));
         }
-        // One from the future counts as sent now.
+        // A stamp in the future counts as sent now.
         publisher.forward(&bytes, of(first + 3), u64::MAX).unwrap();
         let sent_ns = subscriber.recv(LONG).unwrap().sent_ns();
         assert!(sent_ns <= rnet::now_ns());
     }
-    // And those of our own are in between.
+    // Between them are messages of the own host.
     publisher.send_with(b"own", of(9)).unwrap();
     publisher.send(b"own").unwrap();
     publisher.forward(b"old", of(10), 1).unwrap();
@@ -64,9 +64,9 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
     assert!(net.inspect().subscriptions[0].channels[0].max_latency_ns >= SECOND_NS);
 }
 
-/// A log that grows, is full, and gets shorter again, of forwarded messages and others.
+/// A log with forwarded and other messages that grows, fills up, and shrinks again.
 #[test]
-fn forwarded_messages_fill_a_log_as_others_do() {
+fn forwarded_messages_fill_a_log_like_others() {
     let net = Net::new("forwarded many");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher =
@@ -99,9 +99,9 @@ fn forwarded_messages_fill_a_log_as_others_do() {
     assert_eq!(next, 50_000);
 }
 
-/// What comes together is seen together, and by nobody later than what is sent after it.
+/// Messages of one commit become visible together, and no later than messages sent after them.
 #[test]
-fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
+fn forwarded_messages_become_visible_at_commit() {
     let net = Net::new("forwarded along");
     let (link, node) = (net.node("link"), net.node("node"));
     let waits = OnFull::Detach { stall: LONG.unwrap() };
@@ -126,7 +126,7 @@ fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
     assert_eq!(come(2), [Some(0), Some(1)]);
     along(&mut publisher, 2);
     publisher.send(b"own").unwrap();
-    // Of what was sent since it takes nothing back.
+    // It does not revoke messages sent since.
     publisher.commit();
     assert_eq!(come(2), [Some(2), None]);
     along(&mut publisher, 3);
@@ -136,7 +136,7 @@ fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
     publisher.publish_gap(LossCause::Link, 3).unwrap();
     assert_eq!(come(1), [Some(5)]);
     assert_eq!(subscriber.lost().link, 3);
-    // And a reader does not wait for the end of many.
+    // A reader does not wait for the end of a large group.
     let reliable = SubscriberOptions::new().reliable();
     let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
@@ -145,7 +145,7 @@ fn messages_that_are_forwarded_along_are_seen_when_they_are_shown() {
 }
 
 #[test]
-fn lifespan_goes_by_the_stamp() {
+fn lifespan_counts_from_the_stamp() {
     let net = Net::new("forwarded lifespan");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher = proxy(&link, PublisherOptions::new().lifespan(Duration::from_secs(30)));
@@ -176,7 +176,7 @@ fn the_newest_of_two_publishers_is_the_one_that_was_sent_last() {
     assert_eq!(&*subscriber.latest(LONG).unwrap(), b"own");
 }
 
-/// Fills a publisher up to its first refusal; returns how many were sent.
+/// Fills a publisher until the first refusal. Returns how many messages were sent.
 fn fill(publisher: &mut Publisher<[u8]>, len: usize) -> (u64, Error) {
     let message = vec![7; len];
     for sent in 0..1_000_000 {
@@ -184,14 +184,14 @@ fn fill(publisher: &mut Publisher<[u8]>, len: usize) -> (u64, Error) {
             return (sent, error);
         }
     }
-    panic!("it is never full");
+    panic!("the publisher never became full");
 }
 
 #[test]
-fn what_must_not_wait_is_refused_at_once() {
+fn nonblocking_send_is_refused_at_once() {
     let net = Net::new("forwarded full");
     let (link, node) = (net.node("link"), net.node("node"));
-    // A wait would be longer than the test may take.
+    // A wait would exceed the test's time limit.
     let long = Duration::from_secs(3600);
     for on_full in [OnFull::Refuse, OnFull::Wait(long), OnFull::Detach { stall: long }] {
         for len in LENGTHS {
@@ -223,7 +223,7 @@ fn what_must_not_wait_is_refused_at_once() {
     }
 }
 
-/// A loan that finds the log full stays, and is sent when there is room.
+/// A loan refused by a full log stays valid, and is sent once the log has capacity.
 #[test]
 fn a_loan_that_is_refused_is_kept() {
     let net = Net::new("forwarded loan");
@@ -252,7 +252,7 @@ fn a_loan_that_is_refused_is_kept() {
 }
 
 #[test]
-fn what_must_not_wait_lets_those_go_that_stood_still() {
+fn nonblocking_send_evicts_stopped_readers() {
     let net = Net::new("forwarded detach");
     let (link, node) = (net.node("link"), net.node("node"));
     for len in LENGTHS {
@@ -269,7 +269,7 @@ fn what_must_not_wait_lets_those_go_that_stood_still() {
         let (sent, error) = fill(&mut publisher, len);
         assert!(matches!(error, Error::Full { .. }), "{error}");
         let message = vec![7; len];
-        eventually("it is let go", || publisher.forward(&message, of(sent), 1).is_ok());
+        eventually("the reader is evicted", || publisher.forward(&message, of(sent), 1).is_ok());
         let (_, error) = common::until_error(&mut subscriber);
         assert!(matches!(&error, Error::Detached { publisher_node, .. }
             if publisher_node == "@robot2/arm"));

@@ -1,4 +1,5 @@
-//! Subscriptions of a link between hosts: forwarders, which nobody counts, and passive ones, which receive nothing.
+//! Subscriptions of a link between hosts: forwarders, which are not counted, and passive ones, which receive
+//! nothing.
 
 use crate::common;
 
@@ -32,12 +33,12 @@ fn passive(link: &Node, topic: &str, ends: u32) -> Subscriber<[u8]> {
         .unwrap()
 }
 
-/// Small or large, by its number.
+/// Small or large, depending on its number.
 fn message(seq: u64) -> Vec<u8> {
     vec![seq as u8; if seq.is_multiple_of(3) { 20_000 } else { 100 }]
 }
 
-/// Expects the messages from one number up to another, and nothing more.
+/// Expects the messages of a number range, and no others.
 fn expect(subscriber: &mut Subscriber<[u8]>, from: u64, to: u64) {
     for seq in from..to {
         let sample = subscriber.recv(LONG).unwrap();
@@ -52,7 +53,7 @@ fn keep_all() -> SubscriberOptions {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -86,11 +87,11 @@ fn a_forwarder_begins_with_the_message_that_it_names() {
             false => (options, keep_all()),
         };
         let mut publisher = node.publisher_with::<[u8]>("/t", offers).unwrap();
-        // What every reader has read of the large ones is given up at once.
+        // Large messages that each reader has read are discarded at once.
         let behind = node.subscriber_with::<[u8]>("/t", asks.clone()).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
         (0..20).for_each(|seq| publisher.send(&message(seq)).unwrap());
-        // What is still to come, however far ahead, is the next message.
+        // A number of the future, however far ahead, selects the next message.
         let cases = [0, 1, 9, 19, 20, 21, 1 << 32, 1 << 63, u64::MAX - 1, u64::MAX].map(Some);
         let mut forwarders: Vec<_> = cases
             .into_iter()
@@ -111,7 +112,7 @@ fn a_forwarder_begins_with_the_message_that_it_names() {
 }
 
 #[test]
-fn a_forwarder_begins_with_the_oldest_message_if_its_own_was_given_up() {
+fn forwarder_begins_with_the_oldest_message_if_its_own_was_discarded() {
     let net = Net::new("forwarder oldest");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
@@ -120,7 +121,7 @@ fn a_forwarder_begins_with_the_oldest_message_if_its_own_was_given_up() {
     for asks in [keep_all(), SubscriberOptions::new().reliable()] {
         let mut forwarder = forwarder(&link, &publisher, asks, Some(3));
         let first = forwarder.recv(LONG).unwrap().seq();
-        // 120 bytes each; a part of the log may have been given up in advance.
+        // 120 bytes each; a part of the log may have been reclaimed in advance.
         assert!((1000 - (16 << 10) / 120..900).contains(&first), "{first}");
         for seq in first + 1..1000 {
             assert_eq!(forwarder.recv(LONG).unwrap().seq(), seq);
@@ -129,10 +130,10 @@ fn a_forwarder_begins_with_the_oldest_message_if_its_own_was_given_up() {
     }
 }
 
-/// It begins while the publisher sends as fast as it can, round and round its log: a reliable one misses nothing
-/// from its first message on.
+/// It begins while the publisher sends as fast as it can and wraps around its log: a reliable forwarder
+/// misses nothing after its first message.
 #[test]
-fn a_forwarder_begins_in_full_flight() {
+fn forwarder_begins_while_messages_flow() {
     let net = Net::new("forwarder flight");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -158,7 +159,7 @@ fn a_forwarder_begins_in_full_flight() {
 }
 
 #[test]
-fn a_forwarder_is_nobodys_subscription() {
+fn forwarder_is_not_counted_as_a_subscription() {
     let net = Net::new("forwarder hidden");
     let (node, link) = (net.node("node"), net.node("link"));
     let (tell, events) = mpsc::channel();
@@ -182,7 +183,7 @@ fn a_forwarder_is_nobodys_subscription() {
     assert!(snapshot.publishers.iter().all(|p| p.readers == 0));
     let [shown] = &snapshot.forwarders[..] else { panic!("{snapshot:?}") };
     assert_eq!((shown.node.as_str(), shown.forwards), ("@robot2/map", Some(publisher.id())));
-    // One whose type or quality of service does not fit is the link's to know, and not that of users.
+    // An incompatible type or QoS of a forwarder concerns the link, not users.
     let options = SubscriberOptions::new().deadline(Duration::from_secs(1));
     let options = options.forwarder(publisher.id(), None);
     let mut bad = link.subscriber_with::<[u8]>("/t", options).unwrap();
@@ -192,9 +193,9 @@ fn a_forwarder_is_nobodys_subscription() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     assert!(publisher.incompatible().is_empty());
     let MatchEvent::Matched(first) = matches.recv_timeout(LONG.unwrap()).unwrap() else { panic!() };
-    assert_eq!(first.id, mark.id(), "the first match that anybody was told of");
-    let told = [(); 3].map(|()| events.recv_timeout(LONG.unwrap()).unwrap());
-    let ids = told.map(|event| match event {
+    assert_eq!(first.id, mark.id(), "the first reported match");
+    let reported = [(); 3].map(|()| events.recv_timeout(LONG.unwrap()).unwrap());
+    let ids = reported.map(|event| match event {
         EndpointEvent::Opened(endpoint) => endpoint.id,
         other => panic!("{other:?}"),
     });
@@ -202,7 +203,7 @@ fn a_forwarder_is_nobodys_subscription() {
 }
 
 #[test]
-fn a_reliable_forwarder_holds_back_and_is_let_go_by_its_proxys_name() {
+fn reliable_forwarder_delays_and_is_evicted_under_its_proxy_name() {
     let net = Net::new("forwarder detached");
     let (node, link) = (net.node("node"), net.node("link"));
     let log_len = 16 << 10;
@@ -230,7 +231,7 @@ fn a_reliable_forwarder_holds_back_and_is_let_go_by_its_proxys_name() {
 }
 
 #[test]
-fn of_a_publisher_in_another_process_it_gets_the_same() {
+fn forwarder_receives_from_a_publisher_in_another_process() {
     let net = Net::new("forwarder process");
     let here = net.node("here");
     let mut child = Child::spawn(&net, "publisher");
@@ -245,7 +246,7 @@ fn of_a_publisher_in_another_process_it_gets_the_same() {
 }
 
 #[test]
-fn nothing_is_left_of_a_link_that_is_killed() {
+fn killed_link_leaves_nothing_behind() {
     let net = Net::new("link killed");
     let node = net.node("node");
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
@@ -260,12 +261,12 @@ fn nothing_is_left_of_a_link_that_is_killed() {
         publisher.wait_for_subscribers(3, LONG).unwrap();
         assert_eq!(publisher.subscriber_count(), 3);
         child.kill();
-        eventually("it counts no more", || publisher.subscriber_count() == 0);
+        eventually("it is no longer counted", || publisher.subscriber_count() == 0);
         let snapshot = net.inspect();
         assert!(snapshot.forwarders.is_empty() && snapshot.subscriptions.is_empty());
         assert!(snapshot.publishers[0].admitted.is_empty());
     }
-    // Nobody holds the log.
+    // No reader blocks the log.
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
 }
 
@@ -287,7 +288,7 @@ fn many_forwarders_follow_one_publisher() {
 }
 
 #[test]
-fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
+fn passive_subscription_is_counted_by_publishers_that_admit_it() {
     let net = Net::new("passive counts");
     let (node, link) = (net.node("node"), net.node("link"));
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -296,13 +297,13 @@ fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
     publisher.on_match(move |event| tell.send(event.clone()).unwrap());
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let mut passive = passive(&link, "/t", 3);
-    // Both have looked at it once a subscription has been matched that came after it.
+    // Both have processed it once a later subscription is matched.
     let own = node.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     other.wait_for_subscribers(1, LONG).unwrap();
     assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (1, 1));
     drop(own);
-    eventually("it is gone", || publisher.subscriber_count() == 0);
+    eventually("the subscription is gone", || publisher.subscriber_count() == 0);
     assert!(matches!(next(), MatchEvent::Matched(_)) && matches!(next(), MatchEvent::Unmatched(_)));
     for _ in 0..3 {
         passive.admit_to(publisher.id()).unwrap();
@@ -312,10 +313,10 @@ fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
         assert_eq!((peer.id, peer.node.as_str()), (passive.id(), "@robot2/map"));
         assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (3, 0));
         passive.set_endpoint_count(2).unwrap();
-        eventually("it stands for two", || publisher.subscriber_count() == 2);
+        eventually("it counts as two", || publisher.subscriber_count() == 2);
         assert!(matches!(next(), MatchEvent::Changed(_)));
         passive.set_endpoint_count(3).unwrap();
-        eventually("it stands for three", || publisher.subscriber_count() == 3);
+        eventually("it counts as three", || publisher.subscriber_count() == 3);
         assert!(matches!(next(), MatchEvent::Changed(_)));
         (0..100).for_each(|seq| publisher.send(&message(seq)).unwrap());
         assert!(passive.try_recv().unwrap().is_none());
@@ -324,13 +325,13 @@ fn a_passive_subscription_is_counted_by_those_that_it_is_admitted_to() {
         assert_eq!(snapshot.subscription_count("/t"), 3);
         passive.release_from(publisher.id()).unwrap();
         passive.release_from(publisher.id()).unwrap();
-        eventually("it is released", || publisher.subscriber_count() == 0);
+        eventually("the subscription is released", || publisher.subscriber_count() == 0);
         assert!(matches!(next(), MatchEvent::Unmatched(left) if left == peer));
     }
     passive.admit_to(publisher.id()).unwrap();
     publisher.wait_for_subscribers(3, LONG).unwrap();
     drop(passive);
-    eventually("it is gone", || publisher.subscriber_count() == 0);
+    eventually("the subscription is gone", || publisher.subscriber_count() == 0);
     let ordinary = link.subscriber::<[u8]>("/t").unwrap();
     assert!(matches!(ordinary.admit_to(publisher.id()), Err(Error::BadValue { .. })));
 }
@@ -341,7 +342,7 @@ fn a_passive_subscription_waits_for_the_publisher_that_it_is_to_be_admitted_to()
     let (node, link) = (net.node("node"), net.node("link"));
     let first = node.publisher::<[u8]>("/t").unwrap();
     let passive = passive(&link, "/t", 1);
-    // Ids of a node follow each other, also in the same process.
+    // Ids of a node are consecutive, even within one process.
     passive.admit_to(first.id() + 1).unwrap();
     passive.admit_to(u64::MAX).unwrap();
     let second = node.publisher::<[u8]>("/t").unwrap();
@@ -357,7 +358,7 @@ fn a_passive_subscription_waits_for_the_publisher_that_it_is_to_be_admitted_to()
 }
 
 #[test]
-fn a_passive_subscription_that_does_not_fit_is_told_to_both() {
+fn incompatible_passive_subscription_is_reported_to_both_sides() {
     let net = Net::new("passive misfit");
     let (node, link) = (net.node("node"), net.node("link"));
     let publisher = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
@@ -381,10 +382,10 @@ fn a_passive_subscription_that_does_not_fit_is_told_to_both() {
     assert_eq!(publisher.subscriber_count(), 0);
 }
 
-/// It asks for everything and reads nothing: a publisher that would wait for it sends as without it, and keeps
-/// neither its log nor its large messages.
+/// A passive subscription requests everything and reads nothing: a publisher that would wait for readers
+/// sends as if it did not exist, and keeps neither its log nor its large messages.
 #[test]
-fn a_passive_subscription_holds_nobody_up() {
+fn passive_subscription_delays_no_publisher() {
     let net = Net::new("passive holds");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(2);
@@ -394,7 +395,7 @@ fn a_passive_subscription_holds_nobody_up() {
     let passive = link.subscriber_with::<[u8]>("/t", asks).unwrap();
     passive.admit_to(publisher.id()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // More than the log may hold, and the pool.
+    // More than the log and the pool can hold.
     (0..6000).for_each(|_| publisher.send(&[7; 4000]).unwrap());
     (0..100).for_each(|_| publisher.send(&[7; 100_000]).unwrap());
     let snapshot = net.inspect();

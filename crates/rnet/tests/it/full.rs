@@ -1,5 +1,5 @@
-//! Something is full: the error names what, at the call that hit it; what was sent is not lost; and
-//! when there is room again, it goes on by itself.
+//! A resource is full: the error of the affected call names it, no sent message is lost, and work resumes by
+//! itself once capacity is free.
 
 use crate::common;
 mod limits;
@@ -12,9 +12,9 @@ use common::{Child, Net, role, tell};
 use rnet::Error;
 use rnet::schema::{Schema, compile_text};
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -42,17 +42,17 @@ fn child_entry() {
         "maps" => limits::few_maps(&net),
         "threads" => limits::no_threads(&net),
         "crowd" => tables::publisher_of_a_crowd(&net),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// A type that its node writes down for its peers.
+/// A type whose definition its node writes for its peers.
 fn level() -> Schema {
     let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
     compile_text("level.proto", text).unwrap().schema("Level").unwrap()
 }
 
-/// Runs a role to its end; `false` if it says that it cannot run here.
+/// Runs a role to its end. Returns `false` if the role reports that it cannot run here.
 fn play(child: &mut Child) -> bool {
     match child.hear().strip_prefix("NOT RUN: ") {
         Some(why) => {
@@ -81,7 +81,7 @@ fn is_out_of_memory(error: &Error, of: &str, words: &[&str]) {
 #[track_caller]
 fn refused<T>(result: rnet::Result<T>) -> Error {
     match result {
-        Ok(_) => panic!("it should not have worked"),
+        Ok(_) => panic!("the call should have failed"),
         Err(error) => error,
     }
 }

@@ -1,4 +1,4 @@
-//! A slow subscriber acts on no old news, and everything that it passes over is counted.
+//! A slow subscriber does not act on stale data, and each skipped message is counted.
 
 use crate::common;
 
@@ -12,9 +12,9 @@ use rnet_shm::channel::publisher::CONTROL_AT;
 use rnet_shm::ring::MAX_COMMIT_RECORDS;
 use rnet_shm::ring::layout::{LogControl, TailLine};
 
-/// The topic of the issue: 1 kHz, read at 10 Hz with default options.
+/// A topic at 1 kHz, read at 10 Hz with default options.
 #[test]
-fn a_slow_default_subscriber_has_the_newest_in_hand() {
+fn slow_default_subscriber_receives_the_newest_message() {
     const ROUNDS: u64 = 20;
     const PER_ROUND: u64 = 100;
     let net = Net::new("slow default");
@@ -38,7 +38,7 @@ fn a_slow_default_subscriber_has_the_newest_in_hand() {
             let before = sent.load(Ordering::Acquire);
             let got = subscriber.recv(LONG).unwrap().seq();
             let oldest = before - u64::from(DEFAULT_KEEP_LAST);
-            assert!(got >= oldest, "{got} is in hand when {before} are sent");
+            assert!(got >= oldest, "the sample is {got} when {before} are sent");
             assert!(subscriber.behind().messages >= u64::from(DEFAULT_KEEP_LAST) - 1);
         }
         done.store(true, Ordering::Relaxed);
@@ -50,10 +50,10 @@ fn a_slow_default_subscriber_has_the_newest_in_hand() {
     assert!(stats.skipped >= (ROUNDS - 1) * (PER_ROUND - u64::from(DEFAULT_KEEP_LAST)) / 2);
 }
 
-/// A publisher stores the number of its messages before it commits one. If it dies in between, the
-/// last that it has committed is the newest that there is.
+/// A publisher stores a message's number before it commits the message. If it dies in between, the last
+/// committed message is the newest.
 #[test]
-fn a_commit_that_was_never_finished_costs_no_message() {
+fn unfinished_commit_loses_no_message() {
     let net = Net::new("unfinished");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
@@ -80,7 +80,7 @@ fn a_commit_that_was_never_finished_costs_no_message() {
         let last = at(std::mem::offset_of!(TailLine, last));
         let before = (word(seq), word(last));
         write(last, word(at(std::mem::offset_of!(TailLine, tail))));
-        // One that was sent here, or those of another host that are shown together.
+        // One local message, or several of another host that are committed together.
         write(seq, before.0 + ahead);
         for n in 9 - keep as u8..9 {
             assert_eq!(*subscriber.recv(LONG).unwrap(), [n]);

@@ -1,5 +1,5 @@
-//! A peer scribbles over its own shared memory while others read it: they may lose its messages,
-//! they do not crash, hang or stop.
+//! A peer overwrites its own shared memory while others read it. They may lose its messages, but do not
+//! crash, hang or stop.
 
 use crate::common;
 
@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 use common::{Child, LONG, Net, role, tell};
 use rnet::{OnFull, PublisherOptions, SubscriberOptions};
 
-/// How long each scribbler scribbles.
+/// How long each scribbler writes.
 const SCRIBBLE: Duration = Duration::from_millis(700);
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let _orders = common::orders();
     let node = net.node("peer");
     match role.as_str() {
-        // Sends small and large, never waiting for anyone.
+        // Sends small and large messages without ever waiting.
         "sends" => {
             let mut publisher = node.publisher::<[u8]>("/t").unwrap();
             publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -40,11 +40,11 @@ fn child_entry() {
                 let _ = subscriber.recv(Some(Duration::from_millis(100)));
             }
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// xorshift64* again, for the scribbler's choices.
+/// xorshift64*, for the scribbler's choices.
 struct Random(u64);
 
 impl Random {
@@ -65,7 +65,7 @@ fn files(net: &Net, letter: char) -> Vec<PathBuf> {
     all.filter(|f| f.file_name().to_string_lossy().starts_with(letter)).map(|f| f.path()).collect()
 }
 
-/// Writes random words at random places; most of them where the control words stand.
+/// Writes random words at random offsets, most of them near the control words.
 fn scribble(net: &Net, letter: char, seed: u64) {
     let mut random = Random(seed);
     let until = Instant::now() + SCRIBBLE;
@@ -82,7 +82,7 @@ fn scribble(net: &Net, letter: char, seed: u64) {
                     2 => u64::MAX,
                     _ => 0,
                 };
-                // Never longer than it is: a file that shrinks under a mapping is another matter.
+                // Never beyond the end of the file: shrinking files are a separate test.
                 if at + 8 <= len {
                     let _ = file.write_all_at(&word.to_le_bytes(), at);
                 }
@@ -91,7 +91,7 @@ fn scribble(net: &Net, letter: char, seed: u64) {
     }
 }
 
-/// The peer publishes; we read while its files are scribbled over.
+/// The peer publishes; this test reads while the peer's files are overwritten.
 fn reading_from_a_scribbler(letter: char, seed: u64) {
     let net = Net::new("scribbled publisher");
     let node = net.node("victim");
@@ -101,7 +101,7 @@ fn reading_from_a_scribbler(letter: char, seed: u64) {
     std::thread::scope(|scope| {
         let scribbler = scope.spawn(|| scribble(&net, letter, seed));
         while !scribbler.is_finished() {
-            // Whatever it says, errors included; the bytes are looked at.
+            // Any result, errors included; the bytes are read.
             if let Ok(sample) = subscriber.recv(Some(Duration::from_millis(20))) {
                 std::hint::black_box(sample.iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
             }
@@ -109,7 +109,7 @@ fn reading_from_a_scribbler(letter: char, seed: u64) {
         }
     });
     child.kill();
-    // The subscriber and its node are as good as new.
+    // The subscriber and its node still work.
     let mut publisher = net.node("honest").publisher::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"honest").unwrap();
@@ -133,7 +133,7 @@ fn a_scribbled_node_header() {
     reading_from_a_scribbler('n', 12);
 }
 
-/// The peer subscribes; we publish reliably while its files are scribbled over.
+/// The peer subscribes; this test publishes reliably while the peer's files are overwritten.
 fn writing_to_a_scribbler(letter: char, seed: u64) {
     let net = Net::new("scribbled subscriber");
     let node = net.node("victim");
@@ -158,7 +158,7 @@ fn writing_to_a_scribbler(letter: char, seed: u64) {
         .subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable())
         .unwrap();
     honest.wait_for_publishers(1, LONG).unwrap();
-    common::eventually("the dead reader is let go", || publisher.subscriber_count() == 1);
+    common::eventually("the dead reader is removed", || publisher.subscriber_count() == 1);
     for len in [22, 5000] {
         publisher.send(&vec![3; len]).unwrap();
         assert_eq!(*honest.recv(LONG).unwrap(), vec![3; len]);
@@ -176,7 +176,7 @@ fn scribbled_bells_of_a_subscriber() {
 }
 
 #[test]
-fn litter_in_the_domain_is_left_alone() {
+fn foreign_files_in_the_domain_are_left_alone() {
     let net = Net::new("litter");
     drop(net.node("first"));
     let domain = net.base().join(format!("rnet-{}-t", rustix::process::geteuid().as_raw()));

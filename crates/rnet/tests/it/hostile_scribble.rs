@@ -1,6 +1,5 @@
-//! A process of the same user writes what it likes over each kind of shared file, while others send
-//! and receive: they go on or say `Corrupt` and drop that channel, and their other channels lose
-//! nothing.
+//! A process of the same user overwrites each kind of shared file while others send and receive. The others
+//! continue, or report `Corrupt` and close that channel; their other channels lose nothing.
 
 use crate::common;
 
@@ -14,12 +13,11 @@ use rnet::inspect::Domain;
 use rnet::schema::{Schema, compile_text};
 use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
 
-/// Looks of the victim at the corrupt channel, per kind of file.
-const LOOKS: u32 = 250;
+/// Reads of the victim on the corrupt channel, per kind of file.
+const READS: u32 = 250;
 /// Seeds per kind of file.
 const ROUNDS: u64 = 3;
-/// What the scribbler is told to write over: prefixes of file names in the peer's folder, or a file
-/// of the domain.
+/// Files that the scribbler overwrites: prefixes of file names in the peer's folder, or a file of the domain.
 const KINDS: [(&str, u64); 10] = [
     ("p0", 1),
     ("p0.", 2),
@@ -34,14 +32,14 @@ const KINDS: [(&str, u64); 10] = [
 ];
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     if role == "peer" {
         let node = net.node("peer");
-        // p0 and s1, which are scribbled over by these names.
+        // p0 and s1, whose file names the scribbler uses.
         let mut publisher = node.publisher::<[u8]>("/t").unwrap();
         let options = SubscriberOptions::new().reliable();
         let mut subscriber = node.subscriber_with::<[u8]>("/u", options).unwrap();
@@ -50,7 +48,7 @@ fn child_entry() {
         publisher.wait_for_subscribers(1, LONG).unwrap();
         subscriber.wait_for_publishers(1, LONG).unwrap();
         tell("ready");
-        // Until it is told to end, whatever each call says.
+        // Until the parent ends it, whatever each call returns.
         while orders.try_recv().is_err() {
             for len in [0, 22, 22, 1000, 5000, 100_000] {
                 let _ = publisher.send(&vec![1; len]);
@@ -79,7 +77,7 @@ fn level() -> Schema {
     compile_text("level.proto", text).unwrap().schema("Level").unwrap()
 }
 
-/// Meets the peer's type anew: it fits, or it is told why not.
+/// Matches the peer's type again: it is compatible, or the error says why not.
 fn meet_type(victim: &Node) {
     let options = SubscriberOptions::new().schema(&level());
     let mut typed = victim.subscriber_with::<Dynamic>("/typed", options).unwrap();
@@ -104,7 +102,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        // The high bits: the low ones of this generator are the weaker.
+        // Uses the high bits, because the low bits of this generator are weaker.
         (self.next() >> 16) % bound.max(1)
     }
 }
@@ -125,7 +123,7 @@ fn files(net: &Net, kind: &str) -> Vec<PathBuf> {
     all.filter(|f| f.file_name().to_string_lossy().starts_with(kind)).map(|f| f.path()).collect()
 }
 
-/// Where the words stand that somebody acts by, and how many: first byte, words.
+/// Position of the control words, and their number: first byte, words.
 fn hot(name: &str, len: u64) -> (u64, u64) {
     match name.as_bytes() {
         // A chunk's header, and a publisher's control words and first records.
@@ -138,7 +136,7 @@ fn hot(name: &str, len: u64) -> (u64, u64) {
     }
 }
 
-/// What may stand in the place of `now` and hurts more than noise does.
+/// A value in place of `now` that does more harm than noise.
 fn adversarial(now: u64, len: u64, random: &mut Random) -> u64 {
     match random.below(14) {
         0 => 0,
@@ -158,7 +156,7 @@ fn adversarial(now: u64, len: u64, random: &mut Random) -> u64 {
     }
 }
 
-/// Some writes; returns how many were done.
+/// Performs a few writes. Returns how many.
 fn scribble(path: &Path, kind: &str, random: &mut Random) -> u64 {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut options = std::fs::OpenOptions::new();
@@ -179,7 +177,7 @@ fn scribble(path: &Path, kind: &str, random: &mut Random) -> u64 {
             0 => random.below(len / 8) * 8,
             _ => at + random.below(words) * 8,
         };
-        // Not longer than it is: a file that grows is no harm.
+        // Not beyond the end, because growing a file does no harm.
         let mut word = [0; 8];
         let end = (len.saturating_sub(at)).min(8) as usize;
         if file.read_at(&mut word[..end], at).is_ok() {
@@ -187,14 +185,14 @@ fn scribble(path: &Path, kind: &str, random: &mut Random) -> u64 {
             done += u64::from(file.write_all_at(&word[..end], at).is_ok());
         }
     }
-    // With all kinds at once, some files are cut as well.
+    // If all kinds are overwritten at once, some files are truncated as well.
     if kind.is_empty() && random.below(500) == 0 {
         done += u64::from(file.set_len(random.below(len)).is_ok());
     }
     done
 }
 
-/// A reliable channel between the victim and an honest node, under way all the time.
+/// A reliable channel between the victim and an honest node that carries messages throughout the test.
 fn honest_stream(node: &Node, victim: &Node, stop: &AtomicBool) -> u64 {
     let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
     let mut publisher = node.publisher_with::<[u8]>("/honest", options).unwrap();
@@ -205,14 +203,14 @@ fn honest_stream(node: &Node, victim: &Node, stop: &AtomicBool) -> u64 {
     while sent == 0 || !stop.load(Ordering::Relaxed) {
         publisher.send(&sent.to_le_bytes()).unwrap();
         let got = subscriber.recv(LONG).unwrap();
-        assert_eq!(*got, sent.to_le_bytes(), "an honest message was lost");
+        assert_eq!(*got, sent.to_le_bytes(), "a message of the honest node was lost");
         sent += 1;
     }
     assert_eq!(subscriber.lost().total(), 0);
     sent
 }
 
-/// What a victim may be told; anything else would be a lie.
+/// Errors that the victim may get; any other error is wrong.
 fn allowed(error: &Error) -> bool {
     matches!(
         error,
@@ -228,7 +226,7 @@ fn allowed(error: &Error) -> bool {
     )
 }
 
-/// Returns how often the victim was told that something is corrupt.
+/// Returns how often the victim got `Corrupt`.
 fn scribbled(kind: &str, seed: u64) -> u32 {
     let net = Net::new(&format!("scribble over {kind:?} with seed {seed}"));
     let (victim, honest_node) = (net.node("victim"), net.node("honest"));
@@ -240,7 +238,7 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let mut publisher = victim.publisher_with::<[u8]>("/u", options).unwrap();
     let mut peer = Child::spawn(&net, "peer");
     peer.expect("ready");
-    // Both are under way before anything is corrupt.
+    // Both channels carry messages before anything is corrupt.
     look_at(&subscriber.recv(LONG).unwrap());
     let version = std::fs::read(domain(&net).join("VERSION")).unwrap();
     let mut scribbler = Child::spawn(&net, &format!("{kind} {seed}"));
@@ -248,7 +246,7 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let (stop, mut corrupt) = (AtomicBool::new(false), 0);
     let honest = std::thread::scope(|scope| {
         let honest = scope.spawn(|| honest_stream(&honest_node, &victim, &stop));
-        for look in 0..LOOKS {
+        for look in 0..READS {
             if kind == "t" || look.is_multiple_of(16) {
                 meet_type(&victim);
             }
@@ -266,18 +264,18 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
                 }
             }
         }
-        // It may say that the version is another; it may not fall over anything.
+        // It may report another layout version; it must not crash.
         let observer = Domain::open(Some("t"), Some(net.base().to_owned()), None);
         let _ = observer.and_then(|mut domain| domain.snapshot());
         stop.store(true, Ordering::Relaxed);
         honest.join().unwrap()
     });
     scribbler.say("stop");
-    let told = scribbler.hear();
-    let inputs: u64 = told.strip_prefix("inputs=").unwrap().parse().unwrap();
+    let answer = scribbler.hear();
+    let inputs: u64 = answer.strip_prefix("inputs=").unwrap().parse().unwrap();
     eprintln!("scribble {kind:?}: seed={seed} inputs={inputs} corrupt={corrupt} honest={honest}");
     assert!(inputs > 0, "nothing was written over {kind:?}");
-    // It was its own files that were corrupt, and it is there all the same.
+    // Only the peer's own files were corrupt, and the peer still runs.
     peer.say("end");
     peer.expect("alive");
     drop((peer, scribbler));
@@ -286,8 +284,8 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     for topic in ["/t", "/u"] {
         let mut new = b.subscriber::<[u8]>(topic).unwrap();
         let mut publisher = a.publisher::<[u8]>(topic).unwrap();
-        // The old endpoints of the victim are there as well.
-        eventually("the new pair talks", || {
+        // The victim's old endpoints still exist.
+        eventually("the new pair communicates", || {
             publisher.send(b"new").unwrap();
             new.recv(Some(Duration::from_millis(20))).is_ok_and(|sample| *sample == *b"new")
         });
@@ -308,14 +306,14 @@ fn scribbled_over(kinds: std::ops::Range<usize>) -> u32 {
 #[test]
 fn scribble_over_logs_and_chunks() {
     let mut corrupt = scribbled_over(0..2);
-    // Whether a reader meets what was corrupt is a matter of chance, about one in two.
+    // Whether a reader meets the corrupt bytes is random, about one in two.
     for seed in 1000..1040 {
         if corrupt > 0 {
             break;
         }
         corrupt += scribbled(KINDS[0].0, seed);
     }
-    assert!(corrupt > 0, "nobody was told that a log or a chunk is corrupt");
+    assert!(corrupt > 0, "no reader reported a corrupt log or chunk");
 }
 
 #[test]
@@ -338,7 +336,7 @@ fn scribble_over_types() {
     scribbled_over(9..10);
 }
 
-/// A message that is no message if a byte of it changes while it is decoded.
+/// A message that detects a change of its bytes during decoding.
 struct Steady(u64);
 
 impl rnet::protobuf::MessageCodec for Steady {
@@ -360,7 +358,7 @@ impl rnet::protobuf::MessageCodec for Steady {
         out.put_bytes(1, 64 << 10);
     }
     fn decode(bytes: &[u8], held: &mut Steady) -> Result<(), String> {
-        // As a check of limits, and then what it is for.
+        // The first read is like a check of limits, the second uses the bytes.
         let read = || bytes.iter().map(|byte| u64::from(std::hint::black_box(*byte))).sum::<u64>();
         held.0 = read();
         for _ in 0..30 {
@@ -392,7 +390,7 @@ fn a_message_does_not_change_while_it_is_decoded() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                // The memory of large messages of its only publisher, behind the header.
+                // The chunks of its only publisher, behind the header.
                 for path in files(&net, "p0.") {
                     let Ok(file) = std::fs::OpenOptions::new().write(true).open(path) else {
                         continue;

@@ -1,5 +1,5 @@
-//! Somebody cuts files off under those who have them mapped: nobody dies of it, whoever is concerned
-//! is told, and all others lose nothing.
+//! A process truncates files that others have mapped: no process dies, the affected ones get an error, and
+//! all others lose nothing.
 
 use crate::common;
 
@@ -11,20 +11,20 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::inspect::{Domain, FollowEvent, Follower};
 use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 
-/// Messages of the channel that must not suffer.
+/// Messages of the channel that must not be affected.
 const HONEST: u64 = 200;
 /// Large messages: in chunks of their own.
 const LARGE_LEN: usize = 300_000;
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     let node = net.node("peer");
     match role.as_str() {
-        // Sends until it is told why it cannot.
+        // Sends until an error stops it.
         "small" => {
             let mut publisher = node.publisher::<[u8]>("/t").unwrap();
             publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -36,11 +36,11 @@ fn child_entry() {
                 }
             };
             tell(&error.to_string());
-            // Whether the same publisher goes on.
+            // Reports whether the same publisher can continue.
             tell(if publisher.send(&payload).is_ok() { "goes on" } else { "does not go on" });
             drop(orders.recv());
         }
-        // Sends without end; what was truncated may fail, and nothing else.
+        // Sends without end. A truncated resource may fail, and nothing else.
         "large" => {
             let mut publisher = node.publisher::<[u8]>("/t").unwrap();
             publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -51,7 +51,7 @@ fn child_entry() {
                 }
             }
         }
-        // Sends one message at a time, when told.
+        // Sends one message per order.
         "on demand" => {
             let mut publisher = node.publisher::<[u8]>("/t").unwrap();
             publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -74,7 +74,7 @@ fn child_entry() {
             tell(&error.to_string());
             drop(orders.recv());
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
@@ -96,20 +96,20 @@ enum Cut {
 
 const CUTS: [Cut; 3] = [Cut::All, Cut::AfterFirstPage, Cut::Middle];
 
-/// Cuts the files off; fails if there are none.
+/// Truncates the files. Fails if there are none.
 fn cut(paths: &[PathBuf], how: Cut) {
-    assert!(!paths.is_empty(), "there is no file to cut");
+    assert!(!paths.is_empty(), "no file to truncate");
     for path in paths {
-        // One that is unlinked meanwhile was not in use any more.
+        // A file that is unlinked meanwhile was no longer in use.
         let Ok(file) = std::fs::OpenOptions::new().write(true).open(path) else { continue };
         let file_now = file.metadata().unwrap();
         let len = file_now.len();
-        // A log uses the first part of its file, and grows: what lies behind that nobody misses.
+        // A log uses the first part of its file and grows: the rest is unused.
         let used = (file_now.blocks() * 512).min(len);
         let left = match how {
             Cut::All => 0,
             Cut::AfterFirstPage => 4096,
-            // On a page bound: what is left of a page that is cut in two reads as zeros.
+            // At a page boundary: the rest of a partially truncated page reads as zeros.
             Cut::Middle => (used / 2) & !4095,
         };
         assert!(left < len, "{} is too short to be cut", path.display());
@@ -117,7 +117,7 @@ fn cut(paths: &[PathBuf], how: Cut) {
     }
 }
 
-/// Another channel of the same node, which must lose nothing.
+/// Another channel of the same node that must lose nothing.
 struct Honest {
     publisher: rnet::Publisher<[u8]>,
     subscriber: rnet::Subscriber<[u8]>,
@@ -149,19 +149,19 @@ impl Honest {
     }
 }
 
-/// After all that, two new endpoints of the topic talk.
+/// Afterwards, two new endpoints of the topic communicate.
 fn a_new_pair_works(net: &Net) {
     let (a, b) = (net.node("new_a"), net.node("new_b"));
     let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    // The subscriber of the victim is there as well, so a count would not say that ours is.
-    eventually("the new pair talks", || {
+    // The victim's subscriber still exists, so a count would not show that the new one is matched.
+    eventually("the new pair communicates", || {
         publisher.send(b"new").unwrap();
         subscriber.recv(Some(Duration::from_millis(20))).is_ok_and(|sample| &*sample == b"new")
     });
 }
 
-/// Receives until something goes wrong; every byte is looked at.
+/// Receives until an error occurs, and reads each byte.
 fn until_error(subscriber: &mut rnet::Subscriber<[u8]>) -> Error {
     loop {
         match subscriber.recv(LONG) {
@@ -181,7 +181,7 @@ fn says_truncated(error: &Error) {
 }
 
 #[test]
-fn a_log() {
+fn truncated_log() {
     for how in CUTS {
         let net = Net::new("cut_log");
         let victim = net.node("victim");
@@ -197,17 +197,17 @@ fn a_log() {
         child.expect("ready");
         subscriber.recv(LONG).unwrap();
         let mut bytes = Vec::new();
-        eventually("the observer hears", || follow.poll(&mut bytes).unwrap().is_some());
+        eventually("the observer receives", || follow.poll(&mut bytes).unwrap().is_some());
         cut(&files(&net, "peer", "p0"), how);
         says_truncated(&until_error(&mut subscriber));
-        eventually("the observer is told", || {
+        eventually("the observer gets an error", || {
             let _ = follow.poll(&mut bytes).unwrap();
             follow.take_events().iter().any(
                 |e| matches!(e, FollowEvent::Unreadable(_, what) if what.contains("truncated")),
             )
         });
-        let told = child.hear();
-        assert!(told.contains("truncated") && told.contains("/p0"), "{told}");
+        let answer = child.hear();
+        assert!(answer.contains("truncated") && answer.contains("/p0"), "{answer}");
         child.expect("does not go on");
         assert!(matches!(subscriber.recv(Some(Duration::ZERO)), Err(Error::Timeout { .. })));
         child.kill();
@@ -216,9 +216,9 @@ fn a_log() {
     }
 }
 
-/// Nothing was ever sent, so that only the control words are there to be missed.
+/// No message was ever sent, so only the control words are lost.
 #[test]
-fn the_log_of_a_publisher_that_is_silent() {
+fn truncated_log_of_a_silent_publisher() {
     let net = Net::new("cut_silent");
     let victim = net.node("victim");
     let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
@@ -233,7 +233,7 @@ fn the_log_of_a_publisher_that_is_silent() {
 }
 
 #[test]
-fn the_memory_of_large_messages() {
+fn truncated_chunk() {
     for how in CUTS {
         let net = Net::new("cut_chunk");
         let victim = net.node("victim");
@@ -246,7 +246,7 @@ fn the_memory_of_large_messages() {
         let held = subscriber.recv(LONG).unwrap().into_owned();
         assert!(held.iter().all(|b| *b == 7));
         cut(&files(&net, "peer", "p0."), how);
-        // What was cut off reads as zeros, and the channel says so at the next look.
+        // Truncated memory reads as zeros, and the channel reports it at the next receive.
         assert_eq!((held.len(), held[LARGE_LEN - 1]), (LARGE_LEN, 0));
         says_truncated(&until_error(&mut subscriber));
         drop(held);
@@ -257,30 +257,30 @@ fn the_memory_of_large_messages() {
 }
 
 #[test]
-fn a_publisher_goes_on_when_the_memory_of_its_large_messages_is_cut() {
+fn publisher_continues_after_truncation_of_its_chunks() {
     let net = Net::new("cut_own_chunk");
     let victim = net.node("victim");
     let subscriber = victim.subscriber::<[u8]>("/t").unwrap();
     let mut child = Child::spawn(&net, "large");
     child.expect("ready");
-    // Unread, so that no pin has the publisher take other memory than that.
+    // Without a subscriber, no pin makes the publisher use other chunks.
     drop(subscriber);
     let mut chunks = Vec::new();
-    eventually("some message is in memory of its own", || {
-        // Not one that is being made: that fails in ways of its own.
+    eventually("a message uses a chunk", || {
+        // Not a file that is being created: that fails in other ways.
         let is_made = |path: &PathBuf| std::fs::read(path).is_ok_and(|bytes| bytes.contains(&7));
         chunks = files(&net, "peer", "p0.").into_iter().filter(is_made).collect();
         !chunks.is_empty()
     });
     cut(&chunks, Cut::All);
-    // Each was cut, and whole messages come all the same: in memory made since.
+    // Each chunk was truncated, and whole messages still arrive in new chunks.
     let mut after = victim.subscriber::<[u8]>("/t").unwrap();
     let mut whole = 0;
-    eventually("whole messages come again", || {
+    eventually("whole messages arrive again", || {
         if let Ok(sample) = after.recv(LONG) {
             whole += u32::from(sample.iter().all(|b| *b == 7));
         } else {
-            // Subscribed too early, and given one that had been cut.
+            // It subscribed too early, and received a truncated message.
             after = victim.subscriber::<[u8]>("/t").unwrap();
         }
         whole >= 10
@@ -288,7 +288,7 @@ fn a_publisher_goes_on_when_the_memory_of_its_large_messages_is_cut() {
 }
 
 #[test]
-fn a_subscription() {
+fn truncated_subscription() {
     for how in CUTS {
         let net = Net::new("cut_subscription");
         let victim = net.node("victim");
@@ -303,12 +303,12 @@ fn a_subscription() {
             publisher.send(&[1; 1000]).unwrap();
         }
         cut(&files(&net, "peer", "s0"), how);
-        // Many times around the log: nobody is waited for who cannot be seen any more.
+        // Many times around the log: the publisher does not wait for a reader that it can no longer see.
         for _ in 0..1000 {
             publisher.send(&[1; 1000]).unwrap();
         }
-        let told = child.hear();
-        assert!(told.contains("own file was truncated"), "{told}");
+        let answer = child.hear();
+        assert!(answer.contains("own file was truncated"), "{answer}");
         let options = SubscriberOptions::new().reliable();
         let mut honest = net.node("new").subscriber_with::<[u8]>("/t", options).unwrap();
         honest.wait_for_publishers(1, LONG).unwrap();
@@ -317,14 +317,14 @@ fn a_subscription() {
     }
 }
 
-/// CPU time that this thread has used.
+/// CPU time of this thread.
 fn cpu_time() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 #[test]
-fn bells() {
+fn truncated_event_files() {
     for whose in ["victim", "peer"] {
         let net = Net::new("cut_bells");
         let victim = net.node("victim");
@@ -334,17 +334,17 @@ fn bells() {
         child.expect("ready");
         cut(&files(&net, whose, "bells"), Cut::All);
         if whose == "victim" {
-            // Told once, and not only slow.
+            // Reported once, not merely slow.
             let error = subscriber.recv(LONG).unwrap_err();
             assert!(matches!(error, Error::Io { .. }), "{error}");
             let said = error.to_string();
             assert!(said.contains("truncated") && said.contains("/bells"), "{said}");
         }
-        // Asleep all the time, not going round: with a second of sleep at a time at most.
+        // Asleep throughout instead of spinning: it sleeps at most one second at a time.
         let (before, wait) = (cpu_time(), Duration::from_secs(2));
         assert!(matches!(subscriber.recv(Some(wait)), Err(Error::Timeout { .. })));
         let used = cpu_time() - before;
-        assert!(used < wait / 4, "a bell that is gone keeps the thread busy: {used:?}");
+        assert!(used < wait / 4, "a truncated event file keeps the thread busy: {used:?}");
         for _ in 0..3 {
             child.say("22");
             child.expect("sent");
@@ -353,9 +353,9 @@ fn bells() {
     }
 }
 
-/// What was truncated long ago is no reason to look for it again all the time.
+/// An old truncation does not cause repeated checks.
 #[test]
-fn a_publisher_that_does_not_answer_is_waited_for_asleep_after_a_truncation() {
+fn wait_for_an_unresponsive_publisher_sleeps_after_a_truncation() {
     let net = Net::new("cut_before");
     let victim = net.node("victim");
     let mut child = Child::spawn(&net, "on demand");
@@ -365,21 +365,21 @@ fn a_publisher_that_does_not_answer_is_waited_for_asleep_after_a_truncation() {
     let mut cut_off = victim.publisher::<[u8]>("/other").unwrap();
     cut_off.send(b"whole").unwrap();
     cut(&files(&net, "victim", "p"), Cut::All);
-    eventually("the truncation is met", || cut_off.send(&[1; 1000]).is_err());
-    // Nobody admits the second subscriber.
+    eventually("the truncation is detected", || cut_off.send(&[1; 1000]).is_err());
+    // No publisher admits the second subscriber.
     child.stop();
     let mut second = victim.subscriber::<[u8]>("/t").unwrap();
     let (before, wait) = (cpu_time(), Duration::from_secs(2));
     assert!(second.wait_for_publishers(1, Some(wait)).is_err());
     let used = cpu_time() - before;
-    assert!(used < wait / 4, "the thread goes round instead of sleeping: {used:?}");
+    assert!(used < wait / 4, "the thread spins instead of sleeping: {used:?}");
     assert_eq!(second.publisher_count(), 0);
     child.resume();
     second.wait_for_publishers(1, LONG).unwrap();
 }
 
 #[test]
-fn the_header_of_a_node_and_its_fifo() {
+fn truncated_node_header_and_fifo() {
     let net = Net::new("cut_node");
     let victim = net.node("victim");
     let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
@@ -390,7 +390,7 @@ fn the_header_of_a_node_and_its_fifo() {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "no fifo").unwrap();
     }
-    // Those who know each other go on; others find nothing there, and nobody is upset.
+    // Matched peers continue. Others find no node there, and none of them fails.
     child.say("22");
     child.expect("sent");
     assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 22]);
@@ -401,7 +401,7 @@ fn the_header_of_a_node_and_its_fifo() {
 }
 
 #[test]
-fn files_that_are_cut_before_they_are_mapped() {
+fn files_truncated_before_they_are_mapped() {
     for how in CUTS {
         let net = Net::new("cut_before");
         let peer = net.node("peer");
@@ -413,8 +413,8 @@ fn files_that_are_cut_before_they_are_mapped() {
         let mut publisher = net.node("other").publisher::<[u8]>("/t").unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
         publisher.send(b"well").unwrap();
-        eventually("the other publisher is heard", || {
-            // The one that was cut may be reported first.
+        eventually("the other publisher's message arrives", || {
+            // The error of the truncated publisher may come first.
             subscriber.recv(LONG).is_ok_and(|sample| &*sample == b"well")
         });
         honest.lost_nothing();
@@ -422,7 +422,7 @@ fn files_that_are_cut_before_they_are_mapped() {
 }
 
 #[test]
-fn a_wait_for_changes_of_a_state_that_is_cut_ends_with_an_error() {
+fn wait_for_changes_of_a_truncated_state_ends_with_an_error() {
     let net = Net::new("cut_state");
     let node = net.node("victim");
     let state = node.state().unwrap();

@@ -1,4 +1,4 @@
-//! An urgent message never waits behind a bulk one.
+//! An urgent message never queues behind a bulk message.
 
 use crate::common;
 
@@ -19,10 +19,10 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     let (release, released) = mpsc::channel::<()>();
     let on_scan = node.subscriber::<[u8]>("/scan").unwrap().on(move |_| {
         entered.send(()).unwrap();
-        // Until the test is done with the urgent lane.
+        // Blocks until the test of the urgent lane is finished.
         let _ = released.recv();
     });
-    let (stopped, heard) = mpsc::channel();
+    let (stopped, receiver) = mpsc::channel();
     let on_stop = node.subscriber::<[u8]>("/stop").unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
@@ -33,10 +33,10 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
     for seq in 0..100 {
         stop.send(b"stop").unwrap();
-        assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(seq));
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(seq));
     }
-    // Another urgent topic can even be joined meanwhile.
-    let (stopped, heard) = mpsc::channel();
+    // Meanwhile, another urgent topic can be joined.
+    let (stopped, receiver) = mpsc::channel();
     let on_fault = node.subscriber::<[u8]>("/fault").unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
@@ -44,7 +44,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
         other.publisher_with::<[u8]>("/fault", PublisherOptions::new().urgent()).unwrap();
     fault.wait_for_subscribers(1, LONG).unwrap();
     fault.send(b"fault").unwrap();
-    assert_eq!(heard.recv_timeout(LONG.unwrap()), Ok(0));
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(0));
 
     scan.send(b"scan").unwrap();
     drop(release);
@@ -52,9 +52,9 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     drop((on_scan, on_stop, on_fault));
 }
 
-/// The subscriber is there first and does not know the lane; the first message decides nothing.
+/// The subscriber exists first and does not know the lane; the first message does not decide it.
 #[test]
-fn a_callback_finds_its_lane_with_the_first_publisher() {
+fn callback_takes_the_lane_of_the_first_publisher() {
     let net = Net::new("first publisher");
     let node = net.node("robot");
     let other = net.node("other");
@@ -78,7 +78,7 @@ fn a_callback_finds_its_lane_with_the_first_publisher() {
 }
 
 #[test]
-fn a_subscriber_may_insist_on_a_lane() {
+fn subscriber_can_require_a_lane() {
     let net = Net::new("insist");
     let node = net.node("robot");
     let publisher = node.publisher::<[u8]>("/stop").unwrap();
@@ -113,17 +113,17 @@ fn two_lanes_on_one_topic_are_a_named_error() {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(events.recv_timeout(LONG.unwrap()), Ok(MatchEvent::Incompatible(error)));
-    // The first publisher is not disturbed.
+    // The first publisher is not affected.
     bulk.send(b"still here").unwrap();
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"still here");
 }
 
 #[test]
-fn a_callback_that_panics_ends_alone() {
+fn panicking_callback_ends_no_other() {
     let net = Net::new("panic");
     let node = net.node("robot");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let bad = tell.clone();
     let _bad = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
         bad.send("bad").unwrap();
@@ -134,7 +134,7 @@ fn a_callback_that_panics_ends_alone() {
     for _ in 0..3 {
         publisher.send(b"").unwrap();
     }
-    let words: Vec<_> = (0..4).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let words: Vec<_> = (0..4).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     assert_eq!(words.iter().filter(|w| **w == "bad").count(), 1, "{words:?}");
 }
 
@@ -143,13 +143,13 @@ fn dropping_the_subscription_ends_the_calls() {
     let net = Net::new("drop");
     let node = net.node("robot");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let subscription = node.subscriber::<[u8]>("/t").unwrap().on(move |_| tell.send(()).unwrap());
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"").unwrap();
-    heard.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
     drop(subscription);
-    // The callback and what it owned are gone.
-    assert_eq!(heard.recv(), Err(mpsc::RecvError));
+    // The callback and its captures are dropped.
+    assert_eq!(receiver.recv(), Err(mpsc::RecvError));
     assert_eq!(publisher.subscriber_count(), 0);
 }

@@ -1,4 +1,4 @@
-//! Images, point clouds and tensors on a topic: filled in place, read in place, and bad ones counted.
+//! Images, point clouds and tensors on a topic: filled in place, read in place, and invalid ones counted.
 
 use crate::common;
 
@@ -8,13 +8,13 @@ use rnet::msgs::{Image, PointCloud, Tensor};
 use rnet::{Error, MessageType, PlainHeader, PublisherOptions};
 
 #[test]
-fn small_and_large_images_arrive_as_they_were_sent() {
+fn small_and_large_images_arrive_unchanged() {
     let net = Net::new("images");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<Image>("/camera").unwrap();
     let mut subscriber = b.subscriber::<Image>("/camera").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // In the log, and in a chunk.
+    // One in the log, and one in a chunk.
     for (width, height) in [(3, 2), (640, 480), (1, 1)] {
         let header = Image::new(width, height, "rgb8").unwrap().with_frame_id("camera").unwrap();
         let data: Vec<u8> = (0..header.data_len_bytes()).map(|i| i as u8).collect();
@@ -36,7 +36,7 @@ fn small_and_large_images_arrive_as_they_were_sent() {
     let header = Image::new(2, 2, "mono8").unwrap();
     let error = publisher.send_data(&header, &[0; 3]).unwrap_err();
     assert!(error.to_string().contains("3 bytes of data, but the header declares 4"), "{error}");
-    // Nobody means a black image by it.
+    // A header alone does not mean a black image.
     for error in [publisher.send(&header).unwrap_err(), publisher.try_send(&header).unwrap_err()] {
         assert_eq!(error.code(), "bad_value");
         assert!(
@@ -74,12 +74,12 @@ fn clouds_and_tensors_arrive_too() {
     let numbers: Vec<f64> = (0..10_000).map(f64::from).collect();
     let data: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
     tensors.send_data(&header, &data).unwrap();
-    // In place: chunks and the log are aligned to 8.
+    // In place: chunks and the log are aligned to 8 bytes.
     assert_eq!(grid.recv(LONG).unwrap().view().as_slice::<f64>().unwrap(), numbers);
 }
 
 #[test]
-fn a_bad_header_is_counted_and_the_stream_goes_on() {
+fn invalid_header_is_counted_and_the_stream_continues() {
     let net = Net::new("bad image");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().message_type(MessageType::Plain(Image::header_type()));

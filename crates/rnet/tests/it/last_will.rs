@@ -1,4 +1,4 @@
-//! The last will of a publisher: read when its process has died, and only then.
+//! The last will of a publisher is read when its process has died, and only then.
 
 use crate::common;
 
@@ -27,7 +27,7 @@ struct Other {
 }
 
 const STOP: Speed = Speed { forward: 0.0, turn: 0.5 };
-/// Processes, and publishers of each, that die at once.
+/// Number of processes, and of publishers in each, that die at once.
 const MANY: (usize, usize) = (8, 8);
 
 fn pose() -> Schema {
@@ -46,9 +46,9 @@ fn open(net: &Net, options: PublisherOptions) -> (rnet::Node, Publisher<[u8]>) {
     (node, publisher)
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -56,7 +56,7 @@ fn child_entry() {
     let wait = || drop(orders.recv());
     let (role, number) = role.split_once(' ').unwrap_or((&role, "1"));
     match role {
-        // Sends three messages to so many subscribers and stays.
+        // Sends three messages to the given number of subscribers and keeps its publisher open.
         "three" | "urgent" | "closes" | "drops" => {
             let options = PublisherOptions::new();
             let options = if role == "urgent" { options.urgent() } else { options };
@@ -71,7 +71,7 @@ fn child_entry() {
                     tell("closed");
                     wait();
                 }
-                // It dies with the node still there.
+                // Its process dies with the node still open.
                 "drops" => {
                     drop(publisher);
                     tell("dropped");
@@ -83,7 +83,7 @@ fn child_entry() {
                 },
             }
         }
-        // Dies as soon as others may know of it.
+        // Exits as soon as others may know of it.
         "opens" => {
             let (_node, _publisher) = open(&net, PublisherOptions::new());
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
@@ -133,7 +133,7 @@ fn child_entry() {
             wait();
             drop(publishers);
         }
-        // Says what it reads until it is told of the end of a publisher.
+        // Reports what it reads until a publisher's end.
         "reads" => {
             let node = net.node("reader");
             let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -143,31 +143,32 @@ fn child_entry() {
             tell(&format!("{got:?} {}", matches!(error, Error::PeerLost { .. })));
             wait();
         }
-        // A copy of it lives on.
+        // A forked child of it lives on.
         "forks" => {
             let (_node, mut publisher) = open(&net, PublisherOptions::new());
             publisher.wait_for_subscribers(1, LONG).unwrap();
-            // SAFETY: the child calls what is promised to work there, and ends with the test at the latest.
+            // SAFETY: the child only makes calls that are supported after a fork, and exits with the test at
+            // the latest.
             if unsafe { libc::fork() } == 0 {
                 let refused = publisher.set_last_will(b"the child's").unwrap_err();
                 let closed = matches!(refused, Error::Closed { .. });
                 drop(publisher);
                 tell(if closed { "forked" } else { "it worked" });
                 let mut byte = 0_u8;
-                // SAFETY: the buffer is there. The pipe ends with the test.
+                // SAFETY: the buffer is valid. The pipe closes when the test ends.
                 while unsafe { libc::read(0, (&raw mut byte).cast(), 1) } > 0 {}
-                // SAFETY: ends the process.
+                // SAFETY: exits the process.
                 unsafe { libc::_exit(0) };
             }
             loop {
                 wait();
             }
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// What comes until the end of its publisher, and whether each is a last will.
+/// The messages up to the end of the publisher, and whether each is a last will.
 fn all(subscriber: &mut Subscriber<[u8]>) -> (Vec<(Vec<u8>, bool)>, Error) {
     let mut got = Vec::new();
     loop {
@@ -183,7 +184,7 @@ fn is_lost(error: &Error) -> bool {
 }
 
 #[test]
-fn a_killed_publisher_leaves_its_will_behind_all_that_it_has_sent() {
+fn will_of_a_killed_publisher_follows_all_its_messages() {
     for options in [SubscriberOptions::new(), SubscriberOptions::new().keep_last(1)] {
         let net = Net::new("will");
         let node = net.node("survivor");
@@ -204,7 +205,7 @@ fn a_killed_publisher_leaves_its_will_behind_all_that_it_has_sent() {
 }
 
 #[test]
-fn the_will_says_whose_it_is_and_is_kept_as_any_message() {
+fn will_names_its_publisher_and_is_kept_like_a_message() {
     let net = Net::new("will meta");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -231,7 +232,7 @@ fn a_publisher_that_is_closed_has_no_will() {
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
         if role == "drops" {
-            // Its process dies behind it.
+            // Its process dies after the close.
             child.expect("dropped");
             child.kill();
         } else {
@@ -250,7 +251,7 @@ fn a_publisher_that_is_closed_has_no_will() {
 }
 
 #[test]
-fn one_that_is_stopped_has_no_will_until_it_dies() {
+fn stopped_publisher_leaves_no_will_until_it_dies() {
     let net = Net::new("stopped");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -268,14 +269,14 @@ fn one_that_is_stopped_has_no_will_until_it_dies() {
 }
 
 #[test]
-fn one_killed_right_after_it_was_opened_leaves_its_will_or_was_never_seen() {
+fn publisher_killed_after_open_leaves_its_will_or_was_never_seen() {
     let net = Net::new("opened");
     let node = net.node("survivor");
     let mut wills = 0;
     for _ in 0..10 {
         let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
         Child::spawn(&net, "opens").ended();
-        eventually("the node is forgotten", || net.inspect().nodes.len() == 1);
+        eventually("the node is removed", || net.inspect().nodes.len() == 1);
         match subscriber.recv(Some(Duration::from_millis(200))) {
             Ok(will) => {
                 assert!(will.is_last_will() && &*will == b"gone");
@@ -290,14 +291,14 @@ fn one_killed_right_after_it_was_opened_leaves_its_will_or_was_never_seen() {
 }
 
 #[test]
-fn a_will_is_changed_whole() {
+fn will_is_changed_atomically() {
     for round in 0..10 {
         let net = Net::new("changed");
         let node = net.node("survivor");
         let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
         let mut child = Child::spawn(&net, "changes");
         child.expect("ready");
-        std::thread::sleep(Duration::from_micros(round * 700)); // sleep: so that it dies at another place
+        std::thread::sleep(Duration::from_micros(round * 700)); // sleep: so that it dies at another point
         child.kill();
         let will = subscriber.recv(LONG).unwrap();
         assert!(will.is_last_will());
@@ -308,7 +309,7 @@ fn a_will_is_changed_whole() {
 }
 
 #[test]
-fn a_will_that_was_taken_back_is_none() {
+fn withdrawn_will_is_not_delivered() {
     let net = Net::new("cleared");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -337,7 +338,7 @@ fn wills_have_the_type_of_their_publisher() {
 }
 
 #[test]
-fn what_is_no_will_of_the_topic_is_refused_at_the_open() {
+fn invalid_will_is_refused_at_open() {
     let net = Net::new("refused");
     let node = net.node("node");
     let open = |options| node.publisher_with::<Speed>("/speed", options).map(drop).unwrap_err();
@@ -365,7 +366,7 @@ fn what_is_no_will_of_the_topic_is_refused_at_the_open() {
 }
 
 #[test]
-fn the_latest_of_a_dead_publisher_is_its_will() {
+fn latest_of_a_dead_publisher_is_its_will() {
     let net = Net::new("latest");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -385,7 +386,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
     for role in ["three 2", "urgent 2"] {
         let net = Net::new("callback");
         let node = net.node("survivor");
-        let (tell, heard) = mpsc::channel();
+        let (tell, receiver) = mpsc::channel();
         let lane = if role == "urgent 2" { Lane::Urgent } else { Lane::Bulk };
         let options = SubscriberOptions::new().lane(lane);
         let subscriber = node.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
@@ -395,7 +396,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
         let mut set = WaitSet::new(&node);
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
-        let next = || heard.recv_timeout(LONG.unwrap()).unwrap();
+        let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
         (0..3_u8).for_each(|number| assert_eq!(next(), (vec![number], false)));
         child.kill();
         assert_eq!(next(), (b"gone".to_vec(), true));
@@ -409,7 +410,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
 }
 
 #[test]
-fn many_that_die_at_once_leave_all_their_wills() {
+fn many_publishers_that_die_at_once_leave_all_wills() {
     let net = Net::new("many");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -435,7 +436,7 @@ fn many_that_die_at_once_leave_all_their_wills() {
 }
 
 #[test]
-fn a_reader_that_was_stopped_gets_it_though_others_have_swept() {
+fn stopped_reader_gets_the_will_after_others_have_swept() {
     let net = Net::new("swept");
     let mut publisher = Child::spawn(&net, "three");
     let mut reader = Child::spawn(&net, "reads");
@@ -451,12 +452,12 @@ fn a_reader_that_was_stopped_gets_it_though_others_have_swept() {
     drop(node);
     reader.resume();
     let gone = format!("{:?}", b"gone");
-    let heard = reader.hear();
-    assert!(heard.ends_with(&format!("{gone}] true")), "{heard}");
+    let subscriber = reader.hear();
+    assert!(subscriber.ends_with(&format!("{gone}] true")), "{subscriber}");
 }
 
 #[test]
-fn who_comes_after_the_death_gets_nothing() {
+fn subscriber_that_joins_after_the_death_gets_no_will() {
     let net = Net::new("late");
     let node = net.node("survivor");
     let mut early = node.subscriber::<[u8]>("/t").unwrap();
@@ -472,7 +473,7 @@ fn who_comes_after_the_death_gets_nothing() {
 }
 
 #[test]
-fn a_forked_child_neither_keeps_the_will_back_nor_changes_it() {
+fn forked_child_neither_delays_nor_changes_the_will() {
     let net = Net::new("forked");
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
@@ -484,9 +485,9 @@ fn a_forked_child_neither_keeps_the_will_back_nor_changes_it() {
     assert!(is_lost(&error), "{error}");
 }
 
-/// Whatever the word and the slots say, the reader goes on.
+/// Whatever the state word and the slots contain, the reader continues.
 #[test]
-fn any_bytes_where_the_will_stands_harm_nobody() {
+fn corrupt_will_area_harms_no_reader() {
     let seeds = [0, 1, 4097, 4098, 0xffff, 1 << 16, (1 << 16) | 9, u64::MAX, 0x8000_0000_0001_0005];
     for word in seeds {
         let net = Net::new("hostile will");
@@ -517,7 +518,7 @@ fn any_bytes_where_the_will_stands_harm_nobody() {
 }
 
 #[test]
-fn a_living_publisher_that_speaks_of_its_last_will_is_not_lost() {
+fn live_publisher_that_marks_a_message_as_last_will_is_not_lost() {
     let net = Net::new("speaks");
     let mut hears = net.node("hears").subscriber::<[u8]>("/t").unwrap();
     let mut child = Child::spawn(&net, "three");
@@ -532,7 +533,7 @@ fn a_living_publisher_that_speaks_of_its_last_will_is_not_lost() {
     let mut next = || hears.recv(LONG).map(|got| (got.to_vec(), got.is_last_will()));
     assert_eq!(next().unwrap(), (b"false".to_vec(), true));
     assert_eq!(next().unwrap(), (b"alive".to_vec(), false));
-    // The will of the other is as it was.
+    // The will of the other publisher is unchanged.
     child.kill();
     assert_eq!(next().unwrap(), (b"gone".to_vec(), true));
     assert!(is_lost(&next().unwrap_err()));

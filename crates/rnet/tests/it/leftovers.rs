@@ -1,5 +1,5 @@
-//! A start into a directory that is not as the last one left it: after a power cut, with another
-//! layout, with somebody's litter in it. It works, or says precisely why not.
+//! A start in a directory with an unexpected state: after a power cut, with another layout, with foreign
+//! files in it. The start works, or its error names the obstacle.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use common::{LONG, Net, eventually};
 use rnet::schema::compile_text;
 use rnet::{Dynamic, Error, PublisherOptions};
 
-/// What may stand under a name of ours.
+/// Kinds of objects that may occupy a domain's name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Leftover {
     Missing,
@@ -27,7 +27,7 @@ use Leftover::{DanglingLink, Empty, Fifo, Folder, Garbage, Half, Link, Missing};
 const LEFTOVERS: [Leftover; 8] = [Missing, Empty, Garbage, Half, Folder, Link, DanglingLink, Fifo];
 
 fn put(path: &Path, thing: Leftover) {
-    // Not of a FIFO, which would be waited for.
+    // A FIFO is not read, because that would block.
     let before = if path.is_file() { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
     if path.is_dir() {
         std::fs::remove_dir_all(path).unwrap();
@@ -50,7 +50,7 @@ fn put(path: &Path, thing: Leftover) {
     }
 }
 
-/// Two nodes that talk, under names that dead ones have borne.
+/// Two nodes communicate under the names of dead nodes.
 fn talk(net: &Net) -> Result<(), Error> {
     let (a, b) = (net.builder("a").open()?, net.builder("b").open()?);
     let mut publisher = a.publisher::<[u8]>("/t")?;
@@ -63,8 +63,8 @@ fn talk(net: &Net) -> Result<(), Error> {
     Ok(())
 }
 
-/// The domain of two nodes that died in the middle of a conversation: a copy of its directory, in
-/// which nobody holds a lock.
+/// The domain of two nodes that died while they communicated: a copy of its directory, in which no process
+/// holds a lock.
 fn dead_domain(net: &Net) -> Vec<PathBuf> {
     fn copy(from: &Path, to: &Path, made: &mut Vec<PathBuf>) {
         use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
@@ -101,17 +101,17 @@ fn dead_domain(net: &Net) -> Vec<PathBuf> {
     made
 }
 
-/// Every file and folder of a domain in turn, as everything that it should not be.
+/// Replaces each file and folder of a domain in turn with each wrong kind of object.
 #[test]
-fn any_file_may_be_anything() {
+fn start_with_any_object_in_place_of_any_file() {
     let count = dead_domain(&Net::new("count")).len();
-    assert!(count >= 12, "of what a domain has only {count} were found");
+    assert!(count >= 12, "only {count} objects of the domain were found");
     let (mut worked, mut refused) = (0, Vec::new());
     for at in 0..count {
         for thing in LEFTOVERS {
             let net = Net::new("mutated");
             let made = dead_domain(&net);
-            // Folders of nodes have names of their own in each domain, in the same order.
+            // Node folders have different names in each domain, in the same order.
             let path = &made[at];
             put(path, thing);
             match talk(&net) {
@@ -119,12 +119,12 @@ fn any_file_may_be_anything() {
                     worked += 1;
                     let nodes = net.inspect_path().join("nodes");
                     let left = || std::fs::read_dir(&nodes).unwrap().flatten().count();
-                    eventually("the dead are swept", || left() == 0);
+                    eventually("the dead nodes are swept", || left() == 0);
                 }
                 Err(error) => {
                     let said = error.to_string();
                     let short = path.strip_prefix(net.inspect_path()).unwrap();
-                    // It names what stands in the way.
+                    // The error names the obstacle.
                     assert!(said.contains(&*short.to_string_lossy()), "{path:?} {thing:?}: {said}");
                     refused.push(format!("{} as {thing:?}: {said}", short.display()));
                 }
@@ -132,8 +132,8 @@ fn any_file_may_be_anything() {
         }
     }
     eprintln!("{worked} starts worked, {} were refused:\n{}", refused.len(), refused.join("\n"));
-    // Only what a start would have to remove without knowing whose it is: the three of the domain
-    // itself, and the names that are asked for.
+    // Only objects that a start cannot remove without knowing their owner: the three of the domain itself,
+    // and the requested names.
     let own = |line: &String| {
         ["VERSION ", "names ", "nodes ", "names/"].iter().any(|o| line.starts_with(o))
     };
@@ -141,15 +141,15 @@ fn any_file_may_be_anything() {
     assert!(worked > count * LEFTOVERS.len() * 3 / 4);
 }
 
-/// Nobody lives there: whatever `VERSION` says, the directory is taken over.
+/// Without a live node, the directory is taken over, whatever `VERSION` contains.
 #[test]
-fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
+fn directory_of_another_layout_is_taken_over_without_live_nodes() {
     for version in ["1\n", "2\n", "999\n", "", "\0\0", "two\n", "4294967296\n"] {
         let net = Net::new("other layout");
         dead_domain(&net);
         let file = net.inspect_path().join("VERSION");
         std::fs::write(&file, version).unwrap();
-        // Of a process that was killed while it wrote the version, long ago.
+        // Left by a process that was killed while it wrote the version.
         let draft = net.inspect_path().join("@0123456789abcdef");
         std::fs::write(&draft, "2").unwrap();
         let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
@@ -162,9 +162,9 @@ fn a_directory_of_another_layout_is_taken_over_when_nobody_lives_in_it() {
     }
 }
 
-/// Somebody does: the start says which version was found and where, and changes nothing.
+/// With a live node, the start reports the version and its path, and changes nothing.
 #[test]
-fn a_directory_of_another_layout_is_refused_while_somebody_lives_in_it() {
+fn directory_of_another_layout_is_refused_with_live_nodes() {
     let net = Net::new("other layout, alive");
     let old = net.node("old");
     let path = net.inspect_path().join("VERSION");
@@ -178,9 +178,9 @@ fn a_directory_of_another_layout_is_refused_while_somebody_lives_in_it() {
     drop(net.node("new"));
 }
 
-/// Many at once take over one directory: all of them live in it afterwards, and talk.
+/// Many processes take over one directory at once: all of them use it afterwards, and communicate.
 #[test]
-fn a_directory_is_taken_over_by_all_at_once() {
+fn directory_can_be_taken_over_concurrently() {
     for _ in 0..10 {
         let net = Net::new("taken over at once");
         dead_domain(&net);

@@ -1,4 +1,5 @@
-//! Messages older than their publisher's lifespan are not delivered, and counted as expired: as neither lost nor skipped.
+//! Messages older than their publisher's lifespan are not delivered. They count as expired, not as lost or
+//! skipped.
 
 use crate::common;
 
@@ -22,9 +23,9 @@ fn stats(subscriber: &Subscriber<[u8]>) -> PublisherStats {
     subscriber.stats().remove(0)
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().is_none() {
         return;
@@ -46,7 +47,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_reader_that_was_stopped_acts_on_no_old_news() {
+fn resumed_reader_receives_no_expired_message() {
     let net = Net::new("lifespan stopped");
     let node = net.node("writer");
     let mut publisher = node.publisher_with::<[u8]>("/t", offers()).unwrap();
@@ -61,14 +62,15 @@ fn a_reader_that_was_stopped_acts_on_no_old_news() {
     publisher.send(b"news").unwrap();
     reader.resume();
     reader.say("101");
-    let heard = reader.hear();
-    // The news may have grown old, too, on a busy machine: it is received or expired, and nothing is skipped or lost.
-    assert!(["1 100 0 0", "0 101 0 0"].contains(&heard.as_str()), "{heard}");
+    let subscriber = reader.hear();
+    // On a busy machine the new message may have expired too: it is received or expired, and none is skipped
+    // or lost.
+    assert!(["1 100 0 0", "0 101 0 0"].contains(&subscriber.as_str()), "{subscriber}");
     reader.finish();
 }
 
 #[test]
-fn every_form_of_receiving_passes_over_what_has_expired() {
+fn every_form_of_receiving_skips_expired_messages() {
     let net = Net::new("lifespan forms");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher =
@@ -83,7 +85,7 @@ fn every_form_of_receiving_passes_over_what_has_expired() {
         publisher.send(b"small").unwrap();
         publisher.send(&image).unwrap();
     }
-    // One is in hand, and those copied with it grow old before they are asked for.
+    // One sample is held; those copied with it expire before they are requested.
     let first = slow.recv(LONG).map(|sample| sample.len());
     expire();
     assert!(slow.try_recv().unwrap().is_none());
@@ -94,14 +96,14 @@ fn every_form_of_receiving_passes_over_what_has_expired() {
         assert_eq!((s.received, s.expired), (received, 6 - received), "{s:?}");
         assert_eq!((s.skipped, s.lost.total(), s.behind.messages), (0, 0, 0), "{s:?}");
     }
-    // What tools read says the same.
+    // The tools report the same.
     let snapshot = net.inspect();
     let channels = snapshot.subscriptions.iter().flat_map(|s| &s.channels);
     assert!(channels.map(|c| c.expired).sum::<u64>() >= 17);
 }
 
 #[test]
-fn what_the_log_lost_before_an_expired_message_has_expired_too() {
+fn messages_lost_before_an_expired_one_count_as_expired() {
     let net = Net::new("lifespan overrun");
     let (a, b) = (net.node("a"), net.node("b"));
     let short = offers().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);

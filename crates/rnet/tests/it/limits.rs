@@ -1,20 +1,20 @@
-//! Each limit is an error that names it, and what is below it works.
+//! Each limit returns an error that names it, and values below it work.
 
 use crate::common;
 
 use common::{Child, LONG, Net, role, tell};
 use rnet::{Error, Node, Publisher, Subscriber, limits};
 
-/// Processes, and nodes in each, of the test of many.
+/// Processes of the many-node test, and nodes in each.
 const PROCESSES: usize = 16;
 const NODES_EACH: usize = 8;
 
-/// Other processes, and subscribers in each, of the test of a full publisher.
+/// Other processes of the full-publisher test, and subscribers in each.
 const READING: usize = 3;
 const READERS_EACH: usize = 100;
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -31,11 +31,11 @@ fn child_entry() {
     publisher.wait_for_subscribers(PROCESSES, LONG).unwrap();
     publisher_to_all.wait_for_subscribers(PROCESSES, LONG).unwrap();
     publisher_to_all.send(role.as_bytes()).unwrap();
-    let mut heard: Vec<Vec<u8>> =
+    let mut received: Vec<Vec<u8>> =
         (0..PROCESSES).map(|_| hello.recv(LONG).unwrap().to_vec()).collect();
-    heard.sort_unstable();
-    heard.dedup();
-    assert_eq!(heard.len(), PROCESSES, "one word of each");
+    received.sort_unstable();
+    received.dedup();
+    assert_eq!(received.len(), PROCESSES, "one word of each");
     tell("met");
     drop(orders.recv());
     drop((publisher, publisher_to_all, met, hello, nodes));
@@ -43,7 +43,7 @@ fn child_entry() {
     drop(orders.recv());
 }
 
-/// One process of those whose subscribers fill a publisher.
+/// One of the processes whose subscribers fill a publisher.
 fn reads_for_many(net: &Net, role: &str) {
     let orders = common::orders();
     let node = net.node(role);
@@ -78,7 +78,7 @@ fn readers_of_a_channel() {
         (0..here).map(|_| b.subscriber("/t").unwrap()).collect();
     children.iter_mut().for_each(|child| child.expect("reading"));
     publisher.wait_for_subscribers(limits::MAX_READERS_PER_CHANNEL, LONG).unwrap();
-    // Both sides are told, whether the subscriber waits or receives.
+    // Both sides get the error, whether the subscriber waits or receives.
     let mut waits = b.subscriber::<[u8]>("/t").unwrap();
     let error = waits.wait_for_publishers(1, LONG).unwrap_err();
     is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
@@ -88,7 +88,7 @@ fn readers_of_a_channel() {
     let error =
         publisher.wait_for_subscribers(limits::MAX_READERS_PER_CHANNEL + 1, LONG).unwrap_err();
     is_limit(&error, limits::MAX_READERS_PER_CHANNEL, "readers of /t");
-    // All the others are served; a place that comes free is given again.
+    // All others are served, and a free slot is assigned again.
     publisher.send(b"all").unwrap();
     for reader in &mut readers {
         assert_eq!(&*reader.recv(LONG).unwrap(), b"all");
@@ -97,10 +97,10 @@ fn readers_of_a_channel() {
     let publishers = net.inspect().publishers;
     assert_eq!(publishers[0].readers, limits::MAX_READERS_PER_CHANNEL as u64);
     readers.truncate(10);
-    // Those of a process that is killed free their places, all of them.
+    // A killed process frees all slots of its subscribers.
     let left = READING * READERS_EACH - READERS_EACH;
     children.pop().unwrap().kill();
-    // Those that were refused first.
+    // The subscribers that were refused leave first.
     common::eventually("they have left", || publisher.subscriber_count() == 12 + left);
     publisher.send(b"again").unwrap();
     for refused in [&mut waits, &mut receives] {
@@ -144,12 +144,12 @@ fn topics_of_a_domain_and_endpoints_of_a_node() {
     is_limit(&error, topics, "topics in domain t");
     let error = net.node("b").publisher::<[u8]>("/one_more").map(drop).unwrap_err();
     is_limit(&error, topics, "topics in domain t");
-    // Topics that exist can be joined, until the node has all that it may have.
+    // Existing topics can be joined until the node reaches its limit.
     let more = limits::MAX_ENDPOINTS_PER_NODE - topics;
     subscribers.extend((0..more).map(|i| node.subscriber(&format!("/t{i}")).unwrap()));
     let error = node.publisher::<[u8]>("/t0").map(drop).unwrap_err();
     is_limit(&error, limits::MAX_ENDPOINTS_PER_NODE, "in node /a");
-    // One that is closed makes room.
+    // Closing an endpoint frees a slot.
     subscribers.truncate(topics);
     let mut publisher: Publisher<[u8]> = node.publisher("/t4095").unwrap();
     publisher.send(b"last").unwrap();

@@ -1,7 +1,7 @@
-//! Nodes start the link between hosts where a network is configured, and nothing where none is.
+//! Nodes start the link between hosts if a network is configured, and only then.
 //!
-//! The nodes are in children, each with an environment and a working directory of its own; the link is a script that
-//! says how it was started.
+//! The nodes run in child processes, each with its own environment and working directory. A script replaces
+//! the link and records how it was started.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use std::process::Command;
 
 use common::{Child, Net, eventually, role, tell};
 
-/// Says how it was started: in one file, which is there when it is whole.
+/// Records how it was started in one file, which is renamed into place once complete.
 const SCRIPT: &str = r#"#!/bin/sh
 out=$(readlink /proc/$$/fd/1)
 {
@@ -28,21 +28,21 @@ mv "$FACTS/.$$" "$FACTS/$$"
 "#;
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     let mut nodes = Vec::new();
     match role.as_str() {
-        // Of a name that the next line says.
+        // The next line holds the node's name.
         "nodes" => loop {
             tell("ready");
             let Ok(name) = orders.recv() else { return };
             nodes.push(net.node(&name));
         },
         "tool" => nodes.push(net.builder("tool").tool().open().unwrap()),
-        // As a link that runs.
+        // Simulates a running link.
         "link" => nodes.push(net.builder("/_rnet/link_1").tool().open().unwrap()),
         _ => nodes.push(rnet::Node::builder("plain").domain("t").open().unwrap()),
     }
@@ -81,7 +81,7 @@ impl LinkFixture {
         fs::rename(draft, path).unwrap();
     }
 
-    /// A child that plays `role`, in the fixture's working directory, with the script in its path.
+    /// A child with role `role`, in the fixture's working directory, with the script in its path.
     fn order(&self, role: &str) -> Command {
         let program = std::env::current_exe().unwrap();
         let mut command = Child::order(Command::new(program), &self.net, role);
@@ -102,7 +102,7 @@ impl LinkFixture {
         command
     }
 
-    /// What the script has said, once for each start.
+    /// The records of the script, one per start.
     fn facts(&self) -> Vec<String> {
         let files = fs::read_dir(&self.facts).unwrap().map(|entry| entry.unwrap().path());
         let whole =
@@ -115,8 +115,8 @@ impl LinkFixture {
         self.facts()
     }
 
-    /// Whether a node, opened by a child with these settings, starts the link. What is to start nothing shows it by
-    /// what is started behind it.
+    /// Whether a node, opened by a child with these settings, starts the link. If it must not start, a later
+    /// start that does happen proves it.
     fn starts(&self, set: &[(&str, &str)]) -> bool {
         let before = self.facts().len();
         let mut command = self.order("nodes");
@@ -125,7 +125,7 @@ impl LinkFixture {
         child.expect("ready");
         child.say(&format!("n{}", child.pid()));
         child.expect("ready");
-        // Whatever it has started is its child, or has said what there is to say.
+        // A started link is a child of the node, or has already written its record.
         eventually("it has no children", || !has_children(child.pid()));
         self.facts().len() > before
     }
@@ -171,7 +171,7 @@ fn each_way_to_configure_a_network_starts_the_link() {
     assert!(fixture.starts(&[("RNET_NETWORK", "lan")]));
     assert!(fixture.starts(&[("RNET_CONNECT", "tcp/10.0.0.2:7450")]));
     assert!(fixture.starts(&[("RNET_LISTEN", "tcp/0.0.0.0:7450")]));
-    // What cannot be read is for the link to name.
+    // The link itself reports a file that it cannot read.
     assert!(fixture.starts(&[("RNET_CONFIG", "/nonexistent.toml")]));
     let other = fixture.net.base().join("other.toml");
     fs::write(&other, "[network]\nmode = \"lan\"").unwrap();
@@ -183,8 +183,8 @@ fn each_way_to_configure_a_network_starts_the_link() {
 }
 
 #[test]
-fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
-    let fixture = LinkFixture::new("the_link_is_told_the_domain_and_has_nothing_of_the_node");
+fn link_gets_the_domain_and_inherits_nothing_else() {
+    let fixture = LinkFixture::new("link_gets_the_domain_and_inherits_nothing_else");
     let mut command = fixture.order("nodes");
     command.env("RNET_NETWORK", "lan");
     let mut child = Child::start(command);
@@ -196,21 +196,21 @@ fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
     assert_eq!(line(&facts, "args "), format!("start --domain t --dir {dir}"));
     assert_eq!(line(&facts, "cwd "), fixture.work.display().to_string());
     assert_eq!((line(&facts, "stdin "), line(&facts, "stdout ")), ("/dev/null", "/dev/null"));
-    // In a process group of its own, which Ctrl-C in the node's terminal does not reach.
+    // In its own process group, which Ctrl-C in the node's terminal does not reach.
     let (group, own) = line(&facts, "group ").split_once(" of ").unwrap();
     assert_eq!(group, own);
     let open: BTreeSet<&str> = facts.lines().filter_map(|line| line.strip_prefix("fd ")).collect();
     let of_node = open.iter().filter(|file| file.contains("rnet-") && !file.contains("/facts/"));
     let of_node: Vec<_> = of_node.filter(|file| !file.ends_with("/bin/rnet-link")).collect();
     assert!(of_node.is_empty(), "{of_node:?}");
-    // No zombie is left.
+    // No zombie remains.
     eventually("it was waited for", || !has_children(child.pid()));
-    // The next node asks again: the link may have died meanwhile.
+    // The next node starts it again, because the link may have died meanwhile.
     child.say("second");
     child.expect("ready");
     fixture.wait_for_starts(2);
 
-    // What the environment says of the domain need not be said again.
+    // Values that the environment already holds are not passed as arguments.
     let mut command = fixture.order("plain");
     command.env("RNET_NETWORK", "lan").env("RNET_DIR", fixture.net.base());
     Child::start(command).expect("ready");
@@ -219,8 +219,8 @@ fn the_link_is_told_the_domain_and_has_nothing_of_the_node() {
 }
 
 #[test]
-fn a_link_that_takes_its_time_holds_no_node_up() {
-    let fixture = LinkFixture::new("a_link_that_takes_its_time_holds_no_node_up");
+fn slow_link_start_delays_no_node() {
+    let fixture = LinkFixture::new("slow_link_start_delays_no_node");
     fixture.install(
         &SCRIPT.replace("#!/bin/sh", "#!/bin/sh\nmkfifo \"$FACTS/gate\"; cat \"$FACTS/gate\""),
     );
@@ -231,16 +231,16 @@ fn a_link_that_takes_its_time_holds_no_node_up() {
     child.say("node");
     child.expect("ready");
     let gate = fixture.facts.join("gate");
-    eventually("it waits", || gate.exists());
-    // Its end lets it go, and the test with it.
+    eventually("the link start blocks", || gate.exists());
+    // The gate's end releases the link, and the test with it.
     fs::write(&gate, "go").unwrap();
     fs::remove_file(&gate).unwrap();
     fixture.wait_for_starts(1);
 }
 
 #[test]
-fn what_is_missing_is_said_once() {
-    let fixture = LinkFixture::new("what_is_missing_is_said_once");
+fn missing_link_program_is_reported_once() {
+    let fixture = LinkFixture::new("missing_link_program_is_reported_once");
     let said = |set: &[(&str, &str)]| {
         let errors = fixture.net.base().join("stderr");
         let mut command = fixture.order("nodes");
@@ -275,13 +275,13 @@ fn what_is_missing_is_said_once() {
 }
 
 #[test]
-fn the_program_is_found_where_it_was_named() {
-    let fixture = LinkFixture::new("the_program_is_found_where_it_was_named");
+fn link_program_is_found_by_rnet_link_and_path() {
+    let fixture = LinkFixture::new("link_program_is_found_by_rnet_link_and_path");
     let link = fixture.bin().join("rnet-link");
     let elsewhere = fixture.net.base().join("elsewhere");
     fs::rename(&link, &elsewhere).unwrap();
     assert!(fixture.starts(&[("RNET_NETWORK", "lan"), ("RNET_LINK", elsewhere.to_str().unwrap())]));
-    // Neither a folder nor a file that cannot be run is a program.
+    // Neither a folder nor a file without execute permission counts as a program.
     let folder = fixture.net.base().join("first");
     fs::create_dir_all(folder.join("rnet-link")).unwrap();
     fs::write(&link, "").unwrap();
@@ -294,8 +294,8 @@ fn the_program_is_found_where_it_was_named() {
 }
 
 #[test]
-fn a_link_that_is_killed_is_started_again_by_a_node_that_runs() {
-    let fixture = LinkFixture::new("a_link_that_is_killed_is_started_again_by_a_node_that_runs");
+fn killed_link_is_restarted_by_a_running_node() {
+    let fixture = LinkFixture::new("killed_link_is_restarted_by_a_running_node");
     let open = |network: &str, name: &str| {
         let mut command = fixture.order("nodes");
         command.env("RNET_NETWORK", network);
@@ -307,7 +307,7 @@ fn a_link_that_is_killed_is_started_again_by_a_node_that_runs() {
     };
     let mut link = Child::start(fixture.order("link"));
     link.expect("ready");
-    // They know the link: it was there before them.
+    // They know the link, which existed before them.
     let _without = open("off", "without");
     let _node = open("lan", "node");
     fixture.wait_for_starts(1);

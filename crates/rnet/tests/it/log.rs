@@ -21,7 +21,7 @@ fn next(reader: &mut Subscriber<Log>) -> Log {
 }
 
 #[test]
-fn a_line_says_who_said_it_where_and_how_bad_it_is() {
+fn log_line_has_node_source_location_and_level() {
     let net = Net::new("log_line");
     let node = net.node("arm");
     let mut reader = reader(&net);
@@ -55,9 +55,9 @@ fn late_joiners_get_the_last_hundred_lines_of_each_node() {
 fn a_node_that_never_logs_has_no_publisher() {
     let net = Net::new("log_none");
     let node = net.node("arm");
-    node.log().debug("nobody asked for this");
+    node.log().debug("dropped: no reader");
     let (watch, seen) = endpoints(&net.node("watcher"));
-    node.log().info("and for this");
+    node.log().info("dropped as well");
     eventually("the publisher is seen", || seen.try_recv().is_ok_and(|topic| topic == LOG_TOPIC));
     assert!(seen.try_recv().is_err());
     drop(watch);
@@ -92,11 +92,11 @@ fn a_flood_is_held_back_and_counted() {
     let net = Net::new("log_flood");
     let node = net.node("arm");
     let mut reader = reader(&net);
-    // From here on it misses nothing: what came before a match is kept for it, but no more than 100 lines.
+    // Nothing is lost from here on: lines before a match are kept for the subscriber, at most 100.
     node.log().publish(LogLevel::Info, "begin", "loop.rs", 1);
     assert_eq!(next(&mut reader).message, "begin");
     let mut calls = 0;
-    // A slow machine makes less of a flood.
+    // A slow machine produces a smaller flood.
     while node.log().suppressed_count() < 50 {
         node.log().publish(LogLevel::Info, "tick", "loop.rs", 7);
         calls += 1;
@@ -129,7 +129,7 @@ fn a_long_text_is_cut_between_two_characters() {
 }
 
 #[test]
-fn what_formats_a_line_may_log_itself() {
+fn formatting_a_log_line_may_log_recursively() {
     struct Chatty<'a>(&'a Node);
     impl std::fmt::Display for Chatty<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -145,8 +145,8 @@ fn what_formats_a_line_may_log_itself() {
 }
 
 #[test]
-fn lines_are_on_stderr_as_ros_writes_them() {
-    const NAME: &str = "log::lines_are_on_stderr_as_ros_writes_them";
+fn stderr_lines_use_the_ros_format() {
+    const NAME: &str = "log::stderr_lines_use_the_ros_format";
     if std::env::var_os("LOG_TEST_CHILD").is_some() {
         match Node::new("arm") {
             Ok(node) => {
@@ -181,7 +181,7 @@ fn lines_are_on_stderr_as_ros_writes_them() {
 }
 
 #[test]
-fn a_handle_that_is_weak_keeps_no_node() {
+fn weak_log_handle_does_not_keep_the_node() {
     let net = Net::new("log_weak");
     let node = net.node("arm");
     let weak = node.log().downgrade();
@@ -204,7 +204,7 @@ fn levels_have_names() {
 }
 
 #[test]
-fn a_publisher_whose_type_no_subscriber_has_says_so_when_they_meet() {
+fn publisher_with_only_incompatible_subscribers_logs_it() {
     let net = Net::new("log_misfit");
     let mut reader = reader(&net);
     let (arm, leg) = (net.node("arm"), net.node("leg"));
@@ -215,11 +215,11 @@ fn a_publisher_whose_type_no_subscriber_has_says_so_when_they_meet() {
         assert!(log.message.starts_with(&types), "{}", log.message);
         assert!(log.message.contains(&format!("subscriber {subscriber}")), "{}", log.message);
     };
-    // It is the last of both.
+    // The last endpoint that opens reports it for both.
     let _wanted = leg.subscriber::<rnet::msgs::Twist>("/created").unwrap();
     let mut created = arm.publisher::<rnet::msgs::Imu>("/created").unwrap();
     says("/created", "/leg");
-    // A publisher that one subscriber understands goes on.
+    // A publisher with one compatible subscriber continues.
     let mut matched = arm.publisher::<rnet::msgs::Imu>("/matched").unwrap();
     let mut fits = leg.subscriber::<rnet::msgs::Imu>("/matched").unwrap();
     matched.wait_for_subscribers(1, LONG).unwrap();

@@ -1,4 +1,4 @@
-//! Proxy publishers that are lost: what subscribers and watchers are told.
+//! Lost proxy publishers: the events that subscribers and watchers receive.
 
 use crate::common;
 
@@ -19,7 +19,7 @@ fn is_lost(error: &Error) -> bool {
     matches!(error, Error::PeerLost { node, .. } if node == "@robot2/arm")
 }
 
-/// Expects three messages, the end as it was lost, and a new publisher after it.
+/// Expects three messages, the end as lost, and a new publisher after it.
 fn expect_end(subscriber: &mut Subscriber<[u8]>) {
     let (got, error) = common::until_error(subscriber);
     assert_eq!(got, [[0], [1], [2]]);
@@ -27,7 +27,7 @@ fn expect_end(subscriber: &mut Subscriber<[u8]>) {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -55,14 +55,14 @@ fn child_entry() {
             "lose" => publishers.remove(0).close_as_lost(),
             "close" => drop(publishers.remove(0)),
             "open" => publishers.insert(0, publisher(&link, "/t")),
-            other => panic!("no such order: {other}"),
+            other => panic!("unknown order: {other}"),
         }
         tell(&order);
     }
 }
 
 #[test]
-fn one_that_is_lost_is_told_from_one_that_was_closed() {
+fn lost_and_closed_proxies_are_distinguished() {
     let net = Net::new("lost and closed");
     let node = net.node("node");
     let mut child = Child::spawn(&net, "link");
@@ -88,7 +88,7 @@ fn one_that_is_lost_is_told_from_one_that_was_closed() {
         }
     };
     subscriber.wait_for_publishers(2, LONG).unwrap();
-    // Its place in the list is not taken by the next, and not for good.
+    // The next publisher does not reuse its list entry at once, but the entry becomes free later.
     for _ in 0..3 {
         order("send");
         order("lose");
@@ -102,13 +102,13 @@ fn one_that_is_lost_is_told_from_one_that_was_closed() {
     order("close");
     assert!(matches!(next(), EndpointEvent::Closed(_)));
     assert!(matches!(next_match(), MatchEvent::Unmatched(_)));
-    eventually("one is left", || subscriber.publisher_count() == 1);
+    eventually("one publisher is left", || subscriber.publisher_count() == 1);
     assert!(subscriber.try_recv().unwrap().is_none());
 }
 
-/// A node that is stopped meanwhile, and one that comes later.
+/// A node that is stopped meanwhile, and one that joins later.
 #[test]
-fn who_looks_late_is_told_as_well() {
+fn late_watchers_learn_of_lost_proxies() {
     let net = Net::new("lost and stopped");
     let link = net.node("proxies");
     let mut watcher = Child::spawn(&net, "watcher");
@@ -120,22 +120,22 @@ fn who_looks_late_is_told_as_well() {
     let third = publisher(&link, "/c");
     drop(second);
     watcher.resume();
-    let mut heard = [(); 3].map(|()| watcher.hear());
-    heard.sort();
-    assert_eq!(heard, ["closed", "lost", "opened"]);
+    let mut received = [(); 3].map(|()| watcher.hear());
+    received.sort();
+    assert_eq!(received, ["closed", "lost", "opened"]);
     let late = net.node("late").subscriber::<[u8]>("/a").unwrap();
     assert_eq!(net.inspect().publishers.len(), 1);
     drop((third, late));
 }
 
 #[test]
-fn of_a_lost_publisher_nobody_waits_for_large_messages() {
+fn large_messages_of_a_lost_publisher_are_not_awaited() {
     let net = Net::new("lost large");
     let link = net.node("link");
     let arm = Proxy::new("robot2", "/arm", 7).unwrap();
     let options = PublisherOptions::new().reliable(rnet::OnFull::Refuse).proxy(arm);
     let mut publisher = link.publisher_with::<[u8]>("/t", options).unwrap();
-    // In the node of the link itself, which hears of it in another way.
+    // In the link's own node, which learns of it in another way.
     let mut subscriber =
         link.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();

@@ -1,4 +1,4 @@
-//! Publishers that come and go while a subscriber does not look.
+//! Publishers that come and go while a subscriber does not read.
 
 use crate::common;
 
@@ -11,9 +11,9 @@ use rnet::{
     SubscriberOptions,
 };
 
-/// More than a subscriber may follow at a time.
+/// More than a subscriber can follow at once.
 const PUBLISHERS: usize = 400;
-/// What each of them sends.
+/// Messages that each of them sends.
 const EACH: u64 = 3;
 
 fn publisher(node: &Node, reliable: bool) -> Publisher<[u8]> {
@@ -28,7 +28,7 @@ fn subscriber(node: &Node, reliable: bool) -> Subscriber<[u8]> {
     node.subscriber_with("/t", options).unwrap()
 }
 
-/// One after the other, each of which is served and sends.
+/// Opens publishers one after the other; each is matched, sends and closes.
 fn come_and_go(node: &Node, reliable: bool, count: usize) {
     for _ in 0..count {
         let mut publisher = publisher(node, reliable);
@@ -48,16 +48,16 @@ fn sums(stats: &[PublisherStats]) -> (u64, u64, LossCounts) {
 }
 
 #[test]
-fn a_subscriber_that_does_not_look_refuses_none_that_come_one_by_one() {
+fn idle_subscriber_accepts_successive_publishers() {
     for reliable in [false, true] {
         let net = Net::new(&format!("unread {reliable}"));
         let (a, b) = (net.node("a"), net.node("b"));
         let mut subscriber = subscriber(&b, reliable);
         come_and_go(&a, reliable, PUBLISHERS);
-        eventually("the last one has left", || {
+        eventually("the last publisher is gone", || {
             subscriber.stats().iter().filter(|s| s.connected).count() == 0
         });
-        // What is there is read in the order in which each sent it, and what is not is counted.
+        // Available messages are read in each publisher's order, and missing ones are counted.
         let mut next: HashMap<u64, u64> = HashMap::new();
         while let Some(sample) = subscriber.try_recv().unwrap() {
             let next = next.entry(sample.publisher()).or_default();
@@ -68,7 +68,7 @@ fn a_subscriber_that_does_not_look_refuses_none_that_come_one_by_one() {
         assert_eq!(received, MAX_PUBLISHERS_PER_SUBSCRIPTION as u64 * EACH);
         assert_eq!((skipped, lost.total()), (0, lost.restart), "reliable {reliable}: {lost:?}");
         assert_eq!(received + lost.restart, PUBLISHERS as u64 * EACH, "reliable {reliable}");
-        // Tools see the same, and the next one is served like the first.
+        // Tools see the same, and the next publisher is served like the first.
         let past = net.inspect().subscriptions.remove(0).past.unwrap();
         assert_eq!((past.received, past.lost), (received, lost));
         come_and_go(&a, reliable, 1);
@@ -76,44 +76,46 @@ fn a_subscriber_that_does_not_look_refuses_none_that_come_one_by_one() {
     }
 }
 
-/// Publishers that say nothing leave nothing to read, and no trace but their statistics.
+/// Publishers without messages leave nothing to read, and only their statistics.
 #[test]
-fn one_that_left_nothing_to_read_frees_its_place() {
+fn closed_publisher_without_unread_messages_frees_its_slot() {
     let net = Net::new("silent");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
     for _ in 0..3 {
         publisher(&a, false).wait_for_subscribers(1, LONG).unwrap();
-        eventually("it is forgotten", || net.inspect().subscriptions[0].channels.is_empty());
+        eventually("the publisher is removed", || {
+            net.inspect().subscriptions[0].channels.is_empty()
+        });
     }
     assert!(subscriber.try_recv().unwrap().is_none());
     assert_eq!(subscriber.stats().len(), 3);
 }
 
-/// A user who looks now and then follows fewer than come: the backlog is of those that have left.
+/// A subscriber that reads rarely has fewer live publishers than slots: the backlog belongs to closed ones.
 #[test]
-fn a_subscriber_that_looks_seldom_follows_all_that_live() {
+fn rarely_reading_subscriber_follows_all_live_publishers() {
     let net = Net::new("seldom");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
-    let mut looks = 0;
+    let mut reads = 0;
     for _ in 0..PUBLISHERS {
         come_and_go(&a, false, 1);
-        looks += u64::from(subscriber.try_recv().unwrap().is_some());
+        reads += u64::from(subscriber.try_recv().unwrap().is_some());
     }
     let mut living = publisher(&a, false);
     living.wait_for_subscribers(1, LONG).unwrap();
     living.send(b"here").unwrap();
     while subscriber.try_recv().unwrap().is_some() {}
     let (received, skipped, lost) = sums(&subscriber.stats());
-    assert!(looks > 0 && received > looks);
+    assert!(reads > 0 && received > reads);
     assert_eq!((skipped, lost.total()), (0, lost.restart));
     assert_eq!(received + lost.restart, PUBLISHERS as u64 * EACH + 1);
 }
 
-/// A callback that hangs does not look either.
+/// A callback that blocks does not read either.
 #[test]
-fn a_callback_that_hangs_refuses_none_that_come_one_by_one() {
+fn blocked_callback_accepts_successive_publishers() {
     let net = Net::new("hanging");
     let (a, b) = (net.node("a"), net.node("b"));
     let (entered, is_in) = std::sync::mpsc::channel();
@@ -132,9 +134,9 @@ fn a_callback_that_hangs_refuses_none_that_come_one_by_one() {
     });
 }
 
-/// The limit holds for publishers that live: the one too many is refused by name.
+/// The limit applies to live publishers: the error of the excess one names the limit.
 #[test]
-fn one_too_many_that_live_is_refused() {
+fn excess_live_publisher_is_refused() {
     let net = Net::new("too many");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
@@ -146,7 +148,7 @@ fn one_too_many_that_live_is_refused() {
     let refused = subscriber.wait_for_publishers(MAX_PUBLISHERS_PER_SUBSCRIPTION + 1, LONG);
     assert!(matches!(refused, Err(Error::LimitReached { .. })), "{refused:?}");
     drop(living.pop());
-    // Without a look of the subscriber's.
+    // Without a read by the subscriber.
     one_more.wait_for_subscribers(1, LONG).unwrap();
     drop(living);
 }

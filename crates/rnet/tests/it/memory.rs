@@ -1,4 +1,4 @@
-//! Memory follows traffic: what a domain of many slow topics takes, and what one takes after a burst.
+//! Memory follows traffic: the use of a domain with many slow topics, and of one topic after a burst.
 
 use crate::common;
 
@@ -12,15 +12,15 @@ use rnet::{OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
 const NODES: usize = 10;
 const TOPICS_PER_NODE: usize = 100;
-/// Faster than the 10 Hz that it stands for, so that the test takes seconds: in a log of fixed length,
-/// were it touched only where it is written, each publisher would take 48 KB by the end,
-/// and its two files 24 KiB beside it.
+/// Faster than the 10 Hz that it simulates, so that the test takes seconds. In a log of fixed length whose
+/// pages are touched only when written, each publisher would use 48 KB at the end, and its two files 24 KiB
+/// more.
 const EVERY: Duration = Duration::from_millis(16);
 const MESSAGES: usize = 400;
 const MESSAGE_LEN: usize = 100;
 const LIMIT_BYTES: u64 = 64 << 20;
 
-/// What the files below a directory take, each counted once.
+/// Disk use of the files below a directory, each counted once.
 fn bytes_below(dir: &Path) -> u64 {
     fn walk(dir: &Path, seen: &mut HashSet<u64>) -> u64 {
         let entries = std::fs::read_dir(dir).unwrap().map(Result::unwrap);
@@ -37,7 +37,7 @@ fn bytes_below(dir: &Path) -> u64 {
     walk(dir, &mut HashSet::new())
 }
 
-/// Memory of files that this process has mapped and touched.
+/// Resident file memory of this process.
 fn rss_of_files() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("RssShmem:")).unwrap();
@@ -45,7 +45,7 @@ fn rss_of_files() -> u64 {
 }
 
 #[test]
-fn a_thousand_slow_publishers_take_little() {
+fn thousand_slow_publishers_use_little_memory() {
     let net = Net::for_long("thousand", Duration::from_secs(300));
     let nodes: Vec<_> = (0..NODES).map(|n| net.node(&format!("n{n}"))).collect();
     let topic = |node: usize, number: usize| format!("/n{node}/t{number}");
@@ -66,22 +66,22 @@ fn a_thousand_slow_publishers_take_little() {
         for subscriber in &mut subscribers {
             assert_eq!(subscriber.recv(LONG).unwrap()[0], message as u8);
         }
-        std::thread::sleep(EVERY.saturating_sub(round.elapsed())); // sleep: the pace of the publishers
+        std::thread::sleep(EVERY.saturating_sub(round.elapsed())); // sleep: the publishers' period
     }
     let at_last = bytes_below(net.base());
-    println!("at first {} KiB, at last {} KiB", at_first >> 10, at_last >> 10);
+    println!("first {} KiB, last {} KiB", at_first >> 10, at_last >> 10);
     assert!(at_last <= LIMIT_BYTES, "{at_last} bytes of shared memory");
-    // Each page of a log and of a subscriber's file is mapped by both of its sides.
+    // Both sides map each page of a log and of a subscriber's file.
     assert!(rss_of_files() <= 2 * LIMIT_BYTES, "{} bytes mapped", rss_of_files());
 }
 
-/// The log of the only publisher, as tools see it.
+/// Log length of the only publisher, as tools see it.
 fn log_bytes(net: &Net) -> u64 {
     net.inspect().publishers.remove(0).memory_bytes
 }
 
 #[test]
-fn a_burst_finds_room_and_its_memory_comes_back() {
+fn burst_grows_the_log_which_shrinks_afterwards() {
     let net = Net::new("burst");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
@@ -89,25 +89,25 @@ fn a_burst_finds_room_and_its_memory_comes_back() {
     let mut subscriber = b.subscriber_with::<[u8]>("/t", all).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     assert_eq!(log_bytes(&net), 16 << 10);
-    // All of the 512 KiB, before anybody looks.
+    // All 512 KiB, before the subscriber reads.
     (0..500).for_each(|n| publisher.send(&[n as u8; 1000]).unwrap());
     assert_eq!(log_bytes(&net), 512 << 10);
     for n in 0..500 {
         assert_eq!(subscriber.recv(LONG).unwrap()[0], n as u8);
     }
     assert_eq!(subscriber.lost().total(), 0);
-    // Of 20 KB a second it keeps what was sent in the last few seconds.
+    // At 20 KB per second it keeps the last few seconds.
     eventually("the memory of the burst comes back", || {
-        std::thread::sleep(Duration::from_millis(50)); // sleep: the pace of the publisher
+        std::thread::sleep(Duration::from_millis(50)); // sleep: the publisher's period
         publisher.send(&[7; 1000]).unwrap();
         subscriber.recv(LONG).unwrap();
         log_bytes(&net) <= 160 << 10
     });
 }
 
-/// A reliable subscriber has as much room as the log may get, however seldom its publisher sends.
+/// A reliable subscriber may use the full log length, however rarely its publisher sends.
 #[test]
-fn a_reliable_reader_that_is_slow_has_all_of_the_log() {
+fn slow_reliable_reader_can_use_the_full_log() {
     let net = Net::new("slow");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 20);
@@ -121,7 +121,7 @@ fn a_reliable_reader_that_is_slow_has_all_of_the_log() {
     (0..sent).for_each(|_| assert!(subscriber.recv(LONG).is_ok()));
 }
 
-/// A log that is reserved asks for no memory later, and gives none back.
+/// A reserved log allocates no memory later, and releases none.
 #[test]
 fn a_reserved_log_has_its_memory_from_the_start() {
     let net = Net::new("reserved");
@@ -134,7 +134,7 @@ fn a_reserved_log_has_its_memory_from_the_start() {
     assert_eq!(log_bytes(&net), 512 << 10);
 }
 
-/// A log that may get very long begins with one of its blocks.
+/// A log with a large limit begins with one block.
 #[test]
 fn a_log_that_may_get_long_begins_short() {
     let net = Net::new("long");
@@ -144,10 +144,10 @@ fn a_log_that_may_get_long_begins_short() {
     assert_eq!(log_bytes(&net), 1 << 20);
 }
 
-/// As many messages as late joiners are promised are there, though the default log is too short for
-/// them; what no log can hold is refused by name.
+/// The log holds as many messages as late joiners are promised, although the default log is too short for
+/// them. A depth that no log can hold is refused by name.
 #[test]
-fn a_history_finds_its_place_in_the_log() {
+fn history_depth_extends_the_log() {
     const DEPTH: u32 = 1000;
     let net = Net::new("history");
     let (a, b) = (net.node("a"), net.node("b"));

@@ -1,4 +1,4 @@
-//! What messages carry beside their content, and gaps that their publisher knows of.
+//! Metadata of messages, and gaps that a publisher reports.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ use rnet::{
 };
 
 const NONE: Option<Duration> = Some(Duration::ZERO);
-/// Short enough for the log, the longest that is, and one for the pool.
+/// Short enough for the log, the longest inline length, and one for the pool.
 const LENGTHS: [usize; 5] = [0, 22, 4096, 4097, 100_000];
 
 fn full(seq: u64) -> Meta {
@@ -45,7 +45,7 @@ fn pair(
     (publisher, subscriber)
 }
 
-/// Receives until nothing is there.
+/// Receives until no message is available.
 fn drain(subscriber: &mut Subscriber<[u8]>) -> u64 {
     let mut count = 0;
     while subscriber.try_recv().unwrap().is_some() {
@@ -55,7 +55,7 @@ fn drain(subscriber: &mut Subscriber<[u8]>) -> u64 {
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -66,15 +66,15 @@ fn child_entry() {
             publisher.send_with(b"last", Meta::default().with_gap(LossCause::Link, 3)).unwrap();
         }
         "gap alone" => publisher.publish_gap(LossCause::Link, 3).unwrap(),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
     tell("sent");
-    // Until it is killed.
+    // Until the process is killed.
     let _ = common::orders().recv();
 }
 
 #[test]
-fn messages_of_every_length_carry_it() {
+fn messages_of_every_length_carry_metadata() {
     let net = Net::new("meta lengths");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new().keep_all());
@@ -90,7 +90,7 @@ fn messages_of_every_length_carry_it() {
         for expected in [meta, Meta::default(), Meta::default(), meta] {
             let sample = subscriber.recv(LONG).unwrap();
             assert_eq!(&*sample, &bytes[..]);
-            // Where it is read in place it is aligned as any other.
+            // Metadata must not change the alignment of the content read in place.
             assert!(sample.as_ptr().cast::<u64>().is_aligned());
             assert_eq!(sample.meta(), expected, "{len} bytes");
             assert_eq!(sample.origin(), expected.origin);
@@ -106,7 +106,7 @@ fn messages_of_every_length_carry_it() {
 }
 
 #[test]
-fn typed_messages_and_images_carry_it() {
+fn typed_messages_and_images_carry_metadata() {
     let net = Net::new("meta typed");
     let (a, b) = (net.node("a"), net.node("b"));
     let text = "syntax = \"proto3\"; message Level { double volt = 1; repeated double cells = 2; }";
@@ -116,7 +116,7 @@ fn typed_messages_and_images_carry_it() {
     let asks = SubscriberOptions::new().schema(&schema);
     let mut seen = b.subscriber_with::<Dynamic>("/level", asks).unwrap();
     levels.wait_for_subscribers(1, LONG).unwrap();
-    // The second large one is encoded in place.
+    // The second large message is encoded in place.
     for (seq, cells) in [1, 60_000, 60_000].into_iter().enumerate() {
         let json = serde_json::json!({ "cells": vec![1.5; cells] });
         let level = Dynamic::from(rnet::schema::Dynamic::from_json(&schema, &json).unwrap());
@@ -136,7 +136,7 @@ fn typed_messages_and_images_carry_it() {
 }
 
 #[test]
-fn a_gap_counts_by_its_cause_where_it_is_met() {
+fn gap_is_counted_by_cause_at_its_position() {
     let net = Net::new("gap causes");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new().keep_all());
@@ -147,13 +147,13 @@ fn a_gap_counts_by_its_cause_where_it_is_met() {
     }
     let first = subscriber.recv(LONG).unwrap();
     assert_eq!(first.meta().gap, Some(KnownGap { cause: LossCause::Overrun, size: 1 }));
-    // No more than what comes before the message that was handed out.
+    // Only what precedes the returned message.
     assert_eq!(lost(&subscriber), LossCounts { overrun: 1, ..LossCounts::default() });
     assert_eq!(drain(&mut subscriber), 7);
     let all = LossCounts { overrun: 2, link: 4, restart: 8, detached: 16 };
     assert_eq!((lost(&subscriber), drain(&mut subscriber)), (all, 0));
     assert_eq!(net.inspect().publishers[0].known_lost, all);
-    // A subscriber that comes later was promised nothing of that.
+    // A later subscriber has no claim to earlier messages.
     let mut late = net.node("late").subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
     publisher.send_with(&[0; 22], Meta::default().with_gap(LossCause::Link, 5)).unwrap();
@@ -181,27 +181,27 @@ fn a_gap_is_not_lost_with_its_message() {
         let now = lost(&subscriber);
         assert_eq!(now.link, 6 * round, "{now}");
         assert_eq!(now.overrun, 1003 * round - subscriber.stats()[0].received, "{received}");
-        // Of a reader that wants the newest alone it is no loss that it passed over the others.
+        // For a reader that takes only the newest, skipped messages are not losses.
         assert_eq!(newest.latest(LONG).unwrap().len(), 1000);
         assert_eq!(lost(&newest), link(6 * round));
     }
 }
 
 #[test]
-fn who_takes_the_newest_counts_the_gaps_of_one_that_has_left() {
+fn latest_counts_gaps_of_a_closed_publisher() {
     let net = Net::new("gap left");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
     publisher.publish_gap(LossCause::Link, 5).unwrap();
     publisher.send(&[0; 3]).unwrap();
     drop(publisher);
-    eventually("its end is known", || subscriber.publisher_count() == 0);
+    eventually("the publisher is gone", || subscriber.publisher_count() == 0);
     assert_eq!(subscriber.latest(LONG).unwrap().len(), 3);
     assert_eq!(lost(&subscriber), link(5));
 }
 
 #[test]
-fn gaps_alone_do_not_hold_a_time_out_up() {
+fn gaps_alone_do_not_delay_a_timeout() {
     let net = Net::new("gap time-out");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
@@ -215,7 +215,7 @@ fn gaps_alone_do_not_hold_a_time_out_up() {
 }
 
 #[test]
-fn a_gap_without_a_message_is_counted_by_those_that_sleep() {
+fn gap_without_a_message_is_counted_by_sleeping_readers() {
     let net = Net::new("gap alone");
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
@@ -232,7 +232,7 @@ fn a_gap_without_a_message_is_counted_by_those_that_sleep() {
 }
 
 #[test]
-fn of_a_message_that_was_not_sent_no_gap_counts() {
+fn gap_of_an_unsent_message_is_not_counted() {
     let net = Net::new("gap refused");
     let offers = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
     let (mut publisher, mut subscriber) = pair(&net, offers, SubscriberOptions::new().reliable());
@@ -249,7 +249,7 @@ fn of_a_message_that_was_not_sent_no_gap_counts() {
 }
 
 #[test]
-fn a_reader_that_was_let_go_counts_once() {
+fn evicted_reader_counts_a_gap_once() {
     let net = Net::new("gap detached");
     let stall = OnFull::Detach { stall: Duration::from_millis(10) };
     let offers = PublisherOptions::new().reliable(stall).log_len_bytes(1 << 14);
@@ -259,7 +259,7 @@ fn a_reader_that_was_let_go_counts_once() {
         publisher.send_with(&[0; 1000], gap).unwrap();
     }
     eventually("it is admitted again and has taken the last message", || {
-        // What it is told on the way is not what this test is about.
+        // The errors on the way are not part of this test.
         while subscriber.try_recv().is_ok_and(|sample| sample.is_some()) {}
         publisher.send(&[0; 1]).unwrap();
         matches!(subscriber.recv(NONE), Ok(sample) if sample.len() == 1)
@@ -287,7 +287,7 @@ fn a_gap_of_a_publisher_that_is_killed_is_counted() {
 }
 
 #[test]
-fn observers_see_it_and_pass_over_what_they_do_not_know() {
+fn observers_see_metadata_and_skip_unknown_extensions() {
     let net = Net::new("meta observed");
     let mut publisher = net.node("a").publisher::<[u8]>("/t").unwrap();
     let info = net.inspect().publishers.remove(0);
@@ -310,7 +310,8 @@ fn observers_see_it_and_pass_over_what_they_do_not_know() {
     assert_eq!(observer.known_lost(), link(LENGTHS.len() as u64));
 }
 
-/// Writes over the extension words of the message in a log, whose content is `content`: the word at `at` before it.
+/// Overwrites the extension words of the message with content `content` in a log: the word `at` bytes before
+/// it.
 fn spoil(path: &std::path::Path, content: &[u8; 8], at: u64, word: u64) {
     let file = File::options().read(true).write(true).open(path).unwrap();
     let mut all = vec![0; file.metadata().unwrap().len() as usize];
@@ -320,19 +321,20 @@ fn spoil(path: &std::path::Path, content: &[u8; 8], at: u64, word: u64) {
 }
 
 #[test]
-fn words_that_contradict_themselves_are_corrupt_and_unknown_ones_are_passed_over() {
-    // The message has one word, a correlation id: length at 24 before its content, head at 16.
+fn contradictory_extensions_are_corrupt_and_unknown_ones_are_skipped() {
+    // The message has one extension, a correlation id: its length is 24 bytes before the content, its head
+    // 16.
     let long = |len: u64| 3 | len << 32;
     let cases = [
-        (24, 8, Some(None)),     // no words, and 16 bytes more of content
-        (24, 32, Some(Some(5))), // the content is another word, of no bytes
+        (24, 8, Some(None)),     // no extension, and 16 more bytes of content
+        (24, 32, Some(Some(5))), // the content is another extension of length 0
         (24, 0, None),
         (24, 20, None),
         (24, 40, None),
         (24, 1 << 20, None),
         (24, u64::MAX, None),
-        (16, 77 | 8 << 32, Some(None)), // an unknown word
-        (16, long(0), Some(None)),      // a correlation id of no bytes, and a word of none
+        (16, 77 | 8 << 32, Some(None)), // an unknown extension
+        (16, long(0), Some(None)), // a correlation id of length 0, and an extension of length 0
         (16, long(9), None),
         (16, long(4096), None),
         (16, u64::MAX, None),
@@ -357,7 +359,7 @@ fn words_that_contradict_themselves_are_corrupt_and_unknown_ones_are_passed_over
             assert!(matches!(result, Err(Error::Corrupt { .. })), "case {case}: {result:?}");
             assert!(matches!(seen, Observation::Corrupt(_)), "case {case}: {seen:?}");
         }
-        // Whatever it was, it is the matter of that one channel.
+        // Whatever the error, it affects only this channel.
         other.send(b"sound").unwrap();
         assert_eq!(&*subscriber.recv(LONG).unwrap(), b"sound");
     }

@@ -1,5 +1,5 @@
-//! Users of one machine: a private domain is closed to others, a group's domain works whatever the
-//! umasks, and what others left is told of and in nobody's way.
+//! Users of one machine: a private domain is closed to others, and a group's domain works with each umask.
+//! Leftovers of other users are reported and block no one.
 
 use crate::common;
 
@@ -24,9 +24,9 @@ fn group_node(net: &Net, name: &str) -> Result<Node, Error> {
     net.builder(name).group(&GROUP.to_string()).open()
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -40,14 +40,14 @@ fn child_entry() {
             }
             Err(error) => tell(&error.to_string()),
         },
-        // Whom it sees, and what it can read of user Alice's domain.
+        // The nodes that it sees, and what it can read of Alice's domain.
         "look" => {
             let mut domain = Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap();
             tell(&format!("{} nodes", domain.snapshot().unwrap().nodes.len()));
             let alice = net.base().join(format!("rnet-{ALICE}-t"));
             tell(&std::fs::read_dir(alice).map_or_else(|e| e.kind().to_string(), |_| "in".into()));
         }
-        // What this user leaves in the group's domain when it has swept.
+        // Leftovers of this user in the group's domain after a sweep.
         "leftover_folders" => {
             let location = swept(&net);
             for path in location.leftover_folders().into_iter().chain(location.inaccessible_names())
@@ -57,8 +57,8 @@ fn child_entry() {
             }
             tell("that is all");
         }
-        // One end of a conversation in the group's domain: says its number, hears the other's,
-        // and then of the other's death.
+        // One side of a conversation in the group's domain: sends its number, receives the other's, and then
+        // the other's death.
         "left" | "right" => {
             let (mine, other) = if role == "left" { ("left", "right") } else { ("right", "left") };
             let node = match group_node(&net, mine) {
@@ -79,16 +79,16 @@ fn child_entry() {
             tell(&error.to_string());
             drop(orders.recv());
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// A copy of this binary where every user can reach it, removed when the last test drops it. Not in
-/// /dev/shm, which may be small and hold no programs.
+/// A copy of this binary that each user can execute, removed when the last test drops it. Not in /dev/shm,
+/// which may be small and mounted noexec.
 struct Program(PathBuf);
 
 impl Program {
-    /// The copy for all tests that run now.
+    /// The shared copy for all running tests.
     fn shared() -> Arc<Program> {
         static SHARED: Mutex<Weak<Program>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl Drop for Program {
     }
 }
 
-/// A domain that several users can reach, and what each of them can run.
+/// A domain that several users can reach, and the program that each of them can run.
 struct Open {
     net: Net,
     program: Arc<Program>,
@@ -133,22 +133,22 @@ impl std::ops::Deref for Open {
     }
 }
 
-/// A command of another user.
+/// A command that runs as another user.
 fn command_of(user: u32, group: u32) -> Command {
     let mut command = Command::new("sh");
-    // std clears the supplementary groups when root gives a user id.
+    // std clears the supplementary groups when root sets a user id.
     command.uid(user).gid(group).current_dir("/");
     command
 }
 
-/// A child of another user.
+/// A child that runs as another user.
 fn child_of(net: &Open, user: u32, group: u32, umask: &str, role: &str) -> Child {
     let mut command = command_of(user, group);
     command.args(["-c", &format!("umask {umask}; exec \"$0\" \"$@\"")]).arg(net.program.path());
     Child::start(Child::order(command, net, role))
 }
 
-/// A domain for several users, where this user may play them.
+/// A domain for several users, if this user may switch to them.
 fn net_for_all(name: &str) -> Option<Open> {
     if !rustix::process::geteuid().is_root() {
         not_run("only root can start processes of other users");
@@ -169,7 +169,7 @@ fn net_for_all(name: &str) -> Option<Open> {
             ));
             return None;
         }
-        // Root in name only, as in a user namespace with one user.
+        // Root of a user namespace that has only one user.
         Err(why) => {
             not_run(&format!("root may not become another user here: {why}"));
             return None;
@@ -184,7 +184,7 @@ fn group_dir(net: &Net) -> PathBuf {
     net.base().join(format!("rnet-g{GROUP}-t"))
 }
 
-/// The group's domain, after a look: who looks sweeps.
+/// The group's domain after an inspection, which sweeps it.
 fn swept(net: &Net) -> Location {
     let (dir, group) = (Some(net.base().to_owned()), Some(GROUP.to_string()));
     let location = Location::new(Some("t"), dir, group).unwrap();
@@ -205,7 +205,7 @@ fn a_private_domain_is_closed_to_others() {
     let mut bob = child_of(&net, BOB, BOB, "022", "look");
     bob.expect("0 nodes");
     bob.expect("permission denied");
-    // One that bears Bob's name and is Alice's: Bob is told, and what to do.
+    // A directory with Bob's name that Alice owns: Bob gets an error that says what to do.
     let planted = net.base().join(format!("rnet-{BOB}-t"));
     std::fs::create_dir(&planted).unwrap();
     chown(&planted, Some(ALICE), Some(ALICE)).unwrap();
@@ -217,21 +217,21 @@ fn a_private_domain_is_closed_to_others() {
 }
 
 #[test]
-fn a_group_talks_whatever_the_umasks() {
+fn group_communicates_under_each_umask() {
     let Some(net) = net_for_all("group") else { return };
     for (left, right) in [("077", "000"), ("000", "077"), ("002", "077"), ("027", "777")] {
         let mut alice = child_of(&net, ALICE, GROUP, left, "left");
         let mut bob = child_of(&net, BOB, GROUP, right, "right");
         alice.expect("talked");
         bob.expect("talked");
-        // Each kills and is killed once.
+        // Each side kills once and is killed once.
         let (killed, survivor) =
             if left == "077" { (&mut alice, &mut bob) } else { (&mut bob, &mut alice) };
         killed.kill();
         let said = survivor.hear();
         assert!(said.contains("is gone"), "{said}");
         let nodes = group_dir(&net).join("nodes");
-        eventually("the other user's left-overs are swept", || names_in(&nodes).len() == 1);
+        eventually("the other user's leftovers are swept", || names_in(&nodes).len() == 1);
         let names = group_dir(&net).join("names");
         eventually("the other user's name is swept", || names_in(&names).len() == 1);
         drop((alice, bob));
@@ -239,15 +239,15 @@ fn a_group_talks_whatever_the_umasks() {
         assert_eq!((stat.gid(), stat.mode() & 0o7777), (GROUP, 0o2770));
         std::fs::remove_dir_all(group_dir(&net)).unwrap();
     }
-    // Whoever is not in the group is kept out, in words.
+    // A user outside the group is refused with an error.
     let mut stranger = child_of(&net, STRANGER, STRANGER, "022", "left");
     let said = stranger.hear();
     assert!(said.contains("not a member"), "{said}");
 }
 
-/// Alice was killed between two steps of making the domain, or its folders.
+/// Alice was killed between two steps of creating the domain or its folders.
 #[test]
-fn what_was_begun_is_finished_or_told_of() {
+fn interrupted_domain_creation_is_finished_or_reported() {
     let Some(net) = net_for_all("begun") else { return };
     let begun = |path: &Path, group: u32| {
         std::fs::create_dir(path).unwrap();
@@ -276,16 +276,16 @@ fn what_was_begun_is_finished_or_told_of() {
     assert!(said.contains("began to create it") && said.contains("/nodes"), "{said}");
 }
 
-/// What Bob may not remove is in nobody's way, and found.
+/// Leftovers that Bob may not remove do not block him, and are reported.
 #[test]
-fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
+fn leftovers_of_other_users_are_reported_and_do_not_block() {
     let Some(net) = net_for_all("left-overs") else { return };
     let mut alice = child_of(&net, ALICE, GROUP, "077", "left");
     let mut bob = child_of(&net, BOB, GROUP, "077", "right");
     alice.expect("talked");
     bob.expect("talked");
     let nodes = group_dir(&net).join("nodes");
-    // Empty, as one killed right after `mkdir` leaves it: swept, though closed to Bob.
+    // Empty, as after a kill right after `mkdir`: swept, though Bob cannot open it.
     let empty = nodes.join("empty@0123456789");
     let full = nodes.join("full@0123456789");
     for folder in [&empty, &full] {
@@ -302,21 +302,21 @@ fn left_overs_of_others_are_told_of_and_not_stumbled_over() {
     alice.kill();
     let said = bob.hear();
     assert!(said.contains("/left is gone"), "{said}");
-    // Before another one could take to talking with it.
+    // Before another node could connect to it.
     drop(bob);
     let mut again = child_of(&net, ALICE, GROUP, "077", "left");
     let mut bob = child_of(&net, BOB, GROUP, "077", "right");
     again.expect("talked");
     bob.expect("talked");
     eventually("the empty one is swept", || !empty.exists());
-    assert!(full.exists(), "it was not for Bob to remove");
-    let mut look = child_of(&net, BOB, GROUP, "022", "leftover_folders");
-    look.expect(&format!("{} of user {STRANGER}", full.display()));
-    look.expect(&format!("{} of user 0", name.display()));
-    look.expect("that is all");
+    assert!(full.exists(), "Bob must not remove it");
+    let mut observer = child_of(&net, BOB, GROUP, "022", "leftover_folders");
+    observer.expect(&format!("{} of user {STRANGER}", full.display()));
+    observer.expect(&format!("{} of user 0", name.display()));
+    observer.expect("that is all");
     bob.kill();
     drop(again);
-    // Root may do everything, and so leaves nothing.
+    // Root may remove everything, so no leftovers remain.
     let location = swept(&net);
     assert!(location.leftover_folders().is_empty() && location.inaccessible_names().is_empty());
     assert!(!full.exists());

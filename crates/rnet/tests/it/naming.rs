@@ -1,4 +1,4 @@
-//! Namespaces and rules that rename: every kind of endpoint takes them, and nothing takes them twice.
+//! Namespaces and remap rules: each kind of endpoint applies them, exactly once.
 
 use crate::common;
 
@@ -24,15 +24,15 @@ fn topics(net: &Net) -> Vec<String> {
 }
 
 #[test]
-fn two_robots_of_one_program_keep_apart() {
+fn two_robots_of_one_program_are_separate() {
     let net = Net::new("naming-two");
     let open = |namespace: &str| {
         let node = net.builder("lidar").namespace(namespace).open().unwrap();
         let scans = node.publisher::<[u8]>("scan").unwrap();
         let own = node.publisher::<[u8]>("~/dirty").unwrap();
-        let heard = node.subscriber::<[u8]>("scan").unwrap();
+        let reader = node.subscriber::<[u8]>("scan").unwrap();
         let map = node.subscriber::<[u8]>("/map").unwrap();
-        (node, scans, own, heard, map)
+        (node, scans, own, reader, map)
     };
     let mut one = open("left");
     let mut other = open("/right");
@@ -47,7 +47,7 @@ fn two_robots_of_one_program_keep_apart() {
     assert_eq!(&*one.3.recv(LONG).unwrap(), b"left");
     assert_eq!(&*other.3.recv(LONG).unwrap(), b"right");
     assert!(one.3.try_recv().unwrap().is_none());
-    // A parameter is below its node's name, wherever that is.
+    // A parameter is below its node's name.
     let gain = one.0.param("gain").default(1.0).declare().unwrap();
     let kept = one.0.state().unwrap().get("/params/left/lidar/gain").unwrap();
     assert_eq!(kept, Some(rnet::state::Value::from(1.0)));
@@ -55,9 +55,9 @@ fn two_robots_of_one_program_keep_apart() {
 }
 
 #[test]
-fn a_rule_counts_once_for_every_kind_of_endpoint() {
+fn remap_rule_applies_once_to_each_kind_of_endpoint() {
     let net = Net::new("naming-rules");
-    // Each would be renamed a second time by the other.
+    // Each rule would rename the other's result a second time.
     let renamed = net.builder("a").remap("/**", "/left/**").remap("node:a", "b").open().unwrap();
     assert_eq!(renamed.name(), "/b");
     let plain = net.node("plain");
@@ -86,7 +86,7 @@ fn a_rule_counts_once_for_every_kind_of_endpoint() {
     assert_eq!(done.recv_timeout(Duration::from_secs(30)).unwrap(), 8);
     drop((driver, command));
 
-    // A log is the domain's, and so is its clock.
+    // The log belongs to the domain, and so does its clock.
     renamed.log().info("hello");
     assert!(topics(&net).contains(&"/log".to_owned()), "{:?}", topics(&net));
 }
@@ -98,11 +98,11 @@ fn swapped_names_are_swapped_and_patterns_are_of_the_domain() {
     let mut x = node.publisher::<[u8]>("/x").unwrap();
     assert_eq!(x.topic(), "/y");
     let mut y = net.node("plain").subscriber::<[u8]>("/y").unwrap();
-    let (heard, any) = std::sync::mpsc::channel();
-    let heard = std::sync::Mutex::new(heard);
+    let (sender, any) = std::sync::mpsc::channel();
+    let sender = std::sync::Mutex::new(sender);
     let _any = node
         .subscribe_any("/y", Default::default(), move |message| {
-            heard.lock().unwrap().send(message.unwrap().to_vec()).unwrap();
+            sender.lock().unwrap().send(message.unwrap().to_vec()).unwrap();
         })
         .unwrap();
     x.wait_for_subscribers(2, LONG).unwrap();
@@ -119,14 +119,14 @@ fn two_names_that_become_one_are_refused() {
     assert!(matches!(error, Error::NameTaken { .. }), "{error}");
     let error = net.builder("b").remap("node:*", "/left/a").open().unwrap_err();
     assert!(matches!(error, Error::NameTaken { .. }), "{error}");
-    // A tool has the names of the domain.
+    // A tool uses the domain's names.
     let tool = left(&net, "a").remap("/x", "/y").tool().open().unwrap();
     assert_eq!(tool.name(), "/a");
     assert_eq!(tool.publisher::<[u8]>("/x").unwrap().topic(), "/x");
 }
 
 #[test]
-fn what_is_wrong_is_told_when_the_node_opens() {
+fn invalid_rules_are_reported_when_the_node_opens() {
     let net = Net::new("naming-wrong");
     let error = net.builder("a").namespace("/a b").open().unwrap_err().to_string();
     assert!(error.contains("namespace") && error.contains("' ' at character 3"), "{error}");
@@ -178,13 +178,13 @@ fn program(net: &Net) {
     };
     let scans = node.publisher::<[u8]>("/scan").unwrap();
     let points = node.publisher::<[u8]>("points").unwrap();
-    // A rule of the program goes ahead of one of the environment.
+    // A rule of the program precedes one of the environment.
     let given = node.publisher::<[u8]>("given").unwrap();
     tell(&format!("{} {} {} {}", node.name(), scans.topic(), points.topic(), given.topic()));
 }
 
 #[test]
-#[ignore = "a child of the others"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().as_deref() == Some("program") {
         program(&Net::of_parent());

@@ -1,4 +1,4 @@
-//! A domain with as many nodes as there may be, and what each of them costs the others.
+//! A domain with the maximum number of nodes, and the cost of each node for the others.
 
 use crate::common;
 
@@ -15,15 +15,15 @@ const PROCESSES: usize = 4;
 /// Nodes that are not tools.
 const MOST: usize = limits::MAX_NODES_PER_DOMAIN - limits::RESERVED_TOOL_NODES;
 const EACH: usize = MOST / PROCESSES;
-/// Nodes of the process that comes and is killed, where descriptors are counted.
+/// Nodes of the process that starts and is killed, in the descriptor tests.
 const OTHERS: usize = 20;
 /// Nodes of the process that counts its descriptors.
 const COUNTING: usize = 3;
-/// How long a full domain may take on a machine that is busy with other things.
+/// Time limit of a full domain on a busy machine.
 const FULL_LIMIT: Duration = Duration::from_secs(300);
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -56,7 +56,7 @@ fn child_entry() {
     }
 }
 
-/// Allows this process so many open files, or as many as it may have.
+/// Raises this process's limit of open files to this number, or as far as permitted.
 fn allow_files(soft: Option<u64>) {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = soft.or(limit.maximum);
@@ -64,7 +64,7 @@ fn allow_files(soft: Option<u64>) {
 }
 
 fn open_files() -> usize {
-    // Less that by which they are counted.
+    // Without the descriptor of the listing.
     std::fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
@@ -72,7 +72,7 @@ fn open(net: &Net, role: &str) -> Vec<Node> {
     (0..EACH).map(|i| net.node(&format!("{role}_{i}"))).collect()
 }
 
-/// Each node hears the publisher of its process.
+/// Each node receives from the publisher of its process.
 fn meet(role: &str, nodes: &[Node]) -> Vec<Subscriber<[u8]>> {
     let topic = format!("/of_{role}");
     let subscribe = |node: &Node| {
@@ -90,30 +90,30 @@ fn is_limit(error: &Error, limit: usize) {
     assert!(text.contains("nodes in domain t") && text.contains("another domain"), "{text}");
 }
 
-/// What a node hears of others.
+/// The node events of a node.
 fn events(node: &Node) -> Receiver<NodeEvent> {
     let (tell, events) = channel();
     node.on_node(move |event| drop(tell.send(event.clone())));
     events
 }
 
-/// Waits for an event of a kind of each of so many nodes whose names begin so, and hears none twice.
+/// Waits for one event of a kind from each of `count` nodes with this name prefix, and asserts no duplicates.
 fn hear(events: &Receiver<NodeEvent>, count: usize, kind: fn(String) -> NodeEvent, name: &str) {
-    let mut heard = BTreeSet::new();
-    while heard.len() < count {
+    let mut received = BTreeSet::new();
+    while received.len() < count {
         let event = events.recv_timeout(LONG.unwrap());
-        let event = event.unwrap_or_else(|_| panic!("{} of {count} {name}", heard.len()));
+        let event = event.unwrap_or_else(|_| panic!("{} of {count} {name}", received.len()));
         let (NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node)) = &event
         else {
             continue;
         };
         if node.starts_with(name) && event == kind(node.clone()) {
-            assert!(heard.insert(node.clone()), "twice: {event:?}");
+            assert!(received.insert(node.clone()), "twice: {event:?}");
         }
     }
 }
 
-/// What nodes were told has nothing of these nodes any more: what is told twice comes after the first time.
+/// Asserts that no further event of these nodes arrives: a duplicate would come after the first.
 fn hear_no_more(events: &Receiver<NodeEvent>, name: &str) {
     for event in events.try_iter() {
         let (NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node)) = &event
@@ -124,20 +124,20 @@ fn hear_no_more(events: &Receiver<NodeEvent>, name: &str) {
     }
 }
 
-/// A number of open files that stands: a control thread has one open for a moment now and then.
+/// A stable number of open files: a control thread briefly opens one now and then.
 fn settled_files() -> usize {
     let mut before = 0;
-    eventually("the number stands", || std::mem::replace(&mut before, open_files()) == before);
+    eventually("the number is stable", || std::mem::replace(&mut before, open_files()) == before);
     before
 }
 
-/// Has nodes hear of one that comes and goes. The first callback starts the thread that runs it, which has
-/// descriptors of its own.
-fn hear_of_guest(net: &Net, told: &[Receiver<NodeEvent>]) {
+/// Lets nodes see another node come and go. The first callback starts its thread, which has its own
+/// descriptors.
+fn hear_of_guest(net: &Net, listeners: &[Receiver<NodeEvent>]) {
     let guest = net.node("guest");
-    told.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/guest"));
+    listeners.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/guest"));
     drop(guest);
-    told.iter().for_each(|events| hear(events, 1, NodeEvent::Left, "/guest"));
+    listeners.iter().for_each(|events| hear(events, 1, NodeEvent::Left, "/guest"));
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_full_domain() {
     allow_files(None);
     let net = Net::for_long("a full domain", FULL_LIMIT);
     let tool = |i: usize| net.builder(&format!("tool{i}")).tool().open();
-    // A tool that is there already takes no place from others.
+    // An existing tool takes no slot from other nodes.
     let first = tool(0).unwrap();
     let roles: Vec<String> = (1..PROCESSES).map(|i| format!("p{i}")).collect();
     let mut children: Vec<Child> = roles.iter().map(|role| Child::spawn(&net, role)).collect();
@@ -157,7 +157,7 @@ fn a_full_domain() {
     is_limit(&net.builder("one_more").open().unwrap_err(), MOST);
     let tools: Vec<Node> =
         (1..limits::RESERVED_TOOL_NODES).map(|i| tool(i).unwrap()).chain([first]).collect();
-    // The 1,025th.
+    // The 1,025th node.
     is_limit(&tool(99).unwrap_err(), limits::MAX_NODES_PER_DOMAIN);
 
     let publisher = |i: usize| nodes[i].publisher::<[u8]>(&format!("/of_p{i}")).unwrap();
@@ -177,16 +177,16 @@ fn a_full_domain() {
     children.iter_mut().for_each(|child| child.expect("heard"));
 
     // A process with a quarter of all nodes is killed.
-    let told = [&nodes[0], &nodes[EACH - 2], &tools[0]].map(events);
+    let listeners = [&nodes[0], &nodes[EACH - 2], &tools[0]].map(events);
     children.pop().unwrap().kill();
-    told.iter().for_each(|events| hear(events, EACH, NodeEvent::Died, "/p3"));
+    listeners.iter().for_each(|events| hear(events, EACH, NodeEvent::Died, "/p3"));
     eventually("its subscribers are gone", || publishers[PROCESSES - 1].subscriber_count() == 0);
-    // One that leaves can come back, and there is room for others.
+    // A node that leaves can come back, and other nodes fit as well.
     drop(nodes.pop());
     nodes.push(net.node("back"));
     net.node("one_more");
-    told.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/back"));
-    told.iter().for_each(|events| hear_no_more(events, "/p3"));
+    listeners.iter().for_each(|events| hear(events, 1, NodeEvent::Joined, "/back"));
+    listeners.iter().for_each(|events| hear_no_more(events, "/p3"));
     for mut child in children {
         child.say("leave");
         assert_eq!(child.hear_for(FULL_LIMIT.as_secs()), "left");
@@ -196,14 +196,14 @@ fn a_full_domain() {
     assert_eq!(std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().count(), 0);
 }
 
-/// The nodes of a process share what it needs to notice the end of another process: a descriptor.
+/// The nodes of a process share the descriptor that detects the end of another process.
 #[test]
 fn a_peer_costs_no_descriptor_and_another_process_one() {
     let net = Net::new("descriptors");
     let _here = net.node("here");
     let mut counts = Child::spawn(&net, "counts");
     counts.expect("counted");
-    // Of a process that is known.
+    // Nodes of a known process.
     let _nodes: Vec<Node> = (0..OTHERS).map(|i| net.node(&format!("more{i}"))).collect();
     counts.expect("as before");
     let mut others = Child::spawn(&net, "others");
@@ -217,22 +217,22 @@ fn a_peer_costs_no_descriptor_and_another_process_one() {
 fn counts(net: &Net) {
     let _orders = common::orders();
     let nodes: Vec<Node> = (0..COUNTING).map(|i| net.node(&format!("counts{i}"))).collect();
-    let told: Vec<_> = nodes.iter().map(events).collect();
-    hear_of_guest(net, &told);
+    let listeners: Vec<_> = nodes.iter().map(events).collect();
+    hear_of_guest(net, &listeners);
     let before = settled_files();
     tell("counted");
-    told.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/more"));
+    listeners.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/more"));
     eventually("as before", || open_files() == before);
     tell("as before");
-    told.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/other"));
+    listeners.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Joined, "/other"));
     eventually("one more", || open_files() == before + 1);
     tell("one more");
-    told.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Died, "/other"));
+    listeners.iter().for_each(|events| hear(events, OTHERS, NodeEvent::Died, "/other"));
     eventually("as before", || open_files() == before);
     tell("one less");
 }
 
-/// Where descriptors are few, those that are left are for what cannot be done without one.
+/// If descriptors are scarce, the remaining ones are reserved for operations that need one.
 #[test]
 fn with_few_descriptors_deaths_are_seen_and_nodes_refused() {
     let net = Net::new("few descriptors");
@@ -249,17 +249,17 @@ fn with_few_descriptors_deaths_are_seen_and_nodes_refused() {
 fn lacks(net: &Net) {
     let _orders = common::orders();
     let node = net.node("lacks");
-    let told = [events(&node)];
-    hear_of_guest(net, &told);
-    // All that are opened from now on are of the upper half.
+    let listeners = [events(&node)];
+    hear_of_guest(net, &listeners);
+    // All files opened from now on use the upper half.
     let before = settled_files();
     allow_files(Some(before as u64 + 8));
     tell("limited");
-    hear(&told[0], OTHERS, NodeEvent::Joined, "/other");
-    eventually("none is held for another process", || open_files() == before);
+    hear(&listeners[0], OTHERS, NodeEvent::Joined, "/other");
+    eventually("no descriptor is held for another process", || open_files() == before);
     tell("seen");
-    // Looked at once a second.
-    hear(&told[0], OTHERS, NodeEvent::Died, "/other");
+    // The nodes poll once per second.
+    hear(&listeners[0], OTHERS, NodeEvent::Died, "/other");
     tell("gone");
     let nodes: Result<Vec<Node>, Error> =
         (0..OTHERS).map(|i| net.builder(&format!("more{i}")).open()).collect();
@@ -267,7 +267,7 @@ fn lacks(net: &Net) {
     assert!(matches!(error, Error::LimitReached { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains("open files in this process") && text.contains("ulimit -n"), "{text}");
-    // The node that is there goes on.
+    // The existing node continues.
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
     publisher.send(b"here").unwrap();

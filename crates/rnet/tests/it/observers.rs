@@ -1,4 +1,4 @@
-//! Observers and the nodes that they listen to: woken, killed, stopped, 64 of them.
+//! Observers and the nodes that they observe: woken, killed, stopped, 64 of them.
 
 use crate::common;
 
@@ -8,15 +8,15 @@ use std::time::Duration;
 use common::{Child, Net, eventually, role};
 use rnet::inspect::Follower;
 
-/// What one observer hears until it has all of `wanted` messages, or has counted them as missed.
+/// Messages that one observer receives until it has received or counted all `wanted` messages.
 fn hear(net: &Net, wanted: u64, listening: &AtomicUsize) {
     let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
-    let (mut bytes, mut heard) = (Vec::new(), 0);
+    let (mut bytes, mut received) = (Vec::new(), 0);
     assert!(follow.poll(&mut bytes).unwrap().is_none());
     listening.fetch_add(1, Ordering::Relaxed);
-    while heard + follow.missed().total() < wanted {
+    while received + follow.missed().total() < wanted {
         match follow.poll(&mut bytes).unwrap() {
-            Some(_) => heard += 1,
+            Some(_) => received += 1,
             None => follow.wait(Duration::from_secs(30)),
         }
     }
@@ -28,39 +28,39 @@ fn files(net: &Net) -> usize {
 }
 
 #[test]
-fn all_of_seventy_hear_a_publisher_that_comes_after_them() {
+fn seventy_observers_receive_from_a_later_publisher() {
     let net = Net::new("seventy observers");
     let node = net.node("p");
     let listening = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        // More than have a place: the others look by themselves.
+        // More observers than slots: the others poll.
         let listen = || hear(&net, 100, &listening);
         let threads: Vec<_> = (0..70).map(|_| scope.spawn(listen)).collect();
-        eventually("all listen, and the places are taken", || {
+        eventually("all observe, and the slots are used", || {
             listening.load(Ordering::Relaxed) == 70 && files(&net) >= 128
         });
         let mut publisher = node.publisher::<[u8]>("/t").unwrap();
         for number in 0..100u64 {
             publisher.send(&number.to_le_bytes()).unwrap();
-            std::thread::sleep(Duration::from_millis(1)); // sleep: observers are to fall asleep in between
+            std::thread::sleep(Duration::from_millis(1)); // sleep: lets the observers fall asleep
         }
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert_eq!(publisher.subscriber_count(), 0);
     });
-    eventually("each has taken its files along", || files(&net) == 0);
+    eventually("each has removed its files", || files(&net) == 0);
 }
 
 #[test]
-fn one_that_is_stopped_or_killed_holds_nobody_back() {
+fn stopped_or_killed_observer_delays_no_publisher() {
     let net = Net::new("killed observer");
     let node = net.node("p");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
     let mut child = Child::spawn(&net, "listener");
     child.expect("listens");
-    // It is known to the publisher, and asleep or not, whatever comes first.
+    // The publisher knows the observer, whether it sleeps or not.
     for _ in 0..100 {
         publisher.send(&[0; 100]).unwrap();
-        std::thread::sleep(Duration::from_millis(1)); // sleep: the observer is to fall asleep in between
+        std::thread::sleep(Duration::from_millis(1)); // sleep: lets the observer fall asleep
     }
     child.stop();
     for _ in 0..100_000 {
@@ -74,14 +74,15 @@ fn one_that_is_stopped_or_killed_holds_nobody_back() {
     publisher.send(&[0; 100]).unwrap();
 }
 
-/// The process of a pidfd of this process; -1 if it has ended, `None` if the descriptor is closed or is another one.
+/// The process of a pidfd of this process; -1 if it has exited, `None` if the descriptor is closed or of
+/// another kind.
 fn process_of(fd: &str) -> Option<i64> {
     let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{fd}")).ok()?;
     info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok())
 }
 
 #[test]
-fn an_observer_holds_nothing_of_processes_that_have_ended() {
+fn observer_holds_nothing_of_exited_processes() {
     let net = Net::new("pidfds");
     let mut domain = net.domain();
     let mut children: Vec<Child> = (0..4).map(|_| Child::spawn(&net, "node")).collect();
@@ -95,13 +96,13 @@ fn an_observer_holds_nothing_of_processes_that_have_ended() {
         .collect();
     assert_eq!(held.len(), pids.len(), "one of each");
     children.iter_mut().for_each(Child::kill);
-    eventually("it sees that they have ended", || domain.snapshot().unwrap().nodes.is_empty());
+    eventually("it sees that they have exited", || domain.snapshot().unwrap().nodes.is_empty());
     let open: Vec<&String> = held.iter().filter(|fd| process_of(fd) == Some(-1)).collect();
     assert!(open.is_empty(), "still open: {open:?}");
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().as_deref() == Some("node") {
         let _node = Net::of_parent().node(&format!("n{}", std::process::id()));
@@ -114,11 +115,11 @@ fn child_entry() {
         let net = Net::of_parent();
         let mut follow = Follower::new(net.domain(), "/t", false).unwrap();
         let mut bytes = Vec::new();
-        let mut told = false;
+        let mut reported = false;
         loop {
             while follow.poll(&mut bytes).unwrap().is_some() {}
             follow.wait(Duration::from_secs(1));
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 common::tell("listens");
             }
         }

@@ -1,4 +1,4 @@
-//! Parameters, as the node that declares them and the others that set them see them.
+//! Parameters as seen by the declaring node and by the nodes that set them.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use rnet::param::{ParamDescription, ParamInfo, ParamKind, RefusedValue};
 use rnet::state::Value;
 use rnet::{Error, Node, Param, Result};
 
-/// Long enough for anything that is going to happen at all.
+/// Long enough for each event that a test expects.
 const SOON: Duration = Duration::from_secs(30);
 
 fn gain(node: &Node) -> Param<f64> {
@@ -40,14 +40,14 @@ fn why<T>(result: Result<T>) -> String {
 }
 
 #[test]
-fn a_parameter_is_its_default_until_somebody_sets_it() {
+fn parameter_has_its_default_until_set() {
     let net = Net::new("param default");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let param = gain(&arm);
     let state = other.state().unwrap();
     assert_eq!((param.name(), param.key()), ("/gain", "/params/arm/gain"));
     assert_eq!(param.get(), Ok(1.0));
-    // Everybody sees it, as state.
+    // All nodes see it, as state.
     assert_eq!(state.get("/params/arm/gain").unwrap(), Some(Value::Float(1.0)));
     assert!(info(&other, "/arm", "gain").is_default);
     state.set("/params/arm/gain", 2.5).unwrap();
@@ -61,7 +61,7 @@ fn a_parameter_is_its_default_until_somebody_sets_it() {
     param.reset().unwrap();
     assert_eq!(param.get(), Ok(1.0));
     assert!(info(&other, "/arm", "/gain").is_default);
-    // Who deletes it makes it its default, too.
+    // Deleting it also restores the default.
     param.set(4.0).unwrap();
     assert!(state.delete(param.key()).unwrap());
     assert_eq!(param.get(), Ok(1.0));
@@ -69,7 +69,7 @@ fn a_parameter_is_its_default_until_somebody_sets_it() {
 }
 
 #[test]
-fn every_way_to_write_obeys_the_description() {
+fn every_way_to_write_checks_the_description() {
     let net = Net::new("param setters");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let param = gain(&arm);
@@ -103,12 +103,12 @@ fn every_way_to_write_obeys_the_description() {
     assert!(why(state.put(key).durable(true).set(2.0)).contains("not stored on disk"));
     assert_eq!(param.get(), Ok(1.0));
     assert_eq!(why(state.set(key, f64::NAN)), "NaN is not a number");
-    // And what fits passes every one of them.
+    // A valid value passes each of them.
     state.put(key).ttl(SOON).set(2.0).unwrap();
     assert_eq!(state.add_float(key, 1.0), Ok(3.0));
     state.transact(|t| t.set(key, 4.0)).unwrap();
     assert_eq!(param.get(), Ok(4.0));
-    // A key like another's is not concerned.
+    // A similar key is not affected.
     state.set("/params", 1).unwrap();
     state.set("/paramsx/arm/gain", "anything").unwrap();
     state.set("/params/arm/gain/below", "anything").unwrap();
@@ -142,7 +142,7 @@ fn each_type_has_its_values() {
 }
 
 #[test]
-fn what_was_set_outlives_the_node_and_a_default_follows_the_program() {
+fn set_value_outlives_the_node_and_a_default_does_not() {
     let net = Net::new("param restart");
     let witness = net.node("witness");
     {
@@ -153,35 +153,35 @@ fn what_was_set_outlives_the_node_and_a_default_follows_the_program() {
     let arm = net.node("arm");
     let param = gain(&arm);
     assert_eq!((param.get(), param.refused()), (Ok(7.5), None));
-    // Nobody has set it, and the program says something else now.
+    // No node set it, and the program's default is now different.
     let rate = arm.param("/rate").default(200_i64).declare().unwrap();
     assert_eq!(rate.get(), Ok(200));
     assert!(info(&witness, "/arm", "/rate").is_default);
-    // Set to what the default is, it is set all the same.
+    // A value equal to the default still counts as set.
     rate.set(200).unwrap();
     drop((param, rate, arm));
     let arm = net.node("arm");
     let rate = arm.param("/rate").default(300_i64).declare().unwrap();
     assert_eq!(rate.get(), Ok(200));
-    // And declaring once more changes nothing that stands there.
+    // A second declaration writes nothing.
     let before = witness.state().unwrap().revision();
     let again = arm.param("/rate").default(300_i64).declare().unwrap();
     assert_eq!((again.get(), witness.state().unwrap().revision()), (Ok(200), before));
 }
 
 #[test]
-fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
+fn invalid_stored_value_is_replaced_and_reported() {
     let net = Net::new("param refused");
     let witness = net.node("witness");
     gain(&net.node("arm")).set(7.5).unwrap();
     let arm = net.node("arm");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0).max(5.0);
     let param = builder
         .on_refused(move |r: &RefusedValue| tell.send(r.clone()).unwrap())
         .declare()
         .unwrap();
-    let refused = told.try_recv().expect("it was told before the parameter was there");
+    let refused = receiver.try_recv().expect("reported before the parameter was declared");
     let RefusedValue { value, why, set_by, .. } = &refused;
     assert_eq!(
         (value.as_str(), why.as_str(), set_by.as_str()),
@@ -190,9 +190,9 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
     assert_eq!((param.get(), param.refused()), (Ok(1.0), Some(&refused)));
     let shown = |node: &Node| info(node, "/arm", "/gain").description.unwrap().refused;
     assert_eq!(shown(&witness).as_ref(), Some(&refused));
-    // It stays written until somebody sets another value.
+    // It stays stored until a node sets another value.
     let builder = arm.param("/gain").default(1.0).max(5.0);
-    let param = builder.on_refused(|r| panic!("told again: {r:?}")).declare().unwrap();
+    let param = builder.on_refused(|r| panic!("reported again: {r:?}")).declare().unwrap();
     assert_eq!((param.get(), param.refused()), (Ok(1.0), None));
     assert_eq!(shown(&witness), Some(refused));
     param.set(3.0).unwrap();
@@ -201,7 +201,7 @@ fn a_value_that_no_longer_fits_gives_way_and_that_is_told() {
 }
 
 #[test]
-fn a_preset_is_looked_at_when_the_node_declares() {
+fn preset_value_is_checked_at_declaration() {
     let net = Net::new("param preset");
     let (arm, person) = (net.node("arm"), net.node("person"));
     let state = person.state().unwrap();
@@ -210,7 +210,7 @@ fn a_preset_is_looked_at_when_the_node_declares() {
     state.set(&key("mode"), "fly").unwrap();
     state.put(&key("rate")).last_will_delete().set(50).unwrap();
     state.set(&key("image"), &[1, 2, 3][..]).unwrap();
-    // A whole number is a number.
+    // An integer is accepted as a number.
     assert_eq!(gain(&arm).get(), Ok(3.0));
     let mode = arm.param("/mode").default("idle".to_owned()).choices(["idle", "run"]);
     let mode = mode.on_refused(|_| {}).declare().unwrap();
@@ -221,7 +221,7 @@ fn a_preset_is_looked_at_when_the_node_declares() {
     assert_eq!(state.entry(rate.key()).unwrap().unwrap().last_will, None);
     let image = arm.param("/image").default(1_i64).on_refused(|_| {}).declare().unwrap();
     assert_eq!(image.get(), Ok(1));
-    // All four are listed, before and after; one that nobody declares, too.
+    // All four are listed before and after, including one that no node declares.
     state.set("/params/leg/x", 1).unwrap();
     let keys: Vec<String> = state.params().unwrap().into_iter().map(|info| info.key).collect();
     let expected = ["arm/gain", "arm/image", "arm/mode", "arm/rate", "leg/x"];
@@ -230,7 +230,7 @@ fn a_preset_is_looked_at_when_the_node_declares() {
 }
 
 #[test]
-fn without_a_default_somebody_has_to_set_it() {
+fn parameter_without_default_must_be_set() {
     let net = Net::new("param must");
     let (arm, person) = (net.node("arm"), net.node("person"));
     let state = person.state().unwrap();
@@ -250,7 +250,7 @@ fn without_a_default_somebody_has_to_set_it() {
 }
 
 #[test]
-fn read_only_as_long_as_the_node_runs() {
+fn read_only_while_the_node_runs() {
     let net = Net::new("param read only");
     let person = net.node("person");
     let state = person.state().unwrap();
@@ -274,21 +274,21 @@ fn read_only_as_long_as_the_node_runs() {
 }
 
 #[test]
-fn each_new_value_is_told_once() {
+fn each_new_value_is_reported_once() {
     let net = Net::new("param on change");
     let (arm, other) = (net.node("arm"), net.node("other"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let tell_more = tell.clone();
     let builder = arm.param("/gain").default(1.0).max(9.0);
     let param = builder.on_change(move |value: f64| tell.send(value).unwrap()).declare().unwrap();
     let state = other.state().unwrap();
-    let hear = || told.recv_timeout(SOON).expect("it is told");
+    let hear = || receiver.recv_timeout(SOON).expect("the change is reported");
     state.set(param.key(), 2.0).unwrap();
     assert_eq!(hear(), 2.0);
-    // The same again is no change, and what is refused is none either.
+    // An equal value is not a change, and neither is a refused one.
     state.set(param.key(), 2.0).unwrap();
     assert!(state.set(param.key(), 10.0).is_err());
-    // Neither are the keys below.
+    // Neither are changes below the key.
     state.set("/params/arm/gain/p", 7.0).unwrap();
     param.set(3.0).unwrap();
     assert_eq!(hear(), 3.0);
@@ -296,7 +296,7 @@ fn each_new_value_is_told_once() {
     assert_eq!(hear(), 1.0);
     param.set(4.0).unwrap();
     assert_eq!(hear(), 4.0);
-    // A second callback hears of what comes, and ends with its handle.
+    // A second callback receives later changes, and ends with its handle.
     let handle = param.on_change(move |value| tell_more.send(-value).unwrap()).unwrap();
     param.set(5.0).unwrap();
     let mut both = [hear(), hear()];
@@ -307,11 +307,11 @@ fn each_new_value_is_told_once() {
     assert_eq!(hear(), 6.0);
     drop(param);
     state.set("/params/arm/gain", 7.0).unwrap();
-    assert_eq!(told.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
+    assert_eq!(receiver.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
 #[test]
-fn two_parameters_of_one_key_are_told_apart() {
+fn two_parameters_with_one_key_are_refused() {
     let net = Net::new("param clash");
     let outer = net.node("/arm");
     let first = outer.param("/left/gain").default(1.0).declare().unwrap();
@@ -319,7 +319,7 @@ fn two_parameters_of_one_key_are_told_apart() {
     let said = why(inner.param("/gain").default(2.0).declare());
     assert!(said.contains("parameter /left/gain of /arm; rename one of them"), "{said}");
     assert_eq!(first.get(), Ok(1.0));
-    // Once that node is gone, the place is free; what was set there stays, if it fits.
+    // Once that node is gone, the name is free; the stored value stays if it is valid.
     first.set(3.0).unwrap();
     drop((first, outer));
     let second = inner.param("/gain").default(2.0).declare().unwrap();
@@ -351,16 +351,16 @@ fn names_and_contradictions_are_errors() {
 }
 
 #[test]
-fn a_time_that_is_over_makes_it_its_default() {
+fn expired_value_returns_to_the_default() {
     let net = Net::new("param ttl");
     let arm = net.node("arm");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let builder = arm.param("/gain").default(1.0);
     let param = builder.on_change(move |value: f64| tell.send(value).unwrap()).declare().unwrap();
     let state = arm.state().unwrap();
     state.put(param.key()).ttl(Duration::from_millis(20)).set(5.0).unwrap();
-    assert_eq!(told.recv_timeout(SOON), Ok(5.0));
-    assert_eq!(told.recv_timeout(SOON), Ok(1.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(5.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(1.0));
     eventually("the default is back", || param.get() == Ok(1.0));
 }
 
@@ -379,13 +379,13 @@ fn a_description_says_what_was_declared() {
     drop(param);
 }
 
-/// The machine is off: what is in memory is gone, what is on disk is not.
+/// Simulates a power cut: memory is lost, the disk is not.
 fn power_cut(net: &Net) {
     std::fs::remove_dir_all(net.inspect_path()).expect("it can be removed");
 }
 
 #[test]
-fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
+fn durable_parameter_survives_a_power_cut() {
     let net = Net::new("param durable");
     let both = |node: &Node| {
         let kept = node.param("/kept").default(1.0).max(9.0).durable().declare().unwrap();
@@ -397,7 +397,7 @@ fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
         let arm = net.node("arm");
         let (kept, gone) = both(&arm);
         assert!(!durable(&kept), "a default is never on disk");
-        // Whoever sets it: the node decides.
+        // Whichever node sets it: the declaring node decides.
         net.node("person").state().unwrap().set(kept.key(), 5.0).unwrap();
         gone.set(5.0).unwrap();
         assert_eq!((durable(&kept), durable(&gone)), (true, false));
@@ -412,7 +412,7 @@ fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
         let (kept, gone) = both(&arm);
         assert_eq!((kept.get(), gone.get()), (Ok(5.0), Ok(1.0)));
         assert!(!info(&arm, "/arm", "/kept").is_default);
-        // Nobody has set it any more, and so it is off the disk.
+        // No set value remains, so it is removed from the disk.
         kept.reset().unwrap();
         assert!(!durable(&kept));
     }
@@ -422,7 +422,7 @@ fn what_was_set_outlives_a_power_cut_where_the_node_says_so() {
     assert_eq!(kept.get(), Ok(2.0));
 }
 
-/// A value that was set with a time to live before its node starts is a setting like others from then on.
+/// A value set with a time to live before its node starts becomes a permanent setting at the declaration.
 #[test]
 fn a_time_to_live_ends_with_the_declaration() {
     let net = Net::new("param ttl");
@@ -439,7 +439,7 @@ fn a_time_to_live_ends_with_the_declaration() {
         state.put(&key).ttl(Duration::from_secs(1)).set(value).unwrap();
     };
     ["fixed", "needed", "free"].iter().for_each(|name| put(name, 2.0));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let fixed = arm.param("/fixed").default(1.0).read_only().declare().unwrap();
     let needed: Param<f64> = arm.param("/needed").declare().unwrap();
     let free = arm.param("/free").default(1.0);
@@ -453,11 +453,11 @@ fn a_time_to_live_ends_with_the_declaration() {
         let entry = state.entry(param.key()).unwrap().unwrap();
         assert_eq!((entry.expires_boot_ns, &*entry.owner.node), (None, "/arm"));
     }
-    // Behind the declaration it is as the guide says: the default comes back, and who asked for it is told.
+    // After the declaration, the default returns when the time to live ends, and the requester is notified.
     put("free", 3.0);
-    assert_eq!(told.recv_timeout(SOON), Ok(3.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(3.0));
     pass(2);
-    assert_eq!(told.recv_timeout(SOON), Ok(1.0));
+    assert_eq!(receiver.recv_timeout(SOON), Ok(1.0));
     assert_eq!(free.get(), Ok(1.0));
     let ttl = || Duration::from_secs(1);
     assert!(why(state.put(needed.key()).ttl(ttl()).set(3.0)).contains("cannot expire"));
@@ -465,11 +465,11 @@ fn a_time_to_live_ends_with_the_declaration() {
 }
 
 #[test]
-fn a_second_declaration_keeps_the_rules_or_is_refused() {
+fn second_declaration_needs_equal_rules() {
     let net = Net::new("param again");
     let arm = net.node("arm");
     let param = gain(&arm);
-    // The same rules: another handle.
+    // The same rules return another handle.
     let same = gain(&arm);
     same.set(2.0).unwrap();
     assert_eq!(param.get(), Ok(2.0));
@@ -478,13 +478,13 @@ fn a_second_declaration_keeps_the_rules_or_is_refused() {
     assert!(why(gain_up_to(&arm, 20.0)).contains("another maximum"));
     let whole = arm.param::<i64>("gain").default(1).min(0).max(10).unit("1/s").declare();
     assert!(why(whole).contains("another type"));
-    // Its handles are gone, and others still set it by its rules.
+    // Its handles are dropped, and others still set it under its rules.
     drop((param, same));
     assert!(why(gain_up_to(&arm, 20.0)).contains("another maximum"));
     assert!(
         why(net.node("other").state().unwrap().set("/params/arm/gain", 11.0)).contains("above")
     );
-    // Many at once: one set of rules is in force, and the others are refused.
+    // Many at once: one set of rules applies, and the others are refused.
     let most = |thread: u32| f64::from(thread) + 1.0;
     let declared: Vec<u32> = std::thread::scope(|scope| {
         let declare = |thread: u32| arm.param("/speed").default(0.5).max(most(thread)).declare();
@@ -497,7 +497,7 @@ fn a_second_declaration_keeps_the_rules_or_is_refused() {
         info(&arm, "/arm", "/speed").description.unwrap().max,
         Some(Value::Float(most(first)))
     );
-    // Another start of the node may have other rules.
+    // A restarted node may declare other rules.
     drop(arm);
     let again = gain_up_to(&net.node("arm"), 20.0).unwrap();
     again.set(15.0).unwrap();

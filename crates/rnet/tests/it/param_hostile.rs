@@ -1,4 +1,4 @@
-//! Parameters among writers who do not play by the rules, and among many at once.
+//! Parameters with writers that violate the rules, and with many concurrent ones.
 
 use crate::common;
 
@@ -12,10 +12,10 @@ use rnet::{Error, NodeName};
 use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::{Record, Region, StoredValue, Write};
 
-/// The kind of JSON in the region (docs/design/state-values.md).
+/// The value kind of JSON in the region (docs/design/state-values.md).
 const JSON: u16 = 6;
 
-/// Somebody who writes into the region what robot-net would not.
+/// A writer that stores arbitrary bytes in the region.
 fn raw_region(net: &Net) -> Region {
     let config = rnet_shm::domain::directory::DomainConfig {
         id: rnet::DomainId::new("t").unwrap(),
@@ -36,7 +36,7 @@ fn write(region: &Region, key: &str, kind: u16, bytes: &[u8]) {
 }
 
 #[test]
-fn a_description_that_is_none_stops_setters_and_is_written_anew() {
+fn invalid_description_blocks_setters_and_is_rewritten() {
     let net = Net::new("param corrupt description");
     let (arm, other) = (net.node("arm"), net.node("other"));
     let region = raw_region(&net);
@@ -54,12 +54,12 @@ fn a_description_that_is_none_stops_setters_and_is_written_anew() {
         write(&region, "!param/arm/gain", kind, bytes);
         let error = state.set(param.key(), 2.0).unwrap_err();
         assert!(matches!(error, Error::BadValue { .. }), "{error}");
-        assert!(error.to_string().contains("its node writes it again"), "{error}");
+        assert!(error.to_string().contains("the node rewrites the description"), "{error}");
         assert!(state.reset_param(&node, "gain").is_err());
         let info = state.param(&node, "gain").unwrap().unwrap();
         assert!(info.description.is_none() && info.problem.is_some());
         assert_eq!(state.params().unwrap().len(), 1);
-        // The node itself goes on, and a new start puts it right.
+        // The node itself continues, and a restart repairs the description.
         assert_eq!(param.get(), Ok(1.0));
         let param = declare();
         state.set(param.key(), 2.0).unwrap();
@@ -69,7 +69,7 @@ fn a_description_that_is_none_stops_setters_and_is_written_anew() {
 }
 
 #[test]
-fn a_value_of_another_kind_is_an_error_and_no_other_value() {
+fn value_of_the_wrong_kind_is_an_error() {
     let net = Net::new("param corrupt value");
     let arm = net.node("arm");
     let region = raw_region(&net);
@@ -82,16 +82,16 @@ fn a_value_of_another_kind_is_an_error_and_no_other_value() {
     // A float of seven bytes.
     write(&region, gain.key(), 3, &[0; 7]);
     assert!(matches!(gain.get(), Err(Error::BadValue { .. })), "{:?}", gain.get());
-    // Declared again, it is its default.
+    // After a new declaration it has its default.
     let gain = arm.param("/gain").default(1.0).on_refused(|_| {}).declare().unwrap();
     assert_eq!(gain.get(), Ok(1.0));
     assert_eq!(gain.refused().unwrap().set_by, "/stranger");
 }
 
-/// While a node that starts again and again declares its parameter with ever other bounds, others set it. At no moment does a
-/// value stand beside a description that forbids it.
+/// A node restarts repeatedly and declares its parameter with changing bounds while others set it. No value
+/// ever coexists with a description that forbids it.
 #[test]
-fn at_no_moment_a_value_that_is_forbidden() {
+fn value_never_violates_its_description() {
     const DECLARATIONS: u64 = 300;
     let net = Net::new("param race");
     let witness = raw_region(&net);
@@ -126,25 +126,28 @@ fn at_no_moment_a_value_that_is_forbidden() {
             }
             done.store(true, Ordering::Relaxed);
         });
-        let mut looks = 0;
-        while !done.load(Ordering::Relaxed) || looks == 0 {
-            looks += u64::from(look(&witness));
+        let mut reads = 0;
+        while !done.load(Ordering::Relaxed) || reads == 0 {
+            reads += u64::from(check_consistency(&witness));
         }
-        assert!(looks > 0);
+        assert!(reads > 0);
     });
-    assert!(allowed.into_inner() > 0 && refused.into_inner() > 0, "both have happened");
+    assert!(allowed.into_inner() > 0 && refused.into_inner() > 0, "both outcomes occurred");
 }
 
-/// Looks at value and description; `false` if there is no description yet, or another one came in
-/// between. A value that was read between two looks at the same description stood beside it.
-fn look(region: &Region) -> bool {
+/// Reads value and description; `false` if no description exists or it changed in between. A value read
+/// between two equal descriptions coexisted with them.
+fn check_consistency(region: &Region) -> bool {
     let (mut before, mut after, mut value) = <(Record, Record, Record)>::default();
     let about = "!param/arm/level";
     if !region.get(about, &mut before).unwrap() {
         return false;
     }
-    assert!(region.get("/params/arm/level", &mut value).unwrap(), "declared means: has a value");
-    assert!(region.get(about, &mut after).unwrap(), "nobody takes a description away");
+    assert!(
+        region.get("/params/arm/level", &mut value).unwrap(),
+        "a declared parameter has a value"
+    );
+    assert!(region.get(about, &mut after).unwrap(), "a description is never removed");
     if before.revision != after.revision {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Plain types: the struct is the message, and both sides must mean the same one.
+//! Plain types: the struct is the message, and both sides must agree on its layout.
 
 use crate::common;
 
@@ -25,7 +25,7 @@ struct Pose {
 }
 
 mod other {
-    /// A field at another place.
+    /// A field at another offset.
     #[derive(Clone, Copy, rnet::Plain)]
     #[plain(name = "demo.Pose")]
     #[repr(C)]
@@ -70,7 +70,7 @@ fn pose(stamp_ns: i64) -> Pose {
 }
 
 #[test]
-fn a_struct_arrives_as_it_was_sent() {
+fn struct_arrives_unchanged() {
     let net = Net::new("plain");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<Pose>("/pose").unwrap();
@@ -91,7 +91,7 @@ fn a_struct_arrives_as_it_was_sent() {
     assert_eq!(*kept, pose(7));
 }
 
-/// The mismatch is told on both sides, whoever waits how, and names where it is.
+/// Both sides report the mismatch in each form of waiting, and the error names the field.
 fn mismatch<T: rnet::Message>(words: &[&str]) {
     let net = Net::new("mismatch");
     let (a, b) = (net.node("a"), net.node("b"));
@@ -114,13 +114,13 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
         }
     }
     assert_eq!((publisher.subscriber_count(), subscriber.publisher_count()), (0, 0));
-    // Each was told once; a subscriber that fits is served all the same.
+    // The error occurs once; a compatible subscriber is served.
     let fits = b.subscriber::<Pose>("/pose").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     drop(fits);
 }
 
-/// [`Pose`], one version later: a new field at the end, and another name.
+/// [`Pose`], one version later: a new last field, and a renamed one.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[plain(name = "demo.Pose")]
 #[repr(C)]
@@ -132,7 +132,7 @@ struct Grown {
 }
 
 #[test]
-fn old_and_new_nodes_talk_both_ways() {
+fn old_and_new_nodes_communicate_both_ways() {
     let net = Net::new("grown");
     let (old, new) = (net.node("old"), net.node("new"));
     let mut old_sends = old.publisher::<Pose>("/pose").unwrap();
@@ -142,7 +142,7 @@ fn old_and_new_nodes_talk_both_ways() {
     old_sends.wait_for_subscribers(2, LONG).unwrap();
     new_sends.wait_for_subscribers(2, LONG).unwrap();
     for i in 0..10 {
-        // Turn about, so that zeros are not left over from before and not read from what follows.
+        // Alternating, so that zeros are neither left over from before nor read from the following bytes.
         let Pose { stamp_ns, at, q } = pose(i);
         let speed = [i as f64 + 0.5; 3];
         new_sends.send(&Grown { stamp_ns, position: at, q, speed }).unwrap();
@@ -176,27 +176,27 @@ fn old_and_new_nodes_talk_both_ways() {
 }
 
 #[test]
-fn another_place_is_named() {
+fn different_field_offset_is_named() {
     mismatch::<other::Moved>(&["`stamp_ns`", "i64 at 0", "i64 at 24"]);
 }
 
 #[test]
-fn another_field_type_is_named() {
+fn different_field_type_is_named() {
     mismatch::<other::Retyped>(&["`stamp_ns`", "i64 at 0", "u64 at 0"]);
 }
 
 #[test]
-fn another_number_of_elements_is_named() {
+fn different_array_length_is_named() {
     mismatch::<other::Longer>(&["`q`", "f32[4] at 32", "f32[6] at 32"]);
 }
 
 #[test]
-fn another_name_is_named() {
+fn different_type_name_is_named() {
     mismatch::<other::Pose2>(&["demo.Pose", "Pose2"]);
 }
 
 #[test]
-fn raw_bytes_are_no_struct() {
+fn raw_bytes_do_not_match_a_struct() {
     let net = Net::new("raw to plain");
     let node = net.node("a");
     let publisher = node.publisher::<[u8]>("/pose").unwrap();
@@ -222,9 +222,9 @@ fn described() -> TypeDesc {
     })
 }
 
-/// As the bindings do it: bytes with a description.
+/// As the bindings do: bytes with a description.
 #[test]
-fn described_bytes_meet_a_derived_struct() {
+fn described_bytes_match_a_derived_struct() {
     assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
     let net = Net::new("described");
     let node = net.node("a");
@@ -241,7 +241,7 @@ fn described_bytes_meet_a_derived_struct() {
     assert_eq!(*derived.recv(LONG).unwrap(), Vector { x: 1.0, y: 2.0, z: 3.0 });
     assert_eq!(*bytes.recv(LONG).unwrap(), message[..]);
 
-    // Bytes of another length are no such message, however they are sent.
+    // Bytes of another length are invalid, however they are sent.
     let is_bad = |error: Error| {
         assert!(matches!(error, Error::BadValue { .. }), "{error:?}");
         let text = error.to_string();
@@ -259,7 +259,7 @@ fn described_bytes_meet_a_derived_struct() {
     assert_eq!(derived.recv(LONG).unwrap().seq(), 1, "nothing was sent between");
 }
 
-/// As `Pose`, with a field appended.
+/// `Pose` with an appended field.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[plain(name = "demo.Pose")]
 #[repr(C)]
@@ -281,9 +281,9 @@ fn a_struct_may_grow_at_its_end() {
     let mut new_hears = new.subscriber::<GrownPose>("/pose").unwrap();
     old_hears.wait_for_publishers(2, LONG).unwrap();
     new_hears.wait_for_publishers(2, LONG).unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let called = new.subscriber::<GrownPose>("/pose").unwrap();
-    let called = called.on(move |sample| told.send(*sample).unwrap());
+    let called = called.on(move |sample| sender.send(*sample).unwrap());
     old_sends.wait_for_subscribers(3, LONG).unwrap();
     new_sends.wait_for_subscribers(3, LONG).unwrap();
 
@@ -291,20 +291,20 @@ fn a_struct_may_grow_at_its_end() {
         let Pose { at, q, .. } = pose(stamp_ns);
         GrownPose { stamp_ns, at, q, covariance: [0.1, 0.2, 0.3] }
     };
-    // In turn, so that what was lengthened for one message is not left over in the next.
+    // Alternating, so that the extension of one message does not leak into the next.
     for n in 0..5 {
         new_sends.send(&grown(n)).unwrap();
         let sample = old_hears.recv(LONG).unwrap();
         assert_eq!((*sample, sample.bytes().len()), (pose(n), size_of::<GrownPose>()));
         assert_eq!(*new_hears.recv(LONG).unwrap(), grown(n));
-        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
 
         old_sends.send(&pose(n)).unwrap();
         assert_eq!(*old_hears.recv(LONG).unwrap(), pose(n));
         let lengthened = GrownPose { covariance: [0.0; 3], ..grown(n) };
         let kept = new_hears.recv(LONG).unwrap().into_owned();
         assert_eq!((*kept, kept.bytes().len()), (lengthened, size_of::<Pose>()));
-        assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
     }
     old_sends.send(&pose(7)).unwrap();
     assert_eq!(new_hears.latest(LONG).unwrap().covariance, [0.0; 3]);

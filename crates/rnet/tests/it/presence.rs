@@ -1,5 +1,5 @@
-//! Containers: nodes in mount and pid namespaces of their own, which share `RNET_DIR` and nothing
-//! else, talk, and notice each other's death.
+//! Containers: nodes in separate mount and pid namespaces, which share only `RNET_DIR`, communicate and
+//! detect each other's death.
 
 use crate::common;
 
@@ -8,30 +8,30 @@ use std::process::Command;
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
 use rnet::{Error, NodeEvent, OnFull, PublisherOptions, SubscriberOptions};
 
-/// Where a container sees the domain's directory; the others see it elsewhere.
+/// Path of the domain's directory inside a container; the others see it elsewhere.
 const INSIDE: &str = "/mnt";
 /// More than a log holds, so that chunks are mapped.
 const LARGE_LEN_BYTES: usize = 300_000;
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
     match role.as_str() {
-        // Sends back what it hears, until the other dies.
+        // Sends back what it receives, until the other node dies.
         "echo" => {
             tell(&std::process::id().to_string());
             let node = net.node("echo");
-            let mut heard =
+            let mut subscriber =
                 node.subscriber_with::<[u8]>("/ask", SubscriberOptions::new().reliable()).unwrap();
             let mut answers = node.publisher_with::<[u8]>("/answer", reliable()).unwrap();
             tell("ready");
             let error = loop {
-                match heard.recv(LONG) {
+                match subscriber.recv(LONG) {
                     Ok(sample) => answers.send(&sample).unwrap(),
                     Err(Error::Timeout { .. }) => {}
                     Err(error) => break error,
@@ -40,7 +40,7 @@ fn child_entry() {
             tell(&format!("{error:?}"));
             drop(orders.recv());
         }
-        // Asks, and says when the other has died.
+        // Sends requests, and reports the other node's death.
         "ask" => {
             tell(&std::process::id().to_string());
             let node = net.node("ask");
@@ -70,11 +70,11 @@ fn child_entry() {
             tell(&deaths.recv_timeout(LONG.unwrap()).unwrap());
             drop(orders.recv());
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// A command that runs this binary in a container, or why that cannot be.
+/// A command that runs this binary in a container, or the reason why it cannot.
 fn container(net: &Net, role: &str) -> Result<Child, String> {
     let own = |more: &[&str]| {
         let mut command = Command::new("unshare");
@@ -91,7 +91,7 @@ fn container(net: &Net, role: &str) -> Result<Child, String> {
         Ok(out) => return Err(String::from_utf8_lossy(&out.stderr).trim().to_owned()),
         Err(e) => return Err(format!("unshare cannot be started: {e}")),
     }
-    // The process that is killed is pid 1 of its namespace, as in a container.
+    // The killed process is pid 1 of its namespace, as in a container.
     let script = format!(
         "mount --bind \"$RNET_TEST_DIR\" {INSIDE} && mount -t tmpfs none /dev/shm && \
          export RNET_TEST_DIR={INSIDE} && exec \"$0\" \"$@\""
@@ -101,7 +101,7 @@ fn container(net: &Net, role: &str) -> Result<Child, String> {
     Ok(Child::start(Child::order(command, net, role)))
 }
 
-/// Starts a container, or says that this test is not run.
+/// Starts a container, or reports that this test does not run.
 fn in_container(net: &Net, role: &str) -> Option<Child> {
     container(net, role)
         .inspect_err(|why| common::not_run(&format!("no mount and pid namespaces here: {why}")))
@@ -115,7 +115,7 @@ fn folders(net: &Net) -> usize {
 
 /// Two containers with the same few process ids.
 #[test]
-fn containers_talk_and_notice_death() {
+fn containers_communicate_and_detect_death() {
     let net = Net::new("containers");
     let Some(mut echo) = in_container(&net, "echo") else { return };
     assert_eq!(echo.hear(), "1", "the first process of its namespace");
@@ -123,24 +123,24 @@ fn containers_talk_and_notice_death() {
     let mut ask = in_container(&net, "ask").expect("as the one before");
     assert_eq!(ask.hear(), "1", "the two share a number");
     ask.expect("talked");
-    // Its number would be that of somebody else, the one who asks himself.
+    // The number alone would name the asking process itself.
     let taken = ask.hear();
     assert!(taken.contains("/echo") && !taken.contains("(process"), "{taken}");
     echo.kill();
     let lost = ask.hear();
     assert!(lost.contains("/echo is gone"), "{lost}");
     ask.expect("/echo");
-    eventually("what the dead node left is swept", || folders(&net) == 1);
+    eventually("the dead node's leftovers are swept", || folders(&net) == 1);
     drop(ask);
-    // Nobody is left who would sweep; the next who looks does. The container's first process ends
-    // some time after the one that started it.
+    // No node is left to sweep; the next inspection does it. The container's first process exits some time
+    // after its launcher.
     eventually("the last node is gone", || net.inspect().nodes.is_empty());
     assert_eq!(folders(&net), 0);
 }
 
 /// A container and the host, where the domain's directory has another path.
 #[test]
-fn a_container_and_the_host_notice_each_others_death() {
+fn container_and_host_detect_each_others_death() {
     let net = Net::new("container and host");
     let Some(mut echo) = in_container(&net, "echo") else { return };
     echo.hear();
@@ -153,5 +153,5 @@ fn a_container_and_the_host_notice_each_others_death() {
     ask.kill();
     let lost = echo.hear();
     assert!(lost.contains("/ask is gone"), "{lost}");
-    eventually("what the dead node left is swept", || folders(&net) == 1);
+    eventually("the dead node's leftovers are swept", || folders(&net) == 1);
 }

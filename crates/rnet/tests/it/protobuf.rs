@@ -1,5 +1,5 @@
-//! Protobuf messages: types travel with the channel, are compared where they meet, and what does not
-//! decode is counted and passed over.
+//! Protobuf messages: types travel with the channel and are compared at the match. Messages that do not
+//! decode are counted and skipped.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use rnet::{
     TypeDesc,
 };
 
-/// As a build script writes it, of the type `old`.
+/// As a build script generates it, of the type `OLD`.
 #[derive(Clone, PartialEq, rnet::protobuf::prost::Message)]
 #[prost(prost_path = "rnet::protobuf::prost")]
 struct Level {
@@ -28,11 +28,11 @@ const OLD: &str = r#"syntax = "proto3"; package demo;
 // A battery.
 message Level { double volt = 1; repeated string cells = 2; }"#;
 
-/// A field more, one renamed.
+/// One field added, one renamed.
 const NEW: &str = r#"syntax = "proto3"; package demo;
 message Level { double voltage = 1; repeated string cells = 2; double ampere = 3; }"#;
 
-/// Of another type at the same number.
+/// Another type at the same field number.
 const OTHER: &str = r#"syntax = "proto3"; package demo;
 message Level { float volt = 1; repeated string cells = 2; }"#;
 
@@ -49,7 +49,7 @@ struct Volt {
     volt: f64,
 }
 
-/// Whose build went wrong.
+/// A type from a broken build.
 #[derive(Clone, PartialEq, rnet::protobuf::prost::Message)]
 #[prost(prost_path = "rnet::protobuf::prost")]
 struct Broken {}
@@ -72,7 +72,7 @@ fn expects(schema: &Schema) -> SubscriberOptions {
 }
 
 #[test]
-fn a_message_arrives_as_it_was_sent() {
+fn message_arrives_unchanged() {
     let net = Net::new("protobuf");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<Level>("/level").unwrap();
@@ -84,7 +84,7 @@ fn a_message_arrives_as_it_was_sent() {
     }
     let first = subscriber.recv(LONG).unwrap().into_owned();
     assert_eq!(*first, level(0.0));
-    // The kept one stays as it is while the next ones are decoded.
+    // The kept message is unchanged while the next ones are decoded.
     let second = subscriber.recv(LONG).unwrap();
     assert_eq!(second.volt, 1.0);
     assert_eq!(first.volt, 0.0);
@@ -112,14 +112,14 @@ fn every_way_of_receiving_decodes() {
             PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(20))),
         )
         .unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let subscription = node.subscriber::<Level>("/level").unwrap();
-    let subscription = subscription.on(move |sample| told.send(sample.volt).unwrap());
+    let subscription = subscription.on(move |sample| sender.send(sample.volt).unwrap());
     let mut stream = node.subscriber::<Level>("/level").unwrap().into_stream();
     let mut iterated = node.subscriber::<Level>("/level").unwrap();
     publisher.wait_for_subscribers(3, LONG).unwrap();
     publisher.send(&level(1.5)).unwrap();
-    assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), 1.5);
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 1.5);
     assert_eq!(common::block_on(stream.recv()).unwrap().volt, 1.5);
     assert_eq!(iterated.iter().next().unwrap().volt, 1.5);
     let mut again = stream.into_subscriber();
@@ -129,7 +129,7 @@ fn every_way_of_receiving_decodes() {
 }
 
 #[test]
-fn old_and_new_understand_each_other() {
+fn old_and_new_versions_are_compatible() {
     let net = Net::new("protobuf_new");
     let (a, b) = (net.node("a"), net.node("b"));
     let new = schema_of(NEW);
@@ -154,7 +154,7 @@ fn old_and_new_understand_each_other() {
     assert_eq!(*old_hears.recv(LONG).unwrap(), Level { volt: 13.5, cells: vec!["one".into()] });
     assert_eq!(number(&new_hears.recv(LONG).unwrap(), "ampere"), Some(2.0));
 
-    // Seen from outside: compatible, with what differs.
+    // From outside: compatible, with the differences.
     let pairs = net.inspect().compare_types("/level");
     assert_eq!(pairs.len(), 4);
     assert!(pairs.iter().all(|pair| pair.compatible));
@@ -169,16 +169,16 @@ fn old_and_new_understand_each_other() {
 }
 
 #[test]
-fn both_sides_are_told_of_incompatible_types() {
+fn both_sides_report_incompatible_types() {
     let net = Net::new("protobuf_other");
     let (a, b) = (net.node("old"), net.node("other"));
     let other = schema_of(OTHER);
     let publisher = a.publisher::<Level>("/level").unwrap();
     let mut subscriber = b.subscriber_with::<Dynamic>("/level", expects(&other)).unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     subscriber.on_match(move |event| {
         if let MatchEvent::Incompatible(error) = event {
-            told.send(error.clone()).unwrap();
+            sender.send(error.clone()).unwrap();
         }
     });
     let at_publisher = publisher.wait_for_subscribers(1, LONG).unwrap_err();
@@ -194,16 +194,16 @@ fn both_sides_are_told_of_incompatible_types() {
         assert!(detail.publisher.contains("double"), "{error}");
         assert!(detail.subscriber.contains("float"), "{error}");
     }
-    // A publisher that fits is heard all the same, and the other one still is not.
+    // A compatible publisher is still received, and the other one is not.
     let mut fits = a.publisher_with::<Dynamic>("/level", publishes(&other)).unwrap();
     subscriber.wait_for_publishers(1, LONG).unwrap();
     let mut unheard = a.publisher::<Level>("/level").unwrap();
     unheard.send(&level(1.0)).unwrap();
     fits.send(&Dynamic::new(&other)).unwrap();
     assert_eq!(subscriber.recv(LONG).unwrap().publisher(), fits.id());
-    let told = heard.recv_timeout(LONG.unwrap()).unwrap();
-    assert!(matches!(told, Error::IncompatibleType { .. }), "{told}");
-    // Bytes are bytes: a raw subscriber takes them, and so does an observer.
+    let error = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
+    // A raw subscriber accepts any bytes, and so does an observer.
     let mut raw = b.subscriber::<[u8]>("/level").unwrap();
     raw.wait_for_publishers(3, LONG).unwrap();
     let pairs = net.inspect().compare_types("/level");
@@ -211,7 +211,8 @@ fn both_sides_are_told_of_incompatible_types() {
     assert_eq!((pairs.len(), breaking), (3, 2));
 }
 
-/// One file stands for all types of a hash: those that differ in what they reserve, on which the verdict depends, have two.
+/// One file describes all types with a hash: types with different reserved fields, which affect
+/// compatibility, have two.
 #[test]
 fn both_sides_know_what_each_endpoint_reserves() {
     let net = Net::new("protobuf_reserved");
@@ -249,7 +250,7 @@ fn other_kinds_of_types_do_not_fit() {
     assert!(text.contains("raw bytes") && text.contains("demo.Level"), "{text}");
     refused(raw.wait_for_subscribers(1, LONG).unwrap_err());
 
-    // Another message altogether.
+    // An unrelated message type.
     let text = r#"syntax = "proto3"; package demo; message Charge { double volt = 1; }"#;
     let charge = compile_text("charge.proto", text).unwrap().schema("demo.Charge").unwrap();
     let _level = node.publisher::<Level>("/two").unwrap();
@@ -259,10 +260,10 @@ fn other_kinds_of_types_do_not_fit() {
 }
 
 #[test]
-fn what_does_not_decode_is_counted_and_passed_over() {
+fn undecodable_messages_are_counted_and_skipped() {
     let net = Net::new("protobuf_malformed");
     let (a, b) = (net.node("a"), net.node("b"));
-    // A publisher of bytes may call them what it likes.
+    // A publisher of bytes may declare any type.
     let mut publisher = a.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
     let mut subscriber = b.subscriber::<Level>("/level").unwrap();
     let mut dynamic = b.subscriber_with::<Dynamic>("/level", expects(&schema_of(NEW))).unwrap();
@@ -291,7 +292,7 @@ fn what_does_not_decode_is_counted_and_passed_over() {
     let seen = net.inspect();
     let of_level = seen.subscriptions.iter().filter(|s| s.topic == "/level");
     assert!(of_level.clone().all(|s| s.channels[0].malformed == 4));
-    // It is not forgotten with the publisher.
+    // The count survives the publisher.
     drop(publisher);
     eventually("the publisher is gone", || {
         let _ = subscriber.try_recv();
@@ -301,18 +302,18 @@ fn what_does_not_decode_is_counted_and_passed_over() {
 }
 
 #[test]
-fn a_callback_hears_of_what_does_not_decode() {
+fn callback_is_notified_of_undecodable_messages() {
     let net = Net::new("protobuf_callback");
     let node = net.node("a");
     let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
-    let (told, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let subscription = node.subscriber::<Level>("/level").unwrap().on_result(move |result| {
-        told.send(result.map(|sample| sample.volt).map_err(|error| error.code())).unwrap();
+        sender.send(result.map(|sample| sample.volt).map_err(|error| error.code())).unwrap();
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(&[0xff]).unwrap();
     publisher.send(&[]).unwrap();
-    let next = || heard.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!([next(), next()], [Err("malformed"), Ok(0.0)]);
     assert_eq!(subscription.stats()[0].malformed, 1);
 }
@@ -331,7 +332,7 @@ fn tools_get_the_type_with_its_comments() {
     assert_eq!((named.name.as_str(), schema.name()), ("demo.Level", "demo.Level"));
     assert_eq!(*schema, schema_of(OLD));
     assert_eq!(schema.docs().get("demo.Level"), Some("A battery."));
-    // Once per node, however many endpoints name it.
+    // Once per node, however many endpoints use it.
     let _more: Vec<_> =
         (0..5).map(|n| node.publisher::<Level>(&format!("/level{n}")).unwrap()).collect();
     let folder = std::fs::read_dir(info.path.parent().unwrap()).unwrap();
@@ -339,8 +340,8 @@ fn tools_get_the_type_with_its_comments() {
     assert_eq!(types.count(), 1);
     let mut follow = Follower::new(net.domain(), "/level", true).unwrap();
     let mut bytes = Vec::new();
-    let heard = follow.poll(&mut bytes).unwrap().expect("the kept message");
-    let schema = heard.schema.unwrap().clone();
+    let received = follow.poll(&mut bytes).unwrap().expect("the kept message");
+    let schema = received.schema.unwrap().clone();
     let message = schema::Dynamic::decode(&schema, &bytes).unwrap();
     let volt = FieldPath::parse(&schema, "volt").unwrap();
     assert_eq!(message.get(&volt).unwrap().as_f64(), Some(24.0));
@@ -372,7 +373,7 @@ fn a_hostile_description_is_refused_by_name() {
             bytes
         }),
         ("cut short", honest[..70].to_vec()),
-        ("no file of ours", b"litter".repeat(20)),
+        ("not a file of robot-net", b"litter".repeat(20)),
     ];
     for (what, bytes) in lies {
         std::fs::write(&file, bytes).unwrap();
@@ -380,7 +381,7 @@ fn a_hostile_description_is_refused_by_name() {
         let error = subscriber.wait_for_publishers(1, LONG).unwrap_err();
         let Error::IncompatibleType { detail, .. } = &error else { panic!("{what}: {error}") };
         assert!(detail.publisher.contains("cannot be read"), "{what}: {error}");
-        // Nothing of it is decoded, and tools go on.
+        // None of it is decoded, and tools continue.
         assert!(subscriber.try_recv().unwrap().is_none(), "{what}");
         let snapshot = net.inspect();
         assert!(snapshot.publishers[0].schema.is_none() && !snapshot.problems.is_empty(), "{what}");
@@ -392,7 +393,7 @@ fn a_hostile_description_is_refused_by_name() {
     drop(publisher);
 }
 
-/// They were decoded: nothing of the publisher's memory is held for them.
+/// Decoded messages hold no memory of the publisher.
 #[test]
 fn any_number_of_large_messages_can_be_kept() {
     let net = Net::new("protobuf_kept");
@@ -432,7 +433,7 @@ fn any_number_of_large_messages_can_be_kept() {
 }
 
 #[test]
-fn the_type_is_said_once() {
+fn type_is_specified_once() {
     let net = Net::new("protobuf_said");
     let node = net.node("a");
     let why = |result: Result<(), Error>| match result.unwrap_err() {
@@ -443,9 +444,9 @@ fn the_type_is_said_once() {
     let other = schema_of(OTHER);
     let text = why(node.publisher_with::<Level>("/x", publishes(&other)).map(drop));
     assert!(text.contains("demo.Level"), "{text}");
-    // The same type said twice is no contradiction.
+    // The same type specified twice is not a contradiction.
     node.publisher_with::<Level>("/x", publishes(&schema_of(OLD))).unwrap();
-    // What is no protobuf message is nothing to Dynamic.
+    // Dynamic accepts only protobuf types.
     for other in [MessageType::Raw, Volt::message_type().unwrap()] {
         let publish = PublisherOptions::new().message_type(other.clone());
         let text = why(node.publisher_with::<Dynamic>("/x", publish).map(drop));
@@ -480,14 +481,14 @@ fn a_message_of_another_type_is_not_sent() {
             assert!(error.to_string().contains(said), "{error}");
         }
     }
-    // The same type, made anew.
+    // The same type, compiled again.
     publisher.send(&Dynamic::new(&schema_of(OLD))).unwrap();
     let only = subscriber.recv(LONG).unwrap();
     assert_eq!((only.seq(), &*only), (0, &Level::default()));
 }
 
 #[test]
-fn messages_of_other_lengths_follow_each_other() {
+fn messages_of_different_lengths_follow_each_other() {
     let net = Net::new("protobuf_lengths");
     let node = net.node("a");
     let mut publisher = node.publisher::<Level>("/level").unwrap();
@@ -511,7 +512,7 @@ fn a_message_of_too_many_values_is_malformed() {
     let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
     let mut subscriber = node.subscriber::<Level>("/level").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // Each empty string is two bytes here, and twenty-four and more in memory.
+    // Each empty string takes two bytes here, and at least twenty-four in memory.
     let too_many = [0x12, 0].repeat(schema::limits::MAX_DECODE_VALUES + 1);
     publisher.send(&too_many).unwrap();
     publisher.send(&[]).unwrap();
@@ -529,7 +530,7 @@ fn a_message_of_many_numbers_arrives() {
     let expect = expects(LaserScan::message_type().unwrap().schema().unwrap());
     let mut dynamic = node.subscriber_with::<Dynamic>("/scan", expect).unwrap();
     publisher.wait_for_subscribers(2, LONG).unwrap();
-    // More than the values that a message may have: they are no more in memory than on the wire.
+    // More than the value limit: packed numbers take no more space in memory than on the wire.
     let ranges = vec![1.5; schema::limits::MAX_DECODE_VALUES + 1];
     let scan = LaserScan { ranges, ..LaserScan::default() };
     publisher.send(&scan).unwrap();
@@ -538,7 +539,7 @@ fn a_message_of_many_numbers_arrives() {
 }
 
 #[test]
-fn what_a_long_message_became_is_not_kept() {
+fn buffer_of_a_long_message_is_not_kept() {
     let net = Net::new("protobuf_kept");
     let node = net.node("a");
     let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
@@ -560,7 +561,7 @@ fn a_type_that_peers_would_refuse_is_refused_where_it_is_opened() {
         .map(|n| format!("int32 f{n} = {};", if n < 19000 { n } else { n + 1000 }))
         .collect();
     let text = format!("syntax = \"proto3\"; package demo; message Level {{ {fields} }}");
-    // Either the compiler or the endpoint names the limit; nothing is announced.
+    // Either the compiler or the endpoint names the limit; no endpoint is announced.
     let compiled = compile_text("level.proto", &text).and_then(|all| all.schema("demo.Level"));
     let why = match compiled {
         Err(error) => error.to_string(),

@@ -1,4 +1,4 @@
-//! Proxies: endpoints that stand for those of other hosts, and what nodes and tools see of them.
+//! Proxies: endpoints that represent endpoints of other hosts, and what nodes and tools see of them.
 
 use crate::common;
 
@@ -25,7 +25,7 @@ fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -54,16 +54,20 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     proxy.on_match(move |event| tell.send(event.clone()).unwrap());
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let mut volatile = node.subscriber::<[u8]>("/t").unwrap();
-    let MatchEvent::AdmissionRequested(first) = next() else { panic!("it has asked") };
+    let MatchEvent::AdmissionRequested(first) = next() else {
+        panic!("the subscription has asked")
+    };
     assert_eq!(proxy.awaiting_admission(), std::slice::from_ref(&first));
     assert_eq!((proxy.subscriber_count(), volatile.publisher_count()), (0, 0));
-    // What is sent meanwhile is the past of those that are admitted later.
+    // Messages sent meanwhile are history for subscriptions admitted later.
     for message in [b"1", b"2", b"3"] {
         proxy.send(message).unwrap();
     }
     let options = SubscriberOptions::new().transient_local();
     let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
-    let MatchEvent::AdmissionRequested(second) = next() else { panic!("it has asked") };
+    let MatchEvent::AdmissionRequested(second) = next() else {
+        panic!("the subscription has asked")
+    };
     proxy.admit(second.id).unwrap();
     assert_eq!(next(), MatchEvent::Matched(second));
     assert_eq!(proxy.awaiting_admission(), std::slice::from_ref(&first));
@@ -77,13 +81,13 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
         assert_eq!(&*late.recv(LONG).unwrap(), message);
     }
     assert_eq!(&*volatile.recv(LONG).unwrap(), b"4");
-    // One that goes while it asks is no longer asking, and one that comes again asks again.
+    // A subscription that closes withdraws its request, and a new one asks again.
     drop(volatile);
     assert_eq!(next(), MatchEvent::Unmatched(first));
     let passing = node.subscriber::<[u8]>("/t").unwrap();
-    let MatchEvent::AdmissionRequested(_) = next() else { panic!("it has asked") };
+    let MatchEvent::AdmissionRequested(_) = next() else { panic!("the subscription has asked") };
     drop(passing);
-    eventually("nobody asks", || proxy.awaiting_admission().is_empty());
+    eventually("no subscription asks", || proxy.awaiting_admission().is_empty());
 }
 
 #[test]
@@ -102,7 +106,7 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     assert_eq!((peers.len(), peers[0].node.as_str()), (1, "@robot2/arm"));
     let peer = peers[0].clone();
     assert_eq!(next(), MatchEvent::Matched(peer.clone()));
-    // One that stands for itself counts once.
+    // A normal subscription counts once.
     let own = node.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(4, LONG).unwrap();
     assert!(matches!(next(), MatchEvent::Matched(own) if own.node == "/node"));
@@ -111,7 +115,7 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     assert_eq!(next(), MatchEvent::Changed(peer.clone()));
     proxy.set_endpoint_count(5).unwrap();
     proxy.set_endpoint_count(1).unwrap();
-    eventually("it stands for one", || publisher.subscriber_count() == 2);
+    eventually("it counts as one", || publisher.subscriber_count() == 2);
     assert_eq!(next(), MatchEvent::Changed(peer.clone()));
     for ends in [0, (1 << 16) + 1, u32::MAX] {
         assert!(matches!(proxy.set_endpoint_count(ends), Err(Error::BadValue { .. })));
@@ -119,12 +123,12 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
         let refused = link.subscriber_with::<[u8]>("/t", options);
         assert!(matches!(refused, Err(Error::BadValue { .. })));
     }
-    assert!(matches!(own.set_endpoint_count(2), Err(Error::BadValue { .. })), "it is no proxy");
-    // Messages go through it as through any other.
+    assert!(matches!(own.set_endpoint_count(2), Err(Error::BadValue { .. })), "it is not a proxy");
+    // Messages pass through it as through any other.
     publisher.send(b"one").unwrap();
     assert_eq!(&*proxy.recv(LONG).unwrap(), b"one");
     drop(proxy);
-    eventually("it is gone", || publisher.subscriber_count() == 1);
+    eventually("the proxy is gone", || publisher.subscriber_count() == 1);
     assert_eq!(next(), MatchEvent::Unmatched(peer));
 }
 
@@ -141,7 +145,7 @@ fn a_subscriber_sees_the_node_behind_a_proxy() {
     let sample = subscriber.recv(LONG).unwrap();
     assert_eq!((&*sample, sample.node()), (&b"one"[..], "@robot2/arm"));
     assert_eq!(subscriber.stats()[0].node, "@robot2/arm");
-    // Types that do not fit are told with the node that has them.
+    // A type mismatch is reported with the node that has the type.
     let _strange = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
     let level =
         rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
@@ -153,7 +157,7 @@ fn a_subscriber_sees_the_node_behind_a_proxy() {
 }
 
 #[test]
-fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
+fn endpoint_watches_see_the_count_of_a_proxy() {
     let net = Net::new("proxy endpoints");
     let (node, link) = (net.node("node"), net.node("link"));
     let (tell, events) = mpsc::channel();
@@ -169,25 +173,25 @@ fn those_who_watch_endpoints_see_what_a_proxy_stands_for() {
     assert_eq!((changed.id, changed.endpoint_count), (opened.id, 9));
     drop(proxy);
     assert_eq!(next(), EndpointEvent::Closed(changed));
-    // Who begins to watch later sees what it stands for now.
+    // A later watch sees the current count of the proxy.
     let proxy = subscriber(&link, "/t", 2);
     proxy.set_endpoint_count(4).unwrap();
     let seen: Arc<Mutex<Vec<u32>>> = Arc::default();
     let late = seen.clone();
     let _late =
         link.on_endpoint(move |event| late.lock().unwrap().push(event.endpoint().endpoint_count));
-    eventually("the late watch is told", || *seen.lock().unwrap() == [4]);
+    eventually("the late watch gets the event", || *seen.lock().unwrap() == [4]);
 }
 
 #[test]
-fn a_watcher_that_was_stopped_sees_what_a_proxy_stands_for_when_it_goes_on() {
+fn resumed_watcher_sees_the_current_count_of_a_proxy() {
     let net = Net::new("proxy stopped watcher");
     let link = net.node("link");
     let proxy = subscriber(&link, "/t", 2);
     let mut watcher = Child::spawn(&net, "watcher");
     watcher.expect("2");
     watcher.stop();
-    // More changes than its FIFO has room for.
+    // More changes than fit in its FIFO.
     for ends in (1..=10_000).rev() {
         proxy.set_endpoint_count(ends).unwrap();
     }
@@ -222,7 +226,7 @@ fn tools_show_the_nodes_for_which_proxies_stand() {
 }
 
 #[test]
-fn a_proxy_whose_process_dies_counts_no_more() {
+fn proxy_of_a_dead_process_is_not_counted() {
     let net = Net::new("proxy death");
     let node = net.node("node");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -267,38 +271,39 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
     let mark = node.publisher::<[u8]>("/mark").unwrap();
     drop(mark);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
         match event {
             EndpointEvent::Closed(_) => break,
             EndpointEvent::Opened(endpoint) => {
-                told.push((endpoint.topic.clone(), endpoint.endpoint_count))
+                reported.push((endpoint.topic.clone(), endpoint.endpoint_count))
             }
             other => panic!("{other:?}"),
         }
     }
-    told.sort_unstable();
+    reported.sort_unstable();
     let expected = [("/a", 1), ("/a", 2), ("/mark", 1)].map(|(topic, n)| (topic.to_owned(), n));
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 #[test]
-fn numbers_and_names_that_cannot_be_are_not_believed() {
+fn impossible_numbers_and_names_are_ignored() {
     let net = Net::new("hostile proxy");
     let link = net.node("link");
     let _ends =
         [subscriber(&link, "/a", 2), subscriber(&link, "/b", 2), subscriber(&link, "/c", 2)];
     let (_p, _q) = (publisher(&link, "/p"), publisher(&link, "/q"));
     let folder = folder(&net);
-    // The list begins at 8192, an entry has 32 bytes, and its last word says for how many it stands.
+    // The list begins at 8192, an entry has 32 bytes, and its last word is the number of endpoints that it
+    // represents.
     let ends = |index: u64, ends: u64| {
         scribble(folder.join("node"), 8192 + index * 32 + 24, &ends.to_le_bytes())
     };
     ends(0, 1 << 17);
     ends(1, 1 << 40 | 2);
     ends(3, 2);
-    // The name of the host in the description, which stands at 4096, becomes one that is none.
+    // The host name in the description, which is at 4096, becomes invalid.
     let path = folder.join("p4");
     let text = std::fs::read(&path).unwrap();
     let at = text.windows(6).position(|w| w == b"robot2").unwrap();
@@ -308,11 +313,11 @@ fn numbers_and_names_that_cannot_be_are_not_believed() {
     topics.sort_unstable();
     assert_eq!(topics, ["/c"], "{snapshot:?}");
     assert!(snapshot.problems.iter().any(|problem| problem.contains("host")), "{snapshot:?}");
-    // Nor does a node that comes now.
+    // A node that joins now does not see it either.
     let node = net.node("node");
     let [a, b, c] = ["/a", "/b", "/c"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
     c.wait_for_subscribers(2, LONG).unwrap();
     assert_eq!([a.subscriber_count(), b.subscriber_count()], [0, 0]);
-    let mut heard = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
-    assert_eq!(heard.each_mut().map(|s| s.publisher_count()), [0, 0]);
+    let mut readers = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
+    assert_eq!(readers.each_mut().map(|s| s.publisher_count()), [0, 0]);
 }

@@ -1,4 +1,4 @@
-//! Work queues: each job is done by one worker, and what becomes of it when workers and pushers die.
+//! Work queues: each job is done by one worker, and the outcome of jobs whose workers or pushers die.
 
 use crate::common;
 
@@ -25,15 +25,15 @@ fn n(x: u64) -> N {
     N { x }
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
     match role.as_str() {
-        // Has a job and never acknowledges it.
+        // Receives a job and never acknowledges it.
         "worker" => {
             let node = net.node(&format!("worker{}", std::process::id()));
             let mut jobs = node.pull::<N>("/jobs").open().unwrap();
@@ -50,13 +50,13 @@ fn child_entry() {
             jobs.push(&n(2)).unwrap();
             let _ = orders.recv();
         }
-        _ => panic!("no such role: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }
 
 type UndeliveredJobs = mpsc::Receiver<(u64, Error)>;
 
-/// A pusher, and what it is handed back.
+/// A pusher, and its undelivered jobs.
 fn pusher(node: &Node) -> (PushBuilder<N>, UndeliveredJobs) {
     let (tell, back) = mpsc::channel();
     let undelivered = move |undelivered: Undelivered<N>| {
@@ -75,7 +75,7 @@ fn each_job_goes_to_one_worker() {
     let (a, b) = (net.node("a"), net.node("b"));
     let done = Arc::new(Mutex::new(Vec::new()));
     let jobs = b.push::<N>("/jobs").open().unwrap();
-    // Before there is a worker.
+    // Before a worker exists.
     jobs.push(&n(0)).unwrap();
     let workers: Vec<_> = (0..3)
         .map(|_| {
@@ -113,7 +113,7 @@ fn a_busy_worker_gets_no_second_job() {
         assert_eq!(job.x, x);
         job.ack();
     }
-    // Another pusher's jobs wait for a worker that this one keeps busy.
+    // Another pusher's jobs wait for the worker that this one keeps busy.
     let others = a.push::<N>("/jobs").open().unwrap();
     let busy = {
         jobs.push(&n(20)).unwrap();
@@ -154,7 +154,7 @@ fn sixty_four_workers_share_the_jobs() {
 }
 
 #[test]
-fn what_a_killed_worker_had_is_redelivered_once() {
+fn job_of_a_killed_worker_is_redelivered_once() {
     let net = Net::new("killed");
     let node = net.node("a");
     let mut first = Child::spawn(&net, "worker");
@@ -208,7 +208,7 @@ fn a_stopped_worker_loses_its_job_after_the_limit() {
     jobs.push(&n(7)).unwrap();
     stopped.expect("job 7 false");
     stopped.stop();
-    // Not again to the one that stands still, which has fewest.
+    // Not again to the stopped worker, although it has the fewest jobs.
     let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
     let job = rescuer.recv(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
@@ -228,10 +228,10 @@ fn a_job_past_its_limit_waits_for_another_worker() {
     let mut stuck = node.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(7)).unwrap();
     let held = stuck.recv(LONG).unwrap().unwrap();
-    eventually("its limit has passed", || jobs.stats().redelivered == 1);
+    eventually("its time limit has passed", || jobs.stats().redelivered == 1);
     std::thread::sleep(limit + limit / 2); // sleep: the limit passes once more without another worker
     assert!(back.try_recv().is_err() && jobs.stats().undelivered == 0, "{:?}", jobs.stats());
-    // What waits for another worker holds up no other job.
+    // A job that waits for another worker delays no other job.
     drop(held);
     jobs.push(&n(8)).unwrap();
     let other = stuck.recv(LONG).unwrap().unwrap();
@@ -266,8 +266,8 @@ fn a_failed_job_is_reported_and_not_repeated() {
     }
     jobs.wait_until_done(LONG).unwrap();
     drop(worker);
-    // A job that were sent to it still would be redelivered.
-    eventually("the pusher knows", || jobs.worker_count() == 0);
+    // A job sent to the old worker would be redelivered.
+    eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(5)).unwrap();
     drop(worker.recv(LONG).unwrap());
@@ -306,7 +306,7 @@ fn a_full_backlog_refuses_by_name_or_waits() {
 }
 
 #[test]
-fn a_pusher_that_closes_hands_back_what_is_not_done() {
+fn closing_pusher_hands_back_unfinished_jobs() {
     let net = Net::new("closes");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
@@ -318,7 +318,7 @@ fn a_pusher_that_closes_hands_back_what_is_not_done() {
     let mut all: Vec<_> = (0..3).map(|_| handed_back(&back)).collect();
     all.sort_by_key(|(x, _)| *x);
     assert!(all.iter().map(|(x, e)| (*x, e.code())).eq((0..3).map(|x| (x, "closed"))));
-    eventually("the worker knows", || job.context().is_cancelled());
+    eventually("the worker is notified", || job.context().is_cancelled());
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_killed_pusher_cancels_its_job_and_frees_the_worker() {
     let mut child = Child::spawn(&net, "pusher");
     let job = worker.recv(LONG).unwrap().unwrap();
     child.kill();
-    eventually("the worker knows", || job.context().is_cancelled());
+    eventually("the worker is notified", || job.context().is_cancelled());
     job.ack();
     let jobs = node.push::<N>("/jobs").open().unwrap();
     jobs.push(&n(9)).unwrap();
@@ -363,12 +363,12 @@ fn a_job_that_its_closing_worker_has_not_received_counts_as_not_sent() {
     let net = Net::new("unseen");
     let (a, b) = (net.node("a"), net.node("b"));
     let jobs = b.push::<N>("/jobs").open().unwrap();
-    // Often, as it may be closed at any moment between the arrival of a job and its offer.
+    // Repeated, because the close may happen at any moment between a job's arrival and its offer.
     for x in 0..50 {
-        eventually("the pusher knows", || jobs.worker_count() == 0);
+        eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
         let first = a.pull::<N>("/jobs").open().unwrap();
         jobs.push(&n(x)).unwrap();
-        eventually("the job is there", || first.stats().calls == 1);
+        eventually("the job has arrived", || first.stats().calls == 1);
         drop(first);
         let mut second = a.pull::<N>("/jobs").open().unwrap();
         let job = second.recv(LONG).unwrap().unwrap();
@@ -393,15 +393,15 @@ fn a_job_of_another_type_is_handed_back() {
 }
 
 #[test]
-fn what_a_worker_said_before_it_closed_stands() {
+fn acknowledgements_before_a_close_are_kept() {
     let net = Net::new("said");
     let (a, b) = (net.node("a"), net.node("b"));
     let (builder, back) = pusher(&b);
     let jobs = builder.open().unwrap();
-    // Often, as the thread that tells the pusher may be faster.
+    // Repeated, because the thread that notifies the pusher may be faster.
     for x in 0..50 {
-        // A job that were sent to the one before would be redelivered.
-        eventually("the pusher knows", || jobs.worker_count() == 0);
+        // A job sent to the previous worker would be redelivered.
+        eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
         let mut worker = a.pull::<N>("/jobs").open().unwrap();
         jobs.push(&n(x)).unwrap();
         let job = worker.recv(LONG).unwrap().unwrap();
@@ -426,25 +426,25 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
     let net = Net::new("ends");
     let (a, b) = (net.node("a"), net.node("b"));
     let jobs = b.push::<N>("/jobs").open().unwrap();
-    for looks in [false, true] {
+    for checks in [false, true] {
         let (give, worker) = mpsc::channel::<rnet::Service>();
         let worker = Mutex::new(worker);
         let work = move |_: &N, context: &rnet::JobContext| {
-            // It closes in the midst of the job.
+            // It closes during the job.
             drop(worker.lock().unwrap().recv());
-            assert!(!looks || context.is_cancelled());
+            assert!(!checks || context.is_cancelled());
             Ok(())
         };
         give.send(a.pull::<N>("/jobs").on(work).unwrap()).unwrap();
         jobs.push(&n(1)).unwrap();
-        if looks {
-            eventually("the job is back", || jobs.stats().redelivered == 1);
+        if checks {
+            eventually("the job is handed back", || jobs.stats().redelivered == 1);
             let mut other = a.pull::<N>("/jobs").open().unwrap();
             other.recv(LONG).unwrap().unwrap().ack();
         }
         jobs.wait_until_done(LONG).unwrap();
-        assert_eq!(jobs.stats().redelivered, u64::from(looks));
-        // The next job is not for this worker, which is there until its thread has ended.
+        assert_eq!(jobs.stats().redelivered, u64::from(checks));
+        // The next job must not go to this worker, which exists until its thread ends.
         eventually("the workers are gone", || jobs.worker_count() == 0);
     }
 }
@@ -466,17 +466,19 @@ fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() 
     let worker = worker.unwrap();
     let jobs = b.push::<N>("/jobs").open().unwrap();
     let known = c.push::<N>("/jobs").open().unwrap();
-    eventually("both know the worker", || jobs.worker_count() == 1 && known.worker_count() == 1);
+    eventually("both pushers found the worker", || {
+        jobs.worker_count() == 1 && known.worker_count() == 1
+    });
     jobs.push(&n(0)).unwrap();
     assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("begun"));
     let closing = std::thread::spawn(move || drop(worker));
     assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("closes"));
-    // One that knew it before, and one that finds it while it closes.
+    // One pusher that knew it before, and one that finds it while it closes.
     let late = c.push::<N>("/jobs").open().unwrap();
-    eventually("the late one knows it", || late.worker_count() == 1);
+    eventually("the late pusher found the worker", || late.worker_count() == 1);
     known.push(&n(1)).unwrap();
     late.push(&n(2)).unwrap();
-    eventually("both are refused", || known.worker_count() == 0 && late.worker_count() == 0);
+    eventually("both jobs are refused", || known.worker_count() == 0 && late.worker_count() == 0);
     let mut other = a.pull::<N>("/jobs").open().unwrap();
     let next = |other: &mut rnet::Puller<N>| {
         let job = other.recv(LONG).unwrap().expect("the other worker is sent the job");
@@ -484,17 +486,17 @@ fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() 
         (job, (x, redelivered))
     };
     let (job, first) = next(&mut other);
-    // Who is refused here, too, does not wait for the one that closes.
-    eventually("the second is refused", || other.stats().refused > 0);
+    // A pusher that is refused here does not wait for the closing worker.
+    eventually("the second job is refused", || other.stats().refused > 0);
     job.ack();
     let (job, second) = next(&mut other);
     job.ack();
     assert_eq!((first.min(second), first.max(second)), ((1, false), (2, false)));
     [&known, &late].iter().for_each(|jobs| jobs.wait_until_done(LONG).unwrap());
-    assert!(!closing.is_finished(), "its handler runs still");
+    assert!(!closing.is_finished(), "its handler still runs");
     end.send(()).unwrap();
     closing.join().unwrap();
-    // The handler knew of the end: its own job is for another.
+    // The handler saw the close, so its own job goes to another worker.
     let (job, own) = next(&mut other);
     assert_eq!(own, (0, true));
     job.ack();
@@ -507,9 +509,9 @@ fn a_worker_that_is_closed_and_kept_gets_no_jobs() {
     let (a, b) = (net.node("a"), net.node("b"));
     let kept = a.pull::<N>("/jobs").open().unwrap();
     let jobs = b.push::<N>("/jobs").open().unwrap();
-    eventually("the worker is there", || jobs.worker_count() == 1);
+    eventually("the pusher found the worker", || jobs.worker_count() == 1);
     kept.close();
-    eventually("the pusher knows", || jobs.worker_count() == 0);
+    eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
     (0..10).for_each(|x| {
         jobs.push(&n(x)).unwrap();

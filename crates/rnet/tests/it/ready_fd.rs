@@ -1,4 +1,4 @@
-//! A loop that waits for descriptors waits for messages and for changes of state.
+//! An event loop over descriptors waits for messages and state changes.
 
 use crate::common;
 
@@ -8,9 +8,9 @@ use common::{Child, LONG, Net, role, tell};
 use rnet::{Error, OnFull, OwnedSample, PublisherOptions, SampleStream, SubscriberOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
-/// The role of the children.
+/// Entry point of the child processes.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().is_none() {
         return;
@@ -35,13 +35,13 @@ fn wait_readable(fd: BorrowedFd<'_>) {
     assert_eq!(poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&long)).unwrap(), 1);
 }
 
-/// Receives until there is nothing.
+/// Receives until no message is available.
 fn drain(stream: &mut SampleStream<[u8]>) -> Vec<OwnedSample<[u8]>> {
     std::iter::from_fn(|| stream.try_recv().unwrap()).collect()
 }
 
 #[test]
-fn it_is_readable_until_nothing_is_left() {
+fn fd_is_readable_while_messages_are_left() {
     let net = Net::new("level");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
@@ -61,19 +61,19 @@ fn it_is_readable_until_nothing_is_left() {
     }
     while !drain(&mut stream).is_empty() {}
     assert!(!is_readable(stream.fd().unwrap()));
-    // What was there before the first call counts, too.
+    // Messages from before the first call count, too.
     let mut stream = b.subscriber::<[u8]>("/t").unwrap().into_stream();
     publisher.wait_for_subscribers(2, LONG).unwrap();
     publisher.send(b"first").unwrap();
     wait_readable(stream.fd().unwrap());
-    // As a subscriber it has no descriptor, and loses nothing.
+    // As a subscriber it has no descriptor, and loses no message.
     let mut subscriber = stream.into_subscriber();
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
 }
 
-/// Each message comes at some moment of receiver and dispatch thread; none may be slept through.
+/// Each message arrives at a random moment for the receiver and the dispatch thread; no wake-up may be lost.
 #[test]
-fn no_message_is_slept_through() {
+fn no_wake_up_is_lost() {
     const COUNT: u64 = 20_000;
     let net = Net::new("no lost wake-up");
     let (a, b) = (net.node("a"), net.node("b"));
@@ -85,7 +85,7 @@ fn no_message_is_slept_through() {
     let sender = std::thread::spawn(move || {
         for n in 0..COUNT {
             publisher.send(&n.to_le_bytes()).unwrap();
-            // Pauses of all lengths about those that a wake-up takes.
+            // Pauses around the duration of a wake-up.
             (0..(n * 7919) % 4_000).for_each(|_| std::hint::spin_loop());
         }
         publisher
@@ -129,17 +129,17 @@ fn sixty_four_subscribers_and_a_watch_are_one_epoll() {
     while !left.is_empty() {
         let long = Timespec { tv_sec: 30, tv_nsec: 0 };
         let count = epoll::wait(&set, &mut events, Some(&long)).unwrap();
-        assert!(count > 0, "not heard of: {left:?}");
+        assert!(count > 0, "not received: {left:?}");
         for event in &events[..count] {
             let n = event.data.u64();
             let found = match streams.get_mut(n as usize) {
                 Some(stream) => drain(stream).len(),
                 None => std::iter::from_fn(|| watch.try_recv().unwrap()).count(),
             };
-            assert!(found == 0 || left.remove(&n), "{n} was heard of before");
+            assert!(found == 0 || left.remove(&n), "{n} was received before");
         }
     }
-    // Taken away while the others stay.
+    // Removed while the others stay.
     epoll::delete(&set, streams[0].fd().unwrap()).unwrap();
     drop(streams.remove(0));
     publishers[1].send(b"y").unwrap();
@@ -147,7 +147,7 @@ fn sixty_four_subscribers_and_a_watch_are_one_epoll() {
     assert_eq!(drain(&mut streams[0]).len(), 1);
 }
 
-/// A publisher that stands still keeps nothing from the loop, and one that dies wakes it.
+/// A stopped publisher does not block the loop, and a dead one wakes it.
 #[test]
 fn a_stopped_publisher_and_a_killed_one() {
     let net = Net::new("stopped");
@@ -163,12 +163,12 @@ fn a_stopped_publisher_and_a_killed_one() {
     let mut publisher = other.publisher::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"other").unwrap();
-    let mut heard = Vec::new();
-    while heard.is_empty() {
+    let mut received = Vec::new();
+    while received.is_empty() {
         wait_readable(stream.fd().unwrap());
-        heard = drain(&mut stream);
+        received = drain(&mut stream);
     }
-    assert_eq!(&heard[0][..], b"other");
+    assert_eq!(&received[0][..], b"other");
     child.kill();
     loop {
         wait_readable(stream.fd().unwrap());

@@ -1,5 +1,5 @@
-//! The domain's directory, or a part of it, is removed under living nodes, as systemd-logind (RemoveIPC) and
-//! clean-up scripts do. Nodes put it back: old and new ones meet, and nothing is lost uncounted.
+//! The domain's directory, or a part of it, is removed under live nodes, as systemd-logind (RemoveIPC) and
+//! clean-up scripts do. Nodes restore it: old and new ones match, and each loss is counted.
 
 use crate::common;
 
@@ -9,19 +9,19 @@ use std::time::Duration;
 use common::{Child, LONG, Net, eventually};
 use rnet::{Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
-/// What the children do.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let net = Net::of_parent();
     match role.as_str() {
         "talker" => talker(&net),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// A node with state, which answers on `/answer` what it hears on `/ask`.
+/// A node with state that answers on `/answer` to messages on `/ask`.
 fn talker(net: &Net) {
     let orders = common::orders();
     common::no_core();
@@ -55,7 +55,7 @@ fn start_talker(net: &Net, name: &str) -> Child {
     talker
 }
 
-/// Removes all that the domain has, however its nodes put it back meanwhile.
+/// Removes everything of the domain, however often its nodes restore it meanwhile.
 fn wipe(net: &Net) {
     let dir = net.inspect_path();
     let before = inode(&dir);
@@ -69,24 +69,24 @@ fn inode(path: &Path) -> Option<u64> {
     std::os::unix::fs::MetadataExt::ino(&std::fs::symlink_metadata(path).ok()?).into()
 }
 
-/// A node that came after the wipe: it hears all the talkers, and sees what they have in the state.
+/// A node that joins after the removal: it communicates with all talkers, and sees their state.
 fn meets(net: &Net, name: &str, talkers: &[&str]) -> Node {
     let node = net.node(name);
     let mut ask = node.publisher_with::<[u8]>("/ask", reliable_pub()).unwrap();
     let mut answers = node.subscriber_with::<[u8]>("/answer", reliable_sub()).unwrap();
     let all = talkers.len();
-    eventually("they are matched", || {
+    eventually("the endpoints are matched", || {
         ask.subscriber_count() == all && answers.publisher_count() == all
     });
     ask.send(name.as_bytes()).unwrap();
-    let mut heard: Vec<String> = (0..all)
+    let mut received: Vec<String> = (0..all)
         .map(|_| String::from_utf8_lossy(&answers.recv(LONG).unwrap()).into_owned())
         .collect();
-    heard.sort();
+    received.sort();
     let mut expected: Vec<String> =
         talkers.iter().map(|talker| format!("{talker} {name}")).collect();
     expected.sort();
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     let state = node.state().unwrap();
     let alive = state.list("/alive").unwrap();
     let living = alive.iter().filter(|entry| entry.value == 1.into()).count();
@@ -95,8 +95,8 @@ fn meets(net: &Net, name: &str, talkers: &[&str]) -> Node {
 }
 
 #[test]
-fn two_nodes_and_a_new_one_meet_after_a_wipe() {
-    let net = Net::new("two_nodes_and_a_new_one_meet_after_a_wipe");
+fn two_nodes_and_a_new_one_match_after_a_wipe() {
+    let net = Net::new("two_nodes_and_a_new_one_match_after_a_wipe");
     let _talkers = [start_talker(&net, "a"), start_talker(&net, "b")];
     wipe(&net);
     drop(meets(&net, "c", &["a", "b"]));
@@ -105,8 +105,8 @@ fn two_nodes_and_a_new_one_meet_after_a_wipe() {
 }
 
 #[test]
-fn ten_nodes_and_a_new_one_meet_after_a_wipe() {
-    let net = Net::new("ten_nodes_and_a_new_one_meet_after_a_wipe");
+fn ten_nodes_and_a_new_one_match_after_a_wipe() {
+    let net = Net::new("ten_nodes_and_a_new_one_match_after_a_wipe");
     let names: Vec<String> = (0..10).map(|n| format!("n{n}")).collect();
     let _talkers: Vec<Child> = names.iter().map(|name| start_talker(&net, name)).collect();
     wipe(&net);
@@ -114,7 +114,7 @@ fn ten_nodes_and_a_new_one_meet_after_a_wipe() {
     meets(&net, "new", &names);
 }
 
-/// One is stopped meanwhile: its state and its will wait for it, and it comes back when it goes on.
+/// One node is stopped meanwhile: its state and its will are kept, and it returns when it resumes.
 #[test]
 fn a_node_that_is_stopped_during_the_wipe_comes_back() {
     let net = Net::new("a_node_that_is_stopped_during_the_wipe_comes_back");
@@ -123,16 +123,20 @@ fn a_node_that_is_stopped_during_the_wipe_comes_back() {
     wipe(&net);
     let node = net.node("early");
     let state = node.state().unwrap();
-    assert_eq!(state.get("/alive/b").unwrap(), Some(1.into()), "it lives, though nobody sees it");
+    assert_eq!(
+        state.get("/alive/b").unwrap(),
+        Some(1.into()),
+        "it lives, although no node sees it"
+    );
     b.resume();
     meets(&net, "new", &["a", "b"]);
     assert_eq!(state.get("/alive/b").unwrap(), Some(1.into()));
 }
 
-/// Whoever comes before the others have noticed joins their state, and does not begin another.
+/// A node that starts before the others have noticed joins their state instead of creating another.
 #[test]
-fn one_that_starts_before_the_others_have_noticed_finds_their_state() {
-    let net = Net::new("one_that_starts_before_the_others_have_noticed_finds_their_state");
+fn node_that_starts_before_detection_finds_the_existing_state() {
+    let net = Net::new("node_that_starts_before_detection_finds_the_existing_state");
     let (a, b) = (start_talker(&net, "a"), start_talker(&net, "b"));
     a.stop();
     b.stop();
@@ -145,13 +149,13 @@ fn one_that_starts_before_the_others_have_noticed_finds_their_state() {
 }
 
 #[test]
-fn a_node_that_is_killed_while_it_puts_things_back_is_swept() {
-    let net = Net::new("a_node_that_is_killed_while_it_puts_things_back_is_swept");
+fn node_killed_while_it_restores_files_is_swept() {
+    let net = Net::new("node_killed_while_it_restores_files_is_swept");
     let _a = start_talker(&net, "a");
     for pause_ms in [150, 200, 205, 210, 230, 300] {
         let mut victim = start_talker(&net, "victim");
         wipe(&net);
-        std::thread::sleep(Duration::from_millis(pause_ms)); // sleep: at which step it dies does not matter
+        std::thread::sleep(Duration::from_millis(pause_ms)); // sleep: it may die at any step
         victim.kill();
         let node = net.node("looks");
         let state = node.state().unwrap();
@@ -159,16 +163,16 @@ fn a_node_that_is_killed_while_it_puts_things_back_is_swept() {
             state.get("/alive/victim").unwrap() == Some(0.into())
         });
         drop((state, node));
-        // What it had put back is swept, so that its name is free.
+        // Its restored files are swept, so that its name is free.
         let again = net.node("victim");
         again.state().unwrap().delete("/alive/victim").unwrap();
     }
 }
 
-/// Whatever is removed, and nothing else, comes back.
+/// Each removed part comes back, and only that part.
 #[test]
-fn whatever_part_is_removed_comes_back() {
-    let net = Net::new("whatever_part_is_removed_comes_back");
+fn each_removed_part_is_restored() {
+    let net = Net::new("each_removed_part_is_restored");
     let _talker = start_talker(&net, "a");
     let dir = net.inspect_path();
     let folder = || {
@@ -178,14 +182,14 @@ fn whatever_part_is_removed_comes_back() {
     let inside = ["node", "ctl", "bells", "p1", "s0"].map(|name| folder().join(name));
     let whole = ["VERSION", "state", "names/a", "names", "nodes"].map(|name| dir.join(name));
     for (n, path) in inside.iter().chain(&whole).chain([&folder()]).enumerate() {
-        assert!(path.symlink_metadata().is_ok(), "{path:?} is there");
+        assert!(path.symlink_metadata().is_ok(), "{path:?} exists");
         let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir_all(path));
         meets(&net, &format!("new{n}"), &["a"]);
-        eventually("it is back", || path.symlink_metadata().is_ok());
+        eventually("the path is restored", || path.symlink_metadata().is_ok());
     }
 }
 
-/// Traffic goes on among those who know each other, and what is sent is received or counted.
+/// Traffic between matched nodes continues, and each sent message is received or counted.
 #[test]
 fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     let net = Net::new("a_wipe_in_the_middle_of_traffic_loses_nothing");
@@ -196,7 +200,7 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     let mut sent = 0u64;
     let mut send = |publisher: &mut Publisher<[u8]>, count: u64| {
         for _ in 0..count {
-            // Every tenth is large, so that files are made meanwhile.
+            // Every tenth message is large, so that files are created meanwhile.
             let len = if sent.is_multiple_of(10) { 100_000 } else { 100 };
             let mut message = vec![0u8; len];
             message[..8].copy_from_slice(&sent.to_le_bytes());
@@ -223,7 +227,7 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     hear(&mut late, 100, 150);
     let lost = |s: &Subscriber<[u8]>| s.stats().iter().map(|p| p.lost.total()).sum::<u64>();
     assert_eq!(lost(&early) + lost(&late), 0);
-    // What an old node makes now is found by new ones.
+    // New nodes find what an old node creates now.
     let mut news: Publisher<[u8]> = b.publisher_with("/news", reliable_pub()).unwrap();
     let mut hears: Subscriber<[u8]> = c.subscriber_with("/news", reliable_sub()).unwrap();
     news.wait_for_subscribers(1, LONG).unwrap();
@@ -231,10 +235,10 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     assert_eq!(&hears.recv(LONG).unwrap()[..], b"n");
 }
 
-/// Durable keys are kept in the same store, and the wipe is noted.
+/// Durable keys stay in the same store, and the removal is recorded.
 #[test]
-fn durable_state_goes_on_and_the_wipe_is_noted() {
-    let net = Net::new("durable_state_goes_on_and_the_wipe_is_noted");
+fn durable_state_continues_and_the_wipe_is_recorded() {
+    let net = Net::new("durable_state_continues_and_the_wipe_is_recorded");
     let a = net.node("a");
     let state = a.state().unwrap();
     state.put("/d").durable(true).set(1).unwrap();
@@ -246,14 +250,14 @@ fn durable_state_goes_on_and_the_wipe_is_noted() {
     assert_eq!(state.get("/d").unwrap(), Some(3.into()));
     let base = Some(net.base().to_owned());
     let location = rnet::inspect::Location::new(Some("t"), base, None).unwrap();
-    eventually("it is noted", || location.put_back_at().is_some());
+    eventually("the removal is recorded", || location.put_back_at().is_some());
 }
 
-/// The first ring of a follower is for a node whose folder has just lost its name.
+/// The follower's first signal goes to a node whose folder has just lost its name.
 #[test]
-fn a_watch_that_was_never_rung_hears_of_a_change_after_a_wipe() {
+fn watch_without_prior_signal_sees_a_change_after_a_wipe() {
     for _ in 0..20 {
-        let net = Net::new("a_watch_that_was_never_rung_hears_of_a_change_after_a_wipe");
+        let net = Net::new("watch_without_prior_signal_sees_a_change_after_a_wipe");
         let (a, b) = (net.node("a"), net.node("b"));
         let mut watch = b.state().unwrap().watch("/news").unwrap();
         let state = a.state().unwrap();

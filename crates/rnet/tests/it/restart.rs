@@ -1,4 +1,4 @@
-//! A node that comes back under its name takes its place, and leaves nothing of its former self.
+//! A node that returns under its name replaces its predecessor and leaves nothing of it.
 
 use crate::common;
 
@@ -8,23 +8,23 @@ use std::sync::{Arc, Mutex};
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{Error, LossCounts, OnFull, PublisherOptions, PublisherStats, SubscriberOptions};
 
-/// Messages that a publisher keeps for those who come later.
+/// Messages that a publisher keeps for late joiners.
 const KEPT: u64 = 10;
 
 fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }
 
-/// The roles of the children; what follows a colon is a number.
+/// Entry point of the child processes; the number of the role follows a colon.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let (role, n) = role.split_once(':').unwrap_or((&role, "0"));
     let n: u64 = n.parse().unwrap();
     match role {
-        // Keeps the numbers from n on, and says which publisher it is.
+        // Keeps the numbers from n on, and reports its publisher id.
         "persister" => {
             let orders = common::orders();
             let node = net.node("victim");
@@ -37,7 +37,7 @@ fn child_entry() {
             tell(&publisher.id().to_string());
             drop(orders.recv());
         }
-        // Sends n messages of 100 kB to one reliable reader, which takes them as it likes.
+        // Sends n messages of 100 kB to one reliable reader, which reads at its own pace.
         "large" => {
             let orders = common::orders();
             let node = net.node("victim");
@@ -52,7 +52,7 @@ fn child_entry() {
             tell("sent");
             drop(orders.recv());
         }
-        // Reads, and says what.
+        // Reads, and reports the messages.
         "reader" => {
             let _orders = common::orders();
             let node = net.node("victim");
@@ -62,7 +62,7 @@ fn child_entry() {
                 tell(&number(&subscriber.recv(LONG).unwrap()).to_string());
             }
         }
-        // Takes long to end: its memory has to be taken down first.
+        // Exits slowly, because its memory has to be unmapped first.
         "heavy" => {
             let orders = common::orders();
             let _node = net.node("victim");
@@ -72,7 +72,7 @@ fn child_entry() {
             drop(heavy);
         }
         "cycles" => cycles(&net, n),
-        // One life of those: sends until it is killed, to two readers.
+        // One incarnation of the reader's peers: sends to two readers until it is killed.
         "brief" => {
             let _orders = common::orders();
             let node = net.node("victim");
@@ -87,20 +87,20 @@ fn child_entry() {
             let _reader = node.subscriber::<[u8]>("/back").unwrap();
             drop(_orders.recv());
         }
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
 #[test]
-fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
+fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
     let net = Net::new("restart");
     let node = net.node("survivor");
     let options = || SubscriberOptions::new().reliable().transient_local();
     let subscriber = || node.subscriber_with::<[u8]>("/kept", options()).unwrap();
     let (mut plain, mut newest, mut stream) =
         (subscriber(), subscriber(), subscriber().into_stream());
-    let heard: Arc<Mutex<BTreeMap<u64, Vec<u64>>>> = Arc::default();
-    let noted = heard.clone();
+    let incoming: Arc<Mutex<BTreeMap<u64, Vec<u64>>>> = Arc::default();
+    let noted = incoming.clone();
     let callback = subscriber().on(move |sample| {
         noted.lock().unwrap().entry(sample.publisher()).or_default().push(number(&sample));
     });
@@ -111,7 +111,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
         assert!(!publishers.contains(&id), "a publisher that came back is a new one");
         publishers.push(id);
         let kept: Vec<u64> = (life * 100..life * 100 + KEPT).collect();
-        // For those who were there, and for one who comes later.
+        // For existing subscribers, and for a late joiner.
         let mut late = node.subscriber_with::<[u8]>("/kept", options()).unwrap();
         for subscriber in [&mut plain, &mut late] {
             for number_kept in &kept {
@@ -123,8 +123,10 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_what_it_keeps() {
             let sample = common::block_on(stream.recv()).unwrap();
             assert_eq!((number(&sample), sample.publisher()), (*number_kept, id));
         }
-        eventually("the callback has them all", || heard.lock().unwrap().get(&id) == Some(&kept));
-        // The newest may be looked for while the others are still coming.
+        eventually("the callback has them all", || {
+            incoming.lock().unwrap().get(&id) == Some(&kept)
+        });
+        // The newest number may be expected while the others are still arriving.
         loop {
             let sample = newest.latest(LONG).unwrap();
             assert_eq!(sample.publisher(), id);
@@ -157,10 +159,10 @@ fn sum(stats: &[PublisherStats]) -> (u64, LossCounts) {
     })
 }
 
-/// The memory of large messages goes with their publisher: what was not opened yet is lost, by that
-/// cause and to the last one, at each reader by itself and over several lives.
+/// Chunks are removed with their publisher: unopened ones count as lost with that cause, completely, at each
+/// reader and over several incarnations.
 #[test]
-fn what_a_restart_costs_is_counted_as_restart() {
+fn losses_of_a_restart_are_counted_as_restart() {
     const SENT: u64 = 20;
     let net = Net::new("restart large");
     let node = net.node("survivor");
@@ -177,7 +179,7 @@ fn what_a_restart_costs_is_counted_as_restart() {
             assert_eq!(number(&lazy.recv(LONG).unwrap()), expected);
         }
         child.kill();
-        // The next life sweeps what the last one left, if nobody has done so.
+        // The next incarnation sweeps the leftovers of the last one.
         drop(net.node("victim"));
         for subscriber in [&mut eager, &mut lazy] {
             let (_, error) = common::until_error(subscriber);
@@ -190,7 +192,7 @@ fn what_a_restart_costs_is_counted_as_restart() {
         let each = lazy.stats();
         assert!(each.iter().all(|s| s.received + s.lost.restart == SENT), "{each:?}");
     }
-    assert!(lazy.lost().restart > 0, "everything was still there: nothing was tested");
+    assert!(lazy.lost().restart > 0, "all chunks still existed: nothing was tested");
 }
 
 #[test]
@@ -208,7 +210,7 @@ fn a_reliable_reader_that_comes_back_is_served_again() {
         }
         assert_eq!(publisher.subscribers()[0].node, "/victim");
         child.kill();
-        eventually("the dead one is no longer served", || publisher.subscriber_count() == 0);
+        eventually("the dead reader is no longer served", || publisher.subscriber_count() == 0);
     }
 }
 
@@ -218,9 +220,9 @@ fn a_name_can_be_taken_again_the_moment_its_node_is_killed() {
     for _ in 0..3 {
         let mut child = Child::spawn(&net, "heavy");
         child.expect("ready");
-        // SAFETY: a signal to a child that was not waited for.
+        // SAFETY: the signal goes to a child that was not waited for yet.
         assert_eq!(unsafe { libc::kill(child.pid() as libc::pid_t, libc::SIGKILL) }, 0);
-        // No wait: the kernel is still busy with its memory.
+        // Without a wait: the kernel still frees its memory.
         drop(net.node("victim"));
     }
 }
@@ -233,32 +235,32 @@ fn a_name_is_taken_while_its_node_is_stopped() {
     child.stop();
     let error = net.builder("victim").open().unwrap_err();
     assert_eq!(error, Error::NameTaken { node: "/victim".to_owned(), pid: Some(child.pid()) });
-    // Killed while stopped: dead all the same.
-    // SAFETY: a signal to a child that was not waited for.
+    // Killed while stopped, which is dead all the same.
+    // SAFETY: the signal goes to a child that was not waited for yet.
     assert_eq!(unsafe { libc::kill(child.pid() as libc::pid_t, libc::SIGKILL) }, 0);
     drop(net.node("victim"));
 }
 
 #[test]
-fn a_hundred_lives_leave_nothing_behind() {
+fn hundred_restarts_leave_nothing_behind() {
     lives(100);
 }
 
 #[test]
 #[ignore = "a minute: part of the soak"]
-fn soak_a_thousand_lives_leave_nothing_behind() {
+fn soak_thousand_restarts_leave_nothing_behind() {
     lives(1000);
 }
 
 fn lives(count: u64) {
     let net = Net::for_long("lives", std::time::Duration::from_secs(600));
-    // In a process of its own, so that no other test opens a file meanwhile.
+    // In a separate process, so that no other test opens a file meanwhile.
     let mut survivor = Child::spawn(&net, &format!("cycles:{count}"));
     while survivor.hear_for(600) != "done" {}
     survivor.finish();
     let left: Vec<_> = std::fs::read_dir(net.inspect_path()).unwrap().flatten().collect();
-    // The survivor itself ended without a goodbye, and nobody has come since to sweep it. Of those before, the last one
-    // of each name has left a note of its death.
+    // The survivor itself exited without closing its node, and no node has swept it since. Of the nodes
+    // before, the last one of each name has left a record of its death.
     for folder in ["names", "nodes", "deaths"] {
         let inside = std::fs::read_dir(net.inspect_path().join(folder)).unwrap().count();
         assert!(inside <= 1, "{inside} in {folder}");
@@ -266,16 +268,16 @@ fn lives(count: u64) {
     assert_eq!(left.len(), 4, "{left:?}");
 }
 
-/// What the kernel keeps for this process: descriptors, mappings, threads, and memory.
+/// Kernel resources of this process: descriptors, mappings, threads and memory.
 fn holdings() -> [usize; 3] {
     let count = |path: &str| std::fs::read_dir(path).unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    // Those of a heap come and go.
+    // Heap mappings change independently.
     let shared = maps.lines().filter(|line| line.contains("/dev/shm/")).count();
     [count("/proc/self/fd"), shared, count("/proc/self/task")]
 }
 
-/// Memory of its own: what is shared in maps, and pages of the program, come and go as others like.
+/// Private memory only: shared mappings and program pages vary with other processes.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -286,8 +288,8 @@ fn cycles(net: &Net, count: u64) {
     let _orders = common::orders();
     let node = net.node("survivor");
     let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    let heard: Arc<Mutex<u64>> = Arc::default();
-    let noted = heard.clone();
+    let incoming: Arc<Mutex<u64>> = Arc::default();
+    let noted = incoming.clone();
     let callback = node.subscriber::<[u8]>("/t").unwrap().on(move |_| *noted.lock().unwrap() += 1);
     let back = node.publisher::<[u8]>("/back").unwrap();
     let mut before = [0; 3];
@@ -297,7 +299,7 @@ fn cycles(net: &Net, count: u64) {
         child.expect("sent");
         back.wait_for_subscribers(1, LONG).unwrap();
         if life % 2 == 0 {
-            // Every other one is killed with messages unread.
+            // Every other one is killed with unread messages.
             for _ in 0..6 {
                 subscriber.recv(LONG).unwrap();
             }
@@ -312,22 +314,22 @@ fn cycles(net: &Net, count: u64) {
         eventually("the callback's share is counted", || {
             let (received, lost) = sum(&callback.stats());
             assert_eq!(lost.total(), lost.restart);
-            received == *heard.lock().unwrap() && received + lost.restart == life * 6
+            received == *incoming.lock().unwrap() && received + lost.restart == life * 6
         });
         eventually("the reader is gone", || back.subscriber_count() == 0);
         let domain = net.inspect_path();
         for folder in ["names", "nodes"] {
-            eventually("the dead one is swept", || {
+            eventually("the dead node is swept", || {
                 std::fs::read_dir(domain.join(folder)).unwrap().count() == 1
             });
         }
-        // Everything has found its size by then; what is on its way out is waited for.
+        // All resources have reached their final size by then; pending releases are awaited.
         let now = holdings();
         if life <= 10 {
             before = [0, 1, 2].map(|at| if life == 1 { now[at] } else { before[at].min(now[at]) });
             resident = resident_kib();
         } else {
-            eventually("all that was opened is closed", || {
+            eventually("all opened descriptors are closed", || {
                 holdings().iter().zip(&before).all(|(now, before)| now <= before)
             });
         }
@@ -336,7 +338,7 @@ fn cycles(net: &Net, count: u64) {
             tell(&format!("life {life}: {:?}, {} KiB resident", holdings(), resident_kib()));
         }
     }
-    // Not one page for each life.
+    // Less than one page per incarnation.
     let grown = resident_kib().saturating_sub(resident);
     assert!(grown < 1024 + count * 2, "{grown} KiB more than {resident}");
     tell("done");

@@ -1,4 +1,4 @@
-//! What a hostile review found, each as the scene in which it went wrong.
+//! Findings of an adversarial review, each as its failure scenario.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use rnet::{
     WaitSet,
 };
 
-/// A message of a type that bytes without one do not fit.
+/// A message of a type that is incompatible with raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
 struct Tick {
@@ -20,7 +20,7 @@ struct Tick {
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     assert_eq!(role, "ticks");
@@ -35,10 +35,10 @@ fn child_entry() {
     }
 }
 
-/// A publisher remembers the ticket that it has rung for. While each waiter counted its own, the
-/// second one at a subscriber showed a number that had been rung for, and slept on.
+/// A publisher remembers the ticket that it has signalled. When each waiter counted its own tickets, the
+/// second waiter at a subscriber showed a ticket that was already signalled, and its wake-up was lost.
 #[test]
-fn waiters_that_take_turns_are_all_rung() {
+fn alternating_waiters_are_all_woken() {
     const ROUNDS: u64 = 6;
     const TURNS: u64 = 6;
     const CALLS: u64 = 3;
@@ -50,11 +50,11 @@ fn waiters_that_take_turns_are_all_rung() {
         let options = SubscriberOptions::new().wait(Wait::Block);
         let mut subscriber = b.subscriber_with::<[u8]>(&topic, options).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        let look = net.same();
+        let observed_net = net.same();
         let sender = std::thread::spawn(move || {
             for number in 0..TURNS + CALLS {
                 eventually("the reader has taken all and sleeps", || {
-                    let seen = look.inspect();
+                    let seen = observed_net.inspect();
                     let channel = seen.subscriptions.first().and_then(|s| s.channels.first());
                     channel.is_some_and(|c| c.asleep && c.received == number)
                 });
@@ -64,9 +64,9 @@ fn waiters_that_take_turns_are_all_rung() {
         });
         let mut set = WaitSet::new(&b);
         for number in 0..TURNS {
-            // Each of both orders, so that either waiter comes to a ticket of the other's.
+            // Both orders, so that each waiter reaches a ticket of the other.
             if (number + round) % 2 == 0 {
-                // An admission makes it ready as well, and is no message.
+                // An admission also makes it ready, without a message.
                 let got = loop {
                     assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
                     if let Some(sample) = subscriber.try_recv().unwrap() {
@@ -78,8 +78,8 @@ fn waiters_that_take_turns_are_all_rung() {
                 assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
             }
         }
-        let (told, calls) = mpsc::channel();
-        let subscription = subscriber.on(move |sample| told.send(sample.to_vec()).unwrap());
+        let (outbox, calls) = mpsc::channel();
+        let subscription = subscriber.on(move |sample| outbox.send(sample.to_vec()).unwrap());
         for number in TURNS..TURNS + CALLS {
             assert_eq!(calls.recv_timeout(LONG.unwrap()).unwrap(), number.to_le_bytes());
         }
@@ -91,7 +91,7 @@ fn waiters_that_take_turns_are_all_rung() {
     }
 }
 
-/// A callback that creates an endpoint brings about the next event of its own endpoint.
+/// A callback that creates an endpoint causes the next event of its own endpoint.
 #[test]
 fn a_match_callback_may_create_endpoints_and_callbacks() {
     const MADE: usize = 10;
@@ -100,7 +100,7 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
     let (a, b) = (net.node("a"), net.node("b"));
     let subscriber = Arc::new(Mutex::new(a.subscriber::<[u8]>("/t").unwrap()));
     let (of_b, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (told, events) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     let callback = {
         let (ours, node) = (Arc::downgrade(&subscriber), a.clone());
         let (of_b, second) = (of_b.clone(), second.clone());
@@ -122,7 +122,7 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
                     second.fetch_add(1, Ordering::Relaxed);
                 });
             }
-            told.send(()).unwrap();
+            sender.send(()).unwrap();
         }
     };
     subscriber.lock().unwrap().on_match(callback);
@@ -137,8 +137,8 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
         events.recv_timeout(LONG.unwrap()).expect("the callback goes on");
     }
     drop(stranger.join().unwrap());
-    eventually("every match is told", || of_b.load(Ordering::Relaxed) == COME);
-    assert!(second.load(Ordering::Relaxed) > 0, "what a callback added is called");
+    eventually("each match is reported", || of_b.load(Ordering::Relaxed) == COME);
+    assert!(second.load(Ordering::Relaxed) > 0, "the added callbacks are called");
     drop((subscriber, a));
     nothing_is_left(&net);
 }
@@ -148,10 +148,10 @@ fn a_node_callback_may_create_endpoints_and_callbacks() {
     const GUESTS: usize = 10;
     let net = Net::new("node callbacks");
     let node = Arc::new(net.node("host"));
-    let (told, events) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     let (plain, plain_events) = mpsc::channel();
     node.on_node(move |event| plain.send(event.clone()).unwrap());
-    // Weak: what a node holds must not hold the node.
+    // Weak, because a callback owned by a node must not keep the node alive.
     let ours: Weak<Node> = Arc::downgrade(&node);
     node.on_node(move |event| {
         let Some(node) = ours.upgrade() else { return };
@@ -161,14 +161,14 @@ fn a_node_callback_may_create_endpoints_and_callbacks() {
         publisher.wait_for_subscribers(1, LONG).unwrap();
         publisher.send(b"event").unwrap();
         assert_eq!(&*subscriber.recv(LONG).unwrap(), b"event");
-        let told = told.clone();
-        node.on_node(move |event| drop(told.send(event.clone())));
+        let sender = sender.clone();
+        node.on_node(move |event| drop(sender.send(event.clone())));
     });
     for i in 0..GUESTS {
-        // One that left before the host has looked would never have been there.
+        // If it left before the host scanned, no node would have seen it.
         let guest = net.node(&format!("guest{i}"));
-        let came = NodeEvent::Joined(format!("/guest{i}"));
-        assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(came));
+        let joined = NodeEvent::Joined(format!("/guest{i}"));
+        assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(joined));
         drop(guest);
         let went = NodeEvent::Left(format!("/guest{i}"));
         assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(went));
@@ -188,7 +188,7 @@ fn nothing_is_left(net: &Net) {
     }
 }
 
-/// A task that the dispatch thread never came to start held the node that held the thread.
+/// A task that the dispatch thread never started kept its node alive, and the node kept the thread.
 #[test]
 fn a_detached_callback_ends_with_its_node() {
     let net = Net::new("detach");
@@ -209,13 +209,13 @@ fn an_iterator_outlives_single_publishers() {
     let (tell, events) = mpsc::channel();
     subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
     let event_until = |wanted: &dyn Fn(&MatchEvent) -> bool| {
-        while !wanted(&events.recv_timeout(LONG.unwrap()).expect("the event comes")) {}
+        while !wanted(&events.recv_timeout(LONG.unwrap()).expect("the event arrives")) {}
     };
     steady.wait_for_subscribers(1, LONG).unwrap();
-    let (heard, numbers) = mpsc::channel();
+    let (sender, numbers) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         for tick in subscriber.iter() {
-            heard.send(tick.number).unwrap();
+            sender.send(tick.number).unwrap();
             if tick.number == u64::MAX {
                 return;
             }
@@ -223,7 +223,7 @@ fn an_iterator_outlives_single_publishers() {
         panic!("the iterator has ended");
     });
     let next = || numbers.recv_timeout(LONG.unwrap()).expect("the iterator goes on");
-    // The second of both is received after whatever had happened before the first was told.
+    // The second event is received after everything that preceded the report of the first.
     let mut number = 0;
     let mut goes_on = |steady: &mut rnet::Publisher<Tick>| {
         for _ in 0..2 {
@@ -261,17 +261,17 @@ fn an_iterator_outlives_single_publishers() {
     reader.join().unwrap();
 }
 
-/// As `eventually`, without its pauses; the watchdog ends it.
+/// Like `eventually`, without its pauses; the watchdog ends it.
 fn eventually_at_once(mut done: impl FnMut() -> bool) {
     while !done() {
         std::hint::spin_loop();
     }
 }
 
-/// A reader was counted as served before it knew from where to read: what was sent in between
-/// was not for it.
+/// A reader counted as served before it knew its start position: messages sent in between were not delivered
+/// to it.
 #[test]
-fn what_is_sent_once_a_reader_counts_reaches_it() {
+fn messages_sent_after_a_reader_is_counted_reach_it() {
     let net = Net::new("admission");
     let (a, b) = (net.node("a"), net.node("b"));
     for reliable in [false, true] {
@@ -284,7 +284,7 @@ fn what_is_sent_once_a_reader_counts_reaches_it() {
         let mut publisher = a.publisher_with::<[u8]>(topic, offers).unwrap();
         for round in 0..300_u64 {
             let mut subscriber = b.subscriber_with::<[u8]>(topic, asks.clone()).unwrap();
-            // Asked without a pause, to be there in the moment in which it is admitted.
+            // Polls without a pause, to run at the moment of the admission.
             eventually_at_once(|| publisher.wait_for_subscribers(1, Some(Duration::ZERO)).is_ok());
             publisher.send(&round.to_le_bytes()).unwrap();
             let got = subscriber.recv(LONG).map(|sample| sample.to_vec());

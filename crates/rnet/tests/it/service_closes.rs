@@ -16,7 +16,7 @@ fn n(x: u64) -> N {
     N { x }
 }
 
-/// A service that a handler closes while it runs, and the client that calls it.
+/// A service that its handler closes while it runs, and the client that calls it.
 struct ClosingServer {
     server: Node,
     client: Client<N, N>,
@@ -29,14 +29,14 @@ impl ClosingServer {
         ClosingServer { server: net.node("a"), client, slot: Arc::default() }
     }
 
-    /// Closes the service of the handler that calls it.
+    /// Closes the service from within its handler.
     fn close(&self) -> impl Fn() + Send + Sync + Clone + 'static {
         let slot = self.slot.clone();
         move || drop(slot.lock().unwrap().take())
     }
 
-    /// Has this service called, once the client knows that the one before it is gone: what it asks a server that has
-    /// closed is `ServerLost`, too.
+    /// Opens the service once the client has removed the previous one: a call to a closed server would also
+    /// return `ServerLost`.
     fn open(&self, service: rnet::Result<Service>) -> &Client<N, N> {
         *self.slot.lock().unwrap() = Some(service.unwrap());
         eventually("the client calls this service", || self.client.server_count() == 1);
@@ -51,7 +51,7 @@ impl ClosingServer {
 }
 
 #[test]
-fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
+fn reply_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     let net = Net::new("closing");
     let closing = ClosingServer::new(&net);
     let plan = || closing.server.service::<N, N>("/plan");
@@ -77,7 +77,7 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     });
     assert_eq!(closing.open(first).call(&n(3), LONG).unwrap().x, 3);
     closing.is_gone();
-    // One that asks may have done a part of it.
+    // A handler that checks for cancellation may have done a part of the work.
     let close = closing.close();
     let asks = plan().serve_stream(move |x, responder| {
         close();
@@ -88,7 +88,7 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     let lost = closing.open(asks).call(&n(4), LONG).unwrap_err();
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
     closing.is_gone();
-    // A stream ends where it is.
+    // A stream ends at its current position.
     let close = closing.close();
     let stream = plan().serve_stream(move |x, responder| {
         responder.send(x)?;
@@ -103,9 +103,9 @@ fn the_answer_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
 }
 
-/// With what waits for a handler, and whether the node goes with its service.
+/// With queued calls, and with or without closing the node as well.
 #[test]
-fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
+fn running_handlers_reply_and_queued_calls_are_lost() {
     for with_node in [false, true] {
         let net = Net::new(&format!("closing many {with_node}"));
         let server = net.node("a");
@@ -129,12 +129,12 @@ fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
         let running: Vec<_> = clients.iter().zip(0..).map(|(c, x)| start(x, c)).collect();
         let contexts: Vec<_> = running.iter().map(|_| begun.recv().unwrap()).collect();
         let waiting: Vec<_> = clients.iter().map(|client| start(100, client)).collect();
-        eventually("they wait", || service.stats().waiting == 4);
+        eventually("the calls are queued", || service.stats().waiting == 4);
         let closes = std::thread::spawn(move || {
             drop(with_node.then_some(server));
             drop(service);
         });
-        // The handler of this one asks.
+        // The handler of this call checks for cancellation.
         let (asked, context) = &contexts[0];
         eventually("the server closes", || context.is_cancelled());
         drop(shut);
@@ -155,7 +155,7 @@ fn all_handlers_that_run_answer_their_callers_and_what_waits_is_lost() {
 }
 
 #[test]
-fn the_result_of_a_goal_whose_handler_does_not_ask_is_delivered() {
+fn result_of_a_handler_that_ignores_the_close_is_delivered() {
     let net = Net::new("closing goals");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = b.action_client::<N, N, N>("/go").unwrap();

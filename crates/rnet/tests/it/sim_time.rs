@@ -1,4 +1,4 @@
-//! The time of a node that follows `/clock`, and what goes by it.
+//! The time of a node that follows `/clock`, and the functions that use it.
 
 use crate::common;
 
@@ -28,10 +28,10 @@ fn say(clock: &mut Publisher<Clock>, time_ns: i64) {
     clock.send(&Clock { time_ns }).unwrap();
 }
 
-/// Says it, and waits until it is so.
+/// Publishes the time, and waits until the node has it.
 fn set(clock: &mut Publisher<Clock>, node: &Node, time_ns: i64) {
     say(clock, time_ns);
-    eventually("the time is set", || node.now() == time_ns as u64);
+    eventually("the node has the time", || node.now() == time_ns as u64);
 }
 
 #[test]
@@ -39,25 +39,25 @@ fn the_time_of_a_node_is_that_of_its_host_unless_it_follows_the_clock() {
     let net = Net::new("the_time_of_a_node");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut clock = clock(&host);
-    assert_eq!(sim.now(), 0, "nobody has said anything");
+    assert_eq!(sim.now(), 0, "no time was published");
     set(&mut clock, &sim, 5 * S);
     let (before, now, after) = (rnet::now_ns(), host.now(), rnet::now_ns());
     assert!(before <= now && now <= after);
     assert!(sim.is_sim_time() && !host.is_sim_time());
-    // Back, and to the ends of what a message can say.
+    // Backwards, and to the limits of the message type.
     for time_ns in [2 * S, i64::MAX, 0, 7 * S] {
         set(&mut clock, &sim, time_ns);
     }
-    // What means nothing changes nothing; the message behind it shows that it was read.
+    // An invalid time has no effect; the message after it proves that it was read.
     say(&mut clock, -1);
     say(&mut clock, i64::MIN);
     set(&mut clock, &sim, 8 * S);
     drop(clock);
-    assert_eq!(sim.now(), 8 * S as u64, "the time stands when its publisher has gone");
+    assert_eq!(sim.now(), 8 * S as u64, "the time pauses when its publisher is gone");
 }
 
 #[test]
-fn another_type_on_the_topic_is_no_clock() {
+fn other_type_on_the_topic_is_not_a_clock() {
     let net = Net::new("another_type_on_the_topic");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut bytes = host.publisher::<[u8]>("/clock").unwrap();
@@ -68,8 +68,8 @@ fn another_type_on_the_topic_is_no_clock() {
     bytes.send(&[8, 1]).unwrap();
     let mut again = host.publisher::<Clock>("/clock").unwrap();
     again.wait_for_subscribers(1, LONG).unwrap();
-    // The node may not have seen yet that the first one has gone.
-    eventually("the next one is followed", || {
+    // The node may not have noticed yet that the first publisher is gone.
+    eventually("the next publisher is followed", || {
         say(&mut again, 2 * S);
         sim.now() == 2 * S as u64
     });
@@ -86,20 +86,20 @@ fn the_first_of_two_publishers_is_followed_until_it_is_gone() {
         say(&mut second, n * S);
         set(&mut first, &sim, (11 + n) * S);
     }
-    // Each step from a time of the second one to one of the first would be 11 s.
+    // Each step from the second publisher's time to the first's would be 11 s.
     let ticks = || timer.ticks() + timer.missed();
     eventually("100 s have passed", || ticks() >= 100);
     assert_eq!(ticks(), 100);
     drop(first);
-    eventually("the second one is followed", || {
+    eventually("the second publisher is followed", || {
         say(&mut second, S);
         sim.now() == S as u64
     });
 }
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -127,7 +127,7 @@ fn child_entry() {
     }
 }
 
-/// How many threads of this process follow a clock.
+/// Number of threads of this process that follow a clock.
 fn clock_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.flat_map(|task| std::fs::read_to_string(task.path().join("comm")));
@@ -144,7 +144,7 @@ fn the_next_publisher_is_followed_when_the_first_is_killed() {
     let mut mine = clock(&host);
     child.kill();
     assert_eq!(sim.now(), 3 * S as u64);
-    eventually("the next one is followed", || {
+    eventually("the next publisher is followed", || {
         say(&mut mine, 9 * S);
         sim.now() == 9 * S as u64
     });
@@ -159,33 +159,33 @@ fn a_node_that_follows_the_clock_ends_with_its_thread() {
 #[test]
 fn the_environment_says_whether_a_node_follows_the_clock() {
     let net = Net::new("the_environment_says");
-    for (value, heard) in [("1", "true then 0"), ("0", "false then 0"), ("", "false then 0")] {
+    for (value, received) in [("1", "true then 0"), ("0", "false then 0"), ("", "false then 0")] {
         let program = std::env::current_exe().unwrap();
         let mut command = Command::new(program);
         command.env("RNET_SIM_TIME", value);
-        Child::start(Child::order(command, &net, "environment")).expect(heard);
+        Child::start(Child::order(command, &net, "environment")).expect(received);
     }
 }
 
 #[test]
-fn timers_run_in_simulated_time_and_stand_with_it() {
+fn timers_run_in_simulated_time_and_pause_with_it() {
     let net = Net::new("timers_run_in_simulated_time");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut clock = clock(&host);
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let timer = sim
         .timer_with(Duration::from_millis(10), TimerOptions::new().urgent(), move |tick| {
             tell.send(tick).unwrap();
         })
         .unwrap();
-    let tick = || told.recv_timeout(LONG.unwrap()).unwrap();
-    // That the clock is somewhere at all is no time that has passed.
+    let tick = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    // The first published time counts as a start, not as elapsed time.
     set(&mut clock, &sim, 100 * S);
     set(&mut clock, &sim, 100 * S + 9 * MS);
     set(&mut clock, &sim, 100 * S + 10 * MS);
     let first = tick();
     assert_eq!((first.number, first.due_ns, first.missed), (1, (100 * S + 10 * MS) as u64, 0));
-    // It stands, whatever it says how often; the host's timer shows that time has passed there.
+    // The clock is paused, however often it is published; the host's timer shows that host time has passed.
     let ticks = Arc::new(AtomicU64::new(0));
     let counted = ticks.clone();
     let other = host
@@ -198,11 +198,11 @@ fn timers_run_in_simulated_time_and_stand_with_it() {
         ticks.load(Ordering::Relaxed) >= 30
     });
     assert_eq!(timer.ticks(), 1);
-    // Several periods in one step are one tick.
+    // Several periods in one step cause one tick.
     say(&mut clock, 100 * S + 45 * MS);
     let late = tick();
     assert_eq!((late.number, late.missed, late.late_ns), (4, 2, 5 * MS as u64));
-    // Back: the 5 ms that were left are left. Far ahead: the same.
+    // Backwards: the remaining 5 ms stay. Far ahead: the same.
     for from_ns in [20 * S, 90_000 * S] {
         set(&mut clock, &sim, from_ns);
         say(&mut clock, from_ns + 5 * MS);
@@ -210,7 +210,7 @@ fn timers_run_in_simulated_time_and_stand_with_it() {
         set(&mut clock, &sim, from_ns + 10 * MS);
     }
     drop((timer, other));
-    assert!(told.try_recv().is_err());
+    assert!(receiver.try_recv().is_err());
 }
 
 #[test]
@@ -224,18 +224,18 @@ fn a_tick_that_was_due_before_time_0_was_due_at_0() {
     set(&mut clock, &sim, 200 * MS);
     let tick = rate.sleep().unwrap();
     assert_eq!((tick.number, tick.due_ns, tick.late_ns), (5, 0, 500 * MS as u64));
-    // The next one is due by what was left.
+    // The next tick is due after the remaining time.
     set(&mut clock, &sim, 700 * MS);
     assert_eq!(rate.sleep().unwrap().due_ns, 700 * MS as u64);
 }
 
 #[test]
-fn a_step_away_from_time_0_is_time_that_has_passed() {
+fn step_away_from_time_0_counts_as_elapsed_time() {
     let net = Net::new("a_step_away_from_time_0");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut clock = clock(&host);
     let mut rate = sim.rate(100.0).unwrap();
-    // What it says first is no step; the second one is seen to be read.
+    // The first value is not a step; the second one shows that it was read.
     set(&mut clock, &sim, S);
     set(&mut clock, &sim, 0);
     for n in 1..=3 {
@@ -246,11 +246,11 @@ fn a_step_away_from_time_0_is_time_that_has_passed() {
 }
 
 #[test]
-fn a_node_ends_while_a_callback_sleeps_in_a_time_that_stands() {
+fn node_closes_while_a_callback_sleeps_in_paused_time() {
     let net = Net::new("a_node_ends_while_a_callback_sleeps");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let mut rate = sim.rate(1.0).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let sleeps = move |_: rnet::Sample<'_, [u8]>| {
         tell.send(None).unwrap();
         tell.send(Some(rate.sleep())).unwrap();
@@ -259,9 +259,9 @@ fn a_node_ends_while_a_callback_sleeps_in_a_time_that_stands() {
     let mut go = host.publisher::<[u8]>("/go").unwrap();
     go.wait_for_subscribers(1, LONG).unwrap();
     go.send(b"now").unwrap();
-    assert_eq!(told.recv_timeout(LONG.unwrap()), Ok(None));
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(None));
     drop(sim);
-    let slept = told.recv_timeout(LONG.unwrap()).unwrap();
+    let slept = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(slept, Some(Err(Error::Closed { .. }))), "{slept:?}");
 }
 
@@ -281,14 +281,14 @@ fn a_rate_follows_the_node_and_its_limits_follow_the_host() {
             now += 2 * MS;
             set(&mut clock, &sim, now);
         }
-        // The time does not wait for the sleeper: he may come to a later tick.
+        // The clock does not wait for the sleeper, which may wake at a later tick.
         let [first, second] = ticks.join().unwrap();
         for tick in [first, second] {
             assert_eq!(tick.due_ns as i64, S + tick.number as i64 * 10 * MS);
         }
         assert!(second.number > first.number);
     });
-    // A wait for messages ends by the host's clock while the simulated one stands.
+    // A wait for messages uses the host clock while the simulated one is paused.
     let mut silent = sim.subscriber::<[u8]>("/silent").unwrap();
     let nothing = silent.recv(Some(Duration::from_millis(5))).map(drop);
     assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");

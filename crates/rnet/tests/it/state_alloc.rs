@@ -1,11 +1,11 @@
-//! Reading a number of the state allocates nothing.
+//! Reading a number from the state allocates no memory.
 
 use crate::common;
 
 use crate::common::allocator::ALLOCATIONS;
 use common::Net;
 
-/// Allocations of a thousand reads, after some that may allocate.
+/// Allocations of a thousand reads, after warm-up reads that may allocate.
 fn allocations(mut read: impl FnMut()) -> u64 {
     (0..10).for_each(|_| read());
     let before = ALLOCATIONS.get();
@@ -35,7 +35,7 @@ fn reading_a_number_allocates_nothing() {
     });
     assert_eq!(reads, 0, "of the state");
     let texts = allocations(|| assert!(state.get_as::<String>("/text").unwrap().is_some()));
-    assert_eq!(texts, 1000, "the text itself, and the counter counts");
+    assert_eq!(texts, 1000, "the text itself: the counter works");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn reading_a_parameter_allocates_nothing() {
     let gain = arm.param("/gain").default(1.0).declare().unwrap();
     let steps = arm.param("/steps").default(5_i64).declare().unwrap();
     let flag = arm.param("/flag").default(true).declare().unwrap();
-    // Away, and so its default.
+    // Deleted, so it returns its default.
     arm.state().unwrap().delete(flag.key()).unwrap();
     let reads = allocations(|| {
         assert_eq!((gain.get(), steps.get(), flag.get()), (Ok(1.0), Ok(5), Ok(true)));

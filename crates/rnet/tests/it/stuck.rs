@@ -1,5 +1,5 @@
-//! Processes that stand still and callbacks that never return: who has to do with them goes on as it
-//! was told to, and nothing is lost that is not counted.
+//! Stopped processes and callbacks that never return: their peers continue according to their options, and
+//! each loss is counted.
 
 mod callback;
 mod churn;
@@ -11,9 +11,9 @@ mod reader;
 use common::{Net, orders, role, tell};
 use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
 
-/// The roles of the children.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -25,7 +25,7 @@ fn child_entry() {
         "peer" => peer::has_one_of_each(&net),
         "joiners" => churn::joins_and_leaves(&net),
         "writers" => churn::writes_and_leaves(&net),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
@@ -36,7 +36,7 @@ fn message(number: u64, len: usize) -> Vec<u8> {
 }
 
 fn number(bytes: &[u8]) -> u64 {
-    let (number, rest) = bytes.split_first_chunk::<8>().expect("it has a number");
+    let (number, rest) = bytes.split_first_chunk::<8>().expect("the message has a number");
     let number = u64::from_le_bytes(*number);
     assert!(rest.iter().all(|byte| *byte == number as u8), "message {number} is torn");
     number
@@ -59,7 +59,7 @@ fn is_full(error: &Error, reader: &str) {
     assert!(right, "{error}");
 }
 
-/// A child's last words, and then it waits for its end.
+/// Sends the child's last line, and then waits for its end.
 fn stay(words: &str) {
     let orders = orders();
     tell(words);

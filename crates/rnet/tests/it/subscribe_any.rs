@@ -1,4 +1,4 @@
-//! `Node::subscribe_any`: every topic that matches a pattern, as bytes with their type.
+//! `Node::subscribe_any`: each topic that matches a pattern, as bytes with their type.
 
 use crate::common;
 
@@ -16,10 +16,10 @@ struct Level {
     volt: f64,
 }
 
-/// Topic, node, type and bytes of a message, or the error.
-type Heard = Result<(String, String, String, Vec<u8>)>;
+/// Topic, node, type and bytes of a message, or its error.
+type ReceivedMessage = Result<(String, String, String, Vec<u8>)>;
 
-fn heard(message: Result<Sample<'_, [u8]>>) -> Heard {
+fn to_received(message: Result<Sample<'_, [u8]>>) -> ReceivedMessage {
     let said = |s: &Sample<'_, [u8]>| {
         let (topic, node) = (s.topic().to_owned(), s.node().to_owned());
         (topic, node, s.type_desc().to_string(), s.bytes().to_vec())
@@ -31,17 +31,17 @@ fn listen(
     node: &Node,
     pattern: &str,
     options: SubscriberOptions,
-) -> (AnySubscription, mpsc::Receiver<Heard>) {
-    let (tell, told) = mpsc::channel();
+) -> (AnySubscription, mpsc::Receiver<ReceivedMessage>) {
+    let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let any = node.subscribe_any(pattern, options, move |message| {
-        let _ = tell.lock().unwrap().send(heard(message));
+        let _ = tell.lock().unwrap().send(to_received(message));
     });
-    (any.unwrap(), told)
+    (any.unwrap(), receiver)
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(_role) = role() else { return };
     let net = Net::of_parent();
@@ -54,21 +54,21 @@ fn child_entry() {
 }
 
 #[test]
-fn topics_that_match_are_heard_with_their_types() {
+fn matching_topics_are_received_with_their_types() {
     let net = Net::new("subscribe any");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut old = a.publisher::<[u8]>("/cam/left/raw").unwrap();
     let mut other = a.publisher::<[u8]>("/cam/raw").unwrap();
-    let (any, told) = listen(&b, "cam/*/raw", SubscriberOptions::new());
+    let (any, receiver) = listen(&b, "cam/*/raw", SubscriberOptions::new());
     assert_eq!(any.pattern(), "/cam/*/raw");
     old.wait_for_subscribers(1, LONG).unwrap();
     old.send(b"old").unwrap();
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap().unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap();
     let is = |topic: &str, kind: &str, bytes: &[u8]| {
         (topic.to_owned(), "/a".to_owned(), kind.to_owned(), bytes.to_vec())
     };
     assert_eq!(next(), is("/cam/left/raw", "raw bytes", b"old"));
-    // Of another lane and another kind of type, and a second publisher of a known topic.
+    // A topic on the other lane with another kind of type, and a second publisher of a known topic.
     let mut urgent =
         a.publisher_with::<Level>("/cam/right/raw", PublisherOptions::new().urgent()).unwrap();
     urgent.wait_for_subscribers(1, LONG).unwrap();
@@ -83,18 +83,18 @@ fn topics_that_match_are_heard_with_their_types() {
     assert_eq!(any.topics(), ["/cam/left/raw", "/cam/right/raw"]);
     let received: u64 = any.stats().values().flatten().map(|stats| stats.received).sum();
     assert_eq!(received, 3);
-    other.send(b"not for them").unwrap();
+    other.send(b"outside the pattern").unwrap();
     assert_eq!(other.subscriber_count(), 0);
     drop(any);
     eventually("the subscriptions end", || old.subscriber_count() == 0);
-    assert!(told.recv_timeout(LONG.unwrap()).is_err(), "the callback is gone");
+    assert!(receiver.recv_timeout(LONG.unwrap()).is_err(), "the callback is gone");
 }
 
 #[test]
 fn a_protobuf_message_comes_with_its_schema() {
     let net = Net::new("subscribe any schema");
     let (a, b) = (net.node("a"), net.node("b"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let _any = b
         .subscribe_any("/**", SubscriberOptions::new(), move |message| {
@@ -109,12 +109,12 @@ fn a_protobuf_message_comes_with_its_schema() {
     joints
         .send(&rnet::msgs::JointState { names: vec!["elbow".to_owned()], ..Default::default() })
         .unwrap();
-    let (name, shown) = told.recv_timeout(LONG.unwrap()).unwrap();
+    let (name, shown) = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert!(name.ends_with("JointState") && shown.contains("elbow"), "{name} {shown}");
 }
 
 #[test]
-fn what_no_topic_can_have_is_refused_and_what_one_cannot_have_is_told() {
+fn invalid_options_are_refused_and_incompatible_topics_reported() {
     let net = Net::new("subscribe any errors");
     let (a, b) = (net.node("a"), net.node("b"));
     for pattern in ["", "/a*", "/a b", "/a/"] {
@@ -123,31 +123,31 @@ fn what_no_topic_can_have_is_refused_and_what_one_cannot_have_is_told() {
     }
     let none = SubscriberOptions::new().keep_last(0);
     assert!(matches!(b.subscribe_any("/**", none, |_| ()), Err(Error::BadQos { .. })));
-    let (_any, told) = listen(&b, "/**", SubscriberOptions::new().reliable());
+    let (_any, receiver) = listen(&b, "/**", SubscriberOptions::new().reliable());
     let _best_effort = a.publisher::<[u8]>("/plain").unwrap();
-    // The publisher's node reports its clash on /log, which clashes as well.
-    let is_of_log = |heard: &Heard| matches!(heard, Err(Error::IncompatibleQos { topic, .. }) if topic == "/log");
-    let heard = std::iter::repeat_with(|| told.recv_timeout(LONG.unwrap()).unwrap());
-    let mut heard = heard.filter(|heard| !is_of_log(heard));
-    let error = heard.next().unwrap().unwrap_err();
+    // The publisher's node reports the mismatch on /log, which mismatches as well.
+    let is_of_log = |received: &ReceivedMessage| matches!(received, Err(Error::IncompatibleQos { topic, .. }) if topic == "/log");
+    let received = std::iter::repeat_with(|| receiver.recv_timeout(LONG.unwrap()).unwrap());
+    let mut received = received.filter(|received| !is_of_log(received));
+    let error = received.next().unwrap().unwrap_err();
     assert!(matches!(&error, Error::IncompatibleQos { topic, .. } if topic == "/plain"), "{error}");
     let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
     let mut fits = a.publisher_with::<[u8]>("/fits", reliable).unwrap();
     fits.wait_for_subscribers(1, LONG).unwrap();
     fits.send(b"fits").unwrap();
-    assert_eq!(heard.next().unwrap().unwrap().3, b"fits");
+    assert_eq!(received.next().unwrap().unwrap().3, b"fits");
 }
 
 #[test]
-fn a_topic_goes_on_when_its_publisher_has_died() {
+fn topic_continues_after_its_publisher_died() {
     let net = Net::new("subscribe any death");
-    let (any, told) = listen(&net.node("b"), "/robot/**", SubscriberOptions::new());
+    let (any, receiver) = listen(&net.node("b"), "/robot/**", SubscriberOptions::new());
     for _ in 0..2 {
         let mut child = Child::spawn(&net, "sends");
         child.expect("sent");
-        assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"alive");
+        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"alive");
         child.kill();
-        let error = told.recv_timeout(LONG.unwrap()).unwrap().unwrap_err();
+        let error = receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap_err();
         assert!(matches!(error, Error::PeerLost { .. }), "{error}");
     }
     assert_eq!(any.topics(), ["/robot/pose"]);
@@ -158,7 +158,7 @@ fn many_topics_lose_nothing() {
     let net = Net::new("subscribe any many");
     let (sender, receiver) = (net.node("sender"), net.node("receiver"));
     let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let (any, told) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
+    let (any, inbox) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
     let mut publishers: Vec<_> = (0..100)
         .map(|i| sender.publisher_with::<[u8]>(&format!("/t{i}"), reliable()).unwrap())
         .collect();
@@ -170,7 +170,7 @@ fn many_topics_lose_nothing() {
     }
     let mut got: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for _ in 0..1000 {
-        let (topic, _, _, bytes) = told.recv_timeout(LONG.unwrap()).unwrap().unwrap();
+        let (topic, _, _, bytes) = inbox.recv_timeout(LONG.unwrap()).unwrap().unwrap();
         got.entry(topic).or_default().extend(bytes);
     }
     assert_eq!(got.len(), 100);
@@ -179,27 +179,27 @@ fn many_topics_lose_nothing() {
 }
 
 #[test]
-fn it_may_be_dropped_in_its_own_callback() {
+fn subscription_can_be_dropped_in_its_callback() {
     let net = Net::new("subscribe any dropped");
     let (a, b) = (net.node("a"), net.node("b"));
     let held: Arc<Mutex<Option<AnySubscription>>> = Arc::default();
     let (own, captured) = (held.clone(), Arc::new(()));
     let gone = Arc::downgrade(&captured);
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let mut slot = held.lock().unwrap();
     let any = b.subscribe_any("/**", SubscriberOptions::new(), move |message| {
         let _captured = &captured;
         drop(own.lock().unwrap().take());
-        tell.lock().unwrap().send(heard(message)).unwrap();
+        tell.lock().unwrap().send(to_received(message)).unwrap();
     });
     *slot = Some(any.unwrap());
     drop(slot);
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"one").unwrap();
-    assert_eq!(told.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"one");
-    eventually("what the callback holds is dropped", || gone.upgrade().is_none());
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"one");
+    eventually("the callback's captures are dropped", || gone.upgrade().is_none());
     eventually("the subscription ends", || publisher.subscriber_count() == 0);
-    assert!(told.recv_timeout(LONG.unwrap()).is_err());
+    assert!(receiver.recv_timeout(LONG.unwrap()).is_err());
 }

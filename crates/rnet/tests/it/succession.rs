@@ -1,4 +1,4 @@
-//! The link between hosts changes hands: subscribers read one proxy after another and get each message once.
+//! The link between hosts is replaced: subscribers read successive proxies and get each message once.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use rnet::{
     Subscriber, SubscriberOptions,
 };
 
-/// For how long a successor is waited for.
+/// How long a subscriber waits for a successor.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn proxied(endpoint: u64) -> PublisherOptions {
@@ -37,10 +37,10 @@ fn number(message: &[u8]) -> u64 {
     u64::from_le_bytes(message[..8].try_into().unwrap())
 }
 
-/// A life of the link: sends the messages `first..=last` of this length once it has so many subscribers, and
-/// waits.
+/// One incarnation of the link: sends the messages `first..=last` of this length once it has this many
+/// subscribers, and waits.
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let [first, last, len, subscribers] =
@@ -77,8 +77,8 @@ fn live(net: &Net, first: u64, last: u64, len: usize) -> Child {
     live_for(1, net, first, last, len)
 }
 
-/// Two lives of the link, of which the second repeats the last 50 of 100 messages. The first is killed while
-/// they are unread, or before or after, as `read` does.
+/// Two incarnations of the link; the second repeats the last 50 of 100 messages. `read` determines whether
+/// the first is killed before, while or after they are read.
 fn two_lives(net: &Net, len: usize, read: impl FnOnce(&mut dyn FnMut())) -> Child {
     let mut first = live(net, 1, 100, len);
     let mut second = None;
@@ -90,7 +90,7 @@ fn two_lives(net: &Net, len: usize, read: impl FnOnce(&mut dyn FnMut())) -> Chil
 }
 
 thread_local! {
-    /// When this test last killed a life of the link.
+    /// When this test last killed an incarnation of the link.
     static KILLED: Cell<Instant> = Cell::new(Instant::now());
 }
 
@@ -99,7 +99,7 @@ fn kill(link: &mut Child) {
     link.kill();
 }
 
-/// The next message. On a machine that is busy the successor may take longer than it is waited for.
+/// The next message. On a busy machine the successor may arrive after the wait for it has ended.
 fn next<T>(mut receive: impl FnMut() -> Result<T, Error>) -> T {
     loop {
         match receive() {
@@ -120,7 +120,7 @@ fn expect(subscriber: &mut Subscriber<[u8]>, numbers: impl IntoIterator<Item = u
     }
 }
 
-/// Received, lost and skipped by a subscriber, of all lives.
+/// Messages received, lost and skipped by a subscriber, over all incarnations.
 fn sums(subscriber: &Subscriber<[u8]>) -> (u64, u64, u64) {
     let stats = subscriber.stats();
     let received = stats.iter().map(|s| s.received).sum();
@@ -138,15 +138,15 @@ fn each_message_comes_once_and_in_order_read_before_and_after_the_death() {
     for read_before in [0, 1, 99, 100] {
         let net = Net::new("succession recv");
         let node = net.node("reader");
-        let mut heard = subscriber(&node);
+        let mut reader = subscriber(&node);
         let _second = two_lives(&net, 16, |die| {
-            expect(&mut heard, 1..=read_before);
+            expect(&mut reader, 1..=read_before);
             die();
-            expect(&mut heard, read_before + 1..=150);
+            expect(&mut reader, read_before + 1..=150);
         });
-        nothing_more(&mut heard);
-        assert_eq!(sums(&heard), (150, 0, 0), "{read_before}");
-        assert_eq!(heard.publisher_count(), 1);
+        nothing_more(&mut reader);
+        assert_eq!(sums(&reader), (150, 0, 0), "{read_before}");
+        assert_eq!(reader.publisher_count(), 1);
     }
 }
 
@@ -189,73 +189,74 @@ fn all_forms_of_receiving_get_each_message_once() {
 }
 
 #[test]
-fn a_subscriber_that_keeps_the_last_few_gets_none_again() {
+fn keep_last_subscriber_gets_no_message_twice() {
     let net = Net::new("succession keep last");
     let node = net.node("reader");
     let options = SubscriberOptions::new().keep_last(10);
-    let mut heard = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
     let mut numbers = Vec::new();
     let _second = two_lives(&net, 16, |die| {
         for _ in 0..3 {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| subscriber.recv(LONG).map(|m| number(&m))));
         }
         die();
         while numbers.last() != Some(&150) {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| subscriber.recv(LONG).map(|m| number(&m))));
         }
     });
     let expected: Vec<u64> = (91..=100).chain(141..=150).collect();
     assert_eq!(numbers, expected);
-    assert_eq!(sums(&heard), (20, 0, 130));
+    assert_eq!(sums(&subscriber), (20, 0, 130));
 }
 
 #[test]
-fn the_newest_is_never_an_older_one_again() {
+fn latest_never_returns_an_older_message() {
     for read_before in [false, true] {
         let net = Net::new("succession latest");
         let node = net.node("reader");
-        let mut heard = subscriber(&node);
-        let latest = |heard: &mut Subscriber<[u8]>| next(|| heard.latest(LONG).map(|m| number(&m)));
+        let mut reader = subscriber(&node);
+        let latest =
+            |reader: &mut Subscriber<[u8]>| next(|| reader.latest(LONG).map(|m| number(&m)));
         let mut first = live(&net, 1, 100, 16);
         if read_before {
-            assert_eq!(latest(&mut heard), 100);
+            assert_eq!(latest(&mut reader), 100);
         }
         kill(&mut first);
-        // All of it is a repetition.
+        // Each message is a repetition.
         let mut second = live(&net, 51, 100, 16);
         if !read_before {
-            assert_eq!(latest(&mut heard), 100);
+            assert_eq!(latest(&mut reader), 100);
         }
-        let more = heard.latest(Some(Duration::from_millis(50)));
+        let more = reader.latest(Some(Duration::from_millis(50)));
         assert!(matches!(more, Err(Error::Timeout { .. })), "{more:?}");
         for seq in 101..=110 {
             second.say(&seq.to_string());
             second.expect("done");
         }
-        assert_eq!(latest(&mut heard), 110);
-        assert_eq!(sums(&heard), (2, 0, 108), "{read_before}");
+        assert_eq!(latest(&mut reader), 110);
+        assert_eq!(sums(&reader), (2, 0, 108), "{read_before}");
     }
 }
 
-/// What its publisher's death cost of the memory of large messages is counted, and is not had again.
+/// Large messages lost through the publisher's death are counted, and are not delivered again.
 #[test]
-fn large_messages_come_once_or_are_counted() {
+fn large_messages_arrive_once_or_are_counted() {
     for read_before in [10, 20] {
         let net = Net::new("succession large");
         let node = net.node("reader");
-        let mut heard = subscriber(&node);
+        let mut reader = subscriber(&node);
         let mut first = live(&net, 1, 20, 50_000);
         let mut numbers = Vec::new();
         while numbers.len() < read_before {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| reader.recv(LONG).map(|m| number(&m))));
         }
         kill(&mut first);
         let _second = live(&net, 11, 30, 50_000);
         while numbers.last() != Some(&30) {
-            numbers.push(next(|| heard.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| reader.recv(LONG).map(|m| number(&m))));
         }
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
-        let (received, lost, skipped) = sums(&heard);
+        let (received, lost, skipped) = sums(&reader);
         assert_eq!((received, received + lost, skipped), (numbers.len() as u64, 30, 0));
         assert!(read_before < 20 || lost == 0, "{lost} lost");
     }
@@ -265,54 +266,54 @@ fn large_messages_come_once_or_are_counted() {
 fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     let net = Net::new("succession none");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let (tell, events) = mpsc::channel();
-    heard.on_match(move |event| tell.send(event.clone()).unwrap());
+    reader.on_match(move |event| tell.send(event.clone()).unwrap());
     let mut first = live(&net, 1, 3, 16);
     let died = Instant::now();
     kill(&mut first);
-    expect(&mut heard, 1..=3);
-    let error = heard.recv(LONG).unwrap_err();
+    expect(&mut reader, 1..=3);
+    let error = reader.recv(LONG).unwrap_err();
     let Error::PeerLost { node: lost, .. } = &error else { panic!("{error}") };
     assert_eq!(lost, "@robot2/arm");
     assert!(died.elapsed() >= SUCCESSOR_TIMEOUT);
     let event = || events.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Lost(info) if info.node == "@robot2/arm"));
-    // One that is late goes on all the same.
+    // A late successor is still accepted.
     let mut second = live(&net, 2, 5, 16);
-    expect(&mut heard, 4..=5);
-    // One that is closed is not lost.
+    expect(&mut reader, 4..=5);
+    // A closed proxy is not lost.
     second.say("close");
     second.expect("done");
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Unmatched(_)));
-    nothing_more(&mut heard);
-    // Nor is what it has had forgotten.
+    nothing_more(&mut reader);
+    // Its delivered messages are still remembered.
     let _third = live(&net, 1, 6, 16);
-    expect(&mut heard, 6..=6);
-    assert_eq!(sums(&heard), (6, 0, 0));
+    expect(&mut reader, 6..=6);
+    assert_eq!(sums(&reader), (6, 0, 0));
 }
 
-/// Who does not look finds what was left, then that it was the last.
+/// A subscriber that reads late gets the remaining messages first, then the end.
 #[test]
 fn a_lost_proxy_is_read_to_its_end_first() {
     let net = Net::new("succession unread");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let (tell, events) = mpsc::channel();
-    heard.on_match(move |event| tell.send(event.clone()).unwrap());
+    reader.on_match(move |event| tell.send(event.clone()).unwrap());
     kill(&mut live(&net, 1, 3, 16));
     while !matches!(events.recv_timeout(LONG.unwrap()).unwrap(), MatchEvent::Lost(_)) {}
-    expect(&mut heard, 1..=3);
-    assert!(matches!(heard.recv(LONG), Err(Error::PeerLost { .. })));
+    expect(&mut reader, 1..=3);
+    assert!(matches!(reader.recv(LONG), Err(Error::PeerLost { .. })));
 }
 
 #[test]
-fn a_gap_that_the_link_tells_counts_once() {
+fn gap_reported_by_the_link_is_counted_once() {
     let net = Net::new("succession gap");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut first = live(&net, 1, 3, 16);
     kill(&mut first);
     let mut second = live(&net, 2, 3, 16);
@@ -320,19 +321,19 @@ fn a_gap_that_the_link_tells_counts_once() {
     second.expect("done");
     second.say("9");
     second.expect("done");
-    expect(&mut heard, [1, 2, 3, 9]);
-    nothing_more(&mut heard);
-    assert_eq!(heard.lost().link, 5);
-    assert_eq!(sums(&heard), (4, 5, 0));
+    expect(&mut reader, [1, 2, 3, 9]);
+    nothing_more(&mut reader);
+    assert_eq!(reader.lost().link, 5);
+    assert_eq!(sums(&reader), (4, 5, 0));
 }
 
 #[test]
-fn sixty_four_lives_are_one_publisher() {
+fn sixty_four_incarnations_are_one_publisher() {
     const NEW: u64 = 20;
     const REPEATED: u64 = 10;
     let net = Net::for_long("succession many", Duration::from_secs(180));
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut unread = subscriber(&node);
     for life in 0..64 {
         let first = (life * NEW + 1).saturating_sub(REPEATED).max(1);
@@ -340,11 +341,11 @@ fn sixty_four_lives_are_one_publisher() {
         if life % 2 == 0 {
             kill(&mut link);
         }
-        expect(&mut heard, life * NEW + 1..=(life + 1) * NEW);
+        expect(&mut reader, life * NEW + 1..=(life + 1) * NEW);
         kill(&mut link);
     }
-    assert_eq!(sums(&heard), (64 * NEW, 0, 0));
-    // One that has looked at nothing so far.
+    assert_eq!(sums(&reader), (64 * NEW, 0, 0));
+    // A subscriber that has not read yet.
     let mut newest = 0;
     while newest < 64 * NEW {
         let seq = next(|| unread.recv(LONG).map(|m| number(&m)));
@@ -353,62 +354,62 @@ fn sixty_four_lives_are_one_publisher() {
     }
 }
 
-/// A link that was stopped is replaced while its process lives.
+/// A stopped link is replaced while its process lives.
 #[test]
-fn a_stopped_link_is_read_to_where_it_was_stopped() {
+fn messages_before_the_stop_of_a_link_are_read() {
     let net = Net::new("succession stopped");
     let node = net.node("reader");
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut first = live(&net, 1, 100, 16);
     first.stop();
     let mut second = live(&net, 51, 150, 16);
-    expect(&mut heard, 1..=150);
+    expect(&mut reader, 1..=150);
     first.resume();
     first.say("close");
     first.expect("done");
     second.say("151");
     second.expect("done");
-    expect(&mut heard, [151]);
-    // The end of one of two is not that of the publisher.
+    expect(&mut reader, [151]);
+    // The end of one of two proxies is not the end of the publisher.
     kill(&mut first);
     let _third = live(&net, 151, 152, 16);
     kill(&mut second);
-    expect(&mut heard, [152]);
-    nothing_more(&mut heard);
-    assert_eq!(sums(&heard), (152, 0, 0));
+    expect(&mut reader, [152]);
+    nothing_more(&mut reader);
+    assert_eq!(sums(&reader), (152, 0, 0));
 }
 
-/// Nobody can end another's proxy, or keep it from being read.
+/// A node cannot end another node's proxy, or prevent it from being read.
 #[test]
-fn a_proxy_that_claims_what_another_stands_for_spoils_only_its_own() {
+fn proxy_with_a_foreign_identity_affects_only_itself() {
     let net = Net::new("succession claims");
     let (node, link, liar) = (net.node("reader"), net.node("link"), net.node("liar"));
     let open = |of: &Node| of.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
-    let mut heard = subscriber(&node);
+    let mut reader = subscriber(&node);
     let mut good = open(&link);
-    heard.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers(1, LONG).unwrap();
     send(&mut good, 1, 16);
     let mut bad = open(&liar);
-    heard.wait_for_publishers(2, LONG).unwrap();
+    reader.wait_for_publishers(2, LONG).unwrap();
     send(&mut bad, u64::MAX, 16);
     send(&mut good, 2, 16);
     let got: BTreeSet<u64> =
-        (0..3).map(|_| next(|| heard.recv(LONG).map(|m| number(&m)))).collect();
+        (0..3).map(|_| next(|| reader.recv(LONG).map(|m| number(&m)))).collect();
     assert_eq!(got, BTreeSet::from([1, 2, u64::MAX]));
     send(&mut good, 3, 16);
-    expect(&mut heard, [3]);
-    // Nor does a number that is far away silence who comes after it.
+    expect(&mut reader, [3]);
+    // A far-ahead number does not suppress the messages of a later proxy either.
     drop(good);
     drop(bad);
-    nothing_more(&mut heard);
+    nothing_more(&mut reader);
     let mut next = open(&link);
-    heard.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers(1, LONG).unwrap();
     send(&mut next, 4, 16);
-    expect(&mut heard, [4]);
+    expect(&mut reader, [4]);
 }
 
 #[test]
-fn a_subscriber_that_comes_late_to_the_next_proxy_counts_what_it_missed() {
+fn late_subscriber_of_a_successor_counts_losses() {
     let net = Net::new("late to the next");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();

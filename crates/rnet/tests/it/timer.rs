@@ -1,4 +1,4 @@
-//! Timers run on the dispatch threads, in one order with the messages of their lane; a rate keeps a loop.
+//! Timers run on the dispatch threads, in one order with the messages of their lane; a rate paces a loop.
 
 use crate::common;
 
@@ -12,38 +12,42 @@ use rnet::{Error, Node, PublisherOptions, Rate, SubscriberOptions, Tick, Timer, 
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A timer that sends its ticks.
+/// A timer that sends its ticks to a channel.
 fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let timer = node.timer_with(period, options, move |tick| _ = tell.send(tick)).unwrap();
-    (timer, told)
+    (timer, receiver)
 }
 
 #[test]
 fn ticks_are_due_at_multiples_of_the_period() {
     let net = Net::new("multiples");
     let node = net.node("beat");
-    let (timer, told) = ticking(&node, 2 * MS, TimerOptions::new());
-    let ticks: Vec<Tick> = (0..50).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let (timer, receiver) = ticking(&node, 2 * MS, TimerOptions::new());
+    let ticks: Vec<Tick> = (0..50).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     let start_ns = ticks[0].due_ns - ticks[0].number * 2_000_000;
     let mut before = 0;
     for tick in &ticks {
         assert_eq!(tick.due_ns, start_ns + tick.number * 2_000_000, "no drift");
-        assert_eq!(tick.number, before + 1 + tick.missed, "each is taken, or counted as missed");
+        assert_eq!(
+            tick.number,
+            before + 1 + tick.missed,
+            "each tick is received, or counted as missed"
+        );
         before = tick.number;
     }
     assert!(timer.ticks() >= 50);
     assert_eq!(timer.period(), 2 * MS);
 }
 
-/// While a callback runs, a timer and two messages come due: the timer goes before the next message, and of
-/// two timers the one that was due first.
+/// While a callback runs, a timer and two messages become due: the timer runs before the next message. Of two
+/// timers, the one that was due first runs first.
 #[test]
 fn timers_that_are_due_go_before_the_next_message() {
     let net = Net::new("one order");
     let (node, other) = (net.node("robot"), net.node("other"));
     let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
-    let (log, heard) = mpsc::channel();
+    let (log, receiver) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let tell = log.clone();
     let keep_all = SubscriberOptions::new().keep_all();
@@ -55,7 +59,7 @@ fn timers_that_are_due_go_before_the_next_message() {
         }
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    let hear = || heard.recv_timeout(LONG.unwrap()).unwrap();
+    let hear = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     publisher.send(b"").unwrap();
     assert_eq!(hear(), "message 0");
     let once = |name: &'static str, delay| {
@@ -66,7 +70,7 @@ fn timers_that_are_due_go_before_the_next_message() {
     let timers = [once("second timer", 3 * MS), once("first timer", MS)];
     publisher.send(b"").unwrap();
     publisher.send(b"").unwrap();
-    std::thread::sleep(10 * MS); // sleep: both timers are to be due before the callback ends
+    std::thread::sleep(10 * MS); // sleep: both timers become due before the callback returns
     drop(release);
     let order: Vec<String> = (0..4).map(|_| hear()).collect();
     assert_eq!(order, ["first timer", "second timer", "message 1", "message 2"]);
@@ -79,7 +83,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     let (node, other) = (net.node("robot"), net.node("other"));
     let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
     let ticks = Arc::new(AtomicU64::new(0));
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let seen = ticks.clone();
     let keep_all = SubscriberOptions::new().keep_all();
     let subscriber = node.subscriber_with::<[u8]>("/scan", keep_all).unwrap();
@@ -95,17 +99,17 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     (0..10).for_each(|_| publisher.send(b"").unwrap());
     let timer = node.timer(MS, move |_| _ = ticks.fetch_add(1, Ordering::Relaxed)).unwrap();
     drop(release);
-    let seen: Vec<u64> = (0..10).map(|_| heard.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let seen: Vec<u64> = (0..10).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     // All ten would be one turn of their subscriber; the timer does not wait for its end.
     assert!(seen[1..].windows(2).all(|two| two[0] < two[1]), "{seen:?}");
     eventually("skipped ticks are counted", || timer.missed() > 0);
 }
 
 #[test]
-fn ticks_that_nobody_came_to_are_counted_and_not_bunched() {
+fn missed_ticks_are_counted_and_not_bunched() {
     let net = Net::new("missed");
     let node = net.node("late");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let mut first = true;
     let timer = node.timer(MS, move |tick| {
         if std::mem::take(&mut first) {
@@ -113,7 +117,7 @@ fn ticks_that_nobody_came_to_are_counted_and_not_bunched() {
         }
         let _ = tell.send(tick);
     });
-    let ticks: Vec<Tick> = (0..3).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let ticks: Vec<Tick> = (0..3).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     assert!(ticks[1].missed >= 18, "{ticks:?}");
     assert!(ticks[1].due_ns > ticks[0].due_ns && ticks[2].due_ns > ticks[1].due_ns, "{ticks:?}");
     assert!(timer.unwrap().missed() >= 18);
@@ -130,15 +134,16 @@ fn sixty_four_timers_of_both_lanes_tick() {
             ticking(&node, (n + 1) * MS, options)
         })
         .collect();
-    for (_, told) in &timers {
-        let ticks: Vec<Tick> = (0..5).map(|_| told.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    for (_, reported) in &timers {
+        let ticks: Vec<Tick> =
+            (0..5).map(|_| reported.recv_timeout(LONG.unwrap()).unwrap()).collect();
         assert!(ticks.windows(2).all(|two| two[0].due_ns < two[1].due_ns));
     }
-    // After the drop of its handle no timer ticks.
-    let told: Vec<_> = timers.into_iter().map(|(_, told)| told).collect();
-    for told in told {
-        while told.try_recv().is_ok() {}
-        assert_eq!(told.try_recv(), Err(mpsc::TryRecvError::Disconnected));
+    // A timer does not tick after its handle is dropped.
+    let reported: Vec<_> = timers.into_iter().map(|(_, reported)| reported).collect();
+    for reported in reported {
+        while reported.try_recv().is_ok() {}
+        assert_eq!(reported.try_recv(), Err(mpsc::TryRecvError::Disconnected));
     }
 }
 
@@ -154,21 +159,21 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
         let _ = released.recv();
     });
     bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
-    let (_urgent, told) = ticking(&node, MS, TimerOptions::new().urgent());
-    (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());
+    let (_urgent, receiver) = ticking(&node, MS, TimerOptions::new().urgent());
+    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG.unwrap()).unwrap());
     drop(release);
     drop(bulk);
 }
 
 #[test]
-fn a_timer_that_comes_once_comes_once() {
+fn one_shot_timer_ticks_once() {
     let net = Net::new("once");
     let node = net.node("once");
-    let (timer, told) = ticking(&node, MS, TimerOptions::new().once());
-    let tick = told.recv_timeout(LONG.unwrap()).unwrap();
+    let (timer, receiver) = ticking(&node, MS, TimerOptions::new().once());
+    let tick = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!((tick.number, tick.missed), (1, 0));
-    // Its callback is dropped with it, though the handle is still there.
-    let end = told.recv_timeout(LONG.unwrap());
+    // The callback is dropped with the timer, although the handle still exists.
+    let end = receiver.recv_timeout(LONG.unwrap());
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(timer.ticks(), 1);
 }
@@ -178,17 +183,17 @@ fn a_callback_ends_its_own_timer() {
     let net = Net::new("ends itself");
     let node = net.node("robot");
     let place = Arc::new(Mutex::new(None::<Timer>));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let own = place.clone();
     let timer = node.timer(MS, move |tick| {
-        // The handle may not be there at the first tick.
+        // The handle may not be stored yet at the first tick.
         if own.lock().unwrap().take().is_some() {
             tell.send(tick).unwrap();
         }
     });
     *place.lock().unwrap() = Some(timer.unwrap());
-    told.recv_timeout(LONG.unwrap()).unwrap();
-    let end = told.recv_timeout(LONG.unwrap());
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let end = receiver.recv_timeout(LONG.unwrap());
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
@@ -199,7 +204,7 @@ fn a_callback_ends_its_own_node_and_subscriber() {
     let (tell, gone) = mpsc::channel();
     watcher.on_node(move |event| drop(tell.send(event.clone())));
     let node = net.node("robot");
-    // A node that is gone before anybody has looked is told of to nobody.
+    // A node that closes before the others scan is not reported.
     assert!(gone.iter().any(|event| event == rnet::NodeEvent::Joined("/robot".to_owned())));
     let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {});
     let place = Arc::new(Mutex::new(None));
@@ -219,15 +224,15 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
     let count = calls.clone();
     let _bad = node.timer(MS, move |_| {
         count.fetch_add(1, Ordering::Relaxed);
-        panic!("a panic of this test's");
+        panic!("this panic is part of the test");
     });
-    let (_good, told) = ticking(&node, MS, TimerOptions::new());
-    (0..10).for_each(|_| _ = told.recv_timeout(LONG.unwrap()).unwrap());
+    let (_good, receiver) = ticking(&node, MS, TimerOptions::new());
+    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG.unwrap()).unwrap());
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn a_timer_sends_and_its_node_hears_it() {
+fn timer_can_publish_to_its_own_node() {
     let net = Net::new("sends");
     let node = net.node("robot");
     let options = PublisherOptions::new().urgent();
@@ -243,7 +248,7 @@ fn a_timer_sends_and_its_node_hears_it() {
 }
 
 #[test]
-fn a_period_of_nothing_is_refused() {
+fn zero_period_is_refused() {
     let net = Net::new("zero");
     let node = net.node("robot");
     let error = node.timer(Duration::ZERO, |_| {}).unwrap_err();
@@ -254,7 +259,7 @@ fn a_period_of_nothing_is_refused() {
 }
 
 #[test]
-fn a_rate_keeps_its_schedule_and_counts_what_it_did_not_keep() {
+fn rate_keeps_its_schedule_and_counts_overruns() {
     let mut rate = Rate::new(500.0).unwrap();
     assert_eq!(rate.period(), 2 * MS);
     let first = rate.sleep().unwrap();

@@ -1,4 +1,4 @@
-//! A topic is traced while somebody subscribes to its trace, in every form of receiving; and not a moment longer.
+//! A topic is traced exactly while its trace has a subscriber, in each form of receiving.
 
 use crate::common;
 
@@ -27,7 +27,7 @@ fn publisher(node: &Node, topic: &str, subscribers: usize) -> Publisher<[u8]> {
     publisher
 }
 
-/// Whether somebody publishes a trace of the topic.
+/// Whether the topic has a trace publisher.
 fn is_traced(net: &Net, topic: &str) -> bool {
     let trace = trace_topic(&TopicName::new(topic).unwrap()).unwrap();
     net.inspect().publishers.iter().any(|p| p.topic == trace.as_str())
@@ -37,22 +37,22 @@ fn is_traced(net: &Net, topic: &str) -> bool {
 fn a_callback_is_traced_from_the_send_to_its_end() {
     let net = Net::new("trace callback");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let pause = Duration::from_millis(5);
     let subscription = b.subscriber::<[u8]>("/imu").unwrap().on(move |message| {
-        std::thread::sleep(pause); // sleep: the callback takes its time, which the trace is to show
+        std::thread::sleep(pause); // sleep: the trace must show the callback's duration
         tell.send(message.len()).unwrap();
     });
     let mut imu = publisher(&a, "/imu", 1);
     imu.send(b"before").unwrap();
-    assert_eq!(told.recv().unwrap(), 6);
-    assert!(!is_traced(&net, "/imu"), "nobody has asked");
+    assert_eq!(receiver.recv().unwrap(), 6);
+    assert!(!is_traced(&net, "/imu"), "no tracer exists");
     let mut trace = tracer(&c, "/imu");
     trace.wait_for_publishers(1, LONG).unwrap();
     for n in 1..=3_u64 {
         let before_ns = rnet::now_ns();
         imu.send(&[0; 20]).unwrap();
-        told.recv().unwrap();
+        receiver.recv().unwrap();
         let record = next(&mut trace);
         assert_eq!((record.publisher, record.seq), (imu.id(), n));
         assert_eq!((record.len_bytes, record.received), (20, n + 1));
@@ -63,7 +63,7 @@ fn a_callback_is_traced_from_the_send_to_its_end() {
     drop(trace);
     eventually("tracing ends with the tracer", || !is_traced(&net, "/imu"));
     imu.send(b"after").unwrap();
-    assert_eq!(told.recv().unwrap(), 5);
+    assert_eq!(receiver.recv().unwrap(), 5);
     drop(subscription);
 }
 
@@ -71,34 +71,34 @@ fn a_callback_is_traced_from_the_send_to_its_end() {
 fn a_receive_lasts_until_the_next() {
     let net = Net::new("trace recv");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
-    let mut heard = b.subscriber::<[u8]>("/scan").unwrap();
+    let mut reader = b.subscriber::<[u8]>("/scan").unwrap();
     let mut scan = publisher(&a, "/scan", 1);
     let mut trace = tracer(&c, "/scan");
     trace.wait_for_publishers(1, LONG).unwrap();
     scan.send(b"0").unwrap();
-    let _ = heard.recv(LONG).unwrap();
+    let _ = reader.recv(LONG).unwrap();
     let worked_ns = rnet::now_ns();
     scan.send(b"1").unwrap();
-    let _ = heard.recv(LONG).unwrap();
+    let _ = reader.recv(LONG).unwrap();
     let record = next(&mut trace);
     assert_eq!(record.seq, 0);
     assert!(record.began_ns <= worked_ns && record.ended_ns >= worked_ns, "{record:?}");
-    // `latest` ends it as well, and so does a look that finds nothing.
-    assert!(heard.latest(Some(Duration::ZERO)).is_err());
+    // `latest` ends it as well, and so does a receive that finds nothing.
+    assert!(reader.latest(Some(Duration::ZERO)).is_err());
     assert_eq!(next(&mut trace).seq, 1);
     scan.send(b"2").unwrap();
-    heard.latest(LONG).unwrap();
-    assert!(heard.try_recv().unwrap().is_none());
+    reader.latest(LONG).unwrap();
+    assert!(reader.try_recv().unwrap().is_none());
     assert_eq!(next(&mut trace).seq, 2);
 }
 
-/// Whoever subscribes while the topic is traced is traced, too, in the tracer's own process as well.
+/// Subscribers that join while the topic is traced are traced as well, also in the tracer's own process.
 #[test]
-fn those_who_come_later_are_traced() {
+fn later_subscribers_are_traced() {
     let net = Net::new("trace later");
     let (a, c) = (net.node("a"), net.node("c"));
     let mut trace = tracer(&c, "/imu");
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let b = net.node("b");
     let _of_b = b.subscriber::<[u8]>("/imu").unwrap().on({
         let tell = tell.clone();
@@ -110,8 +110,8 @@ fn those_who_come_later_are_traced() {
     imu.send(b"x").unwrap();
     let both = [next(&mut trace), next(&mut trace)];
     assert_ne!(both[0].subscription, both[1].subscription);
-    told.recv().unwrap();
-    // A trace is traced by nobody.
+    receiver.recv().unwrap();
+    // A trace cannot be traced.
     let deeper = "/_rnet/trace/_rnet/trace/imu";
     let mut of_trace = c.subscriber_with::<[u8]>(deeper, SubscriberOptions::new()).unwrap();
     imu.send(b"y").unwrap();
@@ -138,7 +138,7 @@ fn two_tracers_share_a_trace_and_the_last_one_ends_it() {
     eventually("tracing ends", || !is_traced(&net, "/imu"));
 }
 
-/// More than is traced per second: those that are not are numbers that are missing, and cost no message.
+/// More messages than are traced per second: untraced ones leave gaps in the numbers, and no message is lost.
 #[test]
 fn a_flood_is_traced_in_part() {
     const MESSAGES: u64 = 200_000;
@@ -147,8 +147,8 @@ fn a_flood_is_traced_in_part() {
     let options = SubscriberOptions::new().reliable();
     let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
     let mut flood = a.publisher_with::<[u8]>("/flood", on_full).unwrap();
-    let mut heard = a.subscriber_with::<[u8]>("/flood", options).unwrap();
-    heard.wait_for_publishers(1, LONG).unwrap();
+    let mut subscriber = a.subscriber_with::<[u8]>("/flood", options).unwrap();
+    subscriber.wait_for_publishers(1, LONG).unwrap();
     flood.wait_for_subscribers(1, LONG).unwrap();
     let mut trace = tracer(&c, "/flood");
     trace.wait_for_publishers(1, LONG).unwrap();
@@ -158,30 +158,30 @@ fn a_flood_is_traced_in_part() {
         flood
     });
     for n in 0..MESSAGES {
-        assert_eq!(*heard.recv(LONG).unwrap(), n.to_le_bytes());
+        assert_eq!(*subscriber.recv(LONG).unwrap(), n.to_le_bytes());
     }
     let took_s = (rnet::now_ns() - began_ns) as f64 / 1e9;
     drop(sender.join().unwrap());
-    assert!(heard.try_recv().is_ok_and(|none| none.is_none()));
+    assert!(subscriber.try_recv().is_ok_and(|none| none.is_none()));
     let mut records = Vec::new();
     while let Some(message) = trace.try_recv().unwrap() {
         records.push(TraceRecord::from_bytes(&message).unwrap());
     }
-    // A burst at first, and no more than is saved up then.
+    // A burst at first, of at most the saved-up budget.
     let most = (MAX_TRACED_PER_S as f64 * took_s) as usize + 65;
     assert!((1..=most).contains(&records.len()), "{} in {took_s} s", records.len());
     assert!(records.is_sorted_by_key(|record| record.received));
     assert!(records.iter().all(|record| record.received == record.seq + 1));
 }
 
-/// Sixty-four topics at once; each has records of its own.
+/// Sixty-four topics at once; each has its own records.
 #[test]
 fn many_topics_are_traced_at_once() {
     const TOPICS: usize = 64;
     let net = Net::new("trace many");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let name = |n: usize| format!("/t{n}");
-    let heard: Vec<_> =
+    let received: Vec<_> =
         (0..TOPICS).map(|n| b.subscriber::<[u8]>(&name(n)).unwrap().on(|_| ())).collect();
     let mut traces: Vec<_> = (0..TOPICS).map(|n| tracer(&c, &name(n))).collect();
     traces.iter_mut().for_each(|trace| trace.wait_for_publishers(1, LONG).unwrap());
@@ -191,17 +191,17 @@ fn many_topics_are_traced_at_once() {
         assert_eq!(next(trace).publisher, publisher.id());
     }
     drop(traces);
-    eventually("all of it ends", || {
+    eventually("all tracing ends", || {
         !net.inspect().publishers.iter().any(|p| p.topic.starts_with("/_rnet/trace/"))
     });
-    drop(heard);
+    drop(received);
 }
 
 #[test]
-fn a_tracer_that_is_killed_traces_no_more() {
+fn tracing_ends_when_the_tracer_is_killed() {
     let net = Net::new("trace killed");
     let (a, b) = (net.node("a"), net.node("b"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let _heard = b.subscriber::<[u8]>("/imu").unwrap().on(move |_| tell.send(()).unwrap());
     let mut imu = publisher(&a, "/imu", 1);
     let mut child = Child::spawn(&net, "tracer");
@@ -210,30 +210,30 @@ fn a_tracer_that_is_killed_traces_no_more() {
     child.expect("0");
     child.kill();
     eventually("tracing ends with its process", || !is_traced(&net, "/imu"));
-    told.recv().unwrap();
+    receiver.recv().unwrap();
     imu.send(b"y").unwrap();
-    told.recv().unwrap();
+    receiver.recv().unwrap();
 }
 
-/// A tracer that stands still holds nobody back, takes no memory beyond its log, and is told what it has missed.
+/// A stopped tracer blocks no publisher, uses no memory beyond its log, and learns how much it missed.
 #[test]
-fn a_tracer_that_is_stopped_costs_nobody_a_message() {
+fn stopped_tracer_loses_no_message_of_the_topic() {
     const MESSAGES: u64 = 20_000;
     let net = Net::new("trace stopped");
     let (a, b) = (net.node("a"), net.node("b"));
     let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
     let mut imu = a.publisher_with::<[u8]>("/imu", on_full).unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let options = SubscriberOptions::new().reliable();
-    let heard = b.subscriber_with::<[u8]>("/imu", options).unwrap();
-    let heard = heard.on(move |message| tell.send(message.to_vec()).unwrap());
+    let subscriber = b.subscriber_with::<[u8]>("/imu", options).unwrap();
+    let subscriber = subscriber.on(move |message| tell.send(message.to_vec()).unwrap());
     imu.wait_for_subscribers(1, LONG).unwrap();
     let mut child = Child::spawn(&net, "tracer");
     child.expect("traces");
     imu.send(&0_u64.to_le_bytes()).unwrap();
     child.expect("0");
     child.stop();
-    // At some 2 kHz each message is traced; it lasts until the log of the trace has gone round.
+    // At about 2 kHz each message is traced, until the trace's log has wrapped.
     let traced = |net: &Net| {
         let seen = net.inspect();
         let trace = seen.publishers.into_iter().find(|p| p.topic == "/_rnet/trace/imu")?;
@@ -249,10 +249,10 @@ fn a_tracer_that_is_stopped_costs_nobody_a_message() {
         memory_bytes = memory_bytes.max(memory);
         records * TraceRecord::LEN_BYTES as u64 > 2 * memory && sent >= MESSAGES
     });
-    // Its memory is that of a log of short messages, however long this goes on.
+    // It uses the memory of a log of short messages, however long this continues.
     assert!(memory_bytes < 4 << 20, "{memory_bytes}");
     for number in 0..sent {
-        assert_eq!(told.recv().unwrap(), number.to_le_bytes());
+        assert_eq!(receiver.recv().unwrap(), number.to_le_bytes());
     }
     let counted = net.inspect();
     let imu_of_b = counted.subscriptions.iter().find(|s| s.topic == "/imu" && s.node == "/b");
@@ -260,18 +260,18 @@ fn a_tracer_that_is_stopped_costs_nobody_a_message() {
     child.resume();
     child.say("count");
     let lost: u64 = child.hear().parse().unwrap();
-    assert!(lost > 0, "it is told what it has missed");
-    // Killed while it is stopped it is as gone as one that runs.
+    assert!(lost > 0, "it learns how much it missed");
+    // A tracer killed while stopped is removed like a running one.
     child.stop();
     child.kill();
     eventually("tracing ends with its process", || !is_traced(&net, "/imu"));
     imu.send(b"after").unwrap();
-    assert_eq!(told.recv().unwrap(), b"after");
-    drop(heard);
+    assert_eq!(receiver.recv().unwrap(), b"after");
+    drop(subscriber);
 }
 
 #[test]
-#[ignore = "the entry of the children"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     assert_eq!(role, "tracer");

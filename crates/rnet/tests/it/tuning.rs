@@ -1,4 +1,4 @@
-//! What waiting changes of the thread that waits, and that it is undone, refused and left out.
+//! How waiting changes the attributes of the waiting thread: undone, refused or disabled.
 
 use crate::common;
 
@@ -34,18 +34,18 @@ fn attributes(thread: Pid) -> Attributes {
     let (id, size) = (Pid::as_raw(Some(thread)), size_of::<Attributes>() as u32);
     // SAFETY: the kernel writes at most `size` bytes to a structure of that size.
     let got = unsafe { libc::syscall(libc::SYS_sched_getattr, id, &raw mut of, size, 0) };
-    assert_eq!(got, 0, "the thread is there");
+    assert_eq!(got, 0, "the thread exists");
     of
 }
 
 fn set_attributes(mut to: Attributes) {
     to.size = size_of::<Attributes>() as u32;
-    // SAFETY: the kernel reads `size` bytes of the structure, no more.
+    // SAFETY: the kernel reads at most `size` bytes of the structure.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const to, 0) };
     assert_eq!(set, 0, "{to:?}");
 }
 
-/// All that could be changed of a thread.
+/// All thread attributes that tuning could change.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     attributes: Attributes,
@@ -62,27 +62,25 @@ fn state(thread: Pid) -> State {
     }
 }
 
-/// Whether this kernel gives slices, and whether this process has those of the kernel and all processors: a thread
-/// for which somebody has chosen is left alone, also by `taskset` in front of the tests.
+/// Whether this kernel supports slices, and this process has the default slice and all processors. Tuning
+/// leaves a thread alone if its user chose either, `taskset` on the tests included.
 fn has_slices() -> bool {
     let has = attributes(gettid()).slice_ns > BULK_NS && has_all_cpus();
     if !has {
-        not_run(
-            "slices: this needs Linux 6.12 and a process whose slice and processors nobody has chosen",
-        );
+        not_run("slices: this needs Linux 6.12 and a process with default slice and processors");
     }
     has
 }
 
-/// The slice of a thread that waits for what shortens it to `short_ns`. A thread with a nice value keeps its own slice
-/// (decision 0023), so these tests also run under `nice`.
+/// The slice of a thread that waits on an endpoint that shortens it to `short_ns`. A thread with a nice value
+/// keeps its own slice (decision 0023), so these tests also run under `nice`.
 fn slice_of_waiting(short_ns: u64) -> u64 {
     let own = attributes(gettid());
     if own.nice == 0 { short_ns } else { own.slice_ns }
 }
 
-/// Returns when the process knows what the kernel gives to threads: the control thread learns that before it matches
-/// anything. A niced thread shows nothing of it.
+/// Returns when the process knows the kernel's defaults for threads: the control thread reads them before it
+/// matches anything. A niced thread shows no change.
 fn await_defaults(net: &Net, node: &Node) {
     let _subscriber = node.subscriber::<[u8]>("/defaults").unwrap();
     let other = net.node("defaults");
@@ -90,7 +88,7 @@ fn await_defaults(net: &Net, node: &Node) {
     publisher.wait_for_subscribers(1, LONG).unwrap();
 }
 
-/// Waits in the calling thread until its slice is `slice_ns`. Meanwhile it is what it was.
+/// Waits in the calling thread until its slice is `slice_ns`. Until then it must be unchanged.
 fn wait_until_slice(slice_ns: u64, mut wait: impl FnMut()) {
     let before = attributes(gettid()).slice_ns;
     loop {
@@ -111,11 +109,11 @@ fn has_all_cpus() -> bool {
         sched_setaffinity(None, &all).unwrap();
         sched_getaffinity(None).unwrap() == chosen
     };
-    // A thread of its own, since it changes its processors.
+    // A separate thread, because it changes its processors.
     thread::spawn(all).join().unwrap()
 }
 
-/// A thread that receives until it is told to stop, and hands its subscribers back.
+/// A thread that receives until the test stops it, and returns its subscribers.
 struct Receiving {
     id: Pid,
     stop: mpsc::Sender<()>,
@@ -127,7 +125,7 @@ impl Receiving {
         mut subscribers: Vec<Subscriber<[u8]>>,
         before: impl FnOnce() + Send + 'static,
     ) -> Receiving {
-        let (tell, told) = mpsc::channel();
+        let (tell, receiver) = mpsc::channel();
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             before();
@@ -143,7 +141,7 @@ impl Receiving {
             }
             subscribers
         });
-        Receiving { id: told.recv().unwrap(), stop, thread }
+        Receiving { id: receiver.recv().unwrap(), stop, thread }
     }
 
     fn has_slice(&self, slice_ns: u64) {
@@ -166,7 +164,7 @@ fn urgent(node: &Node) -> Subscriber<[u8]> {
 }
 
 #[test]
-fn a_slice_is_short_while_a_subscriber_that_waited_is_there() {
+fn slice_is_short_while_a_waiting_subscriber_exists() {
     if !has_slices() {
         return;
     }
@@ -176,24 +174,24 @@ fn a_slice_is_short_while_a_subscriber_that_waited_is_there() {
     let (bulk_ns, urgent_ns) = (slice_of_waiting(BULK_NS), slice_of_waiting(URGENT_NS));
     let (bulk, urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
     let (say, said) = mpsc::channel::<()>();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         let (mut bulk, mut urgent) = (bulk, urgent);
         let id = gettid();
         let before = state(id);
         wait_until_slice(bulk_ns, || assert!(bulk.recv(Some(SHORT)).is_err()));
         wait_until_slice(urgent_ns, || assert!(urgent.recv(Some(SHORT)).is_err()));
-        // The other has the slice that it needs, and more.
+        // The other subscriber has at least the slice that it needs.
         assert!(bulk.recv(Some(SHORT)).is_err());
         assert_eq!(attributes(id).slice_ns, urgent_ns);
         drop(urgent);
         assert_eq!(attributes(id).slice_ns, bulk_ns);
-        // The last one ends in another thread.
+        // The last subscriber is dropped in another thread.
         tell.send((id, bulk)).unwrap();
         said.recv().unwrap();
         assert_eq!(state(id), before);
     });
-    let (id, bulk) = told.recv().unwrap();
+    let (id, bulk) = receiver.recv().unwrap();
     assert_eq!(attributes(id).slice_ns, bulk_ns);
     drop(bulk);
     say.send(()).unwrap();
@@ -212,14 +210,14 @@ fn a_subscriber_takes_its_slice_along_to_another_thread() {
     let first = Receiving::start(vec![node.subscriber("/t").unwrap()], || ());
     first.has_slice(bulk_ns);
     let subscribers = first.end();
-    // Its thread is gone, and its id may be that of another.
+    // Its thread has ended, and its id may have been reused.
     let second = Receiving::start(subscribers, || ());
     second.has_slice(bulk_ns);
     drop(second.end());
 }
 
 #[test]
-fn a_watch_asks_as_an_urgent_subscriber_does() {
+fn watch_shortens_the_slice_like_an_urgent_subscriber() {
     if !has_slices() {
         return;
     }
@@ -235,12 +233,12 @@ fn a_watch_asks_as_an_urgent_subscriber_does() {
 }
 
 #[test]
-fn a_thread_for_which_its_user_has_chosen_is_left_alone() {
+fn thread_with_user_settings_is_left_alone() {
     let has = has_slices();
     let net = Net::new("chosen");
     let node = net.node("reader");
     if has {
-        // From here on the node knows what the kernel gives.
+        // From here on the node knows the kernel's defaults.
         await_defaults(&net, &node);
         let other = Receiving::start(vec![node.subscriber("/other").unwrap()], || ());
         other.has_slice(slice_of_waiting(BULK_NS));
@@ -284,7 +282,7 @@ fn a_thread_for_which_its_user_has_chosen_is_left_alone() {
 }
 
 #[test]
-fn what_is_chosen_later_stays() {
+fn settings_changed_later_are_kept() {
     if !has_slices() {
         return;
     }
@@ -306,7 +304,7 @@ fn what_is_chosen_later_stays() {
     .unwrap();
 }
 
-/// Sends messages that keep time until it is dropped, so that their reader learns when to wake.
+/// Sends periodic messages until it is dropped, so that their reader learns when to wake.
 struct Beat(std::sync::Arc<AtomicBool>, Option<JoinHandle<()>>);
 
 impl Beat {
@@ -319,7 +317,7 @@ impl Beat {
             publisher.wait_for_subscribers(1, LONG).unwrap();
             while !stopped.load(Ordering::Acquire) {
                 publisher.send(b"beat").unwrap();
-                thread::sleep(Duration::from_millis(1)); // sleep: the period of what is sent
+                thread::sleep(Duration::from_millis(1)); // sleep: the period of the messages
             }
         });
         Beat(stop, Some(thread))
@@ -333,13 +331,13 @@ impl Drop for Beat {
     }
 }
 
-/// Receives a beat, awake before it is due if it can be, and a watch and an urgent topic time out; meanwhile
-/// another thread looks.
+/// Receives a beat, awake before it is due if possible; a watch and an urgent topic time out. Meanwhile
+/// another thread checks the attributes.
 fn never_touched(net: &Net, node: &Node) {
     let (subscriber, urgent) = (node.subscriber::<[u8]>("/beat").unwrap(), urgent(node));
     let watch = node.state().unwrap().watch("/arm").unwrap();
     let beat = Beat::start(net.node("writer"));
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         let (mut subscriber, mut urgent, mut watch) = (subscriber, urgent, watch);
         tell.send((gettid(), state(gettid()))).unwrap();
@@ -349,14 +347,14 @@ fn never_touched(net: &Net, node: &Node) {
         assert!(urgent.recv(Some(SHORT)).is_err());
         assert!(watch.recv(Some(SHORT)).is_err());
         tell.send((gettid(), state(gettid()))).unwrap();
-        // Its id is its own until the other has ceased to look.
+        // Its id stays valid until the other thread has stopped checking.
         drop(tell);
         thread::park();
     });
-    let (id, before) = told.recv().unwrap();
+    let (id, before) = receiver.recv().unwrap();
     let after = loop {
         assert_eq!(state(id), before);
-        match told.try_recv() {
+        match receiver.try_recv() {
             Ok((_, after)) => break after,
             Err(empty) => assert_eq!(empty, mpsc::TryRecvError::Empty),
         }
@@ -385,7 +383,7 @@ fn the_environment_turns_tuning_off() {
 }
 
 #[test]
-#[ignore = "a child's side"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let net = Net::of_parent();
@@ -395,7 +393,7 @@ fn child_entry() {
         let error = net.builder("reader").open().unwrap_err();
         assert_eq!(error.code(), "bad_value");
         assert!(error.to_string().contains("RNET_TUNE_THREADS"), "{error}");
-        // What the program says goes before the environment.
+        // The program's setting precedes the environment's.
         net.builder("reader").tune_threads(true).open().unwrap();
     }
     common::tell(&role);

@@ -1,4 +1,4 @@
-//! In the steady state a typed send and receive allocate nothing.
+//! In the steady state, a typed send and receive allocate no memory.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use common::{LONG, Net};
 use rnet::Message;
 use rnet::msgs::{Imu, JointState, LaserScan, timestamp_from_ns};
 
-/// Allocations of a thousand messages, after some that may allocate.
+/// Allocations of a thousand messages, after warm-up messages that may allocate.
 fn allocations<T: Message + PartialEq>(name: &str, message: &T) -> u64 {
     let net = Net::new(name);
     let node = net.node("a");
@@ -26,7 +26,7 @@ fn allocations<T: Message + PartialEq>(name: &str, message: &T) -> u64 {
 }
 
 #[test]
-fn the_count_counts() {
+fn allocation_counter_works() {
     let before = ALLOCATIONS.get();
     drop(std::hint::black_box(Box::new(1)));
     assert_eq!(ALLOCATIONS.get() - before, 1);

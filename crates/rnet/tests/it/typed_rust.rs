@@ -7,7 +7,7 @@ use rnet::msgs::{self, foxglove, timestamp_from_ns, timestamp_now, timestamp_to_
 use rnet::schema::{Schema, compile_text};
 use rnet::{Error, Message, Publisher, Subscriber};
 
-/// Both ends of a topic, in two nodes.
+/// Both endpoints of a topic, in two nodes.
 fn ends<T: Message>(net: &Net) -> (Publisher<T>, Subscriber<T>) {
     let publisher = net.node("a").publisher::<T>("/typed").unwrap();
     let mut subscriber = net.node("b").subscriber::<T>("/typed").unwrap();
@@ -17,10 +17,10 @@ fn ends<T: Message>(net: &Net) -> (Publisher<T>, Subscriber<T>) {
 }
 
 #[test]
-fn joint_states_arrive_as_they_were_sent() {
+fn joint_states_arrive_unchanged() {
     let net = Net::new("typed_joints");
     let (mut publisher, mut subscriber) = ends::<msgs::JointState>(&net);
-    // Fewer joints, more joints, none: what one message had does not show in the next.
+    // Fewer joints, more joints, none: no message leaks into the next.
     for count in [7, 3, 0, 12, 1] {
         let sent = msgs::JointState {
             timestamp: (count != 3).then(timestamp_now),
@@ -45,7 +45,7 @@ fn a_scan_is_kept_while_the_next_one_comes() {
             position: Some(msgs::Vector3 { x: first, y: 0.0, z: 0.0 }),
             orientation: None,
         }),
-        // Longer than what stands in the log: a chunk.
+        // Longer than the inline limit: a chunk.
         ranges: (0..1080).map(|i| first + f64::from(i)).collect(),
         ..Default::default()
     };
@@ -57,16 +57,16 @@ fn a_scan_is_kept_while_the_next_one_comes() {
     assert_eq!(kept.timestamp.as_ref().and_then(timestamp_to_ns), Some(-1));
 }
 
-/// `foxglove.JointState` is one joint, `rnet.msgs.JointState` all of them.
+/// `foxglove.JointState` is one joint, `rnet.msgs.JointState` is all of them.
 #[test]
-fn two_types_of_one_name_do_not_meet() {
+fn two_types_of_one_name_do_not_match() {
     let net = Net::new("typed_two");
     let (a, b) = (net.node("a"), net.node("b"));
     let publisher = a.publisher::<msgs::JointState>("/joints").unwrap();
     let _subscriber = b.subscriber::<foxglove::JointState>("/joints").unwrap();
-    eventually("the publisher is told", || !publisher.incompatible().is_empty());
-    let told = publisher.incompatible();
-    let [error @ Error::IncompatibleType { .. }] = &told[..] else { panic!("{told:?}") };
+    eventually("the publisher gets the event", || !publisher.incompatible().is_empty());
+    let reported = publisher.incompatible();
+    let [error @ Error::IncompatibleType { .. }] = &reported[..] else { panic!("{reported:?}") };
     let text = error.to_string();
     assert!(
         text.contains("rnet.msgs.JointState") && text.contains("foxglove.JointState"),
@@ -74,9 +74,9 @@ fn two_types_of_one_name_do_not_meet() {
     );
 }
 
-/// Not publishers, subscribers and topics, of which no user of a service knows.
+/// The error must not name publishers, subscribers or topics, which users of a service do not know.
 #[test]
-fn a_clash_of_types_names_the_service_the_client_and_the_server() {
+fn type_mismatch_names_the_service_the_client_and_the_server() {
     use msgs::{Pose, Twist, Vector3};
     let net = Net::new("typed_calls");
     let (a, b) = (net.node("a"), net.node("b"));
@@ -116,7 +116,7 @@ fn a_clash_of_types_names_the_service_the_client_and_the_server() {
     }
 }
 
-/// The schema that is told to others, of each built-in message that has a Rust type.
+/// The schema that peers receive, for each built-in message with a Rust type.
 #[test]
 fn every_built_in_message_has_its_schema() {
     let imports: String =

@@ -1,5 +1,5 @@
-//! Peers whose protobuf types are lost, corrupt, huge or without number: who meets them is told why they
-//! cannot be understood, and goes on with the others.
+//! Peers whose protobuf types are lost, corrupt, huge or too many: their peers get an error with the reason,
+//! and continue with the others.
 
 use crate::common;
 
@@ -37,7 +37,7 @@ fn hears(node: &Node, topic: &str, schema: &Schema) -> Subscriber<Dynamic> {
     node.subscriber_with(topic, rnet::SubscriberOptions::new().schema(schema)).unwrap()
 }
 
-/// The file of a type in the folder of a node.
+/// The file of a type in a node's folder.
 fn type_file(net: &Net, node: &str, schema: &Schema) -> PathBuf {
     let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
     let of_node =
@@ -45,7 +45,7 @@ fn type_file(net: &Net, node: &str, schema: &Schema) -> PathBuf {
     folders.into_iter().find(of_node).unwrap().path().join(format!("t{}", schema.hash()))
 }
 
-/// The head of a type's file, and a set behind it.
+/// The header of a type's file, followed by a descriptor set.
 fn with_set(head: &[u8], set: &[u8]) -> Vec<u8> {
     let mut bytes = head[..64].to_vec();
     bytes[16..24].copy_from_slice(&(set.len() as u64).to_le_bytes());
@@ -53,7 +53,7 @@ fn with_set(head: &[u8], set: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What stands where a type should, and a word of the error.
+/// Replaces a type's file, and a word of the error.
 type Case = (&'static str, fn(&Path, &[u8]), &'static str);
 
 const CASES: [Case; 10] = [
@@ -61,7 +61,7 @@ const CASES: [Case; 10] = [
     ("an empty file", |path, _| std::fs::write(path, []).unwrap(), "cannot read"),
     ("half a head", |path, honest| std::fs::write(path, &honest[..30]).unwrap(), "cannot read"),
     (
-        "no last byte",
+        "last byte missing",
         |p, honest| std::fs::write(p, &honest[..honest.len() - 1]).unwrap(),
         "cannot read",
     ),
@@ -78,13 +78,13 @@ const CASES: [Case; 10] = [
         "a FIFO",
         |path, _| {
             let name = std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap();
-            // SAFETY: the name is a C string.
+            // SAFETY: the name is NUL-terminated.
             assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         },
         "cannot read",
     ),
     (
-        "a link to a file that is right",
+        "a link to a valid file",
         |path, honest| {
             let aside = path.with_file_name("aside");
             std::fs::write(&aside, honest).unwrap();
@@ -93,7 +93,7 @@ const CASES: [Case; 10] = [
         "cannot open",
     ),
     (
-        "a link to a file of the system",
+        "a link to a system file",
         |path, _| std::os::unix::fs::symlink("/etc/passwd", path).unwrap(),
         "cannot open",
     ),
@@ -130,7 +130,7 @@ fn is_unreadable(
 }
 
 #[test]
-fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
+fn corrupt_type_file_is_reported_on_both_sides() {
     let net = Net::new("types_anything");
     let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
     let level = level();
@@ -142,22 +142,22 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
         put(&path, make, &right);
         let mut subscriber = hears(&victim, "/up", &level);
         let publisher = sends(&victim, "/down", &level);
-        let told = subscriber.wait_for_publishers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
-        let told = publisher.wait_for_subscribers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
-        // The peer thinks that it is well, and finds out by itself.
-        let told = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.publisher.clone(), &told);
-        let told = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
-        is_unreadable(what, why, |detail| detail.subscriber.clone(), &told);
-        // One that is well is heard all the same.
+        let reader = subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &reader);
+        let reader = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &reader);
+        // The peer considers itself intact, and finds out by itself.
+        let reader = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.publisher.clone(), &reader);
+        let reader = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        is_unreadable(what, why, |detail| detail.subscriber.clone(), &reader);
+        // An intact peer is still received.
         let mut well = sends(&honest, "/up", &level);
         subscriber.wait_for_publishers(1, LONG).unwrap();
         well.wait_for_subscribers(1, LONG).unwrap();
         well.send(&Dynamic::new(&level)).unwrap();
         assert_eq!(subscriber.recv(LONG).unwrap().publisher(), well.id(), "{what}");
-        // Tools say which node it is.
+        // Tools name the node.
         let problems = net.inspect().problems;
         assert!(
             problems.len() == 2 && problems.iter().all(|p| p.contains("/peer")),
@@ -169,9 +169,9 @@ fn whatever_stands_where_a_type_should_is_told_of_on_both_sides() {
     sends(&victim, "/down", &level).wait_for_subscribers(1, LONG).unwrap();
 }
 
-/// Whoever is matched goes on, and its node still leaves nothing behind.
+/// A matched peer continues, and its node still leaves nothing behind.
 #[test]
-fn a_type_that_is_lost_later_disturbs_nobody() {
+fn type_lost_after_the_match_affects_no_one() {
     let net = Net::new("types_lost");
     let (peer, victim) = (net.node("peer"), net.node("victim"));
     let level = level();
@@ -200,8 +200,8 @@ fn an_observer_follows_the_bytes_of_a_type_that_it_cannot_read() {
         let mut bytes = Vec::new();
         assert!(follow.poll(&mut bytes).unwrap().is_none());
         publisher.send(&Dynamic::new(&level)).unwrap();
-        eventually("its message passes by", || {
-            follow.poll(&mut bytes).unwrap().is_some_and(|heard| heard.schema.is_none())
+        eventually("its message arrives", || {
+            follow.poll(&mut bytes).unwrap().is_some_and(|received| received.schema.is_none())
         });
         let events = follow.take_events();
         let [FollowEvent::Untyped(node, said), FollowEvent::Joined(_)] = &*events else {
@@ -211,11 +211,11 @@ fn an_observer_follows_the_bytes_of_a_type_that_it_cannot_read() {
     }
 }
 
-/// A valid set of the most fields that there may be, each with a name of its own.
+/// A valid descriptor set with the maximum number of fields, each with a unique name.
 fn huge(prefix: &str) -> Schema {
     let field = |n: usize| FieldDescriptorProto {
         name: Some(format!("{prefix}{n}")),
-        // The numbers from 19000 on are not for everybody.
+        // The numbers from 19000 to 19999 are reserved.
         number: Some(if n < 18_000 { n as i32 + 1 } else { n as i32 + 4000 }),
         label: Some(Label::Optional as i32),
         r#type: Some(Type::Int32 as i32),
@@ -236,8 +236,8 @@ fn huge(prefix: &str) -> Schema {
         .unwrap()
 }
 
-/// How long it takes is printed and not asserted: a test has no clock. Printed with `--nocapture`; in a
-/// release build it counts.
+/// The duration is printed and not asserted, because tests have no time limits here. See it with
+/// `--nocapture`; only a release build is meaningful.
 #[test]
 fn types_as_large_as_they_may_be_are_compared() {
     let net = Net::new("types_huge");
@@ -245,7 +245,7 @@ fn types_as_large_as_they_may_be_are_compared() {
     let (ours, theirs) = (huge("a"), huge("b"));
     let publisher = sends(&a, "/huge", &ours);
     let began = Instant::now();
-    // All fields are renamed: compatible, with as many differences as there are fields.
+    // All fields are renamed: compatible, with one difference per field.
     let mut subscriber = hears(&b, "/huge", &theirs);
     subscriber.wait_for_publishers(1, LONG).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
@@ -254,7 +254,7 @@ fn types_as_large_as_they_may_be_are_compared() {
     assert!(compared.len() == 1 && compared[0].compatible && !compared[0].changes.is_empty());
 }
 
-/// A node with a thousand publishers of a thousand types, of which few are any: each is told of once, and
+/// A node with a thousand publishers of a thousand types, few of which are valid: each is reported once, and
 /// an honest node is matched beside them.
 #[test]
 fn a_thousand_types_of_one_node() {
@@ -263,8 +263,8 @@ fn a_thousand_types_of_one_node() {
     let (peer, victim, honest) = (net.node("peer"), net.node("victim"), net.node("honest"));
     let level = level();
     let mut subscriber = hears(&victim, "/up", &level);
-    let (told, heard) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (refused, matched) = (told.clone(), heard.clone());
+    let (reported, received) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (refused, matched) = (reported.clone(), received.clone());
     subscriber.on_match(move |event| {
         let count = if matches!(event, MatchEvent::Matched(_)) { &matched } else { &refused };
         count.fetch_add(1, Ordering::Relaxed);
@@ -273,7 +273,7 @@ fn a_thousand_types_of_one_node() {
     for n in 0..TYPES {
         let schema = schema_of("Level", &format!("float volt{n} = 1;"));
         if !n.is_multiple_of(10) {
-            // It is written down once, and named again by who comes later.
+            // Its file is written once, and later endpoints refer to it.
             drop(sends(&peer, "/aside", &schema));
             let path = type_file(&net, "peer", &schema);
             let right = std::fs::read(&path).unwrap();
@@ -283,18 +283,18 @@ fn a_thousand_types_of_one_node() {
     }
     let mut well = sends(&honest, "/up", &level);
     well.wait_for_subscribers(1, LONG).unwrap();
-    eventually("each is told of", || told.load(Ordering::Relaxed) >= TYPES);
+    eventually("each is reported", || reported.load(Ordering::Relaxed) >= TYPES);
     well.send(&Dynamic::new(&level)).unwrap();
-    // Some of the words have to be heard first.
-    eventually("the honest one is heard", || {
+    // Some of the notifications must arrive first.
+    eventually("the honest publisher's message arrives", || {
         subscriber.try_recv().is_ok_and(|got| got.is_some_and(|got| got.publisher() == well.id()))
     });
-    let counted = || [&told, &heard].map(|count| count.load(Ordering::Relaxed));
-    eventually("its match is told of", || counted()[1] == 1);
+    let counted = || [&reported, &received].map(|count| count.load(Ordering::Relaxed));
+    eventually("its match is reported", || counted()[1] == 1);
     assert_eq!(counted(), [TYPES, 1]);
-    // A tool does not read them all, and says so.
+    // A tool does not read them all, and reports so.
     let snapshot = net.inspect();
-    // With that of /log, which has a line about the subscriber that does not fit.
+    // Including that of /log, which has a line about the incompatible subscriber.
     assert_eq!(snapshot.publishers.len(), TYPES + 2);
     let unread =
         snapshot.unread.iter().filter(|why| why.contains("bytes of types in one inspection"));

@@ -9,9 +9,9 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::Clock;
 use rnet::{Error, Node, Rate, Subscriber, WaitSet};
 
-/// The role of the children.
+/// Entry point of the child processes.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if role().is_none() {
         return;
@@ -36,9 +36,9 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
     let mut set = WaitSet::new(&b);
     let handle = set.handle();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
-        // Each wait is over when there is something, and `false` never: there is no time limit.
+        // Each wait ends when an event is available, and never with `false`: there is no time limit.
         while set.wait(&mut [], LONG).unwrap() {
             let (taken, go_on) = mpsc::channel();
             if tell.send(taken).is_err() || go_on.recv().is_err() {
@@ -48,11 +48,11 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
     });
     for round in 0..20_u8 {
         let mut attached = handle.attach(subscriber(&b, "/t")).unwrap();
-        eventually("it is served", || attached.publisher_count() == 1);
+        eventually("the subscriber is matched", || attached.publisher_count() == 1);
         publisher.send(&[round]).unwrap();
-        // That a publisher has come ends a wait, too.
+        // A publisher's match ends a wait, too.
         let message = loop {
-            let taken = told.recv_timeout(LONG.unwrap()).unwrap();
+            let taken = receiver.recv_timeout(LONG.unwrap()).unwrap();
             let message = attached.try_recv().unwrap();
             taken.send(()).unwrap();
             if let Some(message) = message {
@@ -60,16 +60,16 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
             }
         };
         assert_eq!(*message, [round]);
-        // Half of them go on as subscribers, by themselves.
+        // Half of them continue as separate subscribers.
         if round % 2 == 0 {
             let mut subscriber = attached.detach().unwrap();
             publisher.send(&[round, 1]).unwrap();
             assert_eq!(*subscriber.recv(LONG).unwrap(), [round, 1]);
         }
     }
-    drop(told);
+    drop(receiver);
     let mut last = handle.attach(subscriber(&b, "/t")).unwrap();
-    eventually("it is served", || last.publisher_count() == 1);
+    eventually("the subscriber is matched", || last.publisher_count() == 1);
     publisher.send(b"end").unwrap();
     waiting.join().unwrap();
 }
@@ -103,11 +103,11 @@ fn attached_and_named_subscribers_are_one_wait() {
         assert_eq!(found, [n as u8]);
     }
     drop(attached);
-    assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap(), "nobody is left");
+    assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap(), "no publisher is left");
 }
 
 #[test]
-fn a_stopped_publisher_keeps_nothing_from_the_set() {
+fn stopped_publisher_does_not_block_the_set() {
     let net = Net::new("stopped peer");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -143,7 +143,7 @@ fn a_subscriber_of_another_node_is_refused() {
 }
 
 #[test]
-fn messages_changes_and_ticks_are_one_wait_and_none_hides_another() {
+fn messages_changes_and_ticks_share_a_wait_without_hiding_each_other() {
     let net = Net::new("three kinds");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -154,17 +154,17 @@ fn messages_changes_and_ticks_are_one_wait_and_none_hides_another() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let state = a.state().unwrap();
     for round in 0..200_i64 {
-        // Of what is not taken here the next round finds the rest: the subscriber is always ready.
+        // The next round finds the messages that are not taken here: the subscriber is always ready.
         (0..10).for_each(|_| publisher.send(&[1]).unwrap());
         state.set("/k/v", round).unwrap();
-        let (mut told, mut ticked) = (None, false);
-        while told != Some(round) || !ticked {
+        let (mut reported, mut ticked) = (None, false);
+        while reported != Some(round) || !ticked {
             assert!(set.wait(&mut [], LONG).unwrap());
             let is_ready = |id| set.ready().contains(&id);
             assert!(is_ready(busy.id()) || is_ready(watch.id()) || is_ready(rate.id()));
             if is_ready(watch.id()) {
-                let change = watch.try_recv().unwrap().expect("it was said to be there");
-                told = change.entry.and_then(|entry| entry.value.as_int());
+                let change = watch.try_recv().unwrap().expect("reported as ready");
+                reported = change.entry.and_then(|entry| entry.value.as_int());
             }
             if is_ready(rate.id()) {
                 ticked |= rate.try_tick().unwrap().is_some();
@@ -172,17 +172,17 @@ fn messages_changes_and_ticks_are_one_wait_and_none_hides_another() {
         }
         assert!(busy.try_recv().unwrap().is_some());
     }
-    assert!(busy.try_recv().unwrap().is_some(), "it has waited all the time");
+    assert!(busy.try_recv().unwrap().is_some(), "it was waiting all the time");
     while busy.try_recv().unwrap().is_some() {}
     drop(rate);
-    // Nothing is left, and a change of another key is none.
+    // Nothing is left, and a change of another key does not count.
     state.set("/other", 1).unwrap();
     assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap());
     assert!(set.ready().is_empty());
 }
 
 #[test]
-fn what_was_in_a_set_waits_by_itself_afterwards() {
+fn detached_members_can_wait_alone_afterwards() {
     let net = Net::new("afterwards");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -191,7 +191,7 @@ fn what_was_in_a_set_waits_by_itself_afterwards() {
     let state = a.state().unwrap();
     std::thread::scope(|scope| {
         for round in 0..50_i64 {
-            // Named, attached, and alone. The writer comes while somebody sleeps, as a rule.
+            // By name, attached, and alone. The writer usually comes while a thread sleeps.
             let write = || scope.spawn(|| state.set("/k", 1).unwrap());
             write();
             while !set.wait(&mut [&mut watch], LONG).unwrap() {}
@@ -212,7 +212,7 @@ fn what_was_in_a_set_waits_by_itself_afterwards() {
 }
 
 #[test]
-fn a_subscriber_that_was_detached_while_the_set_slept_is_rung() {
+fn subscriber_detached_while_the_set_slept_is_woken() {
     let net = Net::new("detached asleep");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
@@ -223,7 +223,7 @@ fn a_subscriber_that_was_detached_while_the_set_slept_is_rung() {
     let waiting = std::thread::spawn(move || set.wait(&mut [], None));
     for round in 0..300_u64 {
         let attached = handle.attach(one).unwrap();
-        // At each moment of the set's sleep.
+        // At each point of the set's sleep.
         for _ in 0..round * 200 {
             std::hint::spin_loop();
         }
@@ -245,7 +245,7 @@ fn a_rate_in_simulated_time_wakes_the_set() {
     let mut clock = host.publisher::<Clock>("/clock").unwrap();
     clock.wait_for_subscribers(1, LONG).unwrap();
     clock.send(&Clock { time_ns: 1 }).unwrap();
-    eventually("the time is set", || sim.now() == 1);
+    eventually("the node has the time", || sim.now() == 1);
     let mut set = WaitSet::new(&sim);
     let mut rate = set.attach(sim.rate(1.0).unwrap()).unwrap();
     let mut waiter = std::thread::spawn(move || {
@@ -253,7 +253,7 @@ fn a_rate_in_simulated_time_wakes_the_set() {
         (woken, set)
     });
     for tick in 1..=10 {
-        assert!(!waiter.is_finished(), "the time stands");
+        assert!(!waiter.is_finished(), "the time is paused");
         clock.send(&Clock { time_ns: 1 + tick * 1_000_000_000 }).unwrap();
         let (woken, mut set) = waiter.join().unwrap();
         assert_eq!(woken, Ok(true));
@@ -272,14 +272,14 @@ fn a_rate_in_simulated_time_wakes_the_set() {
 }
 
 #[test]
-fn a_rate_that_somebody_looked_at_in_time_has_no_overrun() {
+fn rate_checked_in_time_has_no_overrun() {
     let net = Net::new("overruns");
     let (host, sim) = (net.node("host"), net.builder("sim").sim_time(true).open().unwrap());
     let mut clock = host.publisher::<Clock>("/clock").unwrap();
     clock.wait_for_subscribers(1, LONG).unwrap();
     let mut set = |s: i64| {
         clock.send(&Clock { time_ns: 1 + s * 1_000_000_000 }).unwrap();
-        eventually("the time is set", || sim.now() == 1 + s as u64 * 1_000_000_000);
+        eventually("the node has the time", || sim.now() == 1 + s as u64 * 1_000_000_000);
     };
     set(0);
     let (mut rate, mut wait_set) = (sim.rate(1.0).unwrap(), WaitSet::new(&sim));
@@ -293,7 +293,7 @@ fn a_rate_that_somebody_looked_at_in_time_has_no_overrun() {
 }
 
 #[test]
-fn a_watch_of_another_node_is_refused_and_a_time_ends_a_wait() {
+fn watch_of_another_node_is_refused_and_an_expiry_ends_a_wait() {
     let net = Net::new("other nodes watch");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&a);
@@ -301,7 +301,7 @@ fn a_watch_of_another_node_is_refused_and_a_time_ends_a_wait() {
     let error = set.wait(&mut [&mut watch], LONG).unwrap_err();
     assert!(error.to_string().contains("it belongs to node /b, but the set to node /a"), "{error}");
     assert!(set.attach(watch).is_err());
-    // The end of a key is told without a writer.
+    // The expiry of a key is reported without a writer.
     let state = a.state().unwrap();
     let mut watch = set.attach(state.watch("/k").unwrap()).unwrap();
     state.put("/k").ttl(Duration::from_millis(20)).set(1).unwrap();
@@ -319,7 +319,7 @@ fn many_are_attached() {
     let (a, b) = (net.node("a"), net.node("b"));
     let state = b.state().unwrap();
     let mut set = WaitSet::new(&b);
-    // Ticks that nobody waits for, 500 subscribers of one topic, a watch.
+    // Ticks that no thread waits for, 500 subscribers of one topic, a watch.
     let mut all: Vec<_> =
         (0..MANY - 12).map(|_| set.attach(subscriber(&b, "/t")).unwrap()).collect();
     let mut watch = set.attach(state.watch("/k").unwrap()).unwrap();
@@ -344,7 +344,7 @@ fn many_are_attached() {
 }
 
 #[test]
-fn a_wait_is_ended_by_the_set_and_by_what_it_waits_for() {
+fn wait_is_ended_by_interrupters_of_the_set_and_its_members() {
     let net = Net::new("interrupted");
     let node = net.node("n");
     let mut set = WaitSet::new(&node);

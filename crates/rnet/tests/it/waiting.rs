@@ -1,4 +1,4 @@
-//! One wait for many topics: wait sets, and async streams under an executor of a few lines.
+//! One wait for many topics: wait sets, and async streams under a minimal executor.
 
 use crate::common;
 
@@ -37,7 +37,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The next item of any of the streams, looked at in turn.
+/// The next item of any stream, polled in turn.
 struct Any<'a> {
     streams: &'a mut [SampleStream<[u8]>],
     from: usize,
@@ -109,7 +109,7 @@ fn a_sleeping_task_is_woken_for_each_message() {
     echo.join().unwrap();
 }
 
-/// Says whether it was woken.
+/// Records whether it was woken.
 #[derive(Default)]
 struct WakeFlag(AtomicBool);
 
@@ -119,7 +119,7 @@ impl Wake for WakeFlag {
     }
 }
 
-/// Polls `recv` once, sends, and drops the future when its task was woken, as a time-out does.
+/// Polls `recv` once, sends, and drops the future when its task is woken, as a timeout does.
 #[test]
 fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
     let net = Net::new("dropped future");
@@ -128,14 +128,14 @@ fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
     let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     for i in 0..500_u32 {
-        let told = Arc::new(WakeFlag::default());
-        let waker = Waker::from(told.clone());
+        let reported = Arc::new(WakeFlag::default());
+        let waker = Waker::from(reported.clone());
         let mut context = Context::from_waker(&waker);
         {
             let mut future = pin!(stream.recv());
             assert!(future.as_mut().poll(&mut context).is_pending());
             publisher.send(&i.to_le_bytes()).unwrap();
-            while !told.0.load(Ordering::Acquire) {
+            while !reported.0.load(Ordering::Acquire) {
                 std::thread::yield_now();
             }
         }
@@ -198,13 +198,13 @@ fn send_on_all(writer: &rnet::Node) -> Vec<rnet::Publisher<[u8]>> {
 }
 
 #[test]
-fn a_stream_that_is_dropped_leaves() {
+fn dropped_stream_unsubscribes() {
     let net = Net::new("stream drop");
     let node = net.node("reader");
     let publisher = node.publisher::<[u8]>("/t").unwrap();
     let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // Polled once, so that its waker is kept.
+    // Polled once, so that its waker is stored.
     let mut context = Context::from_waker(Waker::noop());
     assert!(pin!(stream.recv()).poll(&mut context).is_pending());
     drop(stream);
@@ -238,16 +238,16 @@ fn one_wait_for_many_topics() {
     let begun = std::time::Instant::now();
     assert!(!set.wait(&mut all, Some(Duration::from_millis(30))).unwrap());
     assert!(begun.elapsed() >= Duration::from_millis(30));
-    // A subscriber can go back to waiting by itself.
+    // A subscriber can return to waiting alone.
     let mut publishers = sender.join().unwrap();
     let waiting = std::thread::spawn(move || subscribers[7].recv(LONG).map(|s| s.to_vec()));
     publishers[7].send(b"alone").unwrap();
     assert_eq!(waiting.join().unwrap().unwrap(), b"alone");
 }
 
-/// Question and answer, so that each side sleeps (or spins) before each message.
+/// Request and reply, so that each side sleeps (or spins) before each message.
 #[test]
-fn every_way_of_waiting_hears_every_message() {
+fn every_way_of_waiting_receives_every_message() {
     for wait in [Wait::Spin, Wait::Adaptive, Wait::Block] {
         let net = Net::new("ways");
         let (a, b) = (net.node("a"), net.node("b"));

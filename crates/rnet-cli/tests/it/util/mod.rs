@@ -1,6 +1,6 @@
-//! A private place for each test, the real binary run in it, and nodes for it to look at.
+//! A private directory for each test, the real binary run in it, and nodes to inspect.
 
-// Each test program uses its own part of this.
+// Each test module uses a part of this.
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader};
@@ -18,20 +18,20 @@ pub mod recording;
 pub mod robot;
 pub mod terminal;
 
-/// What never takes this long hangs; a guard, not a measurement.
+/// Longer than any operation takes: a guard against hangs, not a measurement.
 const HANG_LIMIT: Duration = Duration::from_secs(300);
 pub const TEST_TIMEOUT: Option<Duration> = Some(HANG_LIMIT);
 
-/// Domain of the tests, unless they name another.
+/// Default domain of the tests.
 pub const DOMAIN: &str = "clitest";
 
-/// Runs `rnet` with these arguments and waits for its end: `rnet!(env, "topic", "list")`.
+/// Runs `rnet` with these arguments and waits for its exit: `rnet!(env, "topic", "list")`.
 #[macro_export]
 macro_rules! rnet {
     ($env:expr $(, $arg:expr)* $(,)?) => { $env.run(&[$($arg.as_ref()),*]) };
 }
 
-/// A directory of domains that is nobody else's; removed on drop.
+/// A private base directory; removed on drop.
 pub struct TestEnv {
     pub dir: PathBuf,
 }
@@ -54,13 +54,13 @@ impl TestEnv {
         Node::builder(name).dir(&self.dir).domain(domain).open().unwrap()
     }
 
-    /// The directory of the tests' domain.
+    /// The domain directory of the tests.
     pub fn domain_dir(&self) -> PathBuf {
         let domain = rnet::inspect::Domain::open(Some(DOMAIN), Some(self.dir.clone()), None);
         domain.unwrap().path().to_owned()
     }
 
-    /// `rnet`, told by the environment where to look.
+    /// `rnet` with the environment of the test's domain.
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rnet"));
         command.env("RNET_DIR", &self.dir).env("RNET_DOMAIN", DOMAIN).env_remove("RNET_GROUP");
@@ -75,15 +75,15 @@ impl TestEnv {
         ] {
             command.env_remove(name);
         }
-        // Not the one that may stand beside `rnet`.
+        // Not the one that may be installed beside `rnet`.
         command.env("RNET_LINK", self.dir.join("rnet-link"));
-        // What is durable is to be gone with the test.
+        // Durable state is removed with the test.
         command.env("RNET_STATE_DIR", self.dir.join("durable"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Tells another program where to look, which is to run `rnet`.
+    /// Sets the same environment for another program, which runs `rnet`.
     pub fn set_environment(&self, other: &mut Command) {
         for (name, value) in self.command().get_envs() {
             match value {
@@ -110,7 +110,7 @@ impl Drop for TestEnv {
     }
 }
 
-/// What a run said, and how it ended.
+/// Output and exit status of a run.
 #[derive(Debug)]
 pub struct CommandOutput {
     pub code: Option<i32>,
@@ -119,27 +119,27 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// It went well; returns stdout.
+    /// Asserts success. Returns stdout.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self.stdout
     }
 
-    /// It ended with this code; returns stderr.
+    /// Asserts this exit code. Returns stderr.
     #[track_caller]
     pub fn fails(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:#?}");
         self.stderr
     }
 
-    /// stdout as one JSON document.
+    /// Parses stdout as one JSON document.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:#?}"))
     }
 
-    /// stdout as one JSON document per line.
+    /// Parses stdout as one JSON document per line.
     #[track_caller]
     pub fn json_lines(&self) -> Vec<serde_json::Value> {
         let line = |l: &str| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"));
@@ -147,7 +147,7 @@ impl CommandOutput {
     }
 }
 
-/// A run that goes on.
+/// A running command.
 pub struct RunningCommand {
     child: Child,
     stdout: mpsc::Receiver<String>,
@@ -177,13 +177,13 @@ impl RunningCommand {
         RunningCommand { child, stdout, stderr, out: String::new(), err: String::new() }
     }
 
-    /// Waits for a line of stdout that holds `text`.
+    /// Waits for a line of stdout that contains `text`.
     #[track_caller]
     pub fn wait_for_stdout(&mut self, text: &str) {
         until(&self.stdout, &mut self.out, text);
     }
 
-    /// Waits for a line of stderr that holds `text`.
+    /// Waits for a line of stderr that contains `text`.
     #[track_caller]
     pub fn wait_for_stderr(&mut self, text: &str) {
         until(&self.stderr, &mut self.err, text);
@@ -194,7 +194,7 @@ impl RunningCommand {
         self.child.id()
     }
 
-    /// What it has written and nobody has waited for is lost to later calls: for the message of a test that fails.
+    /// Takes the unread output, so later calls cannot wait for it: for messages of failing tests.
     pub fn output_so_far(&self) -> String {
         let rest = |stream: &mpsc::Receiver<String>| stream.try_iter().collect::<String>();
         let (out, err) = (rest(&self.stdout), rest(&self.stderr));
@@ -208,14 +208,14 @@ impl RunningCommand {
         assert!(sent.success());
     }
 
-    /// Waits for the end of a process that was killed, and keeps it for what it said.
+    /// Waits for the exit of a killed process. Returns its output.
     pub fn wait_for_exit(&mut self) {
         self.child.wait().unwrap();
     }
 
-    /// Waits for the end.
+    /// Waits for the exit.
     pub fn wait(mut self) -> CommandOutput {
-        // Both streams end when the program does.
+        // Both streams end when the program exits.
         for (stream, text) in [(&self.stdout, &mut self.out), (&self.stderr, &mut self.err)] {
             loop {
                 match stream.recv_timeout(HANG_LIMIT) {
@@ -236,7 +236,7 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        // A test that failed half-way leaves no process behind.
+        // A test that fails halfway leaves no process behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -257,7 +257,7 @@ fn until(stream: &mpsc::Receiver<String>, seen: &mut String, text: &str) {
     }
 }
 
-/// Sends one message again and again, every millisecond, until dropped.
+/// Sends one message every millisecond until it is dropped.
 pub struct BackgroundPublisher {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -269,9 +269,9 @@ impl BackgroundPublisher {
         message: Box<T>,
     ) -> BackgroundPublisher {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 publisher.send(&message).unwrap();
                 std::thread::sleep(Duration::from_millis(1)); // sleep: the period of the stream
             }
@@ -287,7 +287,7 @@ impl Drop for BackgroundPublisher {
     }
 }
 
-/// A position, as the tests' robots send it.
+/// A position message of the tests' robots.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
 pub struct Pose {
@@ -309,7 +309,7 @@ pub const POSE: Pose = Pose {
     legs: [Leg { force: 10.0, contact: 1 }, Leg { force: 20.0, contact: 0 }],
 };
 
-/// Whether a path can be kept from this user at all: not from root.
+/// Whether this user can be denied access to a path: root cannot.
 pub fn is_root(dir: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(dir).unwrap().uid() == 0

@@ -1,11 +1,11 @@
-//! What is left of a command, and of the processes that it has started.
+//! Leftovers of a command, and of the processes that it started.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use super::TestEnv;
 
-/// No file in the test environment, and no process that was started in it.
+/// Asserts that the test environment has no file, and that no process started in it remains.
 #[track_caller]
 pub fn assert_nothing_left(env: &TestEnv) {
     let left: Vec<_> = fs::read_dir(&env.dir).unwrap().collect();
@@ -20,14 +20,14 @@ pub fn processes_of(env: &TestEnv) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
     let started_here = |pid: &u32| {
-        // What has ended can be read no more; a zombie has no environment.
+        // The environment of an exited process is unreadable; a zombie has none.
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment.split(|b| *b == 0).any(|variable| variable == setting)
     };
     pids.filter(started_here).collect()
 }
 
-/// The workers of a bench under way: its processes but the command itself.
+/// The workers of a running bench: its processes except the command itself.
 pub fn workers_of(env: &TestEnv) -> Vec<u32> {
     let is_worker = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -36,12 +36,12 @@ pub fn workers_of(env: &TestEnv) -> Vec<u32> {
     processes_of(env).into_iter().filter(is_worker).collect()
 }
 
-/// Looks again and again until it is so; the watch on the clock is a guard against hanging.
+/// Polls until the condition holds. The timeout is a guard against hangs.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
     let end = Instant::now() + super::TEST_TIMEOUT.unwrap();
     while !so() {
-        assert!(Instant::now() < end, "{what}: never");
-        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at /proc
+        assert!(Instant::now() < end, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(5)); // sleep: polling interval
     }
 }

@@ -1,4 +1,4 @@
-//! A recording to read and to play.
+//! Recordings to read and to play.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::TestEnv;
 pub const POSE: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
 pub const START_NS: u64 = 1_790_000_000_000_000_000;
 
-/// A recording of a second: `/arm/pose` at 10 Hz without the message 4, and `/raw` once.
+/// A recording of one second: `/arm/pose` at 10 Hz without message 4, and `/raw` once.
 pub fn recording(env: &TestEnv, name: &str) -> PathBuf {
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
     let options = options.chunk_size(Some(256));
@@ -44,7 +44,7 @@ pub fn recording(env: &TestEnv, name: &str) -> PathBuf {
     path
 }
 
-/// A recording of `/mixed`, whose second message has another field than the first.
+/// A recording of `/mixed`, whose second message has a different field than the first.
 pub fn mixed(env: &TestEnv, name: &str) -> PathBuf {
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
@@ -62,7 +62,7 @@ pub fn mixed(env: &TestEnv, name: &str) -> PathBuf {
     path
 }
 
-/// A recording of two `rnet.msgs.JointState` on `/joints`; the second says nothing.
+/// A recording of two `rnet.msgs.JointState` on `/joints`; the second is empty.
 pub fn joints(env: &TestEnv, name: &str) -> PathBuf {
     use prost::Message as _;
     use rnet::msgs::JointState;
@@ -94,7 +94,7 @@ pub fn joints(env: &TestEnv, name: &str) -> PathBuf {
     path
 }
 
-/// A recording of so many messages of 1 KiB on `/many`, 1 ms apart; each begins with its number, a `u32`.
+/// A recording of this many messages of 1 KiB on `/many`, 1 ms apart; each begins with its number, a `u32`.
 pub fn kibibytes(path: &Path, count: u32) {
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
@@ -110,8 +110,8 @@ pub fn kibibytes(path: &Path, count: u32) {
     std::fs::write(path, writer.into_inner().into_inner()).unwrap();
 }
 
-/// A recording of `/grip`: a message of an older version of its type, one that is not of its type, and one of a newer
-/// version, whose field `temp` stands between the others.
+/// A recording of `/grip`: a message of an older version of its type, one that is not of its type, and one of
+/// a newer version, whose field `temp` is between the others.
 pub fn grips(env: &TestEnv, name: &str) -> PathBuf {
     use rnet::schema::{Dynamic, compile_text};
     let schema = |fields: &str| {
@@ -150,7 +150,7 @@ pub fn grips(env: &TestEnv, name: &str) -> PathBuf {
     path
 }
 
-/// A recording of a message on each of these topics.
+/// A recording of one message on each of these topics.
 pub fn topics(env: &TestEnv, name: &str, topics: &[&str]) -> PathBuf {
     let mut writer = Writer::new(Cursor::new(Vec::new())).unwrap();
     for (n, topic) in topics.iter().enumerate() {

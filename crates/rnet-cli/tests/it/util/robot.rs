@@ -1,4 +1,4 @@
-//! A robot to launch: a file in a place of its own, and what its nodes write.
+//! A robot to launch: a file in a private directory, and the output of its nodes.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 
 use super::{CommandOutput, RunningCommand, TestEnv};
 
-/// What takes longer hangs.
+/// A longer operation is considered hung.
 const HANG_LIMIT: Duration = Duration::from_secs(300);
 
-/// A place with a file to launch; what still runs at its end is stopped.
+/// A directory with a file to launch; drop stops all processes that still run.
 pub struct Robot {
     pub env: TestEnv,
-    /// What its file says besides.
+    /// Additional content of its file.
     more: &'static str,
 }
 
 impl Robot {
-    /// One without a black box, which is no matter of most tests.
+    /// A robot without a black box, which most tests do not need.
     pub fn new(text: &str) -> Robot {
         Robot::of(text, "\n[blackbox]\nenabled = false\n")
     }
 
-    /// One with the black box that a robot has.
+    /// A robot with the default black box.
     pub fn with_box(text: &str) -> Robot {
         Robot::of(text, "")
     }
@@ -39,7 +39,7 @@ impl Robot {
     }
 
     pub fn write(&self, text: &str) {
-        // At once: the launcher may be looking.
+        // Atomically, because the launcher may read it.
         std::fs::write(self.path("draft"), format!("{text}{}", self.more)).unwrap();
         std::fs::rename(self.path("draft"), self.path("robot.toml")).unwrap();
     }
@@ -54,15 +54,15 @@ impl Robot {
         self.env.run(args)
     }
 
-    /// A file of the launch's folder, which the launcher has made.
+    /// A file of the launch's folder, which the launcher created.
     pub fn launch_file(&self, name: &str) -> PathBuf {
         let launches = self.path("durable/launch");
         let folder = || std::fs::read_dir(&launches).ok()?.flatten().next();
         until(&folder, &|| "no folder".to_owned()).path().join(name)
     }
 
-    /// Everything that can explain why a node does not run: its processes, what each waits for, the locks, and the
-    /// records and logs of the launch.
+    /// Everything that can explain why a node does not run: its processes and what each waits for, the locks,
+    /// and the records and logs of the launch.
     pub fn state(&self) -> String {
         let mut text = String::new();
         let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
@@ -98,14 +98,14 @@ impl Robot {
         text
     }
 
-    /// Waits until a file holds what is looked for, and returns it.
+    /// Waits until a file contains the expected text, and returns it.
     #[track_caller]
     pub fn until(&self, name: &str, holds: impl Fn(&str) -> bool) -> String {
         let read = || std::fs::read_to_string(self.path(name)).unwrap_or_default();
         until(&|| Some(read()).filter(|text| holds(text)), &|| read())
     }
 
-    /// The process ids that a node has written to a file, a line for each start.
+    /// The process ids that a node has written to a file, one line per start.
     pub fn pids(&self, name: &str, starts: usize) -> Vec<String> {
         let text = self.until(name, |text| text.lines().count() >= starts && text.ends_with('\n'));
         text.lines().map(str::to_owned).collect()
@@ -114,7 +114,7 @@ impl Robot {
 
 impl Drop for Robot {
     fn drop(&mut self) {
-        // A launch of nothing stops what an earlier one has started.
+        // A launch of an empty file stops the nodes of an earlier one.
         self.write("");
         let _ = self.launch(&[]).wait();
     }
@@ -125,7 +125,7 @@ pub fn kill(signal: &str, pid: &str) {
     assert!(sent.success(), "{signal} {pid}");
 }
 
-/// The fields of `/proc/PID/stat` behind the name of the program, the third of all at first.
+/// The fields of `/proc/PID/stat` after the program name; the first one is field 3.
 pub fn stat(pid: &str) -> Option<Vec<String>> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(stat.rsplit_once(") ")?.1.split(' ').map(str::to_owned).collect())
@@ -135,7 +135,7 @@ pub fn parent_of(pid: &str) -> Option<String> {
     stat(pid).map(|fields| fields[1].clone())
 }
 
-/// All processes that live and have this directory as `RNET_DIR`: launchers, keepers, nodes and what these have started.
+/// All live processes that have this directory as `RNET_DIR`: launchers, keepers, nodes and their children.
 pub fn processes(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -148,14 +148,14 @@ pub fn processes(dir: &Path) -> Vec<String> {
 }
 
 #[track_caller]
-pub fn until<T>(look: &dyn Fn() -> Option<T>, said: &dyn Fn() -> String) -> T {
+pub fn until<T>(poll: &dyn Fn() -> Option<T>, said: &dyn Fn() -> String) -> T {
     let end = Instant::now() + HANG_LIMIT;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(Instant::now() < end, "it does not come; so far: {}", said());
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between looks at a file or at /proc
+        std::thread::sleep(Duration::from_millis(10)); // sleep: polling interval
     }
 }
 
@@ -169,7 +169,7 @@ pub fn wait_until_gone(pid: &str) {
     until(&|| (!is_alive(pid)).then_some(()), &|| format!("{pid} lives"));
 }
 
-/// A node of a shell that writes its process id into a file and sleeps.
+/// A shell node that writes its process id into a file and sleeps.
 pub fn sleeper(name: &str, more: &str) -> String {
     format!(
         "[node.{name}]\ncommand = [\"sh\", \"-c\", \"echo $$$$ >> {name}.pid; exec sleep 600\"]\n{more}\n"

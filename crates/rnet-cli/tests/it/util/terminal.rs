@@ -45,7 +45,7 @@ impl Terminal {
         Terminal::open(env, &shell, args, true)
     }
 
-    /// One that takes no output.
+    /// A terminal that accepts no output.
     pub fn without_reader(env: &TestEnv, args: &[&str]) -> Terminal {
         Terminal::open(env, &[], args, false)
     }
@@ -65,14 +65,14 @@ impl Terminal {
         if !reads {
             let out = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
             let out = rustix::fs::open(name.as_c_str(), out, Mode::empty()).unwrap();
-            // What was written moves on for a while, which makes room again.
+            // Written data drains for a while, which frees buffer space again.
             let a_while = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
             while poll(&mut [PollFd::new(&out, PollFlags::OUT)], Some(&a_while)).unwrap() > 0 {
                 let _ = rustix::io::write(&out, &[b'.'; 512]);
             }
         }
         let rnet = env.command();
-        // The terminal is that of a session of its own, as of a shell: its keys send signals.
+        // The terminal controls its own session, as in a shell: its keys send signals.
         let mut command = Command::new("setsid");
         command.arg("--ctty").args(before).arg(rnet.get_program()).args(args);
         for (name, value) in rnet.get_envs() {
@@ -81,7 +81,7 @@ impl Terminal {
                 None => command.env_remove(name),
             };
         }
-        // What the tests run in may be no terminal, and say so.
+        // The tests may run without a terminal, and with TERM set accordingly.
         command.env("TERM", "xterm");
         command.stdin(slave()).stdout(slave()).stderr(slave());
         let child = command.spawn().unwrap();
@@ -91,7 +91,7 @@ impl Terminal {
         let mut reader = master.try_clone().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // The end of the program is an error of the terminal.
+            // The exit of the program appears as a terminal error.
             while reads && let Ok(len @ 1..) = reader.read(&mut bytes) {
                 if tell.send(bytes[..len].to_vec()).is_err() {
                     break;
@@ -106,13 +106,13 @@ impl Terminal {
         self.master.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until this is written, beside what was written since keys were pressed last.
+    /// Waits until this is written. Considers the output since the last key press.
     #[track_caller]
     pub fn until(&mut self, text: &str) {
         self.until_shown(&format!("{text:?}"), |seen| seen.contains(text));
     }
 
-    /// Waits until the screen is like this: what was written since it was cleared last.
+    /// Waits until the screen matches: the output since the last clear.
     #[track_caller]
     pub fn wait_for_screen(&mut self, is_like: impl Fn(&str) -> bool) {
         let clear = "\u{1b}[H\u{1b}[J";
@@ -137,7 +137,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end, and returns the exit code.
+    /// Waits for the exit, and returns the exit code.
     pub fn end(&mut self) -> Option<i32> {
         let mut status = None;
         processes::until("the program ends", || {
@@ -151,7 +151,7 @@ impl Terminal {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Closes the window: as soon as the program writes again, nobody has the terminal's other end.
+    /// Closes the window: the program's next write finds the other end closed.
     pub fn hang_up(&mut self) {
         self.shown = mpsc::channel().1;
         self.master = File::open("/dev/null").unwrap();
@@ -164,7 +164,7 @@ impl Terminal {
         self.hang_up();
     }
 
-    /// Whether the program has taken the keys one by one.
+    /// Whether the program reads keys one by one.
     pub fn is_raw(&self) -> bool {
         !tcgetattr(self.master.as_fd()).unwrap().local_modes.contains(LocalModes::ICANON)
     }
@@ -172,7 +172,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that has failed leaves it running.
+        // A failed test leaves it running.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! What the integration tests share: a domain of their own, a watchdog, and children that are
-//! the test binary itself.
+//! Shared helpers of the integration tests: a private domain, a watchdog, and child processes that run the
+//! test binary.
 
 #![allow(dead_code, reason = "each test executable uses its part")]
 
@@ -18,16 +18,16 @@ use std::time::{Duration, Instant};
 
 use rnet::{Error, Node, NodeBuilder, Subscriber};
 
-/// Long enough for anything that is going to happen at all.
+/// Long enough for every event that a test expects.
 pub const LONG: Option<Duration> = Some(Duration::from_secs(120));
-/// A test that runs for longer hangs.
+/// A test that runs longer is considered hung.
 const WATCHDOG: Duration = Duration::from_secs(600);
 /// Marks a child's lines among those of the test harness.
 const MARK: &str = "@@";
 const ROLE: &str = "RNET_TEST_ROLE";
 const DIR: &str = "RNET_TEST_DIR";
 
-/// Ends the process with a message if it is not dropped in time.
+/// Aborts the process with a message if it is not dropped in time.
 pub struct Watchdog(#[allow(dead_code, reason = "its drop ends the wait")] mpsc::Sender<()>);
 
 impl Watchdog {
@@ -36,7 +36,7 @@ impl Watchdog {
         Watchdog::with_limit(name, WATCHDOG, None)
     }
 
-    /// Watches for another time than the usual, and removes a directory before it ends all.
+    /// Watches with another limit than the default, and removes a directory before it aborts.
     fn with_limit(name: &str, limit: Duration, dir: Option<PathBuf>) -> Watchdog {
         let (alive, told) = mpsc::channel::<()>();
         let name = name.to_owned();
@@ -53,7 +53,7 @@ impl Watchdog {
     }
 }
 
-/// A domain of one test's own, removed at its end, and the test's watchdog.
+/// A private domain of one test, removed at its end, and the test's watchdog.
 pub struct Net {
     dir: PathBuf,
     owned: bool,
@@ -66,7 +66,7 @@ impl Net {
         Net::for_long(name, WATCHDOG)
     }
 
-    /// An empty domain for a test that runs for longer than others.
+    /// An empty domain for a test that runs longer than the default limit.
     pub fn for_long(name: &str, limit: Duration) -> Net {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -76,28 +76,28 @@ impl Net {
         Net { dir, owned: true, _watchdog: Some(watchdog) }
     }
 
-    /// The domain that the parent of this child made.
+    /// The domain that the parent of this child created.
     pub fn of_parent() -> Net {
         let dir = std::env::var_os(DIR).expect("started by `Child::spawn`").into();
         Net { dir, owned: false, _watchdog: None }
     }
 
-    /// Another handle on a domain, which does not remove it.
+    /// Another handle on a domain. It does not remove the domain.
     pub fn same(&self) -> Net {
         Net { dir: self.dir.clone(), owned: false, _watchdog: None }
     }
 
-    /// Where the domain's directory will stand.
+    /// The base directory in which the domain's directory is created.
     pub fn base(&self) -> &Path {
         &self.dir
     }
 
-    /// Where the domain's directory stands.
+    /// Path of the domain's directory.
     pub fn inspect_path(&self) -> PathBuf {
         self.dir.join(format!("rnet-{}-t", rustix::process::geteuid().as_raw()))
     }
 
-    /// Where durable state stands.
+    /// Directory of durable state.
     pub fn keep(&self) -> PathBuf {
         self.dir.join("keep")
     }
@@ -112,12 +112,12 @@ impl Net {
         self.builder(name).open().expect("the node opens")
     }
 
-    /// Looks at the domain from outside.
+    /// Takes a snapshot of the domain from outside.
     pub fn inspect(&self) -> rnet::inspect::Snapshot {
         self.domain().snapshot().expect("the domain can be looked at")
     }
 
-    /// The domain, as tools see it.
+    /// The domain as inspection tools see it.
     pub fn domain(&self) -> rnet::inspect::Domain {
         rnet::inspect::Domain::open(Some("t"), Some(self.dir.clone()), None)
             .expect("the domain can be looked at")
@@ -132,30 +132,30 @@ impl Drop for Net {
     }
 }
 
-/// Says something even where the test harness keeps what a test prints to itself.
+/// Prints a line even if the test harness captures the test's output.
 fn say_aloud(line: &str) {
-    // In one write, so that no other thread's line comes between.
+    // A single write, so that no other thread's line interleaves.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Tells that the test of this thread, or a part of it, cannot run here. `scripts/step.sh` shows it, and in CI
-/// it is a failure unless `.ci/not-run.txt` waives the test.
+/// Reports that this thread's test, or a part of it, cannot run here. `scripts/step.sh` shows the line. CI
+/// fails unless `.ci/not-run.txt` waives the test.
 pub fn not_run(why: &str) {
     let thread = std::thread::current();
     say_aloud(&format!("NOT RUN: {}: {why}", thread.name().unwrap_or("a thread without a name")));
 }
 
-/// Waits until `done` says so. The pause between two looks is no synchronisation: how long it is
-/// makes the test slower, never wrong.
+/// Polls until `done` returns true. The polling interval is not synchronization: it affects the speed of the
+/// test, never its result.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let until = Instant::now() + LONG.unwrap_or_default();
     while !done() {
-        assert!(Instant::now() < until, "it never happened: {what}");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        assert!(Instant::now() < until, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
 }
 
-/// Receives until an error other than `Timeout` comes; the messages before it, and the error.
+/// Receives until an error other than `Timeout` occurs. Returns the messages before it, and the error.
 pub fn until_error(subscriber: &mut Subscriber<[u8]>) -> (Vec<Vec<u8>>, Error) {
     let mut got = Vec::new();
     loop {
@@ -166,7 +166,7 @@ pub fn until_error(subscriber: &mut Subscriber<[u8]>) -> (Vec<Vec<u8>>, Error) {
     }
 }
 
-/// A child process: this test binary in a role of its own.
+/// A child process: this test binary with a role.
 pub struct Child {
     process: std::process::Child,
     lines: mpsc::Receiver<String>,
@@ -180,7 +180,7 @@ impl Child {
         Child::start(Child::order(Command::new(program), net, role))
     }
 
-    /// Turns a command, which runs this executable or ends in its path, into a child with this role.
+    /// Turns a command that runs this executable, or ends in its path, into a child with this role.
     #[track_caller]
     pub fn order(mut command: Command, net: &Net, role: &str) -> Command {
         command
@@ -220,18 +220,18 @@ impl Child {
         writeln!(stdin, "{line}").and_then(|()| stdin.flush()).expect("the child listens");
     }
 
-    /// The child's next line.
+    /// Returns the child's next line.
     pub fn hear(&mut self) -> String {
         self.lines.recv_timeout(Duration::from_secs(200)).expect("the child says something")
     }
 
-    /// The child's next line, of one that works for long.
+    /// Returns the next line of a child that works for a long time.
     pub fn hear_for(&mut self, limit_s: u64) -> String {
         let limit = Duration::from_secs(limit_s);
         self.lines.recv_timeout(limit).expect("the child says something")
     }
 
-    /// The child's next line, if it has said one. One that has ended says nothing more.
+    /// Returns the child's next line, if one is available. A child that has exited sends no more lines.
     pub fn heard(&mut self) -> Option<String> {
         match self.lines.try_recv() {
             Ok(line) => Some(line),
@@ -240,49 +240,49 @@ impl Child {
         }
     }
 
-    /// A line that a child said before it was killed; `None` behind the last.
+    /// Returns a line that a child sent before it was killed; `None` after the last.
     pub fn heard_before_its_end(&mut self) -> Option<String> {
         self.lines.recv_timeout(Duration::from_secs(200)).ok()
     }
 
-    /// Waits for this very line.
+    /// Waits for exactly this line.
     pub fn expect(&mut self, line: &str) {
         assert_eq!(self.hear(), line);
     }
 
-    /// Kills the child as the kernel would, and waits until it is dead.
+    /// Kills the child with SIGKILL and waits until it is dead.
     pub fn kill(&mut self) {
         self.process.kill().expect("the child can be killed");
         self.process.wait().expect("the child can be waited for");
     }
 
-    /// Stops the child where it stands.
+    /// Stops the child with SIGSTOP.
     pub fn stop(&self) {
         self.signal(libc::SIGSTOP);
-        // Stopped means stopped, not told to.
+        // Waits until the kernel reports the stopped state; the signal alone is asynchronous.
         let stat = format!("/proc/{}/stat", self.pid());
         eventually("the child stops", || {
             std::fs::read_to_string(&stat).is_ok_and(|s| s.contains(") T "))
         });
     }
 
-    /// Lets a stopped child go on.
+    /// Resumes a stopped child.
     pub fn resume(&self) {
         self.signal(libc::SIGCONT);
     }
 
     pub fn signal(&self, signal: libc::c_int) {
         let pid = self.pid() as libc::pid_t;
-        // SAFETY: a signal to a child that was not waited for yet.
+        // SAFETY: the signal goes to a child that was not waited for yet.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }
 
-    /// Waits for the end of a child that was told to end.
+    /// Waits for the exit of a child that was asked to exit.
     pub fn ended(&mut self) -> std::process::ExitStatus {
         self.process.wait().expect("the child can be waited for")
     }
 
-    /// Lets the child end by itself.
+    /// Asks the child to exit and waits for it.
     pub fn finish(mut self) {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
@@ -296,7 +296,7 @@ impl Drop for Child {
     }
 }
 
-/// The name of `child_entry` in the calling test file, or in the folder of tests that the file belongs to.
+/// Name of `child_entry` in the calling test file, or in the test folder of that file.
 #[track_caller]
 fn entry() -> String {
     let caller = std::panic::Location::caller().file();
@@ -305,25 +305,24 @@ fn entry() -> String {
     format!("{}::child_entry", test.trim_end_matches(".rs"))
 }
 
-/// The child's side: which role to play, `None` where the entry was not called by a parent.
+/// Child side: the role to run; `None` if no parent started the entry.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// The child's side: tells the parent a line.
+/// Child side: sends the parent a line.
 pub fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{MARK}{line}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
-/// The child's side: a process that ends by a signal leaves no core; it is of no use to anybody.
+/// Child side: disables core dumps for a process that ends by a signal.
 pub fn no_core() {
     let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     rustix::process::setrlimit(rustix::process::Resource::Core, none).expect("less is allowed");
 }
 
-/// The child's side: the parent's lines. When the parent is gone, so is the child, whatever it
-/// is doing.
+/// Child side: the parent's lines. If the parent exits, the child exits at once.
 pub fn orders() -> mpsc::Receiver<String> {
     let (tell, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -335,7 +334,7 @@ pub fn orders() -> mpsc::Receiver<String> {
     lines
 }
 
-/// Wakes the thread that polls.
+/// Wakes the polling thread.
 struct Unpark(std::thread::Thread);
 
 impl Wake for Unpark {

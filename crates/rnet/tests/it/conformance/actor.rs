@@ -1,5 +1,5 @@
-//! An actor: one end of a topic that does, step by step, what a test tells it. The same code runs
-//! in a thread and in a child process.
+//! An actor: one side of a topic that executes the steps of a test. The same code runs in a thread and in a
+//! child process.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::parts::{Part, Parts};
 use super::talk::{Talk, Talks};
 use crate::common::{LONG, Net};
 
-/// What an actor is told to do.
+/// A step that an actor executes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Step {
     Publish {
@@ -57,7 +57,7 @@ pub enum Step {
         len: usize,
         to: usize,
     },
-    /// Loans, fills and sends until refused; says whether the content came back, then drops it.
+    /// Loans, fills and sends until refused. Reports whether the content came back, then drops it.
     LoanUntilRefused {
         tag: u64,
         from: u64,
@@ -68,19 +68,19 @@ pub enum Step {
         timeout_ms: u64,
         hold: bool,
     },
-    /// Receives until so many messages are received, skipped or lost, earlier ones included.
+    /// Receives until this many messages are received, skipped or lost, earlier ones included.
     MessageCounts {
         accounted: u64,
         pause_us: u64,
     },
     TryReceive,
-    /// Receives so many messages by one form, which must then have no more.
+    /// Receives this many messages by one form and asserts that no more arrive.
     ReceiveBy {
         form: Form,
         count: usize,
     },
     Backlog,
-    /// Turns the subscriber into a callback or a stream, which is watched.
+    /// Turns the subscriber into a callback or a stream, whose events are recorded.
     Become {
         form: Form,
     },
@@ -93,13 +93,13 @@ pub enum Step {
     },
     CloseEndpoints,
     CloseNode,
-    /// Of calls, actions, commands and work queues.
+    /// A step for calls, actions, commands or work queues.
     Part(Part),
-    /// Of the log, last wills and pairs of topics.
+    /// A step for the log, last wills or pairs of topics.
     Talk(Talk),
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Outcome {
     Done,
@@ -112,20 +112,20 @@ pub enum Outcome {
     Count(usize),
     Events(Vec<String>),
     MessageCounts(MessageCounts),
-    /// What a form gave, and what the subscriber then says of itself.
+    /// Messages that a form received, and the subscriber's statistics afterwards.
     Taken {
         got: Vec<ReceivedMessage>,
         skipped: u64,
         lost: LossCounts,
         behind: Backlog,
     },
-    /// As the subscriber says itself, and as tools see it a moment later.
+    /// As the subscriber reports it, and as inspection tools see it a moment later.
     Backlog {
         own: Backlog,
         seen: Backlog,
     },
     Digests(Vec<u64>),
-    /// In words.
+    /// Outcome in words.
     Said(Vec<String>),
     Refused {
         sent: u64,
@@ -142,20 +142,20 @@ pub struct ReceivedMessage {
     pub digest: u64,
 }
 
-/// The account of a stream.
+/// Statistics of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageCounts {
     pub received: u64,
     pub lost: LossCounts,
     pub skipped: u64,
-    /// Messages out of order or of wrong content.
+    /// Messages out of order or with wrong content.
     pub wrong: u64,
     pub errors: Vec<String>,
 }
 
 type Events = Arc<(Mutex<Vec<String>>, Condvar)>;
 
-/// Fields are dropped in order: the samples outlive what they came from only where a step says so.
+/// Fields are dropped in order: samples outlive their subscriber only if a step requires it.
 pub struct Actor {
     net: Net,
     publisher: Option<Publisher<[u8]>>,
@@ -173,7 +173,7 @@ fn ms(timeout_ms: u64) -> Option<Duration> {
     Some(Duration::from_millis(timeout_ms))
 }
 
-/// The number that the publisher itself gave a message: that of a proxy may be another.
+/// The number that the original publisher gave a message; a proxy's number may differ.
 fn seq(meta: &Meta, seq: u64) -> u64 {
     meta.origin.map_or(seq, |origin| origin.seq)
 }
@@ -257,7 +257,7 @@ impl Actor {
                 self.watch();
             }
             Step::WaitPublishers { n, timeout_ms } if self.callback.is_some() => {
-                let callback = self.callback.as_ref().expect("it is there");
+                let callback = self.callback.as_ref().expect("the publisher is matched");
                 callback.wait_for_publishers(n, ms(timeout_ms))?;
             }
             Step::WaitPublishers { n, timeout_ms } => {
@@ -324,7 +324,7 @@ impl Actor {
             let bytes = content(tag, from + sent, len);
             let mut loan = match self.publisher().loan(len) {
                 Ok(loan) => loan,
-                // Nothing was lent, so nothing has to come back.
+                // No loan succeeded, so no content has to come back.
                 Err(Error::Full { .. }) => return Outcome::Refused { sent, intact: true },
                 Err(error) => return failed(&error, sent),
             };
@@ -356,7 +356,7 @@ impl Actor {
         Outcome::ReceivedMessage(all)
     }
 
-    /// Every message must be the one that its number and its stream's tag (its first word) name.
+    /// Each message must match the content that its number and its stream's tag (its first word) define.
     fn tally(&mut self, accounted: u64, pause_us: u64) -> Outcome {
         let mut tally = MessageCounts::default();
         let mut next: std::collections::HashMap<u64, u64> = Default::default();
@@ -383,7 +383,7 @@ impl Actor {
             if tally.received + tally.skipped + tally.lost.total() >= accounted {
                 return Outcome::MessageCounts(tally);
             }
-            std::thread::sleep(Duration::from_micros(pause_us)); // sleep: a slow reader is slow
+            std::thread::sleep(Duration::from_micros(pause_us)); // sleep: simulates a slow reader
         }
     }
 

@@ -1,13 +1,12 @@
-//! What stands in a message: known from its stream's tag and its number, so that each end can
-//! compute it alone.
+//! Content of a message, computed from its stream's tag and its number, so that each side computes it alone.
 
 /// Message number `index` of the stream `tag`. The first words are the tag and the number.
 pub fn content(tag: u64, index: u64, len: usize) -> Vec<u8> {
     let mut state = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index ^ (len as u64) << 32;
     let mut bytes = vec![0; len];
     for (at, word) in bytes.chunks_mut(8).enumerate() {
-        // xorshift64* (S. Vigna, 2016): each word differs from its neighbours and from those of
-        // other messages.
+        // xorshift64* (S. Vigna, 2016): each word differs from its neighbours and from the words of other
+        // messages.
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
@@ -21,7 +20,7 @@ pub fn content(tag: u64, index: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A checksum that sees every bit and its place.
+/// A checksum that depends on each bit and its position.
 pub fn digest(bytes: &[u8]) -> u64 {
     bytes.chunks(8).fold(bytes.len() as u64, |sum, word| {
         let mut buf = [0; 8];

@@ -1,4 +1,4 @@
-//! What is sent arrives, or is counted.
+//! Each sent message arrives or is counted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::transport::{Handle, Transport};
 const TOPIC: &str = "/stream";
 const TAG: u64 = 0x7a61;
 
-/// A short log, so that it is soon full.
+/// A log short enough to fill quickly.
 pub fn short_log() -> PublisherQos {
     PublisherQos { log_len_bytes: rnet::limits::MIN_LOG_LEN_BYTES, ..Default::default() }
 }
@@ -20,7 +20,7 @@ pub fn reliable(on_full: OnFull) -> PublisherQos {
     PublisherQos { reliability: Reliability::Reliable, on_full, ..short_log() }
 }
 
-/// Best effort, and every message that the log still has.
+/// Best effort, keeping each message that the log still has.
 pub fn keeps_all() -> SubscriberQos {
     SubscriberQos { history: History::KeepAll, ..Default::default() }
 }
@@ -46,7 +46,7 @@ pub fn all_sizes_arrive_whole_and_in_order(net: &mut impl Transport) {
         writer.send(TAG, index, 1, len);
         is_message(&reader.receive(1)[0], TAG, index, len);
     }
-    // And without taking turns.
+    // And without alternating between sending and receiving.
     for round in 0..20 {
         let from = 2 * sizes.len() as u64 + round * 100;
         writer.send(TAG, from, 100, 22);
@@ -102,7 +102,7 @@ fn overrun(net: &mut impl Transport, qos: PublisherQos, count: u64, len: usize) 
     reader.subscribe(TOPIC, keeps_all());
     writer.wait_for_subscribers(1);
     reader.wait_for_publishers(1);
-    // Once with the reader asleep, so that an overrun is certain; once side by side.
+    // First with the reader idle, so that an overrun is certain; then concurrently.
     writer.send(TAG, 0, count, len);
     net.settle();
     reader.post(Step::MessageCounts { accounted: count, pause_us: 0 });
@@ -147,7 +147,7 @@ pub fn reliable_refuses_and_gives_the_message_back(net: &mut impl Transport) {
     reader.subscribe(TOPIC, asks_reliable());
     writer.wait_for_subscribers(1);
     let mut from = 0;
-    // Inline and in chunks; the log takes some four hundred of the latter.
+    // Inline and in chunks; the log holds about four hundred references to chunks.
     for len in [500, 5000, 500] {
         let sent = send_until_refused(net, &mut writer, from, len);
         assert!(sent > 0);
@@ -157,7 +157,7 @@ pub fn reliable_refuses_and_gives_the_message_back(net: &mut impl Transport) {
             is_message(&got, TAG, index, len);
         }
         from += sent;
-        // Having read everything, the reader holds nothing back: not even for a moment.
+        // The reader has read everything, so it must not delay the writer even briefly.
         net.settle();
         writer.send(TAG, from, 1, len);
         is_message(&reader.receive(1)[0], TAG, from, len);
@@ -165,7 +165,7 @@ pub fn reliable_refuses_and_gives_the_message_back(net: &mut impl Transport) {
     }
 }
 
-/// Until it is refused though nothing is under way any more; returns how many were sent.
+/// Sends until a send is refused with no message in transit. Returns how many were sent.
 fn send_until_refused(
     net: &mut impl Transport,
     writer: &mut Handle,
@@ -187,7 +187,7 @@ fn send_until_refused(
     }
 }
 
-pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
+pub fn reliable_detaches_a_stopped_reader(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     writer.publish(TOPIC, reliable(OnFull::Detach { stall: Duration::from_millis(50) }));
@@ -195,7 +195,7 @@ pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
     writer.wait_for_subscribers(1);
     writer.send(TAG, 0, 1, 60);
     is_message(&reader.receive(1)[0], TAG, 0, 60);
-    // The reader stands still; the writer goes on without it.
+    // The reader is idle; the writer continues without it.
     let count = 2000 + net.room_len_bytes() / 60;
     writer.send(TAG, 1, count, 60);
     let accounted = 1 + count;
@@ -205,11 +205,11 @@ pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
         !tally.errors.is_empty() && tally.errors.iter().all(|code| code == "detached"),
         "{tally:?}"
     );
-    assert!(tally.errors.len() == 1 || net.has_others_between(), "told once: {tally:?}");
+    assert!(tally.errors.len() == 1 || net.has_others_between(), "notified once: {tally:?}");
     assert_eq!(tally.received + tally.lost.detached, accounted, "{tally:?}");
     assert!(tally.lost.detached > 0 && tally.wrong == 0, "{tally:?}");
     assert_eq!(tally.lost.total(), tally.lost.detached);
-    // And it goes on.
+    // Afterwards the reader continues.
     reader.wait_for_publishers(1);
     writer.wait_for_subscribers(1);
     writer.send(TAG, accounted, 10, 60);
@@ -218,14 +218,14 @@ pub fn reliable_detaches_who_stands_still(net: &mut impl Transport) {
     }
 }
 
-/// Slow is not still: each message that it takes shows, not only each batch.
-pub fn a_slow_reader_that_goes_on_is_not_detached(net: &mut impl Transport) {
+/// A slow reader makes progress with each message that it takes, not only with each batch.
+pub fn slow_reader_with_progress_is_not_detached(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     writer.publish(TOPIC, reliable(OnFull::Detach { stall: Duration::from_millis(500) }));
     reader.subscribe(TOPIC, asks_reliable());
     writer.wait_for_subscribers(1);
-    // A batch of this reader lasts for two seconds and more.
+    // A batch takes this reader two seconds or more.
     writer.post(Step::Send { tag: TAG, from: 0, count: 260, len: 60 });
     reader.post(Step::MessageCounts { accounted: 260, pause_us: 10_000 });
     let tally = reader.tally();

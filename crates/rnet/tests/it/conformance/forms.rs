@@ -1,4 +1,4 @@
-//! The forms of receiving, under one function: the same messages must come of each.
+//! The forms of receiving behind one function: each must return the same messages.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ impl Form {
     ];
 }
 
-/// What came of it.
+/// Result of a receive.
 pub struct Received {
     pub samples: Vec<OwnedSample<[u8]>>,
     pub stats: Vec<PublisherStats>,
@@ -63,7 +63,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Receives `count` messages by one form. Asserts that then there are no more.
+/// Receives `count` messages by one form. Asserts that no more arrive.
 pub fn receive(
     node: &Node,
     mut subscriber: Subscriber<[u8]>,
@@ -77,7 +77,8 @@ pub fn receive(
             samples.extend((0..count).map(next));
         }
         Form::TryRecv => {
-            let next = |_| subscriber.try_recv().unwrap().expect("it is there").into_owned();
+            let next =
+                |_| subscriber.try_recv().unwrap().expect("a message is available").into_owned();
             samples.extend((0..count).map(next));
         }
         Form::Iterator => samples.extend(subscriber.iter().take(count)),
@@ -92,7 +93,9 @@ pub fn receive(
             let mut set = WaitSet::new(node);
             for _ in 0..count {
                 assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
-                samples.push(subscriber.try_recv().unwrap().expect("it is there").into_owned());
+                samples.push(
+                    subscriber.try_recv().unwrap().expect("a message is available").into_owned(),
+                );
             }
             assert!(!set.wait(&mut [&mut subscriber], Some(Duration::ZERO)).unwrap());
         }
@@ -110,13 +113,13 @@ pub fn receive(
 }
 
 fn call(subscriber: Subscriber<[u8]>, count: usize) -> Received {
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let subscription = subscriber.on(move |sample| tell.send(sample.into_owned()).unwrap());
-    let next = |_| told.recv_timeout(LONG.unwrap()).expect("the callback is called");
+    let next = |_| receiver.recv_timeout(LONG.unwrap()).expect("the callback is called");
     let samples: Vec<_> = (0..count).map(next).collect();
-    eventually("all is taken", || subscription.behind().messages == 0);
+    eventually("all messages are received", || subscription.behind().messages == 0);
     let stats = subscription.stats();
     drop(subscription);
-    assert!(told.recv().is_err(), "more than {count}");
+    assert!(receiver.recv().is_err(), "more than {count}");
     Received { samples, stats }
 }

@@ -1,4 +1,4 @@
-//! Which unread messages a subscriber still wants, in every form of receiving.
+//! Which unread messages a subscriber keeps, in each form of receiving.
 
 use rnet::limits::DEFAULT_KEEP_LAST;
 use rnet::{Backlog, History, OnFull, PublisherQos, SubscriberQos};
@@ -8,7 +8,7 @@ use super::delivery::{asks_reliable, is_message, keeps_all, reliable};
 use super::transport::{Handle, Transport};
 
 const TAG: u64 = 0x01d;
-/// More than a subscriber keeps, and less than the shortest log holds.
+/// More than a subscriber keeps, and fewer than the shortest log holds.
 const UNREAD: u64 = 100;
 
 fn pair(
@@ -28,11 +28,11 @@ fn pair(
     (writer, reader)
 }
 
-/// After `UNREAD` messages that nobody looked at, the last `kept` come and no others.
+/// After `UNREAD` unread messages, exactly the last `kept` are received.
 fn keeps_the_last(net: &mut impl Transport, offer: PublisherQos, ask: SubscriberQos, kept: u64) {
     for form in Form::ALL {
         let (mut writer, mut reader) = pair(net, form, offer.clone(), ask.clone());
-        // Others of the five are copied out of the log with the first.
+        // The other four messages are copied out of the log with the first.
         writer.send(TAG, 0, 5, 22);
         net.settle();
         let first = 5 - kept.min(5);
@@ -62,7 +62,7 @@ pub fn the_default_keeps_the_last_ten(net: &mut impl Transport) {
     keeps_the_last(net, PublisherQos::default(), SubscriberQos::default(), kept);
 }
 
-pub fn keep_all_passes_over_nothing(net: &mut impl Transport) {
+pub fn keep_all_skips_nothing(net: &mut impl Transport) {
     keeps_the_last(net, PublisherQos::default(), keeps_all(), u64::MAX);
 }
 
@@ -75,7 +75,7 @@ pub fn reliable_subscribers_may_keep_the_last(net: &mut impl Transport) {
     keeps_the_last(net, reliable(OnFull::Refuse), ask, 2);
 }
 
-/// So few large messages at a time that each gets to where its reader finds it.
+/// Sends large messages in groups small enough that each arrives before its reader's memory limit.
 fn send_in_tens(net: &mut impl Transport, writer: &mut Handle, from: u64, count: u64, len: usize) {
     for from in (from..from + count).step_by(10) {
         writer.send(TAG, from, 10, len);
@@ -83,12 +83,13 @@ fn send_in_tens(net: &mut impl Transport, writer: &mut Handle, from: u64, count:
     }
 }
 
-/// What the log lost before the subscriber looked would have been passed over anyway.
-pub fn what_is_lapped_and_not_wanted_is_no_loss(net: &mut impl Transport) {
+/// Messages that the log lost before the subscriber read are not counted as lost if it would have skipped
+/// them.
+pub fn lapped_messages_that_would_be_skipped_are_not_lost(net: &mut impl Transport) {
     let offer = super::delivery::short_log();
     for (form, len) in [(Form::Recv, 60), (Form::TryRecv, 5000)] {
         let (mut writer, mut reader) = pair(net, form, offer.clone(), SubscriberQos::default());
-        // Enough to lap the log by the one, and the memory by the other.
+        // The count overruns the log with small messages, and the pool with large ones.
         let (count, kept) = (600, u64::from(DEFAULT_KEEP_LAST));
         send_in_tens(net, &mut writer, 0, count, len);
         let step = Step::ReceiveBy { form, count: kept as usize };
@@ -102,8 +103,8 @@ pub fn what_is_lapped_and_not_wanted_is_no_loss(net: &mut impl Transport) {
     }
 }
 
-/// One publisher's newest is handed out; the others' are passed over, and not received.
-pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transport) {
+/// The newest message of one publisher is returned; those of the others are skipped, not received.
+pub fn latest_of_several_publishers_skips_the_others(net: &mut impl Transport) {
     const TOPIC: &str = "/history/several";
     const WRITERS: u64 = 3;
     let mut reader = net.actor("reader");
@@ -116,7 +117,7 @@ pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transp
     reader.wait_for_publishers(WRITERS as usize);
     let mut sent = 0;
     for round in 0..4 {
-        // Large ones in every other round: their memory must come free as well.
+        // Large messages in every other round: their memory must be released as well.
         let len = if round % 2 == 0 { 22 } else { 10_000 };
         for (tag, writer) in (0..).zip(&mut writers) {
             writer.send(tag, 2 * round, 2, len);
@@ -126,17 +127,17 @@ pub fn latest_of_several_publishers_passes_over_the_others(net: &mut impl Transp
         }
         let newest = reader.got(Step::Latest { timeout_ms: 30_000 });
         is_message(&newest[0], WRITERS - 1, 2 * round + 1, len);
-        assert!(reader.got(Step::TryReceive).is_empty(), "all that was there is passed over");
+        assert!(reader.got(Step::TryReceive).is_empty(), "all older messages are skipped");
     }
-    // One more, so that there is something to tally.
+    // One more message, so that the tally is not empty.
     writers[0].send(0, 8, 1, 22);
     reader.post(Step::MessageCounts { accounted: sent + 1, pause_us: 0 });
     let tally = reader.tally();
     assert_eq!((tally.received, tally.skipped, tally.lost.total()), (5, sent - 4, 0));
 }
 
-/// How far it is behind is known before it looks, while it takes, and afterwards.
-pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
+/// The backlog is known before the subscriber reads, while it reads, and afterwards.
+pub fn subscriber_reports_its_backlog(net: &mut impl Transport) {
     for len in [22, 10_000] {
         let topic = format!("/history/behind{len}");
         let mut writer = net.actor(&format!("writer{len}"));
@@ -149,7 +150,7 @@ pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
                 assert_eq!(own.messages, seen.messages, "as seen by the tools");
                 assert_eq!(own.age_ns > 0, own.messages > 0);
                 assert_eq!(seen.age_ns > 0, seen.messages > 0);
-                // The tools looked later.
+                // The tools took their snapshot later.
                 assert!(seen.age_ns >= own.age_ns);
                 own
             }
@@ -164,7 +165,7 @@ pub fn a_subscriber_knows_how_far_it_is_behind(net: &mut impl Transport) {
             is_message(&reader.receive(1)[0], TAG, 3 - left, len);
             assert_eq!(behind(&mut reader).messages, left);
         }
-        // What will be passed over was not taken either.
+        // Messages that will be skipped count as not received.
         send_in_tens(net, &mut writer, 4, 20, len);
         assert_eq!(behind(&mut reader).messages, 20);
         is_message(&reader.receive(1)[0], TAG, 14, len);

@@ -1,4 +1,4 @@
-//! Publishers and subscribers meet, in any order.
+//! Publishers and subscribers match in any order.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub fn either_may_start_first(net: &mut impl Transport) {
             0 => (publish(&mut writer), subscribe(&mut reader)),
             1 => (subscribe(&mut reader), publish(&mut writer)),
             _ => {
-                // Both wait before the other is there at all.
+                // Both wait before the other exists.
                 publish(&mut writer);
                 writer.post(Step::WaitSubscribers { n: 1, timeout_ms: 30_000 });
                 subscribe(&mut reader);
@@ -39,7 +39,7 @@ pub fn either_may_start_first(net: &mut impl Transport) {
     }
 }
 
-pub fn matches_are_told(net: &mut impl Transport) {
+pub fn matches_are_reported(net: &mut impl Transport) {
     let mut writer = net.actor("writer");
     let mut reader = net.actor("reader");
     let (w, r) = (net.node_name("writer"), net.node_name("reader"));
@@ -48,19 +48,19 @@ pub fn matches_are_told(net: &mut impl Transport) {
     reader.subscribe(TOPIC, SubscriberQos::default());
     writer.wait_for_subscribers(1);
     reader.done(Step::CloseEndpoints);
-    let told = writer.act(Step::Events { at_least: 2 });
-    assert_eq!(told, Outcome::Events(vec![format!("matched {r}"), format!("unmatched {r}")]));
+    let subscriber = writer.act(Step::Events { at_least: 2 });
+    assert_eq!(subscriber, Outcome::Events(vec![format!("matched {r}"), format!("unmatched {r}")]));
     writer.done(Step::CloseEndpoints);
 
-    // Elsewhere: of the first publisher the reader may not have heard yet that it is gone.
+    // On another topic: the reader may not have noticed yet that the first publisher is gone.
     let back = format!("{TOPIC}/back");
     reader.subscribe(&back, SubscriberQos::default());
     reader.done(Step::Watch);
     writer.publish(&back, PublisherQos::default());
     reader.wait_for_publishers(1);
     writer.done(Step::CloseEndpoints);
-    let told = reader.act(Step::Events { at_least: 2 });
-    assert_eq!(told, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
+    let subscriber = reader.act(Step::Events { at_least: 2 });
+    assert_eq!(subscriber, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
 }
 
 pub fn waits_end_in_time(net: &mut impl Transport) {
@@ -83,7 +83,7 @@ pub fn waits_end_in_time(net: &mut impl Transport) {
     }
 }
 
-/// A subscriber with a callback, and a stream, count and are told of publishers like any other.
+/// A subscription with a callback and a stream count publishers and receive match events like a subscriber.
 pub fn a_callback_and_a_stream_know_their_publishers(net: &mut impl Transport) {
     for form in [Form::Callback, Form::Stream] {
         let name = |who: &str| format!("{who}_{form:?}").to_lowercase();
@@ -103,13 +103,16 @@ pub fn a_callback_and_a_stream_know_their_publishers(net: &mut impl Transport) {
         if form == Form::Callback {
             reader.wait_for_publishers(1);
         }
-        let told = reader.act(Step::Events { at_least: 1 });
-        assert_eq!(told, Outcome::Events(vec![format!("matched {w}")]));
+        let subscriber = reader.act(Step::Events { at_least: 1 });
+        assert_eq!(subscriber, Outcome::Events(vec![format!("matched {w}")]));
         assert_eq!(reader.act(Step::Count), Outcome::Count(1));
         writer.send(TAG, 0, 1, 22);
         writer.done(Step::CloseEndpoints);
-        let told = reader.act(Step::Events { at_least: 2 });
-        assert_eq!(told, Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")]));
+        let subscriber = reader.act(Step::Events { at_least: 2 });
+        assert_eq!(
+            subscriber,
+            Outcome::Events(vec![format!("matched {w}"), format!("unmatched {w}")])
+        );
         while reader.act(Step::Count) != Outcome::Count(0) {}
     }
 }
@@ -121,7 +124,7 @@ pub fn late_joiners_get_the_last_small_messages(net: &mut impl Transport) {
 
 pub fn late_joiners_get_the_last_large_messages(net: &mut impl Transport) {
     late(net, 10_000, 5);
-    // More than `large_depth`, which is for those who came in time.
+    // More than `large_depth`, which applies to subscribers that are already matched.
     late(net, 10_000, 12);
 }
 
@@ -134,14 +137,14 @@ fn late(net: &mut impl Transport, len: usize, depth: u32) {
         PublisherQos { durability: Durability::TransientLocal { depth }, ..Default::default() },
     );
     let asks = SubscriberQos { transient_local: true, ..keeps_all() };
-    // Fewer than the depth: all there are.
+    // Fewer than the depth: all of them.
     writer.send(TAG, 0, 1, len);
     let mut early = net.actor(&name("early"));
     early.subscribe(&topic, asks.clone());
     is_message(&early.receive(1)[0], TAG, 0, len);
 
     writer.send(TAG, 1, 29, len);
-    // A loan that comes to nothing does not cost a kept message.
+    // A dropped loan does not evict a kept message.
     writer.done(Step::LoanAndDrop { len });
     let mut late = net.actor(&name("late"));
     late.subscribe(&topic, asks);
@@ -152,7 +155,7 @@ fn late(net: &mut impl Transport, len: usize, depth: u32) {
         is_message(&got, TAG, index, len);
     }
     net.settle();
-    assert!(late.got(Step::TryReceive).is_empty(), "not more than the last {depth}");
+    assert!(late.got(Step::TryReceive).is_empty(), "at most the last {depth}");
     writer.wait_for_subscribers(3);
     volatile.wait_for_publishers(1);
     writer.send(TAG, 30, 1, len);

@@ -1,4 +1,4 @@
-//! One suite of behaviours, run between threads of one node, two nodes of one process, and real
+//! One suite of behaviours, run between threads of one node, two nodes of one process, and separate
 //! processes: see `transport`.
 
 use crate::common;
@@ -17,9 +17,9 @@ mod taking;
 mod talk;
 mod transport;
 
-/// The child's side; does nothing unless a parent started it.
+/// Child side; does nothing unless a parent started it.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     if let Some(name) = common::role() {
         transport::play(&name);
@@ -45,7 +45,7 @@ fn a_message_of_64_mib_crosses_processes() {
     delivery::one_of(&mut transport::Processes::new("64 MiB"), 64 << 20);
 }
 
-/// Takes 2 GiB of shared memory and a few of content on both sides.
+/// Takes 2 GiB of shared memory, and several GiB of content on both sides.
 #[test]
 #[ignore = "takes 2 GiB of shared memory; run by `make soak`"]
 fn soak_a_message_of_1_gib_crosses_processes() {

@@ -1,4 +1,4 @@
-//! The ends of services, actions, commands and work queues that an actor has, and what it does with them.
+//! The service, action, command and work queue endpoints of an actor, and its steps on them.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,38 +17,38 @@ const ACTION: &str = "/turn";
 const COMMAND: &str = "/wheels";
 const QUEUE: &str = "/jobs";
 
-/// What a handler does when it has counted as far as it was told.
+/// What a handler does after it has counted as far as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Then {
     Return,
     Fail,
-    /// Waits until it is cancelled.
+    /// Waits until the call is cancelled.
     Wait,
 }
 
-/// What an actor does with its ends.
+/// A step of an actor on these endpoints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Part {
     /// Opens a service that counts.
     Serve {
         backlog: usize,
     },
-    /// Opens an action that counts in its feedback; without `queue` and `replace` one that rejects.
+    /// Opens an action that counts in its feedback. Without `queue` and `replace` it rejects a second goal.
     ServeGoals {
         queue: usize,
         replace: bool,
     },
-    /// Opens the client of the service and waits for so many servers.
+    /// Opens the client of the service and waits for this many servers.
     Call {
         servers: usize,
     },
-    /// Begins a call: replies to count, and what then.
+    /// Begins a call: the replies to count, and the handler's next action.
     Begin {
         count: u8,
         then: Then,
         timeout_ms: u64,
     },
-    /// What a call gives, to its end. They are numbered as they were begun.
+    /// Reads the replies of a call to its end. Calls are numbered in the order of their start.
     Hear {
         call: usize,
     },
@@ -56,21 +56,21 @@ pub enum Part {
     Drop {
         call: usize,
     },
-    /// Answers that came when their call had ended.
+    /// Replies that arrived after their call had ended.
     Late,
-    /// Sends a goal: feedback to count, and what then.
+    /// Sends a goal: the feedback to count, and the handler's next action.
     Send {
         count: u8,
         then: Then,
     },
-    /// The feedback of a goal, and its end.
+    /// Reads the feedback of a goal, and its result.
     Reach {
         goal: usize,
     },
     CancelGoal {
         goal: usize,
     },
-    /// Calls of the server that run, wait, were refused and were cancelled, once they are so many.
+    /// Calls of the server that run, are queued, were refused and were cancelled, once the counts match.
     Served {
         running: usize,
         waiting: usize,
@@ -89,7 +89,7 @@ pub enum Part {
         value: u8,
     },
     Release,
-    /// The node that drives, once it is that.
+    /// Waits until this node has authority.
     Holder {
         is: String,
     },
@@ -97,23 +97,23 @@ pub enum Part {
         job: u8,
     },
     Pull,
-    /// Takes a job, and keeps it.
+    /// Takes a job and keeps it.
     Job,
     Acknowledge,
     FailJob,
-    /// Waits until no job is left; how many are done, were redelivered and handed back.
+    /// Waits until no job is left. Reports how many are done, were redelivered and handed back.
     JobsDone,
-    /// What handlers and callbacks of the actor have said, once it is so much.
+    /// Reports of the actor's handlers and callbacks, once this many exist.
     Said {
         at_least: usize,
     },
-    /// Closes all ends of servers, receivers and workers.
+    /// Closes all server, receiver and worker endpoints.
     Close,
-    /// Closes all ends of clients, drivers and pushers.
+    /// Closes all client, driver and pusher endpoints.
     Leave,
 }
 
-/// What handlers have said.
+/// Reports of handlers.
 #[derive(Clone, Default)]
 struct Words(Arc<Mutex<Vec<String>>>);
 
@@ -147,7 +147,7 @@ fn wire(count: u8, then: Then) -> [u8; 2] {
     [count, then as u8]
 }
 
-/// What a handler does behind what it has counted.
+/// The handler's action after its count.
 fn finish(then: u8, context: &CallContext, words: &Words) -> Result<(), HandlerError> {
     if then == Then::Fail as u8 {
         return Err(HandlerError::new("TooMany", "it counts no further"));
@@ -156,7 +156,7 @@ fn finish(then: u8, context: &CallContext, words: &Words) -> Result<(), HandlerE
         let reason = loop {
             match context.cancel_reason() {
                 Some(reason) => break reason,
-                None => std::thread::sleep(Duration::from_millis(1)), // sleep: between two looks at a condition
+                None => std::thread::sleep(Duration::from_millis(1)), // sleep: polling interval
             }
         };
         words.say(reason.name());
@@ -164,7 +164,7 @@ fn finish(then: u8, context: &CallContext, words: &Words) -> Result<(), HandlerE
     Ok(())
 }
 
-/// An error as the behaviours compare it: what it is, and whose.
+/// An error as the behaviours compare it: its kind and its node.
 fn word_of(error: &Error) -> String {
     match error {
         Error::CallFailed { node, failure, .. } => format!("failed {} of {node}", failure.kind),
@@ -185,7 +185,7 @@ impl Parts {
             }
             Part::Call { servers } => {
                 let client = node.client(SERVICE)?;
-                eventually("its servers are there", || client.server_count() == servers);
+                eventually("its servers are matched", || client.server_count() == servers);
                 self.client = Some(client);
             }
             Part::Begin { count, then, timeout_ms } => {
@@ -203,7 +203,7 @@ impl Parts {
                 if self.action.is_none() {
                     self.action = Some(node.action_client(ACTION)?);
                 }
-                let action = self.action.as_ref().expect("it was opened");
+                let action = self.action.as_ref().expect("the endpoint was opened");
                 let options = CallOptions::new().timeout(LONG.expect("a time"));
                 self.goals.push(action.send(&wire(count, then), options)?);
             }
@@ -211,7 +211,7 @@ impl Parts {
             Part::CancelGoal { goal } => self.goals[goal].cancel()?,
             Part::Served { running, waiting, refused, cancelled } => {
                 let service = self.service.as_ref().expect("a service was opened");
-                eventually("the calls are so", || {
+                eventually("the call counts match", || {
                     let now = service.stats();
                     (now.running, now.waiting, now.refused, now.cancelled)
                         == (running, waiting, refused, cancelled)
@@ -223,10 +223,10 @@ impl Parts {
                 self.driver = Some(drive.take(LONG)?);
             }
             Part::Drive { value } => self.driver().send(&[value])?,
-            Part::Release => self.driver.take().expect("it drives").release()?,
+            Part::Release => self.driver.take().expect("the driver has authority").release()?,
             Part::Holder { is } => {
                 let command = self.command.as_ref().expect("a receiver was opened");
-                eventually("it drives", || command.status().holder == is);
+                eventually("the driver has authority", || command.status().holder == is);
             }
             Part::Push { job } => {
                 if self.pusher.is_none() {
@@ -236,11 +236,11 @@ impl Parts {
                     };
                     self.pusher = Some(node.push(QUEUE).on_undelivered(back).open()?);
                 }
-                self.pusher.as_ref().expect("it was opened").push(&[job])?;
+                self.pusher.as_ref().expect("the endpoint was opened").push(&[job])?;
             }
             Part::Job => {
                 let job = self.puller.as_mut().expect("a worker was opened").recv(LONG)?;
-                let job = job.expect("a job comes");
+                let job = job.expect("a job arrives");
                 let again = if job.context().redelivered() { " again" } else { "" };
                 let word = format!("job {}{again}", job[0]);
                 self.job = Some(job);
@@ -258,7 +258,7 @@ impl Parts {
                 return Ok(vec![format!("{} done, {again} again, {back} back", stats.done)]);
             }
             Part::Said { at_least } => {
-                eventually("that was said", || self.words.all().len() >= at_least);
+                eventually("the reports arrived", || self.words.all().len() >= at_least);
                 return Ok(self.words.all());
             }
             Part::Close => {
@@ -274,7 +274,7 @@ impl Parts {
     }
 
     fn driver(&mut self) -> &mut Driver<[u8]> {
-        self.driver.as_mut().expect("it drives")
+        self.driver.as_mut().expect("the driver has authority")
     }
 
     fn open(&mut self, node: &Node, part: Part) -> Result<()> {
@@ -323,29 +323,29 @@ impl Parts {
 
     fn hear(&mut self, call: usize) -> Vec<String> {
         let call = self.calls[call].as_mut().expect("the call is open");
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match call.next() {
-                Ok(Some(reply)) => heard.push(reply[0].to_string()),
-                Ok(None) => heard.push("end".to_owned()),
-                Err(error) => heard.push(word_of(&error)),
+                Ok(Some(reply)) => received.push(reply[0].to_string()),
+                Ok(None) => received.push("end".to_owned()),
+                Err(error) => received.push(word_of(&error)),
             }
-            if heard.last().is_some_and(|word| word.parse::<u8>().is_err()) {
-                return heard;
+            if received.last().is_some_and(|word| word.parse::<u8>().is_err()) {
+                return received;
             }
         }
     }
 
     fn reach(&mut self, goal: usize) -> Vec<String> {
         let goal = &self.goals[goal];
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while let Ok(Some(feedback)) = goal.feedback() {
-            heard.push(feedback[0].to_string());
+            received.push(feedback[0].to_string());
         }
-        heard.push(match goal.result(LONG) {
+        received.push(match goal.result(LONG) {
             Ok(result) => format!("reached {}", result[0]),
             Err(error) => word_of(&error),
         });
-        heard
+        received
     }
 }

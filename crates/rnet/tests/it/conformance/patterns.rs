@@ -5,7 +5,7 @@ use super::parts::{Part, Then};
 use super::transport::{Handle, Transport};
 
 const LONG_MS: u64 = 30_000;
-/// Longer than any pause of a busy machine, so that nothing ends by itself.
+/// Longer than any pause of a busy machine, so that no timeout expires unintentionally.
 const NEVER_MS: u64 = 600_000;
 
 impl Handle {
@@ -22,7 +22,7 @@ impl Handle {
         assert_eq!(self.part(part), words);
     }
 
-    /// Begins a call that takes long enough.
+    /// Begins a call that runs long enough.
     #[track_caller]
     fn begin(&mut self, count: u8, then: Then) {
         self.says(Part::Begin { count, then, timeout_ms: LONG_MS }, &[]);
@@ -40,7 +40,7 @@ impl Handle {
     }
 }
 
-/// A server and a client of it.
+/// A server and its client.
 fn service<T: Transport>(t: &mut T, backlog: usize) -> (Handle, Handle) {
     let (mut server, mut client) = (t.actor("server"), t.actor("client"));
     server.says(Part::Serve { backlog }, &[]);
@@ -48,7 +48,7 @@ fn service<T: Transport>(t: &mut T, backlog: usize) -> (Handle, Handle) {
     (server, client)
 }
 
-/// Replies come in order, then the end, or what the handler failed with and where.
+/// Replies arrive in order, then the end of the stream, or the handler's error and its node.
 pub fn a_call_has_its_replies_and_its_end<T: Transport>(t: &mut T) {
     let (_server, mut client) = service(t, 8);
     client.begin(3, Then::Return);
@@ -61,7 +61,7 @@ pub fn a_call_has_its_replies_and_its_end<T: Transport>(t: &mut T) {
     client.says(Part::Late, &["0 late, 3 open"]);
 }
 
-/// A call that is dropped, and one whose time is over, end their handlers, each with its reason.
+/// A dropped call and a call that times out end their handlers, each with its reason.
 pub fn a_cancelled_call_ends_its_handler<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(0, Then::Wait);
@@ -70,13 +70,13 @@ pub fn a_cancelled_call_ends_its_handler<T: Transport>(t: &mut T) {
     server.says(Part::Said { at_least: 2 }, &["begun 0", "caller"]);
     client.says(Part::Begin { count: 0, then: Then::Wait, timeout_ms: 300 }, &[]);
     client.says(Part::Hear { call: 1 }, &["timeout"]);
-    // One whose time was over before it was there is not begun.
+    // A call that times out before it arrives does not start.
     server.served(0, 0, 0, 2);
     let said = server.part(Part::Said { at_least: 2 });
     assert!(said.len() == 2 || said[2..] == ["begun 0", "timed_out"], "{said:?}");
 }
 
-/// What is sent for a finished call is dropped and counted.
+/// Replies sent for a finished call are dropped and counted.
 pub fn late_replies_are_dropped_and_counted<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(5, Then::Return);
@@ -87,11 +87,11 @@ pub fn late_replies_are_dropped_and_counted<T: Transport>(t: &mut T) {
     client.begin(1, Then::Return);
     client.says(Part::Hear { call: 1 }, &["0", "end"]);
     let late = client.part(Part::Late);
-    // The end of it stands on a topic of its own, which may come after this.
+    // Its end of stream uses a separate topic, and may arrive after this.
     assert!(["5 late, 1 open", "6 late, 1 open"].contains(&&*late[0]), "{late:?}");
 }
 
-/// What the backlog has no room for is refused, and the others are served.
+/// Calls that exceed the backlog are refused, and the others are served.
 pub fn a_full_backlog_refuses<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 1);
     client.begin(0, Then::Wait);
@@ -105,7 +105,7 @@ pub fn a_full_backlog_refuses<T: Transport>(t: &mut T) {
     server.served(0, 0, 1, 1);
 }
 
-/// The callers of a server that closes are told which it was, and the next calls go to another.
+/// The callers of a server that closes get an error that names it, and the next calls go to another server.
 pub fn a_server_that_closes_is_named<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(0, Then::Wait);
@@ -124,7 +124,7 @@ pub fn a_server_that_closes_is_named<T: Transport>(t: &mut T) {
     client.says(Part::Hear { call: 2 }, &["0", "end"]);
 }
 
-/// A caller that goes ends its calls: those that run, and those that wait.
+/// A caller that closes cancels its calls, running and queued.
 pub fn a_caller_that_leaves_ends_its_calls<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(0, Then::Wait);
@@ -135,7 +135,7 @@ pub fn a_caller_that_leaves_ends_its_calls<T: Transport>(t: &mut T) {
     server.served(0, 0, 0, 2);
 }
 
-/// Feedback comes in order and ahead of the result; a goal that is cancelled ends with the reason.
+/// Feedback arrives in order and before the result; a cancelled goal ends with the reason.
 pub fn a_goal_has_feedback_and_an_end<T: Transport>(t: &mut T) {
     let (mut server, mut client) = (t.actor("server"), t.actor("client"));
     server.says(Part::ServeGoals { queue: 0, replace: false }, &[]);
@@ -151,8 +151,8 @@ pub fn a_goal_has_feedback_and_an_end<T: Transport>(t: &mut T) {
     server.served(0, 0, 0, 1);
 }
 
-/// Each policy for a goal that comes while one runs.
-pub fn goals_that_come_while_one_runs<T: Transport>(t: &mut T) {
+/// Each policy for a goal that arrives while another one runs.
+pub fn goal_policies_while_a_goal_runs<T: Transport>(t: &mut T) {
     let mut one = t.actor("one");
     let mut other = t.actor("other");
     let mut server = t.actor("server");
@@ -186,8 +186,9 @@ pub fn goals_that_come_while_one_runs<T: Transport>(t: &mut T) {
     one.says(Part::Reach { goal: 0 }, &["cancelled preempted"]);
 }
 
-/// One driver at a time, by priority; what it leaves behind is the fallback, and nobody else's commands count.
-pub fn one_driver_is_obeyed_at_a_time<T: Transport>(t: &mut T) {
+/// One driver at a time has authority, by priority. When it leaves, the fallback runs, and commands of other
+/// drivers are ignored.
+pub fn one_driver_has_authority_at_a_time<T: Transport>(t: &mut T) {
     let (mut base, mut low, mut high) = (t.actor("base"), t.actor("low"), t.actor("high"));
     base.says(Part::Obey { deadline_ms: NEVER_MS }, &[]);
     low.says(Part::Take { priority: 1, lease_ms: NEVER_MS }, &[]);
@@ -214,7 +215,7 @@ pub fn one_driver_is_obeyed_at_a_time<T: Transport>(t: &mut T) {
     base.says(Part::Said { at_least: 7 }, &said);
 }
 
-/// The fallback follows a driver that is silent, and the end of its lease.
+/// The fallback runs after a driver is silent, and after its lease expires.
 pub fn a_silent_driver_is_followed_by_the_fallback<T: Transport>(t: &mut T) {
     let (mut base, mut driver) = (t.actor("base"), t.actor("driver"));
     base.says(Part::Obey { deadline_ms: 300 }, &[]);
@@ -222,7 +223,7 @@ pub fn a_silent_driver_is_followed_by_the_fallback<T: Transport>(t: &mut T) {
     driver.says(Part::Drive { value: 1 }, &[]);
     let said = ["fallback Opened", "applied 1", "fallback Deadline"];
     base.says(Part::Said { at_least: 3 }, &said);
-    // It has authority still.
+    // It still has authority.
     base.says(Part::Holder { is: t.node_name("driver") }, &[]);
     driver.says(Part::Leave, &[]);
     base.says(Part::Holder { is: String::new() }, &[]);
@@ -234,7 +235,8 @@ pub fn a_silent_driver_is_followed_by_the_fallback<T: Transport>(t: &mut T) {
     assert!(!all.contains(&"applied 2".to_owned()), "{all:?}");
 }
 
-/// Each job is done by one worker; that of one that closes by another, once; a failed one is handed back.
+/// Each job is done by one worker. The job of a worker that closes is redelivered once; a failed job is
+/// handed back.
 pub fn jobs_are_done_once_or_handed_back<T: Transport>(t: &mut T) {
     let (mut pusher, mut one, mut other) = (t.actor("pusher"), t.actor("one"), t.actor("other"));
     one.says(Part::Pull, &[]);
@@ -257,9 +259,9 @@ pub fn jobs_are_done_once_or_handed_back<T: Transport>(t: &mut T) {
     pusher.says(Part::Said { at_least: 1 }, &[&back]);
 }
 
-// The behaviours below are about processes: each actor has to be one.
+// The behaviours below test processes: each actor has to be one.
 
-/// The caller of a server that dies is told which it was, and its next call goes to another.
+/// The caller of a server that dies gets an error that names it, and its next call goes to another server.
 pub fn a_server_that_dies_is_named<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(0, Then::Wait);
@@ -272,7 +274,7 @@ pub fn a_server_that_dies_is_named<T: Transport>(t: &mut T) {
     client.says(Part::Hear { call: 1 }, &["0", "end"]);
 }
 
-/// A caller that dies ends its calls: those that run, and those that wait.
+/// A caller that dies cancels its calls, running and queued.
 pub fn a_caller_that_dies_ends_its_calls<T: Transport>(t: &mut T) {
     let (mut server, mut client) = service(t, 8);
     client.begin(0, Then::Wait);
@@ -283,7 +285,7 @@ pub fn a_caller_that_dies_ends_its_calls<T: Transport>(t: &mut T) {
     server.served(0, 0, 0, 2);
 }
 
-/// The job of a worker that dies is done by another, once.
+/// The job of a worker that dies is redelivered once.
 pub fn the_job_of_a_worker_that_dies_is_done_by_another<T: Transport>(t: &mut T) {
     let (mut pusher, mut one, mut other) = (t.actor("pusher"), t.actor("one"), t.actor("other"));
     one.says(Part::Pull, &[]);
@@ -296,7 +298,7 @@ pub fn the_job_of_a_worker_that_dies_is_done_by_another<T: Transport>(t: &mut T)
     pusher.says(Part::JobsDone, &["1 done, 1 again, 0 back"]);
 }
 
-/// The fallback follows the death of the driver, long before its lease and the deadline are over.
+/// The fallback runs after the death of the driver, long before its lease and the deadline expire.
 pub fn a_driver_that_dies_is_followed_by_the_fallback<T: Transport>(t: &mut T) {
     let (mut base, mut driver) = (t.actor("base"), t.actor("driver"));
     base.says(Part::Obey { deadline_ms: NEVER_MS }, &[]);

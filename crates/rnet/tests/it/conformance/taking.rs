@@ -1,4 +1,4 @@
-//! The ways to receive and to build a message.
+//! The ways to receive a message, and to build one.
 
 use rnet::{History, PublisherQos, SubscriberQos, limits};
 
@@ -20,11 +20,11 @@ fn pair(net: &mut impl Transport, offer: PublisherQos, ask: SubscriberQos) -> (H
     (writer, reader)
 }
 
-pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
+pub fn keep_last_skips_older_messages(net: &mut impl Transport) {
     let ask = SubscriberQos { history: History::KeepLast(3), ..Default::default() };
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), ask);
     for (from, len) in [(0, 22), (1000, 3000)] {
-        // The second time the log holds more than the reader takes in at once.
+        // In the second case the log holds more than the reader copies at once.
         let count = if len == 22 { 10 } else { 100 };
         let from = from.min(10);
         writer.send(TAG, from, count, len);
@@ -40,7 +40,7 @@ pub fn keep_last_passes_over_the_older(net: &mut impl Transport) {
     assert_eq!((tally.received, tally.skipped, tally.lost.total()), (7, 7 + 97, 0));
 }
 
-pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
+pub fn latest_skips_all_but_the_newest(net: &mut impl Transport) {
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), SubscriberQos::default());
     let mut sent = 0;
     let mut received = 0;
@@ -52,7 +52,7 @@ pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
         received += 1;
     }
     assert_eq!(reader.fails(Step::Latest { timeout_ms: 0 }).0, "timeout");
-    // After one taken in order, with others already copied out of the log.
+    // After one message taken in order, with others already copied out of the log.
     writer.send(TAG, sent, 5, 22);
     net.settle();
     is_message(&reader.receive(1)[0], TAG, sent, 22);
@@ -62,7 +62,7 @@ pub fn latest_passes_over_all_but_the_newest(net: &mut impl Transport) {
     reader.post(Step::MessageCounts { accounted: sent + 1, pause_us: 0 });
     writer.send(TAG, sent, 1, 22);
     let tally = reader.tally();
-    assert_eq!(tally.lost.total(), 0, "passed over is not lost");
+    assert_eq!(tally.lost.total(), 0, "skipped messages are not lost");
     assert_eq!((tally.received, tally.skipped), (received + 1, sent - received));
 }
 
@@ -87,14 +87,14 @@ pub fn a_loan_may_be_cut_short(net: &mut impl Transport) {
     }
 }
 
-pub fn nothing_is_nothing(net: &mut impl Transport) {
+pub fn receive_without_messages_returns_nothing(net: &mut impl Transport) {
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), SubscriberQos::default());
     assert!(reader.got(Step::TryReceive).is_empty());
     let zero = Step::Receive { count: 1, timeout_ms: 0, hold: false };
     assert_eq!(reader.fails(zero.clone()).0, "timeout");
     writer.send(TAG, 0, 1, 22);
     net.settle();
-    // What is there is had without waiting.
+    // An available message is returned without a wait.
     is_message(&reader.got(zero)[0], TAG, 0, 22);
     writer.send(TAG, 1, 1, 22);
     net.settle();
@@ -102,7 +102,7 @@ pub fn nothing_is_nothing(net: &mut impl Transport) {
     assert!(reader.got(Step::TryReceive).is_empty());
 }
 
-pub fn held_samples_are_limited_and_come_free(net: &mut impl Transport) {
+pub fn held_samples_are_limited_and_released(net: &mut impl Transport) {
     let limit = limits::MAX_PINS_PER_READER;
     let offer = PublisherQos { large_depth: 2 * limit as u32, ..Default::default() };
     let (mut writer, mut reader) = pair(net, offer, keeps_all());
@@ -114,7 +114,7 @@ pub fn held_samples_are_limited_and_come_free(net: &mut impl Transport) {
         assert_eq!(reader.fails(one.clone()).0, "too_many_pins");
     }
     reader.done(Step::DropHeld { leave: limit - 1 });
-    // The very message that could not be had before.
+    // The message that could not be received before.
     is_message(&reader.got(one.clone())[0], TAG, limit as u64, len);
     assert_eq!(reader.fails(one.clone()).0, "too_many_pins");
     reader.done(Step::DropHeld { leave: 1 });
@@ -123,7 +123,7 @@ pub fn held_samples_are_limited_and_come_free(net: &mut impl Transport) {
     assert_eq!(digests[0], held[0].digest);
 }
 
-pub fn samples_outlive_what_they_came_from(net: &mut impl Transport) {
+pub fn samples_outlive_their_endpoints_and_node(net: &mut impl Transport) {
     let (mut writer, mut reader) = pair(net, PublisherQos::default(), SubscriberQos::default());
     let mut expected = Vec::new();
     for (index, len) in (0..).zip([22, 5000, 100_000, 22, 1 << 20, 4096]) {
@@ -131,7 +131,7 @@ pub fn samples_outlive_what_they_came_from(net: &mut impl Transport) {
         reader.receive_and_hold(1);
         expected.push(digest(&content(TAG, index, len)));
     }
-    // While the subscriber lives, without it, without its node.
+    // While the subscriber is open, then without it, then without its node.
     for step in [None, Some(Step::CloseEndpoints), Some(Step::CloseNode)] {
         step.into_iter().for_each(|step| reader.done(step));
         for len in [22, 5000, 100_000, 1 << 20] {
@@ -146,7 +146,7 @@ pub fn samples_outlive_what_they_came_from(net: &mut impl Transport) {
     reader.done(Step::DropHeld { leave: 0 });
 }
 
-pub fn what_can_never_fit_costs_nothing(net: &mut impl Transport) {
+pub fn oversized_message_is_refused_without_loss(net: &mut impl Transport) {
     let offer = PublisherQos { pool_limit_bytes: 1 << 20, ..Default::default() };
     let (mut writer, mut reader) = pair(net, offer, SubscriberQos::default());
     writer.send(TAG, 0, 5, 50_000);

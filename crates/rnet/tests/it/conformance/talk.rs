@@ -1,4 +1,4 @@
-//! Behaviours of lines of the log, of last wills, and of pairs of topics, and the steps that they take.
+//! Behaviours of log lines, last wills and pairs of topics, and their steps.
 
 use rnet::msgs::Log;
 use rnet::{
@@ -11,10 +11,10 @@ use super::actor::{Outcome, Step};
 use super::transport::{Handle, Transport};
 use crate::common::{LONG, eventually};
 
-/// What an actor does with the topic that it publishes, and with the one that it hears.
+/// A step of an actor on the topic that it publishes, or on the one that it subscribes to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Talk {
-    /// Opens a reliable publisher, with a last will or none.
+    /// Opens a reliable publisher, with or without a last will.
     Publish {
         topic: String,
         will: Option<u8>,
@@ -23,20 +23,20 @@ pub enum Talk {
     Subscribe {
         topic: String,
     },
-    /// Waits until each end has its other one.
+    /// Waits until each endpoint is matched.
     Meet,
     Say {
         value: u8,
     },
-    /// What comes until the end of the publisher, and that end: its node is lost.
+    /// Reads until the publisher's node is lost.
     HearToItsLoss,
-    /// So many messages.
+    /// Reads this many messages.
     Hear {
         count: usize,
     },
-    /// What is there once the publisher is gone.
+    /// Reads the available messages once the publisher is gone.
     HearWhatIsLeft,
-    /// Ends the publisher as one whose process has died.
+    /// Ends the publisher as if its process had died.
     Lose,
     /// Closes the publisher.
     Close,
@@ -44,13 +44,13 @@ pub enum Talk {
         level: String,
         line: String,
     },
-    /// So many lines of the log: node, level and text.
+    /// Reads this many log lines: node, level and text.
     HearLog {
         count: usize,
     },
 }
 
-/// The ends of an actor.
+/// The endpoints of an actor.
 #[derive(Default)]
 pub struct Talks {
     publisher: Option<Publisher<[u8]>>,
@@ -112,16 +112,16 @@ impl Talks {
 
     fn hear_to_its_loss(&mut self) -> Vec<String> {
         let subscriber = self.subscriber();
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match subscriber.recv(LONG) {
-                Ok(sample) if sample.is_last_will() => heard.push(format!("will {}", sample[0])),
-                Ok(sample) => heard.push(sample[0].to_string()),
-                Err(Error::PeerLost { node, .. }) => heard.push(format!("lost {node}")),
-                Err(error) => heard.push(error.to_string()),
+                Ok(sample) if sample.is_last_will() => received.push(format!("will {}", sample[0])),
+                Ok(sample) => received.push(sample[0].to_string()),
+                Err(Error::PeerLost { node, .. }) => received.push(format!("lost {node}")),
+                Err(error) => received.push(error.to_string()),
             }
-            if heard.last().is_some_and(|word| word.contains(' ') && !word.starts_with("will")) {
-                return heard;
+            if received.last().is_some_and(|word| word.contains(' ') && !word.starts_with("will")) {
+                return received;
             }
         }
     }
@@ -131,7 +131,7 @@ impl Talks {
             let options = SubscriberOptions::new().transient_local().keep_all();
             self.log = Some(node.subscriber_with(LOG_TOPIC, options)?);
         }
-        let log = self.log.as_mut().expect("it was opened");
+        let log = self.log.as_mut().expect("the endpoint was opened");
         (0..count)
             .map(|_| {
                 let line = log.recv(LONG)?;
@@ -151,26 +151,26 @@ impl Handle {
     }
 }
 
-/// The name that the node of an actor gives itself.
+/// The name that an actor's node has on its own host.
 fn own_name<T: Transport>(t: &T, name: &str) -> String {
     let name = t.node_name(name);
-    name[name.rfind('/').expect("it has one")..].to_owned()
+    name[name.rfind('/').expect("the node has a name")..].to_owned()
 }
 
-/// A line reaches who hears the log, with its node and its level, also one that was said before somebody heard.
-pub fn lines_of_the_log_keep_their_node_and_level<T: Transport>(t: &mut T) {
+/// A log line reaches log readers with its node and level, even if it was written before the reader joined.
+pub fn log_lines_keep_their_node_and_level<T: Transport>(t: &mut T) {
     let (mut arm, mut reader) = (t.actor("arm"), t.actor("reader"));
     let name = own_name(t, "arm");
     let mut log = |level: LogLevel, line: &str| {
         arm.talk(Talk::Log { level: level.name().to_owned(), line: line.to_owned() });
     };
     log(LogLevel::Warning, "hot");
-    let heard = reader.talk(Talk::HearLog { count: 1 });
-    assert_eq!(heard, [format!("{name} Warning hot")]);
+    let subscriber = reader.talk(Talk::HearLog { count: 1 });
+    assert_eq!(subscriber, [format!("{name} Warning hot")]);
     log(LogLevel::Info, "cooler");
     log(LogLevel::Error, "stuck");
-    let heard = reader.talk(Talk::HearLog { count: 2 });
-    assert_eq!(heard, [format!("{name} Info cooler"), format!("{name} Error stuck")]);
+    let subscriber = reader.talk(Talk::HearLog { count: 2 });
+    assert_eq!(subscriber, [format!("{name} Info cooler"), format!("{name} Error stuck")]);
 }
 
 fn testator<T: Transport>(t: &mut T, topic: &str) -> (Handle, Handle) {
@@ -184,7 +184,7 @@ fn testator<T: Transport>(t: &mut T, topic: &str) -> (Handle, Handle) {
     (testator, heir)
 }
 
-/// What a publisher has bequeathed is read once, behind all that it has sent, where its process dies.
+/// The last will of a publisher is read once, after all its messages, when its process dies.
 pub fn a_will_is_read_when_its_node_dies<T: Transport>(t: &mut T) {
     let (mut testator, mut heir) = testator(t, "/will/died");
     testator.die();
@@ -193,7 +193,7 @@ pub fn a_will_is_read_when_its_node_dies<T: Transport>(t: &mut T) {
     assert!(heir.talk(Talk::HearWhatIsLeft).is_empty(), "once");
 }
 
-/// It is not read where the publisher is closed.
+/// The last will is not read when the publisher closes.
 pub fn a_publisher_that_is_closed_leaves_no_will<T: Transport>(t: &mut T) {
     let (mut testator, mut heir) = testator(t, "/will/closed");
     assert_eq!(heir.talk(Talk::Hear { count: 3 }), ["1", "2", "3"]);
@@ -203,7 +203,8 @@ pub fn a_publisher_that_is_closed_leaves_no_will<T: Transport>(t: &mut T) {
     assert!(heir.talk(Talk::HearWhatIsLeft).is_empty());
 }
 
-/// Two reliable topics, one each way: each side has all of the other in order, and the end of a side is told.
+/// Two reliable topics, one in each direction: each side receives all messages of the other in order, then
+/// its end.
 pub fn a_pair_of_topics_carries_both_ways<T: Transport>(t: &mut T) {
     let (mut planner, mut arm) = (t.actor("planner"), t.actor("arm"));
     for (actor, says, hears) in
@@ -215,7 +216,7 @@ pub fn a_pair_of_topics_carries_both_ways<T: Transport>(t: &mut T) {
     for actor in [&mut planner, &mut arm] {
         actor.talk(Talk::Meet);
     }
-    // Both say more than the other has heard.
+    // Both send before they read.
     for value in 0..20 {
         planner.talk(Talk::Say { value });
         arm.talk(Talk::Say { value: 100 + value });
@@ -223,7 +224,7 @@ pub fn a_pair_of_topics_carries_both_ways<T: Transport>(t: &mut T) {
     let numbers = |from: u8| (from..from + 20).map(|value| value.to_string()).collect::<Vec<_>>();
     assert_eq!(arm.talk(Talk::Hear { count: 20 }), numbers(0));
     assert_eq!(planner.talk(Talk::Hear { count: 20 }), numbers(100));
-    // Each answer follows what it answers.
+    // Each answer follows its question.
     for value in 0..5 {
         planner.talk(Talk::Say { value });
         assert_eq!(arm.talk(Talk::Hear { count: 1 }), [value.to_string()]);

@@ -1,4 +1,4 @@
-//! Between what a behaviour is tested: threads of one node, two nodes of one process, processes.
+//! The transports of the behaviour tests: threads of one node, two nodes of one process, processes.
 
 use std::sync::mpsc;
 
@@ -8,31 +8,32 @@ use super::actor::{Actor, MessageCounts, Outcome, ReceivedMessage, Step};
 use super::talk::Talk;
 use crate::common::{self, Child, Net};
 
-/// Somewhere actors can meet.
+/// A place in which actors communicate.
 pub trait Transport: Sized {
     fn new(test: &str) -> Self;
-    /// `None` where it cannot be had, which is said.
+    /// `None` where the transport is unavailable, which is reported.
     fn open(test: &str) -> Option<Self> {
         Some(Self::new(test))
     }
     fn actor(&mut self, name: &str) -> Handle;
-    /// How the domain calls the node of the actor `name`.
+    /// The name of the actor's node in the domain.
     fn node_name(&self, name: &str) -> String {
         format!("/{name}")
     }
-    /// Waits until what was sent is where its readers find it, and its senders know what was read.
+    /// Waits until readers can find what was sent, and senders know what was read.
     fn settle(&mut self) {}
-    /// Waits until what is sent next is newer than all before, by the clock of whoever compares.
+    /// Waits until the next message is newer than all before, by the clock of the component that compares
+    /// them.
     fn let_clocks_pass(&mut self) {}
-    /// Bytes that are taken beside the log before a reader stands still for its publisher.
+    /// Bytes buffered outside the log before an idle reader stalls its publisher.
     fn room_len_bytes(&self) -> u64 {
         0
     }
-    /// Whether somebody between the two may stand still as well, which is told like a reader that does.
+    /// If true, a component between the two may stall as well, and is reported like a stalled reader.
     fn has_others_between(&self) -> bool {
         false
     }
-    /// How many were lost because somebody read more slowly than was sent.
+    /// Number of messages lost because a reader was slower than its publisher.
     fn overruns(&self, lost: &LossCounts) -> u64 {
         lost.overrun
     }
@@ -57,7 +58,7 @@ impl Transport for OneNode {
     }
 }
 
-/// Each actor has a node of its own, all in this process.
+/// Each actor has its own node, all in this process.
 pub struct TwoNodes(Net);
 
 impl Transport for TwoNodes {
@@ -81,7 +82,7 @@ impl Transport for Processes {
     }
 }
 
-/// The child's side of [`Processes`].
+/// Child side of [`Processes`].
 pub fn play(name: &str) {
     let net = Net::of_parent();
     let mut actor = Actor::new(net.same(), net.node(name));
@@ -94,7 +95,7 @@ pub fn play(name: &str) {
 trait Link {
     fn post(&mut self, step: Step);
     fn answer(&mut self) -> Outcome;
-    /// Its process dies; of a thread the publisher ends as if it had.
+    /// Kills its process; for a thread, the publisher ends as if its process had died.
     fn die(&mut self);
 }
 
@@ -118,10 +119,10 @@ struct Thread {
 
 impl Link for Thread {
     fn post(&mut self, step: Step) {
-        self.steps.as_ref().expect("open").send(step).expect("the actor lives");
+        self.steps.as_ref().expect("open").send(step).expect("the actor runs");
     }
     fn answer(&mut self) -> Outcome {
-        self.outcomes.recv().expect("the actor lives")
+        self.outcomes.recv().expect("the actor runs")
     }
     fn die(&mut self) {
         self.post(Step::Talk(Talk::Lose));
@@ -138,17 +139,17 @@ impl Drop for Thread {
     }
 }
 
-/// The test's end of an actor.
+/// The test's handle of an actor.
 pub struct Handle(Box<dyn Link>);
 
 impl Handle {
-    /// An actor that is a thread, with a node of its domain.
+    /// An actor in a thread, with a node of its domain.
     pub fn thread(net: Net, node: Node) -> Handle {
-        let (steps, told) = mpsc::channel::<Step>();
+        let (steps, receiver) = mpsc::channel::<Step>();
         let (tell, outcomes) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let mut actor = Actor::new(net, node);
-            for step in told {
+            for step in receiver {
                 if tell.send(actor.act(step)).is_err() {
                     return;
                 }
@@ -157,12 +158,12 @@ impl Handle {
         Handle(Box::new(Thread { steps: Some(steps), outcomes, thread: Some(thread) }))
     }
 
-    /// An actor that is a process, which plays by [`play`].
+    /// An actor in a process, which runs [`play`].
     pub fn process(child: Child) -> Handle {
         Handle(Box::new(child))
     }
 
-    /// Tells the actor to begin; [`Handle::answer`] has the outcome.
+    /// Starts a step; [`Handle::answer`] returns the outcome.
     pub fn post(&mut self, step: Step) {
         self.0.post(step);
     }
@@ -176,7 +177,7 @@ impl Handle {
         self.answer()
     }
 
-    /// The actor does nothing more.
+    /// Ends the actor.
     pub fn die(&mut self) {
         self.0.die();
     }
@@ -225,7 +226,7 @@ impl Handle {
     pub fn got(&mut self, step: Step) -> Vec<ReceivedMessage> {
         match self.act(step) {
             Outcome::ReceivedMessage(messages) => messages,
-            other => panic!("no messages but {other:?}"),
+            other => panic!("expected messages, got {other:?}"),
         }
     }
 
@@ -233,16 +234,16 @@ impl Handle {
     pub fn tally(&mut self) -> MessageCounts {
         match self.answer() {
             Outcome::MessageCounts(tally) => tally,
-            other => panic!("no tally but {other:?}"),
+            other => panic!("expected a tally, got {other:?}"),
         }
     }
 
-    /// The code of the error that the step ends with, and how much was done before.
+    /// The code of the step's error, and the number of messages before it.
     #[track_caller]
     pub fn fails(&mut self, step: Step) -> (String, u64) {
         match self.act(step) {
             Outcome::Failed { code, after, .. } => (code, after),
-            other => panic!("no error but {other:?}"),
+            other => panic!("expected an error, got {other:?}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One directory, one store: however paths are spelled, and whatever nodes were told.
+//! One directory, one store: for each spelling of the path and each node's setting.
 
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -9,17 +9,17 @@ use rnet::{Error, Node};
 use super::{reboot, set};
 use crate::common::Net;
 
-/// The refusal of a node that was told another place: it names both.
-fn refused<T: std::fmt::Debug>(done: rnet::Result<T>, kept: &Net, told: &std::path::Path) {
+/// The error of a node with a different directory: it names both directories.
+fn refused<T: std::fmt::Debug>(done: rnet::Result<T>, kept: &Net, configured: &std::path::Path) {
     let error = done.unwrap_err();
     assert!(matches!(error, Error::Storage { .. }), "{error}");
     let said = error.to_string();
     let names = |path: &std::path::Path| said.contains(path.to_str().unwrap());
-    assert!(names(&kept.keep()) && names(told) && said.contains("RNET_STATE_DIR"), "{said}");
+    assert!(names(&kept.keep()) && names(configured) && said.contains("RNET_STATE_DIR"), "{said}");
 }
 
 #[test]
-fn a_directory_that_is_spelled_otherwise_has_the_same_store() {
+fn differently_spelled_directory_has_the_same_store() {
     let net = Net::new("spelled");
     set(&net.node("first").state().unwrap(), "/calibration", 0);
     let link = net.base().join("link");
@@ -53,25 +53,25 @@ fn a_directory_that_is_spelled_otherwise_has_the_same_store() {
 }
 
 #[test]
-fn a_node_that_was_told_another_place_is_refused_by_name() {
+fn node_with_another_directory_is_refused_by_name() {
     let net = Net::new("other-place");
     let other = net.base().join("other");
     let early = net.builder("early").state_dir(&other).open().unwrap();
-    // Nothing is kept yet, so any place may yet be the one.
+    // Nothing is stored yet, so the directory is not fixed.
     let early_state = early.state().unwrap();
     let first = net.node("first");
     let state = first.state().unwrap();
     set(&state, "/calibration", 7);
     refused(net.builder("late").state_dir(&other).open().unwrap().state(), &net, &other);
     refused(early_state.put("/calibration").durable(true).set(8), &net, &other);
-    assert!(!other.exists(), "nothing is made in a place that is refused");
+    assert!(!other.exists(), "a refused directory stays empty");
     assert_eq!(early_state.get("/calibration").unwrap(), Some(Value::Int(7)));
-    // The same place by another name is the same place.
+    // The same directory under another name is accepted.
     let link = net.base().join("link");
     symlink(net.keep(), &link).unwrap();
     let same = net.builder("same").state_dir(&link).open().unwrap();
     set(&same.state().unwrap(), "/calibration", 9);
-    // It binds also when who began is gone, and what was loaded binds as what was written does.
+    // The directory stays fixed after the first node is gone; loading fixes it as well as writing.
     drop((state, first, same));
     refused(net.builder("later").state_dir(&other).open().unwrap().state(), &net, &other);
     drop((early_state, early));
@@ -81,9 +81,9 @@ fn a_node_that_was_told_another_place_is_refused_by_name() {
     refused(net.builder("last").state_dir(&other).open().unwrap().state(), &net, &other);
 }
 
-/// Who was told no place uses that of the domain, and not the home of whoever runs it.
+/// A node without a configured directory uses the domain's, not its user's home.
 #[test]
-fn a_node_that_was_told_no_place_follows_the_domain() {
+fn node_without_a_directory_uses_that_of_the_domain() {
     let net = Net::new("follows");
     let first = net.node("first");
     set(&first.state().unwrap(), "/a", 1);

@@ -1,4 +1,4 @@
-//! Disks that are full, or no place to write to: an error at the `set`, and nothing changed.
+//! A full disk, or a directory that cannot be written: the `set` returns an error and changes nothing.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -22,7 +22,7 @@ fn storage(done: rnet::Result<u64>, word: &str) {
 }
 
 #[test]
-fn a_place_that_is_none_is_told_at_the_set_and_changes_nothing() {
+fn set_with_an_unusable_directory_fails_and_changes_nothing() {
     let net = Net::new("no-place");
     std::fs::write(net.keep(), b"a file").unwrap();
     let node = net.node("one");
@@ -35,7 +35,7 @@ fn a_place_that_is_none_is_told_at_the_set_and_changes_nothing() {
     assert_eq!(state.get("/b").unwrap(), None);
     assert!(!state.is_durable("/a").unwrap());
     assert_eq!(state.revision(), revision);
-    // What is not durable goes on, and the rest when there is a place.
+    // Keys that are not durable still work; durable ones work once the directory exists.
     state.set("/a", 3).unwrap();
     std::fs::remove_file(net.keep()).unwrap();
     set(&state, "/a", 4);
@@ -45,23 +45,23 @@ fn a_place_that_is_none_is_told_at_the_set_and_changes_nothing() {
     assert_eq!(state.get("/a").unwrap(), Some(Value::Int(4)));
 }
 
-/// Mounts a small file system over the place of durable state that only this process sees.
+/// Mounts a small file system over the state directory, visible only to this process.
 fn mount(at: &Path) -> bool {
     std::fs::create_dir(at).unwrap();
     let at = CString::new(at.to_str().unwrap()).unwrap();
     let (root, tmpfs, options) = (c"/".as_ptr(), c"tmpfs".as_ptr(), c"size=16m,mode=700".as_ptr());
     let none = std::ptr::null();
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: a new mount namespace for this thread and those that it starts.
+    // SAFETY: creates a mount namespace for this thread and the threads that it starts.
     let mut done = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
-    // SAFETY: the strings end with 0 and outlive the call.
+    // SAFETY: the strings are NUL-terminated and outlive the call.
     done = done && unsafe { libc::mount(none, root, none, private, none.cast()) } == 0;
     // SAFETY: as above.
     done = done && unsafe { libc::mount(tmpfs, at.as_ptr(), tmpfs, 0, options.cast()) } == 0;
     done
 }
 
-/// Fills the disk, writes, makes room, writes.
+/// Fills the disk, writes, frees space, writes.
 pub fn full(net: &Net) {
     if !mount(&net.keep()) {
         tell(&format!("NOT RUN: {}", std::io::Error::last_os_error()));
@@ -88,22 +88,22 @@ pub fn full(net: &Net) {
             storage(state.put("/large").durable(true).set(large.clone()), "full");
             assert_eq!(state.get("/large").unwrap(), None);
         }
-        // Bounds that the value on disk does not fit, and a time to live that the disk does not forget.
-        let (tell, told) = std::sync::mpsc::channel();
+        // Bounds that the stored value violates, and a time to live that the disk keeps.
+        let (tell, receiver) = std::sync::mpsc::channel();
         let narrow = node.param("/narrow").default(1.0).max(5.0).durable();
         let narrow = narrow.on_refused(move |refused| tell.send(refused.value.clone()).unwrap());
         let narrow = narrow.declare().unwrap();
-        assert_eq!((narrow.get(), told.try_recv()), (Ok(1.0), Ok("9.0".to_owned())));
+        assert_eq!((narrow.get(), receiver.try_recv()), (Ok(1.0), Ok("9.0".to_owned())));
         let ends = node.param("/ends").default(1.0).durable().read_only().declare().unwrap();
         let entry = state.entry(ends.key()).unwrap().unwrap();
         assert_eq!((ends.get(), entry.expires_boot_ns, entry.durable), (Ok(9.0), None, true));
-        // The switch of a dead man is heard when readers lose the key, whatever the disk does.
+        // The dead-man switch is reported when readers lose the key, whatever the state of the disk.
         let gone = watch.recv(LONG).unwrap();
         assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, Some(true), Some(0)));
         assert_eq!(state.get("/alive").unwrap(), None);
         storage(state.put("/alive").durable(true).set(true), "full");
-        assert_eq!(watch.try_recv().unwrap(), None, "it is not told twice");
-        // Its room is free again when it is closed, too.
+        assert_eq!(watch.try_recv().unwrap(), None, "the deletion is reported once");
+        // Its space is free again after it closes, too.
         drop(file);
         std::fs::remove_file(&filler).unwrap();
         set(&state, "/large", large);
@@ -112,7 +112,7 @@ pub fn full(net: &Net) {
     }
     reboot(net);
     let state = net.node("two").state().unwrap();
-    // The disk was made as what was declared without it.
+    // The store was created on the disk as declared before.
     let ends = state.entry("/params/one/ends").unwrap().unwrap();
     assert_eq!((ends.value, ends.expires_boot_ns), (Value::Float(9.0), None));
     assert_eq!(state.get("/params/one/narrow").unwrap(), None);
@@ -123,7 +123,7 @@ pub fn full(net: &Net) {
 }
 
 #[test]
-fn a_full_disk_is_told_at_the_set_and_changes_nothing() {
+fn set_on_a_full_disk_fails_and_changes_nothing() {
     let net = Net::new("full");
     let mut child = Child::spawn(&net, "full");
     let said = child.hear();

@@ -14,9 +14,9 @@ use common::{Child, Net, orders, role, tell};
 use rnet::state::{State, Value};
 use rnet::{Error, Node};
 
-/// What the children do.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -24,11 +24,11 @@ fn child_entry() {
         "writer" => persisters::writer(&net),
         "servant" => persisters::servant(&net),
         "full" => disks::full(&net),
-        other => panic!("no such role: {other}"),
+        other => panic!("unknown role: {other}"),
     }
 }
 
-/// As after a power cut or a boot: nothing is left of the domain but what is on disk.
+/// Simulates a power cut or a boot: of the domain only the disk contents remain.
 fn reboot(net: &Net) {
     std::fs::remove_dir_all(net.inspect_path()).unwrap();
 }
@@ -47,18 +47,18 @@ fn durable_keys_outlive_the_domain_and_others_do_not() {
     let before = {
         let node = net.node("one");
         let state = node.state().unwrap();
-        assert!(!net.keep().exists(), "nothing is made on disk before it is needed");
+        assert!(!net.keep().exists(), "the disk stays untouched until needed");
         set(&state, "/int", 7);
         set(&state, "/text", "hello");
         set(&state, "/list", Value::list([1i64, 2]));
         set(&state, "/text", "again");
-        // As the key is: durable.
+        // A later `set` keeps the key durable.
         state.set("/int", 8).unwrap();
         assert_eq!(state.add("/int", 1).unwrap(), 9);
         state.set("/memory", 1).unwrap();
         set(&state, "/gone", 1);
         assert!(state.delete("/gone").unwrap());
-        // And not durable any more.
+        // A key that is no longer durable.
         set(&state, "/was", 1);
         state.put("/was").durable(false).set(2).unwrap();
         assert!(state.is_durable("/int").unwrap() && !state.is_durable("/memory").unwrap());
@@ -74,16 +74,16 @@ fn durable_keys_outlive_the_domain_and_others_do_not() {
     let entry = state.entry("/int").unwrap().unwrap();
     assert_eq!((entry.version, entry.owner.node.as_str(), entry.durable), (3, "/one", true));
     assert_eq!(state.disk_reports().unwrap(), [""; 0]);
-    // And on: what was loaded is a key like others.
+    // A loaded key behaves like any other.
     assert_eq!(state.add("/int", 1).unwrap(), 10);
     drop((state, node));
     reboot(&net);
     assert_eq!(net.node("three").state().unwrap().get("/int").unwrap(), Some(Value::Int(10)));
 }
 
-/// A disk that is mounted late, or a first node that looked elsewhere, does not make the store forget.
+/// If a disk is mounted late, or the first node used another directory, the store keeps its contents.
 #[test]
-fn a_store_that_is_found_late_keeps_what_it_has() {
+fn store_that_is_found_late_keeps_its_contents() {
     let net = Net::new("late-store");
     let node = net.node("one");
     set(&node.state().unwrap(), "/calibration", 7);
@@ -114,19 +114,19 @@ fn times_and_wills_are_kept_too() {
         state.put("/long").durable(true).ttl(Duration::from_secs(3600)).set(1).unwrap();
         state.put("/willed").durable(true).last_will("dead").set("alive").unwrap();
         state.put("/doomed").durable(true).last_will_delete().set("alive").unwrap();
-        // The power goes: nobody executes anything.
+        // Power cut: no process executes the last will.
         std::mem::forget((state, node));
     }
     let end = {
-        // Another domain's directory, as the node that was forgotten lives on in this one.
+        // In another domain directory, because the forgotten node still runs in this one.
         let moved = net.base().join("moved");
         std::fs::rename(net.inspect_path(), moved).unwrap();
-        // Its persister still has the store.
+        // Its persister still has the store open.
         let error = net.node("two").state().unwrap().disk_reports().unwrap();
         assert!(error[0].contains("RNET_DIR"), "{error:?}");
         net.node("three").state().unwrap().list("/").unwrap()
     };
-    // It was read nevertheless, as it is now.
+    // The store was read nevertheless, in its current state.
     let now: BTreeMap<_, _> = end.iter().map(|e| (e.key.as_str(), e.value.clone())).collect();
     let expected = BTreeMap::from([("/long", Value::from(1)), ("/willed", Value::from("dead"))]);
     assert_eq!(now, expected);
@@ -136,7 +136,7 @@ fn times_and_wills_are_kept_too() {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What the clocks of a test say: the one that ends times, by which boot of the machine, and the wall clock.
+/// The clocks of a test: the boot clock that ends times to live, the boot id, and the wall clock.
 #[derive(Clone, Default)]
 struct Clocks {
     boot_ns: Arc<AtomicU64>,
@@ -162,16 +162,15 @@ impl Clocks {
     }
 }
 
-/// Seconds that a key has left.
+/// Remaining time to live of a key, in seconds.
 fn left(state: &State, clocks: &Clocks, key: &str) -> Option<u64> {
     let ends = state.entry(key).unwrap()?.expires_boot_ns.unwrap();
     Some((ends - clocks.boot_ns.load(Ordering::SeqCst)) / SECOND)
 }
 
-/// A robot without a clock that runs while it is off: it starts in 1970 and learns the time later, or a wrong
-/// one.
+/// A robot without a battery-backed clock: it boots in 1970 and learns the right or a wrong time later.
 #[test]
-fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
+fn remaining_time_to_live_survives_reboot_and_wall_clock_changes() {
     let net = Net::new("time-left");
     let clocks = Clocks::at(1000, 1_790_000_000);
     {
@@ -180,7 +179,7 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
         for (key, ttl) in [("/long", 3600), ("/short", 60), ("/longer", 7200)] {
             state.put(key).durable(true).ttl(Duration::from_secs(ttl)).set(1).unwrap();
         }
-        // The time is learnt: years go by on the wall clock, and none on the other.
+        // The wall clock is set: it jumps by years, and the boot clock does not.
         for wall in [5, 1_990_000_000, 0, 1_790_000_000] {
             clocks.wall.store(wall * SECOND, Ordering::SeqCst);
             assert_eq!(left(&state, &clocks, "/short"), Some(60), "wall clock at {wall} s");
@@ -189,7 +188,7 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
         assert_eq!(left(&state, &clocks, "/short"), Some(10));
     }
     reboot(&net);
-    // The same boot: the time went on while nobody was there.
+    // The same boot: the time to live kept running while no node was open.
     clocks.pass(15);
     clocks.wall.store(0, Ordering::SeqCst);
     {
@@ -201,7 +200,7 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
         state.put("/other").durable(true).set(1).unwrap();
     }
     reboot(&net);
-    // Others: what was left when the disk was written last.
+    // Other boots: the remaining time as of the last write to disk.
     for (boot, wall) in [(2, 3), (3, 2_000_000_000), (4, 1)] {
         let clocks = Clocks::at(boot, wall);
         let node = net.node(&format!("boot{boot}"));
@@ -209,7 +208,7 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
         assert_eq!(left(&state, &clocks, "/short"), None);
         assert_eq!(left(&state, &clocks, "/long"), Some(3500 - 100 * (boot - 2)), "boot {boot}");
         assert_eq!(left(&state, &clocks, "/longer"), Some(7100 - 100 * (boot - 2)));
-        // Renewed, and counted down from there, by a persister that is at work: one that was not begun notes no end.
+        // Renewed, and counted down from there by an active persister; an idle one does not record expiry.
         state.put("/other").durable(true).set(1).unwrap();
         clocks.pass(100);
         drop((state, node));
@@ -217,9 +216,9 @@ fn what_is_left_of_a_time_goes_on_after_a_boot_whatever_the_wall_clock_says() {
     }
 }
 
-/// The persister forgets what is over, so that no boot brings it back.
+/// The persister deletes expired keys, so that no boot restores them.
 #[test]
-fn what_is_over_is_over_after_a_boot_too() {
+fn expired_key_stays_expired_after_a_reboot() {
     let net = Net::new("over-boot");
     let clocks = Clocks::at(1000, 1_790_000_000);
     {
@@ -228,7 +227,7 @@ fn what_is_over_is_over_after_a_boot_too() {
         state.put("/k").durable(true).ttl(Duration::from_secs(60)).set(1).unwrap();
         clocks.pass(61);
         assert_eq!(state.get("/k").unwrap(), None);
-        // Absent, and so not durable: a new key.
+        // The key was absent, so it is a new key, and not durable.
         state.set("/k", 2).unwrap();
         assert!(!state.is_durable("/k").unwrap());
     }
@@ -245,10 +244,10 @@ struct Gain {
     kp: f64,
 }
 
-/// What describes the type of a message is on disk as well, also where the key only happens to be
-/// durable.
+/// The type description of a message is on disk as well, even if a key is durable only through its
+/// declaration.
 #[test]
-fn messages_are_read_again_after_a_boot() {
+fn messages_are_readable_after_a_reboot() {
     let net = Net::new("messages");
     let (gain, pose) = (Gain { kp: 1.5 }, rnet::msgs::Pose::default());
     {
@@ -283,7 +282,7 @@ fn a_durable_parameter_outlives_its_node_and_its_domain() {
 }
 
 #[test]
-fn a_transaction_is_on_disk_whole() {
+fn transaction_is_written_to_disk_atomically() {
     let net = Net::new("transaction");
     {
         let node = net.node("one");
@@ -294,13 +293,13 @@ fn a_transaction_is_on_disk_whole() {
         }
         let revision = transaction.commit().unwrap();
         assert_eq!(state.entry("/t/099").unwrap().unwrap().revision, revision);
-        // A key that is only read stays on disk as it is.
+        // A key that is only read stays unchanged on disk.
         let mut reading = state.transaction();
         let read = reading.get("/t/000").unwrap();
         reading.put("/t/100").durable(true).set(100).unwrap();
         reading.commit().unwrap();
         assert_eq!(read, Some(Value::Int(0)));
-        // A condition that does not hold: nothing goes to disk.
+        // If a condition fails, nothing is written to disk.
         let error = state.put("/t/000").durable(true).if_revision(revision + 9).set(5).unwrap_err();
         assert!(matches!(error, Error::Conflict { .. }), "{error}");
     }
@@ -312,7 +311,7 @@ fn a_transaction_is_on_disk_whole() {
 }
 
 #[test]
-fn many_writers_at_once_are_all_written() {
+fn concurrent_writers_are_all_written_to_disk() {
     let net = Net::new("many");
     {
         let nodes = [net.node("a"), net.node("b")];
@@ -340,7 +339,7 @@ fn many_writers_at_once_are_all_written() {
 }
 
 #[test]
-fn a_damaged_store_is_told_and_the_node_starts() {
+fn damaged_store_is_reported_and_the_node_starts() {
     let net = Net::new("damaged");
     {
         let node = net.node("one");
@@ -357,7 +356,7 @@ fn a_damaged_store_is_told_and_the_node_starts() {
         let reports = state.disk_reports().unwrap();
         assert!(reports.len() == 1 && reports[0].contains(".damaged-"), "{reports:?}");
         set(&state, "/a", 2);
-        // Others are told as well.
+        // Other nodes report the same.
         assert_eq!(net.node("peer").state().unwrap().disk_reports().unwrap(), reports);
     }
     reboot(&net);
@@ -370,7 +369,7 @@ fn a_damaged_store_is_told_and_the_node_starts() {
     assert_eq!(std::fs::read(&aside[0]).unwrap(), b"nothing of ours");
 }
 
-/// Says what came of an order.
+/// Reports the outcome of an order.
 fn answer(done: rnet::Result<u64>) {
     match done {
         Ok(_) => tell("ok"),
@@ -378,7 +377,7 @@ fn answer(done: rnet::Result<u64>) {
     }
 }
 
-/// Does as it is told: `set <key> <number>`; `will`, with the opposite as its last will.
+/// Runs orders: `set <key> <number>`, or `will`, with the opposite operation as its last will.
 fn obey(state: &State) {
     for order in orders() {
         let words: Vec<_> = order.split(' ').collect();
@@ -391,12 +390,12 @@ fn obey(state: &State) {
                 let value: i64 = value.parse().unwrap();
                 answer(state.put(key).durable(true).last_will(-value).set(value));
             }
-            _ => panic!("what is {order:?}?"),
+            _ => panic!("unknown order {order:?}"),
         }
     }
 }
 
-/// Starts a child that has become the persister.
+/// Starts a child that becomes the persister.
 fn persister(net: &Net) -> Child {
     let mut child = Child::spawn(net, "servant");
     child.expect("ready");

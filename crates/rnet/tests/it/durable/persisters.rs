@@ -1,4 +1,4 @@
-//! The persister dies, or stands still, while others need it.
+//! The persister dies or is stopped while other nodes need it.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use rnet::state::Value;
 use super::{obey, persister, reboot, set};
 use crate::common::{Child, Net, eventually, tell};
 
-/// Counts two durable keys up in one transaction, without end.
+/// Increments two durable keys in one transaction, repeatedly.
 pub fn writer(net: &Net) {
     let node = net.node("writer");
     let state = node.state().unwrap();
@@ -22,7 +22,7 @@ pub fn writer(net: &Net) {
     }
 }
 
-/// Does as it is told.
+/// Runs the parent's orders.
 pub fn servant(net: &Net) {
     let node = net.node("servant");
     let state = node.state().unwrap();
@@ -31,28 +31,31 @@ pub fn servant(net: &Net) {
 }
 
 #[test]
-fn the_power_goes_at_any_time() {
+fn power_loss_at_any_time_keeps_committed_keys() {
     let net = Net::new("power");
-    let mut told = 0;
+    let mut reported = 0;
     for round in 0..15u64 {
         let mut child = Child::spawn(&net, "writer");
         for _ in 0..=round % 5 {
-            told = child.hear().parse().unwrap();
+            reported = child.hear().parse().unwrap();
         }
-        // Anywhere in a commit, not only at its end.
+        // At any point of a commit, not only at its end.
         let until = Instant::now() + Duration::from_micros(round * 397 % 4000);
         while Instant::now() < until {
             std::hint::spin_loop();
         }
         child.kill();
         while let Some(more) = child.heard_before_its_end() {
-            told = more.parse().unwrap();
+            reported = more.parse().unwrap();
         }
         reboot(&net);
         let node = net.node("look");
         let state = node.state().unwrap();
         let n = state.get_as::<i64>("/n").unwrap().unwrap();
-        assert!(n == told || n == told + 1, "{n} is there, {told} was told");
+        assert!(
+            n == reported || n == reported + 1,
+            "the store has {n}, the writer reported {reported}"
+        );
         assert_eq!(state.get_as::<i64>("/twin").unwrap(), Some(n));
         assert_eq!(state.disk_reports().unwrap(), [""; 0]);
         drop((state, node));
@@ -61,7 +64,7 @@ fn the_power_goes_at_any_time() {
 }
 
 #[test]
-fn a_killed_persister_is_followed_by_whoever_writes() {
+fn killed_persister_is_replaced_by_the_next_writer() {
     let net = Net::new("killed");
     let node = net.node("here");
     let state = node.state().unwrap();
@@ -78,7 +81,7 @@ fn a_killed_persister_is_followed_by_whoever_writes() {
 }
 
 #[test]
-fn a_stopped_persister_is_replaced_and_goes_on_as_a_writer() {
+fn stopped_persister_is_replaced_and_continues_as_a_writer() {
     let net = Net::new("stopped");
     let node = net.node("here");
     let state = node.state().unwrap();
@@ -87,7 +90,7 @@ fn a_stopped_persister_is_replaced_and_goes_on_as_a_writer() {
         child.stop();
         let begun = Instant::now();
         set(&state, "/a", round);
-        // The first time it is the child that keeps.
+        // In the first round the child is the persister.
         assert!(round > 0 || begun.elapsed() >= Duration::from_millis(500));
         child.resume();
         child.say(&format!("set /child {round}"));
@@ -105,7 +108,7 @@ fn a_stopped_persister_is_replaced_and_goes_on_as_a_writer() {
 }
 
 #[test]
-fn a_persister_that_leaves_hands_over() {
+fn closing_persister_hands_over() {
     let net = Net::new("leaves");
     let node = net.node("here");
     let state = node.state().unwrap();
@@ -114,7 +117,7 @@ fn a_persister_that_leaves_hands_over() {
         set(&other.state().unwrap(), "/a", i);
         set(&state, "/b", i);
     }
-    // Its durable last will is executed and on disk when it ends of its own will.
+    // Its durable last will is executed and on disk when it exits normally.
     let leaver = net.node("leaver");
     leaver.state().unwrap().put("/left").durable(true).last_will(2).set(1).unwrap();
     drop(leaver);
@@ -138,7 +141,7 @@ fn the_durable_will_of_a_killed_persister_is_kept() {
     child.expect("ok");
     child.kill();
     eventually("the will is executed", || {
-        // A new node cleans up after the dead.
+        // A new node cleans up after dead ones.
         net.node("sweeper").state().unwrap();
         state.get("/c").unwrap() == Some(Value::Int(-5))
     });

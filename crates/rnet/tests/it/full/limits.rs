@@ -1,4 +1,4 @@
-//! What the kernel allows one process or one user: open files, address space, maps, threads.
+//! Kernel limits of a process or a user: open files, address space, maps, threads.
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::common::{Child, LONG, Net, eventually, orders, tell};
 
 const LARGE: usize = 100_000;
 
-/// Sets a soft limit while it lives.
+/// Sets a soft limit until it is dropped.
 pub(crate) struct Limited {
     what: libc::__rlimit_resource_t,
     before: libc::rlimit,
@@ -22,7 +22,7 @@ pub(crate) struct Limited {
 impl Limited {
     pub(crate) fn to(what: libc::__rlimit_resource_t, limit: u64) -> Limited {
         let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: the call writes the struct that it is given.
+        // SAFETY: the call writes the given struct.
         assert_eq!(unsafe { libc::getrlimit(what, &raw mut before) }, 0);
         let limited = Limited { what, before };
         limited.set(libc::rlimit { rlim_cur: limit.min(before.rlim_max), ..before });
@@ -30,7 +30,7 @@ impl Limited {
     }
 
     fn set(&self, limit: libc::rlimit) {
-        // SAFETY: the call reads the struct that it is given.
+        // SAFETY: the call reads the given struct.
         assert_eq!(unsafe { libc::setrlimit(self.what, &raw const limit) }, 0);
     }
 }
@@ -41,7 +41,7 @@ impl Drop for Limited {
     }
 }
 
-/// The open files of this process, but the one by which they are looked at.
+/// The open files of this process, except the descriptor of this listing.
 pub(crate) fn open_files() -> Vec<u64> {
     let entries = std::fs::read_dir("/proc/self/fd").unwrap();
     let mut all: Vec<u64> =
@@ -52,8 +52,8 @@ pub(crate) fn open_files() -> Vec<u64> {
     all
 }
 
-/// The open files that were not there `before`, but the one event that a process keeps for good
-/// once its first node could have it: through it publishers ask for the registration of the process.
+/// The open files that did not exist `before`, except the event file that a process keeps after its first
+/// node: publishers use it to request the registration of the process.
 pub(crate) fn left_open(before: &[u64]) -> Vec<(u64, std::path::PathBuf)> {
     let link = |fd: u64| std::fs::read_link(format!("/proc/self/fd/{fd}")).unwrap();
     let new = open_files().into_iter().filter(|fd| !before.contains(fd));
@@ -74,7 +74,7 @@ fn reliable() -> PublisherOptions {
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
 }
 
-/// Receives a message of `len` bytes; what is said to be short is told in between.
+/// Receives a message of `len` bytes. In between, errors name the exhausted resource.
 fn receive(subscriber: &mut Subscriber<[u8]>, len: usize, mut short: impl FnMut(&Error)) {
     loop {
         match subscriber.recv(LONG) {
@@ -85,11 +85,11 @@ fn receive(subscriber: &mut Subscriber<[u8]>, len: usize, mut short: impl FnMut(
     }
 }
 
-/// One more file than the last time, until everything works: each step works or names the limit.
+/// Raises the limit by one file at a time until everything works: each step works or names the limit.
 pub(crate) fn few_files(net: &Net) {
     let orders = orders();
     let check = |error: &Error| is_limit(error, &["open files in this process", "ulimit -n"]);
-    // Those that were inherited may have any numbers; the limit is one of numbers.
+    // Inherited files may have any numbers, and the limit applies to numbers.
     let highest = open_files().pop().unwrap();
     let plug = || std::fs::File::open("/dev/null").unwrap();
     let _plugs: Vec<_> = std::iter::repeat_with(plug)
@@ -114,7 +114,7 @@ pub(crate) fn few_files(net: &Net) {
                 continue;
             }
         };
-        // Matched or not, it has to go on by itself once there are files.
+        // Whether matched or not, it must resume by itself once descriptors are free.
         let mut limited = Some(limited);
         let mut short = 0;
         let mut lift = |error: &Error| {
@@ -172,7 +172,7 @@ fn file_descriptors() {
         down.send(&[1; LARGE]).unwrap();
         receive(&mut up, LARGE, |error| panic!("{error}"));
         child.say("got");
-        eventually("it has left", || {
+        eventually("the endpoints of the child are gone", || {
             let _ = up.try_recv().unwrap();
             down.subscriber_count() == 0 && up.publisher_count() == 0
         });
@@ -181,13 +181,13 @@ fn file_descriptors() {
     child.finish();
 }
 
-/// Who reads along unseen waits for a descriptor, too, instead of passing a message over.
+/// An observer also waits for a descriptor instead of skipping a message.
 pub(crate) fn an_observer_without_files(net: &Net) {
     let orders = orders();
     let domain = Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap();
     let mut follow = Follower::new(domain, "/down", false).unwrap();
     let mut bytes = Vec::new();
-    eventually("it follows", || {
+    eventually("the observer follows the publisher", || {
         let _ = follow.poll(&mut bytes).unwrap();
         follow.publisher_count() == 1
     });
@@ -195,32 +195,32 @@ pub(crate) fn an_observer_without_files(net: &Net) {
     tell("send");
     assert_eq!(orders.recv().unwrap(), "sent");
     let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
-    let told = std::cell::RefCell::new(Vec::new());
+    let reported = std::cell::RefCell::new(Vec::new());
     let mut poll = || {
-        // The look at the domain, ten times a second, fails as well.
-        let heard = follow.poll(&mut bytes).map_or_else(
+        // The scan of the domain, ten times a second, fails as well.
+        let received = follow.poll(&mut bytes).map_or_else(
             |error| {
                 is_limit(&error, &["open files in this process"]);
                 false
             },
-            |heard| heard.is_some(),
+            |received| received.is_some(),
         );
-        told.borrow_mut().extend(follow.take_events());
-        heard
+        reported.borrow_mut().extend(follow.take_events());
+        received
     };
-    eventually("it says what is short", || {
+    eventually("the error names the limit", || {
         assert!(!poll());
-        !told.borrow().is_empty()
+        !reported.borrow().is_empty()
     });
     (0..100).for_each(|_| assert!(!poll()));
     drop(limited);
     eventually("the message is read", &mut poll);
-    let told = told.into_inner();
+    let reported = reported.into_inner();
     let once = |e: &FollowEvent| {
         matches!(e, FollowEvent::Unreadable(node, why)
         if node == "/parent" && why.contains("open files in this process"))
     };
-    assert!(told.len() == 1 && once(&told[0]), "{told:?}");
+    assert!(reported.len() == 1 && once(&reported[0]), "{reported:?}");
     assert_eq!((bytes.len(), follow.take_lost()), (LARGE, 0));
     tell("done");
 }
@@ -238,7 +238,8 @@ fn file_descriptors_of_an_observer() {
     child.finish();
 }
 
-/// Endpoints that cannot be described for want of files are told of once there are some, as they are then.
+/// Endpoints that cannot be described for lack of descriptors are reported once descriptors are free, in
+/// their current state.
 pub(crate) fn a_watch_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
@@ -256,7 +257,7 @@ pub(crate) fn a_watch_without_files(net: &Net) {
         let next = || -> EndpointEvent { events.recv_timeout(LONG.unwrap()).unwrap() };
         let expected = if changes { 5 } else { 2 };
         while next().endpoint().endpoint_count != expected {}
-        // What comes afterwards is of this one alone.
+        // Later events belong to this endpoint alone.
         drop(node.publisher::<[u8]>("/mark").unwrap());
         loop {
             let event = next();
@@ -284,8 +285,8 @@ fn file_descriptors_of_a_watch() {
     child.finish();
 }
 
-/// Nodes that come while the domain cannot be looked at: who waits for them is told what is short, once for each
-/// shortage, and meets them when it is over. Who waits for nobody hears nothing of it.
+/// Nodes that join while the domain cannot be scanned: a waiting caller gets an error that names the limit,
+/// once per shortage, and is matched when it is over. Nodes that wait for nothing get no error.
 pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
@@ -338,7 +339,7 @@ fn file_descriptors_for_newcomers() {
     child.finish();
 }
 
-/// Who waits already, with a callback as well, is woken, each once; and so are many at once.
+/// Callers that already wait, callbacks included, are woken once each, many at once too.
 pub(crate) fn those_who_wait_without_files(net: &Net) {
     const EACH: usize = 16;
     let orders = orders();
@@ -347,8 +348,8 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
         (0..EACH).map(|_| node.publisher_with::<[u8]>("/up", reliable()).unwrap()).collect();
     let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
     let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
-    let (say, told) = std::sync::mpsc::channel();
-    // Each waits until it is matched, and says what it was told until then.
+    let (say, receiver) = std::sync::mpsc::channel();
+    // Each waits until it is matched, and reports the errors until then.
     let wait = |mut wait: Box<dyn FnMut() -> rnet::Result<()> + Send + '_>| {
         let mut errors = Vec::new();
         while let Err(error) = wait() {
@@ -379,7 +380,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
         let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
         tell("come");
         for _ in 0..waits.len() {
-            told.recv_timeout(LONG.unwrap()).unwrap();
+            receiver.recv_timeout(LONG.unwrap()).unwrap();
         }
         assert_eq!(orders.recv().unwrap(), "came");
         drop(limited);
@@ -393,7 +394,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
 }
 
 #[test]
-fn file_descriptors_for_those_who_wait() {
+fn file_descriptors_for_waiting_callers() {
     let net = Net::new("waiters");
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");
@@ -405,7 +406,7 @@ fn file_descriptors_for_those_who_wait() {
     child.finish();
 }
 
-/// A message that this process has no room to map stays to be read.
+/// A message that this process cannot map for lack of address space stays unread.
 pub(crate) fn little_address_space(net: &Net) {
     let _orders = orders();
     let node = net.node("child");
@@ -446,7 +447,7 @@ fn address_space() {
     child.finish();
 }
 
-/// Takes nearly all maps that a process may have.
+/// Uses nearly all maps that a process may have.
 pub(crate) fn few_maps(net: &Net) {
     let most: usize =
         std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap().trim().parse().unwrap();
@@ -457,12 +458,12 @@ pub(crate) fn few_maps(net: &Net) {
     let node = net.node("child");
     let mut first = node.publisher_with::<[u8]>("/first", reliable()).unwrap();
     let mut subscriber = reader(&node, "/first").unwrap();
-    // Untouched memory; pages of different protection are maps of their own.
+    // Untouched memory; pages of different protection are separate maps.
     let memory = Vec::<[u8; 4096]>::with_capacity(2 * most + 2);
     let first_page = (memory.as_ptr() as usize).next_multiple_of(4096);
     let protect = |page: usize, pages: usize, prot| {
         let at = (first_page + page * 4096) as *mut libc::c_void;
-        // SAFETY: pages inside the allocation, in which nothing is kept.
+        // SAFETY: the pages are inside the allocation and hold no data.
         unsafe { libc::mprotect(at, pages * 4096, prot) == 0 }
     };
     let both = libc::PROT_READ | libc::PROT_WRITE;
@@ -470,7 +471,7 @@ pub(crate) fn few_maps(net: &Net) {
     while split < most && protect(2 * split + 1, 1, libc::PROT_READ) {
         split += 1;
     }
-    // Each that is as its neighbours again is two maps less.
+    // Each page with the protection of its neighbours again saves two maps.
     for page in split - 6..split {
         assert!(protect(2 * page + 1, 1, both));
     }
@@ -499,10 +500,10 @@ fn memory_maps() {
     child.finish();
 }
 
-/// Who root is, no limit holds; so this is somebody else.
+/// Limits do not apply to root, so the test changes its user.
 pub(crate) fn no_threads(net: &Net) {
     let _orders = orders();
-    // SAFETY: of the whole process, as the C library does it.
+    // SAFETY: changes the whole process, as the C library does it.
     if rustix::process::geteuid().is_root() && unsafe { libc::setuid(65_534) } != 0 {
         tell("NOT RUN: root may not become another user here");
         return;
@@ -516,17 +517,17 @@ pub(crate) fn no_threads(net: &Net) {
     let mut publisher = node.publisher_with::<[u8]>("/t", reliable()).unwrap();
     let limited = none();
     let subscriber = reader(&node, "/t").unwrap();
-    let (say, heard) = std::sync::mpsc::channel();
+    let (say, receiver) = std::sync::mpsc::channel();
     let running = subscriber.on(move |sample| say.send(sample.to_vec()).unwrap());
     is_limit(&running.error().expect("its thread cannot be started"), &words);
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"early").unwrap();
-    assert!(heard.try_recv().is_err());
-    // One that never ran is over at once.
+    assert!(receiver.try_recv().is_err());
+    // A callback that never ran ends at once.
     drop(reader(&node, "/other").unwrap().on(|_| ()));
     drop(limited);
-    // By itself: nothing else is asked of the node.
-    assert_eq!(heard.recv_timeout(LONG.unwrap()).unwrap(), b"early");
+    // By itself, without another call on the node.
+    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), b"early");
     assert_eq!(running.error(), None);
     tell("done");
 }

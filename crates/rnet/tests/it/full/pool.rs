@@ -1,5 +1,4 @@
-//! The pool of large messages at its limit, all of it in use: by loans, by samples that are kept, by
-//! messages that were not read yet.
+//! The pool of large messages at its limit, fully used: by loans, by kept samples, by unread messages.
 
 use std::time::Duration;
 
@@ -9,9 +8,9 @@ use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions}
 use super::{is_limit, is_out_of_memory, refused};
 use crate::common::{LONG, Net};
 
-/// Fills a chunk but for its header.
+/// Fills a chunk except its header.
 const LEN: usize = 65_536;
-/// The pool has room for so many.
+/// Number of chunks that the pool holds.
 const ROOM: usize = 4;
 const POOL_LEN: u64 = ROOM as u64 * (LEN as u64 + 4096);
 
@@ -29,9 +28,9 @@ fn reader(node: &Node) -> Subscriber<[u8]> {
     node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
 }
 
-/// What is kept is taken: no wait helps, so none of the choices waits.
+/// Kept samples stay in use: no wait helps, so none of the policies waits.
 #[test]
-fn samples_that_are_kept() {
+fn pool_full_of_kept_samples() {
     for choice in CHOICES {
         let net = Net::new("kept samples");
         let (a, b) = (net.node("a"), net.node("b"));
@@ -41,12 +40,12 @@ fn samples_that_are_kept() {
         let mut kept = Vec::new();
         for i in 0..ROOM as u8 {
             publisher.send(&[i; LEN]).unwrap();
-            // Either holds half of them.
+            // Each reader holds half of them.
             let (keeps, reads) =
                 if i % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
             kept.push(keeps.recv(LONG).unwrap().into_owned());
             assert_eq!(reads.recv(LONG).unwrap()[0], i);
-            assert!(reads.try_recv().unwrap().is_none(), "it lets go of what it looked at");
+            assert!(reads.try_recv().unwrap().is_none(), "it releases the sample that it read");
         }
         for sub in [&mut one, &mut two] {
             assert!(sub.try_recv().unwrap().is_none());
@@ -54,12 +53,12 @@ fn samples_that_are_kept() {
         let error = refused(publisher.send(&[9; LEN]));
         is_out_of_memory(&error, "/t", &["pool_limit_bytes", "0 of its chunks are on loan and 4"]);
         assert!(matches!(error, Error::OutOfMemory { limit_bytes: POOL_LEN, .. }), "{error}");
-        // Small ones need none of it.
+        // Small messages need no chunk.
         publisher.send(b"small").unwrap();
         assert_eq!(&*one.recv(LONG).unwrap(), b"small");
         assert_eq!(&*two.recv(LONG).unwrap(), b"small");
         for (i, sample) in (0..).zip(&kept) {
-            assert!(sample.iter().all(|byte| *byte == i), "what is kept stays as it was");
+            assert!(sample.iter().all(|byte| *byte == i), "the kept sample is unchanged");
         }
         kept.remove(2);
         publisher.send(&[9; LEN]).unwrap();
@@ -69,9 +68,9 @@ fn samples_that_are_kept() {
     }
 }
 
-/// What was not read yet may be read: here the choices differ.
+/// Unread messages may still be read: here the policies differ.
 #[test]
-fn messages_that_were_not_read() {
+fn pool_full_of_unread_messages() {
     for choice in CHOICES {
         let net = Net::new("unread messages");
         let (a, b) = (net.node("a"), net.node("b"));
@@ -105,7 +104,7 @@ fn messages_that_were_not_read() {
         for i in 0..ROOM as u8 {
             assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
         }
-        // The last is looked at until the next receive.
+        // The last one is in use until the next receive.
         for i in 4..7 {
             publisher.send(&[i; LEN]).unwrap();
         }
@@ -116,9 +115,9 @@ fn messages_that_were_not_read() {
     }
 }
 
-/// A message that cannot be sent all the same costs none of those that were.
+/// A send that fails anyway evicts no earlier message.
 #[test]
-fn a_send_that_fails_forgets_nothing() {
+fn failed_send_evicts_no_message() {
     let net = Net::new("forgets nothing");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = options(OnFull::Refuse).transient_local(2).large_depth(4);
@@ -128,7 +127,7 @@ fn a_send_that_fails_forgets_nothing() {
     let loans = [0, 1].map(|_| publisher.loan_owned(LEN).unwrap());
     publisher.send(&[1; LEN]).unwrap();
     publisher.send(&[2; LEN]).unwrap();
-    // Three chunks' worth, and the loans keep two of four: to forget both messages would not do.
+    // It needs three chunks, and the loans keep two of four: evicting both messages would not suffice.
     let error = refused(publisher.send(&[3; 3 * LEN]));
     is_out_of_memory(&error, "/t", &["2 of its chunks are on loan and 2"]);
     is_out_of_memory(&refused(publisher.send(&[3; 5 * LEN])), "/t", &["alone is larger"]);
@@ -141,14 +140,14 @@ fn a_send_that_fails_forgets_nothing() {
     }
     loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
     drop((late, later));
-    // Both messages are what late joiners are to get, and there is room for one of them beside it.
+    // Both messages are kept for late joiners, and there is capacity for only one of them beside it.
     let error = refused(publisher.send(&[3; 3 * LEN]));
     is_out_of_memory(&error, "/t", &["transient_local keeps the last 2 messages"]);
     publisher.send(b"small").unwrap();
     publisher.send(&[3; 3 * LEN]).unwrap();
 }
 
-/// A chunk and its header.
+/// Length of a chunk with its header.
 const CHUNK_LEN: u64 = LEN as u64 + 4096;
 
 fn joins_late(node: &Node) -> Subscriber<[u8]> {
@@ -156,10 +155,10 @@ fn joins_late(node: &Node) -> Subscriber<[u8]> {
     node.subscriber_with("/t", options).unwrap()
 }
 
-/// What late joiners were promised is not given up for a message that has no room beside it. No reader
-/// can change that, so none of the choices waits for one.
+/// Messages promised to late joiners are not evicted for a message that does not fit beside them. No reader
+/// can change that, so none of the policies waits.
 #[test]
-fn messages_that_late_joiners_are_to_get() {
+fn pool_full_of_messages_for_late_joiners() {
     for choice in CHOICES {
         let net = Net::new("promised messages");
         let (a, b) = (net.node("a"), net.node("b"));
@@ -170,7 +169,7 @@ fn messages_that_late_joiners_are_to_get() {
         for i in 0..ROOM as u8 {
             publisher.send(&[i; LEN]).unwrap();
         }
-        // The reader still needs them, too; and then it does not.
+        // The reader still needs them in the first round, and no longer in the second.
         for read in [false, true] {
             if read {
                 (0..ROOM).for_each(|_| assert_eq!(subscriber.recv(LONG).unwrap().len(), LEN));
@@ -192,7 +191,7 @@ fn messages_that_late_joiners_are_to_get() {
             assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
         }
         assert!(late.try_recv().unwrap().is_none());
-        // The promise is of the newest messages, of whatever length: a small one frees the oldest.
+        // The promise covers the newest messages of any length: a small one releases the oldest.
         publisher.send(b"small").unwrap();
         publisher.send(&[9; LEN]).unwrap();
         let mut later = joins_late(&b);
@@ -206,9 +205,9 @@ fn messages_that_late_joiners_are_to_get() {
     }
 }
 
-/// As much as the error names is enough, for ever; and what readers and loans hold is part of it.
+/// The length that the error names is always enough, including what readers and loans hold.
 #[test]
-fn the_bytes_that_the_error_names_are_enough() {
+fn pool_length_named_by_the_error_is_enough() {
     let net = Net::new("named bytes");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = |len| PublisherOptions::new().transient_local(ROOM as u32).pool_limit_bytes(len);
@@ -233,7 +232,7 @@ fn the_bytes_that_the_error_names_are_enough() {
 }
 
 #[test]
-fn more_messages_for_late_joiners_than_there_may_be_chunks() {
+fn history_that_exceeds_the_maximum_number_of_chunks() {
     let net = Net::new("many promised");
     let (a, b) = (net.node("a"), net.node("b"));
     let depth = MAX_CHUNKS_PER_CHANNEL as u32;
@@ -248,10 +247,10 @@ fn more_messages_for_late_joiners_than_there_may_be_chunks() {
     }
 }
 
-/// Messages of a plain type are as long as their type says: what the pool cannot hold is refused before
-/// the first of them.
+/// The length of plain messages is fixed by their type: a promise that exceeds the pool is refused before the
+/// first message.
 #[test]
-fn a_promise_of_plain_messages_that_the_pool_cannot_hold() {
+fn history_of_plain_messages_that_exceeds_the_pool_is_refused() {
     #[derive(Clone, Copy, rnet::Plain)]
     #[repr(C)]
     struct Grid {
@@ -282,9 +281,9 @@ fn a_promise_of_plain_messages_that_the_pool_cannot_hold() {
     drop(open(most, u64::MAX).unwrap());
 }
 
-/// The chunk is had and there is no room in the log for the word about it: the chunk goes back.
+/// The chunk is allocated, but the log has no space for its reference: the chunk is released.
 #[test]
-fn a_large_message_that_the_log_has_no_room_for() {
+fn large_message_without_log_space_releases_its_chunk() {
     let net = Net::new("no room in the log");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = options(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
@@ -302,7 +301,7 @@ fn a_large_message_that_the_log_has_no_room_for() {
             }
         }
     }
-    // More often than there is room for in the pool.
+    // More often than the pool has chunks.
     for _ in 0..3 * ROOM {
         full(&refused(publisher.send(&[2; LEN])));
     }
@@ -322,7 +321,7 @@ fn a_large_message_that_the_log_has_no_room_for() {
 }
 
 #[test]
-fn as_many_chunks_as_there_may_be() {
+fn maximum_number_of_chunks() {
     let net = Net::new("chunks");
     let node = net.node("a");
     let mut publisher = node.publisher::<[u8]>("/t").unwrap();
@@ -334,7 +333,7 @@ fn as_many_chunks_as_there_may_be() {
     is_limit(&refused(publisher.send(&[1; 5000])), &words);
     publisher.send(b"small").unwrap();
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"small");
-    // One that is sent is in use as well, until it has been read.
+    // A sent chunk also counts as in use until it is read.
     let loan = loans.pop().unwrap();
     publisher.send_loan(loan).map_err(|(_, error)| error).unwrap();
     assert_eq!(subscriber.recv(LONG).unwrap().len(), 5000);

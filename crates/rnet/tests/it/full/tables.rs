@@ -1,5 +1,5 @@
-//! Tables of fixed size: the readers of a publisher, the publishers of a subscriber. Who finds no
-//! place is told, each one, and gets one when there is one.
+//! Tables of fixed size: the readers of a publisher, the publishers of a subscriber. Each endpoint without a
+//! slot gets an error, and a slot once one is free.
 
 use rnet::limits::{MAX_PUBLISHERS_PER_SUBSCRIPTION, MAX_READERS_PER_CHANNEL};
 use rnet::{Publisher, Subscriber};
@@ -7,7 +7,7 @@ use rnet::{Publisher, Subscriber};
 use super::{is_limit, refused};
 use crate::common::{Child, LONG, Net, orders, tell};
 
-/// Readers too many; more than a publisher can name at a time.
+/// Number of excess readers; more than a publisher can name at a time.
 const TOO_MANY: usize = 40;
 
 pub(crate) fn publisher_of_a_crowd(net: &Net) {
@@ -22,11 +22,11 @@ pub(crate) fn publisher_of_a_crowd(net: &Net) {
 }
 
 #[test]
-fn more_readers_than_places_all_at_once() {
+fn more_readers_than_slots_at_once() {
     let net = Net::new("readers at once");
     let mut child = Child::spawn(&net, "crowd");
     child.expect("ready");
-    // It sees them all with one look.
+    // It sees them all in one scan.
     child.stop();
     let node = net.node("readers");
     let mut waiting: Vec<Subscriber<[u8]>> =
@@ -43,7 +43,7 @@ fn more_readers_than_places_all_at_once() {
         }
     }
     assert_eq!((served.len(), others.len()), (MAX_READERS_PER_CHANNEL, TOO_MANY));
-    // The error is told once; from then on they wait.
+    // The error is reported once; from then on they wait.
     assert!(others.iter_mut().all(|s| s.try_recv().unwrap().is_none()));
     child.say("first");
     for subscriber in &mut served {
@@ -77,8 +77,8 @@ fn more_publishers_than_a_subscriber_may_merge() {
     publishers[0].send(b"old").unwrap();
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"old");
     drop(publishers.pop());
-    // The subscriber gives the page of the one that left to the one that waits.
-    crate::common::eventually("the last one is followed", || {
+    // The subscriber reuses the page of the closed publisher for the waiting one.
+    crate::common::eventually("the last publisher is followed", || {
         assert!(subscriber.try_recv().unwrap().is_none());
         last.subscriber_count() == 1
     });

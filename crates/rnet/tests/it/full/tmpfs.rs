@@ -1,4 +1,4 @@
-//! A file system without room: tmpfs of a few megabytes, in a mount namespace of the child's own.
+//! A file system without free space: a tmpfs of a few megabytes, in the child's own mount namespace.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -13,16 +13,16 @@ use crate::common::{Child, LONG, Net, eventually, tell};
 /// Length of the file of a publisher with the smallest log: header, description, log.
 const PUBLISHER_LEN: u64 = 4096 + 4096 + rnet::limits::MIN_LOG_LEN_BYTES;
 
-/// Mounts a tmpfs over the test's directory that only this process sees; says so where it cannot.
+/// Mounts a tmpfs over the test's directory, visible only to this process; reports if it cannot.
 fn mount(net: &Net, options: &str) -> bool {
     let base = CString::new(net.base().to_str().unwrap()).unwrap();
     let options = CString::new(options).unwrap();
     let (root, tmpfs) = (c"/".as_ptr(), c"tmpfs".as_ptr());
     let none = std::ptr::null();
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: a new mount namespace for this thread and those that it starts.
+    // SAFETY: creates a mount namespace for this thread and the threads that it starts.
     let mut done = unsafe { libc::unshare(libc::CLONE_NEWNS) } == 0;
-    // SAFETY: the strings end with 0 and outlive the call.
+    // SAFETY: the strings are NUL-terminated and outlive the call.
     done = done && unsafe { libc::mount(none, root, none, private, none.cast()) } == 0;
     // SAFETY: as above.
     done = done
@@ -34,7 +34,7 @@ fn mount(net: &Net, options: &str) -> bool {
     done
 }
 
-/// A file that takes all the room there is.
+/// A file that takes all free space.
 struct Filler {
     path: PathBuf,
     len: u64,
@@ -52,14 +52,14 @@ impl Filler {
         Filler { path, len }
     }
 
-    /// Takes room for `bytes` again.
+    /// Takes `bytes` again.
     fn take(&mut self, bytes: u64) {
         let mut file = File::options().append(true).open(&self.path).unwrap();
         file.write_all(&vec![7; bytes as usize]).unwrap();
         self.len += bytes;
     }
 
-    /// Gives back room for `bytes`.
+    /// Frees `bytes`.
     fn give(&mut self, bytes: u64) {
         self.len -= bytes;
         File::options().write(true).open(&self.path).unwrap().set_len(self.len).unwrap();
@@ -106,7 +106,7 @@ pub(crate) fn full(net: &Net) {
     let mut filler = Filler::fill(net.base());
     let before = files_below(net.base());
 
-    // Whatever needs room says so, and leaves nothing behind.
+    // Each operation that needs space returns an error and leaves nothing behind.
     let full = ["its file system is full", "RNET_DIR"];
     is_out_of_memory(&refused(net.builder("c").open()), "/names/c", &full);
     is_out_of_memory(&refused(a.publisher_with::<[u8]>("/new", small_log())), "/new", &full);
@@ -121,7 +121,7 @@ pub(crate) fn full(net: &Net) {
     is_out_of_memory(&refused(publisher.loan(400_000).map(drop)), "/t", &full);
     assert_eq!(files_below(net.base()), before);
 
-    // What needs none goes on, and nothing is lost.
+    // Operations that need no space continue, and nothing is lost.
     publisher.send(b"while").unwrap();
     assert_eq!(*subscriber.recv(LONG).unwrap(), [1; 50_000]);
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"before");
@@ -130,7 +130,7 @@ pub(crate) fn full(net: &Net) {
     assert_eq!(*subscriber.recv(LONG).unwrap(), [3; 50_000]);
     assert_eq!(subscriber.lost().total(), 0);
 
-    // Room for the type, and none for the endpoint: the type is complete, and there for the next.
+    // Space for the type, but not for the endpoint: the type is complete, and available for the next one.
     filler.give(4096);
     is_out_of_memory(&refused(typed(&a)), "/new", &full);
     let new = |before: &[PathBuf]| {
@@ -144,13 +144,13 @@ pub(crate) fn full(net: &Net) {
     assert_eq!(new(&before), kept);
     filler.take(PUBLISHER_LEN);
 
-    // Room for the publisher, and none for the page of the subscriber that is to follow it.
+    // Space for the publisher, but not for the page of its subscriber.
     filler.give(PUBLISHER_LEN);
     let mut second = a.publisher_with::<[u8]>("/lonely", small_log()).unwrap();
     is_out_of_memory(&refused(lonely.recv(LONG).map(drop)), "/lonely", &full);
     assert_eq!(lonely.publisher_count(), 0);
     drop(filler);
-    // By itself: nobody rings for room.
+    // By itself: no event reports free space.
     second.wait_for_subscribers(1, LONG).unwrap();
     second.send(b"room").unwrap();
     assert_eq!(&*lonely.recv(LONG).unwrap(), b"room");
@@ -171,7 +171,7 @@ pub(crate) fn a_will_without_room(net: &Net) {
         return;
     }
     let node = net.node("a");
-    // Has the page for the list.
+    // Allocates the page for the list.
     drop(node.publisher_with::<[u8]>("/t", small_log()).unwrap());
     let mut filler = Filler::fill(net.base());
     filler.give(PUBLISHER_LEN);
@@ -182,7 +182,7 @@ pub(crate) fn a_will_without_room(net: &Net) {
     assert_eq!(files_below(net.base()), before);
     filler.give(3 * 4096);
     let mut publisher = node.publisher_with::<[u8]>("/t", will).unwrap();
-    // All of its memory is there, though the file system is full.
+    // All of its memory is allocated, although the file system is full.
     publisher.set_last_will(&[7; 4096]).unwrap();
     publisher.set_last_will(&[8; 4096]).unwrap();
     drop((publisher, filler));
@@ -198,7 +198,7 @@ pub(crate) fn full_at_the_start(net: &Net) {
     is_out_of_memory(&error, "VERSION", &["its file system is full", "RNET_DIR"]);
     drop(filler);
     let node = net.node("a");
-    // The node has all that it needs: the first endpoint needs a page for the list, and its file.
+    // The node is complete: its first endpoint needs a page for the list, and its file.
     let mut filler = Filler::fill(net.base());
     for pages in 0..8 {
         let before = files_below(net.base());
@@ -246,7 +246,7 @@ fn in_a_child(role: &str) {
     let mut child = Child::spawn(&net, role);
     play(&mut child);
     child.finish();
-    // The file system was the child's own: here nothing was ever made.
+    // The file system was private to the child: nothing was ever created here.
     eventually("nothing is left", || std::fs::read_dir(net.base()).unwrap().count() == 0);
 }
 
@@ -256,7 +256,7 @@ fn a_full_file_system() {
 }
 
 #[test]
-fn a_last_will_that_has_no_room_is_refused_at_the_open() {
+fn last_will_without_space_is_refused_at_open() {
     in_a_child("will");
 }
 
@@ -271,7 +271,7 @@ fn a_file_system_without_inodes() {
 }
 
 #[test]
-fn a_file_system_without_room_for_what_late_joiners_are_to_get() {
+fn file_system_without_space_for_late_joiner_history() {
     in_a_child("promise");
 }
 
@@ -280,7 +280,7 @@ fn a_death_in_a_full_file_system() {
     in_a_child("death");
 }
 
-/// A death is noted in the room that the dead node leaves.
+/// A death is recorded in the space that the dead node frees.
 pub(crate) fn a_death_without_room(net: &Net) {
     if !mount(net, "size=4m") {
         return;
@@ -301,12 +301,12 @@ pub(crate) fn a_death_without_room(net: &Net) {
     };
     for _ in 0..2 {
         dies();
-        // Whoever sweeps notes the death before and after.
+        // The sweeper records the death before and after.
         let is_noted = || {
             let mut notes = inside("deaths").map(std::fs::read);
             notes.next().is_some_and(|text| text.is_ok_and(|text| !text.is_empty()))
         };
-        eventually("its death is noted", is_noted);
+        eventually("its death is recorded", is_noted);
         assert_eq!(net.inspect().died, ["/victim"]);
     }
     tell("done");
@@ -333,7 +333,7 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
     }
     assert!(late.try_recv().unwrap().is_none());
     filler.give(LEN as u64 + 16_384);
-    // One chunk more is enough for ever.
+    // One more chunk is always enough.
     for i in 3..10 {
         publisher.send(&[i; LEN]).unwrap();
         assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
@@ -348,12 +348,12 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
 }
 
 #[test]
-fn a_file_system_without_room_for_a_log_to_grow() {
+fn file_system_without_space_for_log_growth() {
     in_a_child("growth");
 }
 
-/// A log grows where there is memory and goes on as it is where there is none: a full file system is
-/// an error or a loss that is counted, at the message that it befalls, and never the end of a process.
+/// A log grows if memory is available and keeps its size otherwise. A full file system causes an error or a
+/// counted loss at the affected message, and never ends a process.
 pub(crate) fn a_log_that_cannot_grow(net: &Net) {
     if !mount(net, "size=4m") {
         return;
@@ -372,7 +372,7 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
     let mut filler = Filler::fill(net.base());
 
     let sent = (0..).take_while(|_| held.send(&[1; 1000]).is_ok()).count();
-    assert_eq!(sent, (16 << 10) / 1016, "as many as 16 KiB hold");
+    assert_eq!(sent, (16 << 10) / 1016, "as many messages as 16 KiB hold");
     let error = refused(held.send(&[1; 1000]));
     assert!(matches!(error, Error::Full { .. }), "{error}");
     (0..100).for_each(|_| lossy.send(&[1; 1000]).unwrap());
@@ -381,7 +381,7 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
         got += 1;
     }
     assert_eq!(got + misses.lost().overrun, 100);
-    // What late joiners were promised is not given up.
+    // Messages promised to late joiners are not evicted.
     let error = (0..100).find_map(|_| kept.send(&[1; 1000]).err()).unwrap();
     is_out_of_memory(&error, "/kept", &["its file system is full", "RNET_DIR"]);
 
@@ -390,7 +390,7 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
         (0..sent).for_each(|_| drop(reads.try_recv()));
         (0..2 * sent).all(|_| held.send(&[1; 1000]).is_ok())
     });
-    eventually("what is kept has room again", || (0..100).all(|_| kept.send(&[1; 1000]).is_ok()));
+    eventually("the kept messages fit again", || (0..100).all(|_| kept.send(&[1; 1000]).is_ok()));
     let options = SubscriberOptions::new().transient_local().keep_all();
     let mut late = b.subscriber_with::<[u8]>("/kept", options).unwrap();
     (0..40).for_each(|_| assert!(late.recv(LONG).is_ok()));

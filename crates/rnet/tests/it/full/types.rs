@@ -1,4 +1,4 @@
-//! No file descriptor is left where a type is written down, or read from a peer.
+//! No file descriptor is available to write a type's definition, or to read a peer's.
 
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn files_of_child(net: &Net) -> Vec<String> {
     files.map(|file| file.file_name().into_string().unwrap()).collect()
 }
 
-/// Nobody else is there to sweep: the node removes its types itself, by name.
+/// No other node can sweep: the node removes its types itself, by name.
 fn lonely_node_without_files(net: &Net) {
     let node = net.builder("lonely").domain("alone").open().unwrap();
     let nodes = node.domain_path().join("nodes");
@@ -35,30 +35,30 @@ fn lonely_node_without_files(net: &Net) {
     let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
     drop(node);
     drop(limited);
-    assert!(!folder.exists(), "what is in it cannot be listed");
+    assert!(!folder.exists(), "the folder cannot be listed");
 }
 
-/// One more file than the last time, until everything works: each step works or names the limit, and goes
-/// on by itself once there are files. From the beginning until each of it was met: a node's threads open
-/// and close files of their own meanwhile, so that there may be more than the limit leaves.
+/// Raises the limit by one file at a time until everything works: each step works or names the limit, and
+/// resumes by itself once descriptors are free. The loop starts over until each case occurred, because the
+/// node's threads open and close files meanwhile, so more descriptors may be free than the limit leaves.
 pub(crate) fn few_files(net: &Net) {
     let _orders = orders();
     let check = |error: &Error| is_limit(error, &["open files in this process", "ulimit -n"]);
-    // Those that were inherited may have any numbers; the limit is one of numbers.
+    // Inherited files may have any numbers, and the limit applies to numbers.
     let highest = open_files().pop().unwrap();
     let plug = || std::fs::File::open("/dev/null").unwrap();
     let _plugs: Vec<_> = std::iter::repeat_with(plug)
         .take_while(|file| (file.as_raw_fd() as u64) < highest)
         .collect();
     lonely_node_without_files(net);
-    // What a process opens once, it has by now.
+    // Opens the files that a process opens only once.
     drop(net.node("child"));
     let before = open_files();
     let (mut failed, mut short, mut worked) = (0, 0, 0);
     for more in (0..20).cycle().take(400) {
         let node = net.node("child");
         let top = open_files().pop().unwrap();
-        // Those that were closed meanwhile have left numbers free.
+        // Files closed meanwhile have left numbers free.
         let plugs: Vec<_> = std::iter::repeat_with(plug)
             .take_while(|file| file.as_raw_fd() as u64 <= top)
             .collect();
@@ -71,7 +71,7 @@ pub(crate) fn few_files(net: &Net) {
             Err(error) => {
                 check(&error);
                 failed += 1;
-                // Without a descriptor to list the folder: by name.
+                // Without a descriptor to list the folder, the node removes them by name.
                 drop((node, limited, plugs));
                 assert_eq!(files_of_child(net), Vec::<String>::new(), "with {more} files");
                 assert_eq!(left_open(&before), [], "with {more} files");
@@ -124,16 +124,16 @@ fn types_without_file_descriptors() {
     let mut down = node.publisher_with::<Dynamic>("/down", publishes()).unwrap();
     let mut up = node.subscriber_with::<Dynamic>("/up", expects()).unwrap();
     let mut child = Child::spawn(&net, "types");
-    let mut heard = 0;
-    eventually("the child is through", || {
-        // The child waits for one message of each life.
+    let mut received = 0;
+    eventually("the child is done", || {
+        // The child waits for one message of each incarnation.
         let _ = down.send(&Dynamic::new(&level()));
-        heard += u32::from(up.recv(Some(Duration::from_millis(1))).is_ok());
+        received += u32::from(up.recv(Some(Duration::from_millis(1))).is_ok());
         child.heard().is_some_and(|line| {
             assert_eq!(line, "done");
             true
         })
     });
-    assert!(heard >= 3, "{heard}");
+    assert!(received >= 3, "{received}");
     child.finish();
 }

@@ -1,4 +1,4 @@
-//! What is refused: names, sizes, depths, and what does not belong where it is put.
+//! Refused input: names, sizes, depths, and values of the wrong type.
 
 use rnet::state::{State, Value};
 use rnet::{Error, limits};
@@ -50,8 +50,8 @@ fn every_method_refuses_a_bad_name() {
 }
 
 #[test]
-fn a_value_has_a_longest_length() {
-    let net = Net::new("a_value_has_a_longest_length");
+fn value_length_is_limited() {
+    let net = Net::new("value_length_is_limited");
     let state = net.node("n").state().unwrap();
     let mut value = vec![7_u8; limits::MAX_VALUE_LEN_BYTES];
     state.set("/big", value.as_slice()).unwrap();
@@ -78,14 +78,14 @@ fn json_is_checked_before_it_is_written() {
     assert!(refusal(Value::json(nested(1 << 20))).contains("127 levels"));
     for bad in ["", "{", "{\"a\": }", "nul", "[1,]", "NaN", "1 2", "'a'", "\"\u{1}\""] {
         assert!(refusal(Value::json(bad)).contains("it is not JSON"), "{bad}");
-        // Put together by hand, it goes no further than here.
+        // A hand-made invalid value is refused here as well.
         let error = refusal(state.set("/j", Value::Json(bad.into())));
         assert!(error.starts_with("bad value for value of /j: it is not JSON"), "{error}");
     }
     for good in ["null", "1e400", "\"\\\"[\"", "[[[]],{\"a\":{}}]", " 1 "] {
         let value = Value::json(good).unwrap();
         state.set("/j", value.clone()).unwrap();
-        assert_eq!(state.get("/j").unwrap(), Some(value), "the text stays as it is");
+        assert_eq!(state.get("/j").unwrap(), Some(value), "the text is unchanged");
     }
 }
 

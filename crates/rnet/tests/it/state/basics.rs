@@ -1,4 +1,4 @@
-//! Setting, reading, deleting, listing.
+//! Set, get, delete, list.
 
 use rnet::Error;
 use rnet::state::{LastWill, Value};
@@ -8,8 +8,8 @@ use super::{int, one_of_each, refusal};
 use crate::common::Net;
 
 #[test]
-fn what_is_set_is_read_in_every_node() {
-    let net = Net::new("what_is_set_is_read_in_every_node");
+fn set_value_is_read_in_every_node() {
+    let net = Net::new("set_value_is_read_in_every_node");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut before = a.revision();
     for (at, value) in one_of_each().into_iter().enumerate() {
@@ -65,7 +65,7 @@ fn a_key_is_deleted_once() {
     assert!(!state.delete("/k").unwrap());
     assert_eq!(state.get("/k").unwrap(), None);
     assert_eq!(state.entry("/k").unwrap(), None);
-    // What it was does not bind what it becomes.
+    // The old type does not constrain the new value.
     state.set("/k", "text").unwrap();
     assert_eq!(state.entry("/k").unwrap().unwrap().value, "text".into());
 }
@@ -150,8 +150,8 @@ fn a_prefix_lists_whole_names_in_order() {
 }
 
 #[test]
-fn options_are_told_and_end_with_the_next_write() {
-    let net = Net::new("options_are_told_and_end_with_the_next_write");
+fn options_are_reported_and_end_with_the_next_write() {
+    let net = Net::new("options_are_reported_and_end_with_the_next_write");
     let now = 1_800_000_000_000_000_000;
     let state =
         net.node("n").state_with_clocks(|| 1_800_000_000_000_000_000, move || now, 1).unwrap();
@@ -160,17 +160,17 @@ fn options_are_told_and_end_with_the_next_write() {
     let entry = state.entry("/k").unwrap().unwrap();
     assert_eq!(entry.expires_boot_ns, Some(now + 2_000_000_000));
     assert_eq!(entry.last_will, Some(LastWill::Becomes(7.into())));
-    // What is durable has tests of its own (tests/durable).
+    // Durable keys have separate tests (tests/durable).
     assert!(!entry.durable && !state.is_durable("/k").unwrap());
     assert!(!state.is_durable("/none").unwrap());
-    // What is computed from the value leaves the rest alone.
+    // A computed update keeps the other options.
     state.add("/k", 1).unwrap();
     state.update("/k", |value| Value::Int(value.unwrap().as_int().unwrap() * 10)).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
     assert_eq!(after.value, 20.into());
     assert_eq!(after.expires_boot_ns, entry.expires_boot_ns);
     assert_eq!(after.last_will, entry.last_will);
-    // A plain set says all there is to say.
+    // A plain set replaces all options.
     state.set("/k", 3).unwrap();
     let after = state.entry("/k").unwrap().unwrap();
     assert_eq!((after.expires_boot_ns, after.last_will), (None, None));

@@ -1,4 +1,4 @@
-//! One key, for loops.
+//! Cells: access to one key for loops.
 
 use rnet::Error;
 use rnet::state::Value;

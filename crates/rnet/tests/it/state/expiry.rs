@@ -1,4 +1,4 @@
-//! Keys whose time ends, by a clock of the test's own.
+//! Keys with a time to live, under the test's own clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::common::Net;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A clock, and the states of two nodes that read it.
+/// A clock, and the states of two nodes that use it.
 fn clocked(net: &Net) -> (Arc<AtomicU64>, State, State) {
     let clock = Arc::new(AtomicU64::new(1_800_000_000 * SECOND));
     let state = |name: &str| {
@@ -23,8 +23,8 @@ fn clocked(net: &Net) -> (Arc<AtomicU64>, State, State) {
 }
 
 #[test]
-fn a_key_is_absent_when_its_time_is_over() {
-    let net = Net::new("a_key_is_absent_when_its_time_is_over");
+fn key_is_absent_after_expiry() {
+    let net = Net::new("key_is_absent_after_expiry");
     let (clock, a, b) = clocked(&net);
     a.put("/k").ttl(Duration::from_secs(10)).set(1).unwrap();
     clock.fetch_add(10 * SECOND - 1, Ordering::SeqCst);
@@ -60,8 +60,8 @@ fn writing_again_renews_the_time() {
 }
 
 #[test]
-fn every_watch_is_told_once_that_a_time_is_over() {
-    let net = Net::new("every_watch_is_told_once_that_a_time_is_over");
+fn every_watch_reports_an_expiry_once() {
+    let net = Net::new("every_watch_reports_an_expiry_once");
     let (clock, a, b) = clocked(&net);
     let mut watches = [a.watch("/").unwrap(), b.watch("/k").unwrap(), b.watch("/").unwrap()];
     a.put("/k").ttl(Duration::from_secs(1)).set(1).unwrap();
@@ -82,18 +82,21 @@ fn every_watch_is_told_once_that_a_time_is_over() {
         revisions.push(gone.revision);
         assert_eq!(watch.try_recv().unwrap(), None);
     }
-    assert!(revisions.iter().all(|revision| *revision == revisions[0]), "one change for all");
-    // Who deletes is told apart from time that is over.
+    assert!(
+        revisions.iter().all(|revision| *revision == revisions[0]),
+        "one change for all watches"
+    );
+    // A deletion is distinguished from expiry.
     b.delete("/k2").unwrap();
     let gone = watches[0].try_recv().unwrap().unwrap();
     assert!(gone.expired == Some(false) && gone.entry.is_none() && gone.key == "/k2");
     clock.fetch_add(10 * SECOND, Ordering::SeqCst);
-    assert_eq!(watches[0].try_recv().unwrap(), None, "it is not told again");
+    assert_eq!(watches[0].try_recv().unwrap(), None, "the expiry is reported once");
 }
 
 #[test]
-fn a_renewed_key_is_not_told_as_over() {
-    let net = Net::new("a_renewed_key_is_not_told_as_over");
+fn renewed_key_is_not_reported_as_expired() {
+    let net = Net::new("renewed_key_is_not_reported_as_expired");
     let (clock, a, b) = clocked(&net);
     let mut watch = b.watch("/k").unwrap();
     a.put("/k").ttl(Duration::from_secs(1)).set(1).unwrap();
@@ -107,9 +110,9 @@ fn a_renewed_key_is_not_told_as_over() {
 }
 
 #[test]
-fn a_wait_ends_when_a_time_is_over() {
-    let net = Net::new("a_wait_ends_when_a_time_is_over");
-    // The clock of the machine: who sleeps must wake for it.
+fn wait_ends_at_expiry() {
+    let net = Net::new("wait_ends_at_expiry");
+    // Uses the machine's clock: a sleeper must wake when the time to live ends.
     let state = net.node("n").state().unwrap();
     let mut watch = state.watch("/k").unwrap();
     state.put("/k").ttl(Duration::from_millis(20)).set(1).unwrap();

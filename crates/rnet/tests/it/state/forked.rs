@@ -11,14 +11,14 @@ fn closed<T>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::Closed { what }) if what.contains("created before this process"))
 }
 
-/// Forks; whether what the child does there says yes.
+/// Forks. Returns whether `act` returned true in the child.
 fn in_a_child(act: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs what this library promises to work there, and then ends.
+    // SAFETY: the child only runs calls that this library supports after a fork, and then exits.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "cannot fork");
     if pid == 0 {
         let code = i32::from(!catch_unwind(AssertUnwindSafe(act)).unwrap_or(false));
-        // SAFETY: ends the process.
+        // SAFETY: exits the process.
         unsafe { libc::_exit(code) };
     }
     let mut status = 0;
@@ -65,8 +65,12 @@ fn a_forked_child_has_no_state_of_its_parent() {
         drop((again, handle, stream, watch, cell, state, node));
         all.iter().all(|fine| *fine)
     });
-    assert!(fine, "the child says what is not");
-    assert_eq!(int(&kept, "/k"), Some(1), "the parent goes on, and its last will is not done");
+    assert!(fine, "each call fails in the child");
+    assert_eq!(
+        int(&kept, "/k"),
+        Some(1),
+        "the parent continues, and its last will is not executed"
+    );
     kept.set("/k", 3).unwrap();
     assert_eq!(int(&kept, "/k"), Some(3));
 }

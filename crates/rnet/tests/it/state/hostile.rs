@@ -1,4 +1,4 @@
-//! Values that no robot-net has written: they are told as what they are, and harm nobody else.
+//! Values that robot-net did not write are reported as invalid, and do not affect other keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rnet_shm::state::{Region, StoredValue, Will, Write};
 use super::{int, refusal};
 use crate::common::Net;
 
-/// A writer of the region that keeps none of the rules.
+/// A writer of the region that ignores all rules.
 struct Scribbler(Region);
 
 impl Scribbler {
@@ -41,8 +41,8 @@ impl Scribbler {
 }
 
 #[test]
-fn bytes_that_are_no_value_are_told_as_such() {
-    let net = Net::new("bytes_that_are_no_value_are_told_as_such");
+fn invalid_value_bytes_are_reported_as_such() {
+    let net = Net::new("invalid_value_bytes_are_reported_as_such");
     let state = net.node("n").state().unwrap();
     let evil = Scribbler::new(&net);
     state.set("/good", 1).unwrap();
@@ -79,9 +79,9 @@ fn bytes_that_are_no_value_are_told_as_such() {
         assert!(error.starts_with("bad value for /bad (written by /evil): "), "{error}");
         assert!(error.contains(why), "{kind}: {error}, not {why}");
         assert!(state.entry("/bad").is_err() && state.transaction().get("/bad").is_err());
-        // One bad value does not end a listing, nor a watch.
+        // An invalid value ends neither a listing nor a watch.
         let listed = state.list("/").unwrap();
-        assert!(matches!(&listed[0].value, Value::Unreadable(told) if told.contains(why)));
+        assert!(matches!(&listed[0].value, Value::Unreadable(reported) if reported.contains(why)));
         assert_eq!(listed[1].value, 1.into());
         let change = watch.try_recv().unwrap().unwrap();
         assert!(matches!(change.entry.unwrap().value, Value::Unreadable(_)));
@@ -101,8 +101,8 @@ fn bytes_that_are_no_value_are_told_as_such() {
 }
 
 #[test]
-fn descriptions_that_are_none_are_told_as_such() {
-    let net = Net::new("descriptions_that_are_none_are_told_as_such");
+fn invalid_descriptions_are_reported_as_such() {
+    let net = Net::new("invalid_descriptions_are_reported_as_such");
     let state = net.node("n").state().unwrap();
     let evil = Scribbler::new(&net);
     let protobuf = |name: &str, set: &[u8]| {
@@ -140,21 +140,21 @@ fn descriptions_that_are_none_are_told_as_such() {
     assert!(refusal(state.get("/m")).contains("5 bytes are not a message of this type"));
 }
 
-/// Two nodes that describe a type meet what stands at its number.
+/// Two nodes that describe a type find another entry at its number.
 #[test]
-fn a_taken_number_is_passed_over() {
+fn occupied_type_number_is_skipped() {
     #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
     #[repr(C)]
     struct P {
         x: f64,
     }
-    let net = Net::new("a_taken_number_is_passed_over");
+    let net = Net::new("occupied_type_number_is_skipped");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let evil = Scribbler::new(&net);
     a.set_message("/p", &P { x: 1.0 }).unwrap();
     let number = a.get("/p").unwrap().unwrap().as_message().unwrap().type_id().unwrap();
     evil.write(&format!("!type/{number:016x}"), 10, 0, &[1, b'{']);
-    // Who does not know the type yet gives it another number, and reads by that one.
+    // A node that does not know the type yet gives it another number, and reads it by that number.
     b.set_message("/q", &P { x: 2.0 }).unwrap();
     let other = b.get("/q").unwrap().unwrap().as_message().unwrap().type_id().unwrap();
     assert_eq!(other, number.wrapping_add(1));
@@ -209,7 +209,7 @@ proptest! {
         for (kind, bytes) in records {
             evil.write("/k", kind, 0, &bytes);
             if let Ok(Some(value)) = state.get("/k") {
-                // What was read can be written, and is the same then, to the byte.
+                // A value that was read can be written back, and is then byte-identical.
                 state.set("/copy", 0).unwrap();
                 state.put("/copy").change_type().set(&value).unwrap();
                 prop_assert_eq!(format!("{:?}", state.get("/copy").unwrap()), format!("{:?}", Some(value)));

@@ -1,4 +1,5 @@
-//! Messages as values: plain types and protobuf, described once, read by the rules of topics.
+//! Messages as values: plain types and protobuf, described once, read under the same compatibility rules as
+//! topics.
 
 use rnet::msgs::Pose;
 use rnet::schema::{self, Schema, compile_text};
@@ -16,7 +17,7 @@ struct Gain {
     ki: f64,
 }
 
-/// As it was before `ki` was there.
+/// The type before `ki` was added.
 #[derive(Clone, Copy, Debug, PartialEq, Plain)]
 #[plain(name = "demo.Gain")]
 #[repr(C)]
@@ -24,7 +25,7 @@ struct OldGain {
     kp: f64,
 }
 
-/// Another type of that name.
+/// Another type with that name.
 #[derive(Clone, Copy, Debug, PartialEq, Plain)]
 #[plain(name = "demo.Gain")]
 #[repr(C)]
@@ -48,8 +49,8 @@ fn level_of(schema: &Schema, json: &str) -> Dynamic {
 }
 
 #[test]
-fn plain_types_are_read_as_written_and_as_they_grew() {
-    let net = Net::new("plain_types_are_read_as_written_and_as_they_grew");
+fn plain_types_are_read_across_versions() {
+    let net = Net::new("plain_types_are_read_across_versions");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     assert_eq!(b.get_message::<Gain>("/gain").unwrap(), None);
     let gain = Gain { kp: 1.5, ki: 0.5 };
@@ -62,10 +63,10 @@ fn plain_types_are_read_as_written_and_as_they_grew() {
         ("demo.Gain", "plain type demo.Gain (16 bytes)".to_owned())
     );
     assert_eq!(value.as_message().unwrap().decode::<Gain>().unwrap(), gain);
-    // Written by a node that is of before: those of today read a zero behind it.
+    // Written by a node with the old version: new nodes read a zero for the added field.
     b.set_message("/gain", &OldGain { kp: 2.5 }).unwrap();
     assert_eq!(a.get_message::<Gain>("/gain").unwrap(), Some(Gain { kp: 2.5, ki: 0.0 }));
-    // As a whole, from the one key to another.
+    // Copied as a whole from one key to another.
     a.set("/copy", b.get("/gain").unwrap().unwrap()).unwrap();
     assert_eq!(a.get_message::<OldGain>("/copy").unwrap(), Some(OldGain { kp: 2.5 }));
     let error = a.set_message("/gain", &OtherGain { kp: 1.0, ki: 1.0 }).unwrap_err();
@@ -101,7 +102,7 @@ fn protobuf_messages_with_and_without_code() {
     a.set_message("/level", &level_of(&old, r#"{"volt": 24.5}"#)).unwrap();
     b.set_message("/level", &level_of(&new, r#"{"voltage": 25.5, "ampere": 2}"#)).unwrap();
     let read = a.get_message::<Dynamic>("/level").unwrap().unwrap();
-    assert_eq!(*read.schema(), new, "it is read as what it was written as");
+    assert_eq!(*read.schema(), new, "it is read with the written type");
     let error = refusal(a.set_message("/level", &level_of(&other, r#"{"volt": 1}"#)));
     assert!(error.contains("/level holds protobuf message demo.Level, not"), "{error}");
     assert!(error.contains("float"), "{error}");
@@ -112,7 +113,7 @@ fn protobuf_messages_with_and_without_code() {
     t.commit().unwrap();
     let changes: Vec<_> = b.list("/").unwrap().iter().map(|e| e.value.type_text()).collect();
     assert_eq!(changes[0], "protobuf message demo.Level");
-    assert!(!b.keys("").unwrap().iter().any(|key| key.contains("type")), "types are no keys");
+    assert!(!b.keys("").unwrap().iter().any(|key| key.contains("type")), "types are not keys");
 }
 
 #[test]
@@ -130,8 +131,8 @@ fn a_message_may_be_a_last_will() {
 }
 
 #[test]
-fn bytes_that_are_no_message_are_refused() {
-    let net = Net::new("bytes_that_are_no_message_are_refused");
+fn invalid_message_bytes_are_refused() {
+    let net = Net::new("invalid_message_bytes_are_refused");
     let state = net.node("n").state().unwrap();
     let plain = MessageType::Plain(Gain::plain_type());
     for len in [0, 15, 17] {
@@ -145,7 +146,7 @@ fn bytes_that_are_no_message_are_refused() {
     }
     let error = refusal(StateMessage::new(MessageType::Raw, vec![]));
     assert!(error.contains("store them as bytes"), "{error}");
-    // Protobuf is decoded by who reads it: then the reader hears of it, and of nothing else.
+    // The reader decodes protobuf, so only the reader gets the error.
     let level = level(OLD);
     let broken = StateMessage::new(MessageType::Protobuf(level), vec![0x09, 1]).unwrap();
     state.set("/level", broken).unwrap();

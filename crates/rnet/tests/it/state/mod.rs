@@ -1,4 +1,4 @@
-//! The state, as its users see it: every method, what it refuses, and what it promises.
+//! The public state API: each method, its refusals, and its guarantees.
 
 use crate::common;
 
@@ -19,20 +19,20 @@ mod wills;
 
 use rnet::state::{State, Value};
 
-/// What the children do that tests start.
+/// Entry point of the child processes: runs the role that the parent names.
 #[test]
-#[ignore = "played by children of other tests"]
+#[ignore = "entry point of the child processes"]
 fn child_entry() {
     match common::role().as_deref() {
         Some("owner") => wills::owner(),
         Some("unseen_watcher") => unobserved_deaths::watcher(),
         Some("unseen_victim") => unobserved_deaths::victim(),
         Some("counter") => modify::counter(),
-        other => panic!("no such role: {other:?}"),
+        other => panic!("unknown role: {other:?}"),
     }
 }
 
-/// The text of the error that this must give.
+/// The text of the error that this call must return.
 fn refusal<T: std::fmt::Debug>(result: rnet::Result<T>) -> String {
     result.expect_err("it must be refused").to_string()
 }
@@ -42,7 +42,7 @@ fn int(state: &State, key: &str) -> Option<i64> {
     state.get(key).expect("it can be read").and_then(|value| value.as_int())
 }
 
-/// One value of each type but messages.
+/// One value of each type except messages.
 fn one_of_each() -> Vec<Value> {
     vec![
         Value::Bool(true),

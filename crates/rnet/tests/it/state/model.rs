@@ -1,4 +1,4 @@
-//! Random operations of two nodes against a map that says what must come of them.
+//! Random operations of two nodes, compared with a map that models the expected result.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ enum Op {
         key: usize,
         change: bool,
     },
-    /// Whether the revision that it names is the right one.
+    /// Whether the operation names the current revision.
     CompareAndSet {
         key: usize,
         value: i64,
@@ -47,7 +47,7 @@ enum Op {
         key: usize,
         value: i64,
     },
-    /// Reads the first, writes all; another writes the first in between, or not.
+    /// Reads the first key, writes all; another node may write the first in between.
     Transact {
         keys: Vec<usize>,
         value: i64,
@@ -78,7 +78,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What must be there: value and version.
+/// The expected contents: value and version.
 type Model = BTreeMap<&'static str, (Value, u64)>;
 
 fn write(model: &mut Model, key: &'static str, value: Value) {
@@ -90,7 +90,7 @@ fn is_type_error<T: std::fmt::Debug>(result: Result<T, Error>) -> bool {
     matches!(result, Err(Error::StateType { .. }))
 }
 
-/// Does the operation in both, and compares what it returns.
+/// Runs the operation on both, and compares the results.
 fn apply(state: &State, other: &State, model: &mut Model, op: &Op) {
     let held = |model: &Model, key: usize| model.get(KEYS[key]).map(|(value, _)| value.clone());
     let set = |model: &mut Model, key: usize, value: Value, change: bool| {
@@ -190,8 +190,8 @@ fn apply(state: &State, other: &State, model: &mut Model, op: &Op) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn the_state_does_what_a_map_would(ops in prop::collection::vec((any::<bool>(), op()), 1..60)) {
-        let net = Net::new("the_state_does_what_a_map_would");
+    fn state_behaves_like_a_map(ops in prop::collection::vec((any::<bool>(), op()), 1..60)) {
+        let net = Net::new("state_behaves_like_a_map");
         let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
         let mut watch = b.watch("/").unwrap();
         let mut below = a.watch("/a").unwrap();
@@ -209,16 +209,16 @@ proptest! {
         let listed: Vec<_> = snapshot.entries.values().map(|e| (e.key.as_str(), &e.value)).collect();
         let expected: Vec<_> = model.iter().map(|(key, (value, _))| (*key, value)).collect();
         prop_assert_eq!(&listed, &expected);
-        // Who was told of every change has the same picture.
+        // The watches that received each change have the same contents.
         for (watch, prefix) in [(&mut watch, ""), (&mut below, "/a")] {
-            let mut told = BTreeMap::new();
+            let mut reported = BTreeMap::new();
             while let Some(change) = watch.try_recv().unwrap() {
                 match change.entry {
-                    Some(entry) => told.insert(change.key, entry),
-                    None => told.remove(&change.key),
+                    Some(entry) => reported.insert(change.key, entry),
+                    None => reported.remove(&change.key),
                 };
             }
-            prop_assert_eq!(told, a.snapshot(prefix).unwrap().entries);
+            prop_assert_eq!(reported, a.snapshot(prefix).unwrap().entries);
         }
     }
 }

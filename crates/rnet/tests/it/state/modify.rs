@@ -1,4 +1,4 @@
-//! Counters, lists and sets, and that no change of theirs is lost.
+//! Counters, lists and sets: concurrent changes are never lost.
 
 use rnet::state::Value;
 use rnet::{Error, limits};
@@ -26,8 +26,8 @@ fn counters_count_and_do_not_wrap() {
 }
 
 #[test]
-fn lists_keep_their_bound() {
-    let net = Net::new("lists_keep_their_bound");
+fn lists_keep_their_length_limit() {
+    let net = Net::new("lists_keep_their_length_limit");
     let state = net.node("n").state().unwrap();
     assert!(state.items("/l").unwrap().is_empty());
     for n in 0..10 {
@@ -54,7 +54,7 @@ fn sets_hold_each_member_once() {
     let state = net.node("n").state().unwrap();
     assert!(state.members("/s").unwrap().is_empty() && !state.contains("/s", 1).unwrap());
     assert!(!state.set_remove("/s", 1).unwrap());
-    assert_eq!(state.get("/s").unwrap(), None, "what takes nothing out makes nothing");
+    assert_eq!(state.get("/s").unwrap(), None, "removing nothing creates no key");
     for member in [3, 1, 2] {
         assert!(state.set_add("/s", member).unwrap());
         assert!(!state.set_add("/s", member).unwrap());
@@ -62,7 +62,7 @@ fn sets_hold_each_member_once() {
     assert_eq!(
         state.entry("/s").unwrap().unwrap().version,
         3,
-        "what changes nothing writes nothing"
+        "an update without a change writes nothing"
     );
     assert!(state.set_add("/s", "1").unwrap());
     let members = [Value::from(1), 2.into(), 3.into(), "1".into()];
@@ -79,8 +79,8 @@ fn sets_hold_each_member_once() {
 }
 
 #[test]
-fn no_change_of_several_writers_is_lost() {
-    let net = Net::new("no_change_of_several_writers_is_lost");
+fn no_concurrent_change_is_lost() {
+    let net = Net::new("no_concurrent_change_is_lost");
     const EACH: i64 = 500;
     let work = |n: usize| {
         let state = net.node(&format!("n{n}")).state().unwrap();
@@ -129,7 +129,7 @@ fn an_update_that_changes_the_type_is_refused() {
     assert!(
         refusal(state.update("/k", |_| 1.into())).contains("/k holds a string, not an integer")
     );
-    // One that writes the key itself sees what it wrote.
+    // An update that writes the key itself sees its own write.
     let mut calls = 0;
     let made = state.update("/k", |value| {
         calls += 1;
@@ -148,7 +148,7 @@ fn an_update_that_changes_the_type_is_refused() {
     assert!(error.to_string().contains("10000 attempts to change /k"), "{error}");
 }
 
-/// A process that counts until it is told to end.
+/// A process that counts until the parent ends it.
 pub fn counter() {
     const TIMES: i64 = 2000;
     let orders = common::orders();

@@ -20,7 +20,7 @@ fn a_transaction_writes_all_or_nothing() {
     t.set("/a", 1).unwrap();
     t.put("b").ttl(Duration::from_secs(100)).last_will(9).set(2).unwrap();
     t.delete("/gone").unwrap();
-    // It sees what it writes, and nobody else does.
+    // The transaction sees its own writes, and other handles do not.
     assert_eq!(t.get("/a").unwrap(), Some(1.into()));
     assert_eq!(t.get_as::<i64>("/b").unwrap(), Some(2));
     assert_eq!((t.get("/gone").unwrap(), t.get_as::<i64>("/gone").unwrap()), (None, None));
@@ -38,7 +38,7 @@ fn a_transaction_writes_all_or_nothing() {
     t.set("/a", 5).unwrap();
     drop(t);
     assert_eq!((int(&state, "/a"), state.revision()), (Some(1), before));
-    // One key of another type, and none is written.
+    // One key has another type, so none is written.
     let mut t = state.transaction();
     t.set("/a", 2).unwrap();
     t.set("/b", "text").unwrap();
@@ -55,8 +55,8 @@ fn a_transaction_writes_all_or_nothing() {
 }
 
 #[test]
-fn what_was_read_must_still_be_so() {
-    let net = Net::new("what_was_read_must_still_be_so");
+fn transaction_fails_if_a_read_value_changed() {
+    let net = Net::new("transaction_fails_if_a_read_value_changed");
     let (state, other) = (net.node("n").state().unwrap(), net.node("o").state().unwrap());
     state.set("/read", 1).unwrap();
     state.set("/both", 1).unwrap();
@@ -73,18 +73,18 @@ fn what_was_read_must_still_be_so() {
         conflict(key, t.commit());
         assert_eq!(state.get("/new").unwrap(), None);
     }
-    // Deleting is writing.
+    // A deletion counts as a write.
     let mut t = state.transaction();
     t.get("/read").unwrap();
     t.set("/new", 2).unwrap();
     other.delete("/read").unwrap();
     conflict("/read", t.commit());
-    // What was read twice and is not the same is told at once.
+    // If two reads of a key differ, the transaction reports it at once.
     let mut t = state.transaction();
     t.get("/both").unwrap();
     other.set("/both", 4).unwrap();
     conflict("/both", t.get("/both").map(|_| 0));
-    // One that only reads says whether all was of one moment.
+    // A read-only transaction checks that all reads are of one moment.
     let mut t = state.transaction();
     t.get("/both").unwrap();
     t.commit().unwrap();
@@ -95,8 +95,8 @@ fn what_was_read_must_still_be_so() {
 }
 
 #[test]
-fn transact_begins_anew_until_it_holds() {
-    let net = Net::new("transact_begins_anew_until_it_holds");
+fn transact_retries_until_it_succeeds() {
+    let net = Net::new("transact_retries_until_it_succeeds");
     let state = net.node("n").state().unwrap();
     let mut calls = 0;
     let sum = state.transact(|t| {
@@ -129,8 +129,8 @@ fn transact_begins_anew_until_it_holds() {
 }
 
 #[test]
-fn a_transaction_has_a_largest_number_of_keys() {
-    let net = Net::new("a_transaction_has_a_largest_number_of_keys");
+fn transaction_size_is_limited() {
+    let net = Net::new("transaction_size_is_limited");
     let state = net.node("n").state().unwrap();
     let mut t = state.transaction();
     for n in 0..limits::MAX_TRANSACTION_KEYS / 2 {
@@ -150,8 +150,8 @@ fn a_transaction_has_a_largest_number_of_keys() {
 }
 
 #[test]
-fn a_snapshot_shows_no_half_transaction() {
-    let net = Net::new("a_snapshot_shows_no_half_transaction");
+fn snapshot_shows_no_partial_transaction() {
+    let net = Net::new("snapshot_shows_no_partial_transaction");
     const ACCOUNTS: usize = 8;
     const SUM: i64 = 8000;
     let bank = net.node("bank").state().unwrap();
@@ -170,7 +170,7 @@ fn a_snapshot_shows_no_half_transaction() {
                     let result = state.transact(|t| {
                         let have = t.get_as::<i64>(&from)?.unwrap();
                         t.set(&from, have - 3)?;
-                        // The same account perhaps: then what was just set.
+                        // If both accounts are the same, the read returns the value just set.
                         let have = t.get_as::<i64>(&to)?.unwrap();
                         t.set(&to, have + 3)
                     });
@@ -194,10 +194,10 @@ fn a_snapshot_shows_no_half_transaction() {
     done.store(true, Ordering::Relaxed);
     let moved: u64 = clerks.into_iter().map(|clerk| clerk.join().unwrap()).sum();
     assert!(moved > 0);
-    // The watch ends at the same picture.
-    let mut told = std::collections::BTreeMap::new();
+    // The watch ends at the same contents.
+    let mut reported = std::collections::BTreeMap::new();
     while let Some(change) = watch.try_recv().unwrap() {
-        told.insert(change.key, change.entry.unwrap());
+        reported.insert(change.key, change.entry.unwrap());
     }
-    assert_eq!(told, bank.snapshot("/account").unwrap().entries);
+    assert_eq!(reported, bank.snapshot("/account").unwrap().entries);
 }

@@ -1,5 +1,5 @@
-//! Deaths that nobody saw: what follows from them follows all the same, once, and whoever looks first does
-//! it. The watchers are stopped while nodes come, use the state and are killed.
+//! Deaths that no node observed: their consequences still happen exactly once, through the first node that
+//! checks. The watchers are stopped while nodes join, use the state and are killed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use crate::common::{self, Child, LONG, Net};
 /// Keys with a last will that each owner sets.
 const KEYS: usize = 5;
 
-/// A node that looks after the wills of others. First order: its name and, after how many wills that it
-/// sees executed it kills itself, 0 for never.
+/// A node that executes the wills of others. First order: its name, and the number of executed wills that it
+/// sees before it kills itself (0: never).
 pub fn watcher() {
     let orders = common::orders();
     common::no_core();
@@ -50,12 +50,12 @@ pub fn watcher() {
                     done.count() == wills
                 });
                 let entries = state.list("/will").unwrap();
-                // Each was written once by its owner and once by who executed it.
+                // Each was written once by its owner and once by the executor of the will.
                 assert!(entries.iter().all(|e| e.version == 2 && e.last_will.is_none()));
                 common::tell("done");
             }
             "pairs" => {
-                common::eventually("each that joined has died", || {
+                common::eventually("each node that joined has died", || {
                     let events = events.lock().unwrap();
                     let count = |wanted: fn(&str) -> NodeEvent| {
                         events.iter().filter(|e| **e == wanted(argument)).count()
@@ -68,7 +68,7 @@ pub fn watcher() {
             "follow" => {
                 let count = argument.parse().unwrap();
                 let mut held = Vec::new();
-                common::eventually("there is room for that many watches", || {
+                common::eventually("that many watches are allowed", || {
                     while held.len() < count {
                         match state.watch("/nothing") {
                             Ok(watch) => held.push(watch),
@@ -80,12 +80,12 @@ pub fn watcher() {
                 });
                 common::tell("followed");
             }
-            other => panic!("no such order: {other}"),
+            other => panic!("unknown order: {other}"),
         }
     }
 }
 
-/// A node that comes so far, and is killed. Its order: its name, and how far.
+/// A node that starts up to a given step and is killed. Its order: its name, and the step.
 pub fn victim() {
     let orders = common::orders();
     common::no_core();
@@ -125,7 +125,7 @@ fn start_victim(net: &Net, name: &str, far: &str) -> Child {
     victim
 }
 
-/// Kills nodes while nobody looks, each other included.
+/// Kills nodes while all watchers are stopped, watchers included.
 fn kill_unseen(watchers: &[&Child], make: impl FnOnce() -> Vec<Child>) {
     watchers.iter().for_each(|watcher| watcher.stop());
     let mut victims = make();
@@ -140,16 +140,16 @@ fn done(watcher: &mut Child, wills: usize) {
 }
 
 #[test]
-fn the_wills_of_a_node_that_nobody_knew_are_executed() {
-    let net = Net::new("the_wills_of_a_node_that_nobody_knew_are_executed");
+fn wills_of_an_unknown_node_are_executed() {
+    let net = Net::new("wills_of_an_unknown_node_are_executed");
     let mut watcher = start_watcher(&net, "watcher", 0);
     kill_unseen(&[&watcher], || vec![start_victim(&net, "owner", "wills")]);
     done(&mut watcher, KEYS);
 }
 
 #[test]
-fn the_wills_of_many_that_died_at_once_are_executed_once_by_several() {
-    let net = Net::new("the_wills_of_many_that_died_at_once_are_executed_once_by_several");
+fn wills_of_many_dead_nodes_are_executed_once_by_several() {
+    let net = Net::new("wills_of_many_dead_nodes_are_executed_once_by_several");
     let mut watchers: Vec<_> =
         ["a", "b", "c"].iter().map(|name| start_watcher(&net, name, 0)).collect();
     let all: Vec<&Child> = watchers.iter().collect();
@@ -160,8 +160,8 @@ fn the_wills_of_many_that_died_at_once_are_executed_once_by_several() {
 }
 
 #[test]
-fn the_wills_of_a_node_that_nobody_knew_are_executed_beside_busy_loops() {
-    let net = Net::new("the_wills_of_a_node_that_nobody_knew_are_executed_beside_busy_loops");
+fn wills_of_an_unknown_node_are_executed_beside_busy_loops() {
+    let net = Net::new("wills_of_an_unknown_node_are_executed_beside_busy_loops");
     let stop = Arc::new(AtomicBool::new(false));
     let loops: Vec<_> = (0..std::thread::available_parallelism().map_or(4, |n| n.get()))
         .map(|_| {
@@ -178,10 +178,10 @@ fn the_wills_of_a_node_that_nobody_knew_are_executed_beside_busy_loops() {
     loops.into_iter().for_each(|busy| busy.join().unwrap());
 }
 
-/// One without state sees the death, and sweeps the folder before one with state looks.
+/// A node without state sees the death, and sweeps the folder before a node with state checks.
 #[test]
-fn wills_are_executed_though_another_has_swept_the_folder() {
-    let net = Net::new("wills_are_executed_though_another_has_swept_the_folder");
+fn wills_are_executed_after_another_node_swept_the_folder() {
+    let net = Net::new("wills_are_executed_after_another_node_swept_the_folder");
     let mut watcher = start_watcher(&net, "watcher", 0);
     let _bystander = net.node("bystander");
     watcher.stop();
@@ -205,7 +205,7 @@ fn wills_are_executed_by_the_next_node_when_none_lives() {
     assert_eq!(left, [Some(-1); KEYS]);
 }
 
-/// The first who cleans up dies in the midst of it, and then nobody is left but who knew none of them.
+/// The first sweeper dies during the sweep, and the remaining nodes knew none of the dead.
 #[test]
 fn a_sweep_whose_sweeper_is_killed_is_finished_by_the_next() {
     let net = Net::new("a_sweep_whose_sweeper_is_killed_is_finished_by_the_next");
@@ -222,10 +222,10 @@ fn a_sweep_whose_sweeper_is_killed_is_finished_by_the_next() {
     }
 }
 
-/// However far a node came, its end is told of, and its folder and name go.
+/// At whatever step a node died, its death is reported, and its folder and name are removed.
 #[test]
-fn a_node_that_died_before_its_first_key_is_told_of_and_swept() {
-    let net = Net::new("a_node_that_died_before_its_first_key_is_told_of_and_swept");
+fn node_that_died_before_its_first_key_is_reported_and_swept() {
+    let net = Net::new("node_that_died_before_its_first_key_is_reported_and_swept");
     let mut watcher = start_watcher(&net, "watcher", 0);
     for far in ["node", "state", "wills"] {
         kill_unseen(&[&watcher], || vec![start_victim(&net, &format!("at_{far}"), far)]);
@@ -237,15 +237,15 @@ fn a_node_that_died_before_its_first_key_is_told_of_and_swept() {
             let entries = std::fs::read_dir(net.inspect_path().join(folder)).unwrap();
             entries.flatten().map(|e| e.file_name().into_string().unwrap()).collect::<Vec<_>>()
         };
-        common::eventually("what the dead left is swept", || {
+        common::eventually("the leftovers of the dead nodes are swept", || {
             here().iter().all(|name| name.starts_with("watcher"))
         });
     }
 }
 
 #[test]
-fn the_places_of_a_node_that_nobody_knew_come_back() {
-    let net = Net::new("the_places_of_a_node_that_nobody_knew_come_back");
+fn watch_slots_of_an_unknown_node_are_released() {
+    let net = Net::new("watch_slots_of_an_unknown_node_are_released");
     let mut watcher = start_watcher(&net, "watcher", 0);
     kill_unseen(&[&watcher], || vec![start_victim(&net, "hoarder", "watches")]);
     watcher.say("follow 400");

@@ -1,5 +1,5 @@
-//! What a watch tells and what a reader sees agree, also when the watch is so late that the journal went on without it; and
-//! what cannot be known is said to be unknown.
+//! A watch and a reader agree, even if the watch is so late that the journal has discarded changes; unknown
+//! counts are reported as unknown.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const SECOND: u64 = 1_000_000_000;
 
 /// More changes than the journal holds.
 const A_JOURNAL: usize = 17_000;
-/// More writes of one node than it keeps replaced blocks.
+/// More writes of one node than the number of replaced blocks that it keeps.
 const SOME: usize = 1_000;
 
 fn drain(watch: &mut Watch) -> Vec<Change> {
@@ -27,7 +27,7 @@ fn fill(state: &State, key: &str, count: usize) {
     }
 }
 
-/// States with a clock of the test's, whose wall clock says something else each time.
+/// States with the test's own clock, whose wall clock differs each time.
 fn clocked(net: &Net, name: &str) -> (Arc<AtomicU64>, State) {
     let clock = Arc::new(AtomicU64::new(50 * SECOND));
     let (read, wall) = (clock.clone(), AtomicU64::new(1));
@@ -36,15 +36,15 @@ fn clocked(net: &Net, name: &str) -> (Arc<AtomicU64>, State) {
     (clock, net.node(name).state_with_clocks(wall, read, 1).unwrap())
 }
 
-/// Of one key: each change that is told and each value that is skipped counts one.
+/// Sum for one key: each reported change and each skipped value counts one.
 fn counted(changes: &[Change], key: &str) -> u64 {
     let of_key = changes.iter().filter(|change| change.key == key);
-    of_key.map(|change| 1 + change.skipped.expect("it is known")).sum()
+    of_key.map(|change| 1 + change.skipped.expect("the count is known")).sum()
 }
 
 #[test]
-fn values_that_were_deleted_unseen_are_counted() {
-    let net = Net::new("values_that_were_deleted_unseen_are_counted");
+fn unseen_deleted_values_are_counted() {
+    let net = Net::new("unseen_deleted_values_are_counted");
     let state = net.node("n").state().unwrap();
     state.set("/known", -1).unwrap();
     let mut watch = state.watch("/").unwrap();
@@ -60,7 +60,7 @@ fn values_that_were_deleted_unseen_are_counted() {
     fill(&state, "/known", SOME);
     state.delete("/known").unwrap();
     assert!(!count("/known", SOME as u64 + 1));
-    // One that comes and goes before the watch looks.
+    // A key that is created and deleted before the watch reads.
     fill(&state, "/brief", SOME);
     state.delete("/brief").unwrap();
     assert!(!count("/brief", SOME as u64 + 1));
@@ -71,8 +71,8 @@ fn values_that_were_deleted_unseen_are_counted() {
 }
 
 #[test]
-fn what_a_watch_cannot_know_is_said_to_be_unknown() {
-    let net = Net::new("what_a_watch_cannot_know_is_said_to_be_unknown");
+fn unknown_counts_are_reported_as_unknown() {
+    let net = Net::new("unknown_counts_are_reported_as_unknown");
     let (clock, state) = clocked(&net, "n");
     let lives = Duration::from_secs(60);
     for key in ["/by-hand", "/anew", "/stays"] {
@@ -89,29 +89,29 @@ fn what_a_watch_cannot_know_is_said_to_be_unknown() {
     fill(&state, "/anew", 50);
     fill(&state, "/often", 2 * A_JOURNAL);
     clock.fetch_add(10 * SECOND, Ordering::SeqCst);
-    let told: BTreeMap<String, Change> =
+    let reported: BTreeMap<String, Change> =
         drain(&mut watch).into_iter().map(|change| (change.key.clone(), change)).collect();
-    // Its time would be over by now, but who says that it was not deleted before?
-    let gone = &told["/by-hand"];
+    // Its time would be over by now, but it may have been deleted before.
+    let gone = &reported["/by-hand"];
     assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, None, None));
-    assert_eq!((told["/anew"].skipped, told["/anew"].entry.is_some()), (None, true));
-    // This one still lies there.
-    let over = &told["/over"];
+    assert_eq!((reported["/anew"].skipped, reported["/anew"].entry.is_some()), (None, true));
+    // This expired value still exists in the region.
+    let over = &reported["/over"];
     assert_eq!((over.entry.is_none(), over.expired, over.skipped), (true, Some(true), Some(0)));
-    // And this one has more writes than there were changes since: it was not made anew.
-    assert_eq!(told["/often"].skipped, Some(2 * A_JOURNAL as u64 - 1));
-    assert!(!told.contains_key("/stays"));
+    // This key has more writes than there were changes since, so it was not created again.
+    assert_eq!(reported["/often"].skipped, Some(2 * A_JOURNAL as u64 - 1));
+    assert!(!reported.contains_key("/stays"));
 }
 
-/// What really happened to a key, by revision.
+/// The true history of a key, by revision.
 #[derive(Default)]
 struct KeyModel {
     writes: Vec<u64>,
-    /// The first write since it was absent.
+    /// The first write after the key was absent.
     made: u64,
-    /// Deletions by hand of what was there.
+    /// Explicit deletions of a present key.
     deleted: Vec<u64>,
-    /// When the newest value is over.
+    /// End of the newest value's time to live.
     ends: u64,
 }
 
@@ -131,11 +131,11 @@ struct WatchModel {
     clock: Arc<AtomicU64>,
     state: State,
     truth: BTreeMap<String, KeyModel>,
-    /// What a user would keep who only has the watch.
+    /// The contents that a user derives from the watch alone.
     mirror: BTreeMap<String, u64>,
-    told: BTreeMap<String, u64>,
+    reported_at: BTreeMap<String, u64>,
     begun: u64,
-    /// Revision of the last look of the watch, and whether changes may have been lost since.
+    /// Revision of the watch's last read, and whether changes may have been lost since.
     looked: u64,
     may_lose: bool,
     unknown: u64,
@@ -155,7 +155,7 @@ impl WatchModel {
     }
 
     fn key(&mut self) -> String {
-        // Durable ones seldom: they take the disk's time.
+        // Durable keys rarely, because they cost disk time.
         if self.below(60) == 0 { "/durable".to_owned() } else { format!("/k{}", self.below(4)) }
     }
 
@@ -195,7 +195,7 @@ impl WatchModel {
         }
     }
 
-    /// So many changes that blocks are used again, or the journal.
+    /// Enough changes to reuse blocks, or to wrap the journal.
     fn burst(&mut self, count: u64) {
         let key = format!("/k{}", self.below(4));
         for _ in 0..count {
@@ -215,16 +215,17 @@ impl WatchModel {
     }
 
     fn hear(&mut self, change: Change) {
-        let last = self.told.insert(change.key.clone(), change.revision).unwrap_or(self.begun);
+        let last =
+            self.reported_at.insert(change.key.clone(), change.revision).unwrap_or(self.begun);
         let truth = &self.truth[&change.key];
         if let Some(skipped) = change.skipped {
             self.known += 1;
-            // Of a value that is told, it is one of the writes.
+            // A reported value is one of the writes.
             let seen = u64::from(change.entry.is_some());
             let writes = truth.writes_in(last, change.revision);
             let mut least = writes;
             if self.may_lose && !self.mirror.contains_key(&change.key) {
-                // It may have come and gone before, in a stretch of the journal that was lost.
+                // The key may have been created and deleted before, in a lost part of the journal.
                 least = truth.writes_in(last.max(truth.made - 1), change.revision);
             }
             let known = least..=writes;
@@ -257,12 +258,13 @@ impl WatchModel {
         self.looked = self.state.revision();
         let seen: BTreeMap<String, u64> =
             self.state.list("/").unwrap().into_iter().map(|e| (e.key, e.revision)).collect();
-        assert_eq!(self.mirror, seen, "what is told, and what is seen");
+        assert_eq!(self.mirror, seen, "reported, and read");
         let now = self.now();
         for (key, truth) in &self.truth {
             if self.may_lose && !seen.contains_key(key) {
-                // What came and went in a stretch that was lost is told and counted by nobody.
-                self.told.insert(key.clone(), self.looked);
+                // A key that was created and deleted in a lost part of the journal is neither reported nor
+                // counted.
+                self.reported_at.insert(key.clone(), self.looked);
             }
             let newest = truth.writes.last().copied().unwrap_or_default();
             let there = (!truth.is_gone(now)).then_some(&newest);
@@ -271,9 +273,9 @@ impl WatchModel {
     }
 }
 
-/// Random operations, with clocks that jump, and a watch that looks now and then.
+/// Random operations, with clocks that jump, and a watch that reads now and then.
 #[test]
-fn a_reader_and_a_watch_agree_whatever_happens() {
+fn reader_and_watch_agree_under_random_operations() {
     let (mut known, mut unknown) = (0, 0);
     for seed in 1..=8u64 {
         println!("seed {seed}");
@@ -288,7 +290,7 @@ fn a_reader_and_a_watch_agree_whatever_happens() {
             state,
             truth: BTreeMap::new(),
             mirror: BTreeMap::new(),
-            told: BTreeMap::new(),
+            reported_at: BTreeMap::new(),
             known: 0,
             unknown: 0,
         };
@@ -309,6 +311,6 @@ fn a_reader_and_a_watch_agree_whatever_happens() {
         known += scene.known;
         unknown += scene.unknown;
     }
-    println!("{known} changes with a count, {unknown} without");
+    println!("{known} changes with a count, {unknown} without one");
     assert!(known > 100 && unknown > 0, "{known} {unknown}");
 }

@@ -1,4 +1,4 @@
-//! Watches: by waiting, by callback, async.
+//! Watches: blocking, by callback, async.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,10 +14,10 @@ use rnet::state::{Change, ChangeStream, State, Watch};
 use super::{int, refusal};
 use crate::common::{LONG, Net, block_on, eventually};
 
-/// More changes than any journal holds of so few keys.
+/// More changes than a journal holds for so few keys.
 const MANY: i64 = 100_000;
 
-fn told(change: &Change) -> (&str, Option<i64>) {
+fn key_and_int(change: &Change) -> (&str, Option<i64>) {
     (&change.key, change.entry.as_ref().map(|entry| entry.value.as_int().unwrap()))
 }
 
@@ -26,8 +26,8 @@ fn drain(watch: &mut Watch) -> Vec<Change> {
 }
 
 #[test]
-fn first_what_is_there_then_every_change_in_order() {
-    let net = Net::new("first_what_is_there_then_every_change_in_order");
+fn existing_keys_come_first_then_each_change_in_order() {
+    let net = Net::new("existing_keys_come_first_then_each_change_in_order");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     for (key, value) in [("/arm/y", 1), ("/army", 2), ("/arm/x", 3)] {
         a.set(key, value).unwrap();
@@ -39,7 +39,7 @@ fn first_what_is_there_then_every_change_in_order() {
     a.delete("/arm/x").unwrap();
     a.set("/arm/x", 7).unwrap();
     let changes = drain(&mut watch);
-    let seen: Vec<_> = changes.iter().map(told).collect();
+    let seen: Vec<_> = changes.iter().map(key_and_int).collect();
     assert_eq!(
         seen,
         [
@@ -63,8 +63,8 @@ fn first_what_is_there_then_every_change_in_order() {
 }
 
 #[test]
-fn a_wait_ends_with_a_change_a_time_or_an_interrupt() {
-    let net = Net::new("a_wait_ends_with_a_change_a_time_or_an_interrupt");
+fn wait_ends_with_a_change_a_timeout_or_an_interrupt() {
+    let net = Net::new("wait_ends_with_a_change_a_timeout_or_an_interrupt");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut watch = b.watch("/k").unwrap();
     let error = watch.recv(Some(Duration::from_millis(5))).unwrap_err();
@@ -76,7 +76,7 @@ fn a_wait_ends_with_a_change_a_time_or_an_interrupt() {
     interrupter.interrupt();
     assert_eq!(watch.recv(LONG).unwrap_err(), Error::Interrupted);
     let (ask, asked) = mpsc::channel();
-    let (tell, heard) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
         for timeout in asked {
             tell.send(watch.recv(timeout)).unwrap();
@@ -85,11 +85,11 @@ fn a_wait_ends_with_a_change_a_time_or_an_interrupt() {
     for n in 0..50 {
         ask.send(None).unwrap();
         a.set("/k", n).unwrap();
-        assert_eq!(told(&heard.recv().unwrap().unwrap()), ("/k", Some(n)));
+        assert_eq!(key_and_int(&receiver.recv().unwrap().unwrap()), ("/k", Some(n)));
         ask.send(LONG).unwrap();
         a.set("/other", n).unwrap();
         interrupter.interrupt();
-        assert_eq!(heard.recv().unwrap().unwrap_err(), Error::Interrupted);
+        assert_eq!(receiver.recv().unwrap().unwrap_err(), Error::Interrupted);
     }
     drop(ask);
     waiting.join().unwrap();
@@ -117,19 +117,19 @@ fn a_slow_watch_gets_the_newest_and_the_count_of_the_rest() {
     for change in drain(&mut watch) {
         match change.skipped {
             Some(skipped) => *counted.entry(change.key.clone()).or_insert(0) += 1 + skipped as i64,
-            // They may have been there before, while the journal went by.
+            // They may have been reported before, while the journal wrapped.
             None => assert!(["/gone", "/new"].contains(&&*change.key), "{change:?}"),
         }
         last.insert(change.key.clone(), change.entry.map(|entry| entry.value.as_int().unwrap()));
     }
     let expected = [("/a", Some(MANY)), ("/gone", None), ("/new", Some(2))];
     assert_eq!(last, expected.map(|(key, value)| (key.to_owned(), value)).into());
-    assert_eq!(counted["/a"], MANY, "told and skipped are all there were");
+    assert_eq!(counted["/a"], MANY, "reported and skipped add up to all");
     assert_eq!(watch.try_recv().unwrap(), None);
-    // And it goes on.
+    // The watch continues.
     state.set("/a", -1).unwrap();
     let change = watch.try_recv().unwrap().unwrap();
-    assert_eq!((told(&change), change.skipped), (("/a", Some(-1)), Some(0)));
+    assert_eq!((key_and_int(&change), change.skipped), (("/a", Some(-1)), Some(0)));
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn a_watch_never_misses_the_last_value() {
     };
     let writers: Vec<_> = (0..3).map(|n| std::thread::spawn(write(n))).collect();
     let mut picture: BTreeMap<String, i64> = BTreeMap::new();
-    let (mut revision, mut told) = (0, 0);
+    let (mut revision, mut reported) = (0, 0);
     let last: Vec<i64> = (0..KEYS as i64).map(|k| WRITES - (WRITES - k) % KEYS as i64).collect();
     let full = |picture: &BTreeMap<String, i64>| {
         (0..3).all(|n| (0..KEYS).all(|k| picture.get(&format!("/k/{n}/{k}")) == last.get(k)))
     };
     while !full(&picture) {
         let change = watch.recv(LONG).unwrap();
-        told += 1;
+        reported += 1;
         assert!(change.revision >= revision, "in the order of the revisions");
         revision = change.revision;
         match change.entry {
@@ -172,48 +172,48 @@ fn a_watch_never_misses_the_last_value() {
     for writer in writers {
         writer.join().unwrap();
     }
-    assert_eq!(watch.try_recv().unwrap(), None, "the last came last");
-    assert!(told > 0 && reader.keys("/k").unwrap().len() == 3 * KEYS);
+    assert_eq!(watch.try_recv().unwrap(), None, "the last change arrives last");
+    assert!(reported > 0 && reader.keys("/k").unwrap().len() == 3 * KEYS);
 }
 
-/// Sets a key and waits until a callback has heard of it.
-fn until_heard(state: &State, heard: &AtomicU64, value: u64) {
+/// Sets a key and waits until a callback has received it.
+fn until_heard(state: &State, received: &AtomicU64, value: u64) {
     state.set("/k", value as i64).unwrap();
-    eventually("the callback hears of it", || heard.load(Ordering::SeqCst) == value);
+    eventually("the callback receives it", || received.load(Ordering::SeqCst) == value);
 }
 
 #[test]
-fn callbacks_are_called_until_their_handle_goes() {
-    let net = Net::new("callbacks_are_called_until_their_handle_goes");
+fn callbacks_are_called_until_their_handle_is_dropped() {
+    let net = Net::new("callbacks_are_called_until_their_handle_is_dropped");
     let node = net.node("n");
     let state = node.state().unwrap();
     state.set("/k", 1).unwrap();
-    let heard: [Arc<AtomicU64>; 2] = Default::default();
+    let received: [Arc<AtomicU64>; 2] = Default::default();
     let on = |n: usize, prefix: &str| {
-        let heard = heard[n].clone();
+        let received = received[n].clone();
         state.watch(prefix).unwrap().on(move |change| {
             let value = change.entry.unwrap().value.as_int().unwrap();
-            heard.store(value as u64, Ordering::SeqCst);
+            received.store(value as u64, Ordering::SeqCst);
         })
     };
     let (first, second) = (on(0, "/k"), on(1, "/"));
     assert_eq!(first.error(), None);
-    eventually("both hear of what is there", || {
-        heard.iter().all(|heard| heard.load(Ordering::SeqCst) == 1)
+    eventually("both receive the existing keys", || {
+        received.iter().all(|received| received.load(Ordering::SeqCst) == 1)
     });
-    until_heard(&state, &heard[1], 2);
-    until_heard(&state, &heard[0], 2);
+    until_heard(&state, &received[1], 2);
+    until_heard(&state, &received[0], 2);
     drop(first);
-    until_heard(&state, &heard[1], 3);
-    assert_eq!(heard[0].load(Ordering::SeqCst), 2);
-    // One that panics is not called again, and harms no other.
-    let panics = state.watch("/k").unwrap().on(|_| panic!("a callback of the test's that panics"));
-    until_heard(&state, &heard[1], 4);
-    until_heard(&state, &heard[1], 5);
+    until_heard(&state, &received[1], 3);
+    assert_eq!(received[0].load(Ordering::SeqCst), 2);
+    // A callback that panics is not called again, and affects no other callback.
+    let panics = state.watch("/k").unwrap().on(|_| panic!("this panic is part of the test"));
+    until_heard(&state, &received[1], 4);
+    until_heard(&state, &received[1], 5);
     drop(panics);
     second.detach();
-    until_heard(&state, &heard[1], 6);
-    // Its own handle may be dropped by a callback itself.
+    until_heard(&state, &received[1], 6);
+    // A callback may drop its own handle.
     let place = Arc::new(Mutex::new(None));
     let calls = Arc::new(AtomicU64::new(0));
     let handle = state.watch("/self").unwrap().on({
@@ -225,9 +225,9 @@ fn callbacks_are_called_until_their_handle_goes() {
     });
     *place.lock().unwrap() = Some(handle);
     state.set("/self", 1).unwrap();
-    eventually("it has gone", || place.lock().unwrap().is_none());
+    eventually("the callback is gone", || place.lock().unwrap().is_none());
     state.set("/self", 2).unwrap();
-    until_heard(&state, &heard[1], 7);
+    until_heard(&state, &received[1], 7);
     assert_eq!(calls.load(Ordering::SeqCst), 1);
 }
 
@@ -249,8 +249,8 @@ fn the_node_ends_with_its_callbacks() {
     state.put("/k").last_will_delete().set(1).unwrap();
     drop((state, node));
     assert_eq!(Arc::strong_count(&alive), 1, "the callback is gone");
-    assert_eq!(other.get("/k").unwrap(), None, "and with it the node");
-    // The last handle may go inside of a callback.
+    assert_eq!(other.get("/k").unwrap(), None, "the node is closed with it");
+    // The last handle may be dropped inside a callback.
     let node = net.node("n");
     let state = node.state().unwrap();
     let (tell, gone) = mpsc::channel();
@@ -269,8 +269,8 @@ fn the_node_ends_with_its_callbacks() {
 }
 
 #[test]
-fn a_slow_callback_skips_what_was_overwritten() {
-    let net = Net::new("a_slow_callback_skips_what_was_overwritten");
+fn slow_callback_skips_overwritten_values() {
+    let net = Net::new("slow_callback_skips_overwritten_values");
     let state = net.node("n").state().unwrap();
     let (entered, enters) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
@@ -292,10 +292,10 @@ fn a_slow_callback_skips_what_was_overwritten() {
         seen += 1 + skipped.unwrap() as i64;
         last = value;
     }
-    assert_eq!(seen, MANY, "each was told or counted");
+    assert_eq!(seen, MANY, "each change was reported or counted");
 }
 
-/// Says whether it was woken.
+/// Records whether it was woken.
 #[derive(Default)]
 struct Woken(AtomicBool);
 
@@ -305,9 +305,9 @@ impl Wake for Woken {
     }
 }
 
-/// Polls `recv` once, writes, and drops the future when its task was woken, as a time-out does.
+/// Polls `recv` once, writes, and drops the future when its task is woken, as a timeout does.
 #[test]
-fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
+fn change_future_dropped_after_its_wake_has_taken_nothing() {
     let net = Net::new("a_future_of_a_change_that_is_dropped");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut stream = b.watch("/k").unwrap().into_stream();
@@ -334,18 +334,18 @@ fn a_future_of_a_change_that_is_dropped_after_its_wake_has_taken_nothing() {
                 change
             }
         };
-        assert_eq!((told(&change), change.skipped), (("/k", Some(n)), Some(0)));
+        assert_eq!((key_and_int(&change), change.skipped), (("/k", Some(n)), Some(0)));
         assert_eq!(stream.try_recv().unwrap(), None);
     }
 }
 
 /// The name of the thread on which a watch calls back.
 fn thread_of(watch: Watch) -> String {
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let handle = watch.on(move |_| {
         tell.send(std::thread::current().name().unwrap_or_default().to_owned()).unwrap();
     });
-    let name = told.recv_timeout(LONG.unwrap()).unwrap();
+    let name = receiver.recv_timeout(LONG.unwrap()).unwrap();
     drop(handle);
     name
 }
@@ -361,7 +361,7 @@ fn a_watch_calls_back_on_the_dispatch_thread_of_its_lane() {
 }
 
 #[test]
-fn timers_and_changes_of_a_lane_take_turns_and_the_other_lane_waits_for_neither() {
+fn timers_and_changes_of_a_lane_alternate_without_delaying_the_other_lane() {
     let net = Net::new("timers_and_changes_of_a_lane_take_turns");
     let (node, other) = (net.node("a"), net.node("b"));
     let (state, writer) = (node.state().unwrap(), other.state().unwrap());
@@ -381,12 +381,12 @@ fn timers_and_changes_of_a_lane_take_turns_and_the_other_lane_waits_for_neither(
             counted.fetch_add(1, Ordering::Relaxed);
         })
         .unwrap();
-    let (tell, told) = mpsc::channel();
+    let (tell, receiver) = mpsc::channel();
     let urgent = state.watch("/stop").unwrap().urgent().on(move |change| {
         tell.send(change.revision).unwrap();
     });
     let last = (0..100).fold(0, |_, n| writer.set("/stop", n).unwrap());
-    while told.recv_timeout(LONG.unwrap()).unwrap() != last {}
+    while receiver.recv_timeout(LONG.unwrap()).unwrap() != last {}
     assert_eq!(ticks.load(Ordering::Relaxed), 0, "the timer waits for the callback of its lane");
     go_on.send(()).unwrap();
     eventually("the timer ticks", || ticks.load(Ordering::Relaxed) > 0);
@@ -394,12 +394,12 @@ fn timers_and_changes_of_a_lane_take_turns_and_the_other_lane_waits_for_neither(
 }
 
 #[test]
-fn changes_that_never_end_keep_no_timer_from_its_tick() {
-    let net = Net::new("changes_that_never_end_keep_no_timer_from_its_tick");
+fn endless_changes_delay_no_timer_tick() {
+    let net = Net::new("endless_changes_delay_no_timer_tick");
     let node = net.node("a");
     let state = node.state().unwrap();
     let writer = node.state().unwrap();
-    // Each change makes the next one.
+    // Each change causes the next one.
     let watch = state.watch("/k").unwrap().on(move |change| {
         writer.set("/k", change.revision as i64).unwrap();
     });
@@ -421,7 +421,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
     let state = net.node("n").state().unwrap();
     let (entered, inside) = mpsc::channel();
     let (ended, wait) = mpsc::channel();
-    // Waits for what the test does, as a callback does that has another thread close a stream.
+    // Waits for the test thread, like a callback that has another thread close a stream.
     let _handle = state.watch("/held").unwrap().on(move |_| {
         entered.send(None).unwrap();
         entered.send(Some(wait.recv_timeout(LONG.unwrap()))).unwrap();
@@ -436,7 +436,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
         assert_eq!(inside.recv_timeout(LONG.unwrap()).unwrap(), None);
         end(stream);
         ended.send(()).unwrap();
-        assert_eq!(inside.recv().unwrap(), Some(Ok(())), "the callback did not wait in vain");
+        assert_eq!(inside.recv().unwrap(), Some(Ok(())), "the callback's wait has ended");
     }
 }
 
@@ -455,24 +455,24 @@ fn streams_wake_their_task() {
     });
     for n in 1..100 {
         ask.send(n).unwrap();
-        assert_eq!(told(&block_on(stream.recv()).unwrap()), ("/k", Some(n)));
+        assert_eq!(key_and_int(&block_on(stream.recv()).unwrap()), ("/k", Some(n)));
     }
     drop(ask);
     writer.join().unwrap();
-    // Waiting and async in turn, and a change is told once.
+    // Blocking and async receives alternate, and a change is reported once.
     b.set("/k", 100).unwrap();
     let mut watch = stream.into_watch().unwrap();
-    assert_eq!(told(&watch.recv(LONG).unwrap()), ("/k", Some(100)));
+    assert_eq!(key_and_int(&watch.recv(LONG).unwrap()), ("/k", Some(100)));
     assert_eq!(watch.try_recv().unwrap(), None);
     let mut stream = watch.into_stream();
     b.put("/k").ttl(Duration::from_millis(20)).set(101).unwrap();
-    assert_eq!(told(&block_on(stream.recv()).unwrap()), ("/k", Some(101)));
+    assert_eq!(key_and_int(&block_on(stream.recv()).unwrap()), ("/k", Some(101)));
     let gone = block_on(stream.recv()).unwrap();
     assert!(gone.expired == Some(true) && gone.entry.is_none());
     let next = futures_core::Stream::poll_next;
     b.set("/k", 5).unwrap();
     let change = block_on(std::future::poll_fn(|cx| next(std::pin::Pin::new(&mut stream), cx)));
-    assert_eq!(told(&change.unwrap().unwrap()), ("/k", Some(5)));
+    assert_eq!(key_and_int(&change.unwrap().unwrap()), ("/k", Some(5)));
     assert_eq!(int(&b, "/k"), Some(5));
     assert!(refusal(b.watch("a b")).contains("bad key name"));
 }

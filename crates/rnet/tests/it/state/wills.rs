@@ -1,4 +1,4 @@
-//! Last wills: what keys become when their owner ends.
+//! Last wills: the values of keys after their owner's end.
 
 use rnet::state::{LastWill, Value};
 
@@ -6,8 +6,8 @@ use super::int;
 use crate::common::{self, Child, LONG, Net};
 
 #[test]
-fn a_last_will_is_done_when_the_node_ends() {
-    let net = Net::new("a_last_will_is_done_when_the_node_ends");
+fn last_will_is_executed_when_the_node_closes() {
+    let net = Net::new("last_will_is_executed_when_the_node_closes");
     let watcher = net.node("watcher").state().unwrap();
     let node = net.node("owner");
     let state = node.state().unwrap();
@@ -18,7 +18,7 @@ fn a_last_will_is_done_when_the_node_ends() {
     state.put("/again").last_will(-1).set(1).unwrap();
     state.set("/again", 2).unwrap();
     watcher.set("/others", 5).unwrap();
-    // A counter that its owner counts on keeps the will, one that others count on does not.
+    // A counter keeps its will if its owner increments it, and loses it if another node does.
     state.put("/mine").last_will(-1).set(1).unwrap();
     state.add("/mine", 1).unwrap();
     state.put("/theirs").last_will(-1).set(1).unwrap();
@@ -54,7 +54,7 @@ fn a_handle_of_the_state_keeps_its_node() {
     assert_eq!(int(&other, "/k"), Some(0));
 }
 
-/// A process that sets keys with last wills, and is killed.
+/// A process that sets keys with last wills and is killed.
 pub fn owner() {
     let orders = common::orders();
     common::no_core();
@@ -70,8 +70,8 @@ pub fn owner() {
 }
 
 #[test]
-fn a_last_will_is_done_when_the_process_is_killed() {
-    let net = Net::new("a_last_will_is_done_when_the_process_is_killed");
+fn last_will_is_executed_when_the_process_is_killed() {
+    let net = Net::new("last_will_is_executed_when_the_process_is_killed");
     let node = net.node("watcher");
     let state = node.state().unwrap();
     let mut owner = Child::spawn(&net, "owner");
@@ -86,6 +86,6 @@ fn a_last_will_is_done_when_the_process_is_killed() {
         assert_eq!(value == (-1).into(), !change.initial);
         done += u32::from(!change.initial);
     }
-    common::eventually("the others are gone", || state.keys("/goes").unwrap().is_empty());
+    common::eventually("the other keys are deleted", || state.keys("/goes").unwrap().is_empty());
     assert_eq!(int(&state, "/stays"), Some(1));
 }

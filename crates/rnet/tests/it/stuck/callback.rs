@@ -1,4 +1,4 @@
-//! A callback that does not return: its lane stands still, and nothing else does.
+//! A callback that does not return blocks its lane, and nothing else.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn hangs(node: &rnet::Node) -> (Subscription, mpsc::Sender<()>, mpsc::Receiver<(
 }
 
 #[test]
-fn publishers_that_it_holds_back() {
+fn publishers_delayed_by_a_blocked_callback() {
     for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
         for len in [1000, 20_000] {
             let net = Net::new("hanging callback");
@@ -38,7 +38,7 @@ fn publishers_that_it_holds_back() {
                 (OnFull::Detach { .. }, Err(error)) => panic!("{error}"),
                 (_, result) => is_full(&result.unwrap_err(), "/b"),
             }
-            // Once it returns, it gets all the others, or they are counted.
+            // Once it returns, it receives all other messages, or they are counted.
             drop(open);
             eventually("everything is received or counted", || {
                 let stats = subscription.stats();
@@ -50,8 +50,8 @@ fn publishers_that_it_holds_back() {
 }
 
 #[test]
-fn everything_else_of_its_node() {
-    let net = Net::new("beside a hanging callback");
+fn rest_of_the_node_beside_a_blocked_callback() {
+    let net = Net::new("beside a blocked callback");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").unwrap();
     let mut stop = a.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
@@ -71,7 +71,7 @@ fn everything_else_of_its_node() {
     publisher.send(&message(0, 8)).unwrap();
     entered.recv_timeout(LONG.unwrap()).unwrap();
 
-    // The other lane, receives, matching and leaving go on.
+    // The other lane, receives, matching and closing continue.
     stop.send(b"stop").unwrap();
     stopped.recv_timeout(LONG.unwrap()).unwrap();
     plain.send(b"plain").unwrap();
@@ -83,9 +83,9 @@ fn everything_else_of_its_node() {
     assert_eq!(&*reader.recv(LONG).unwrap(), b"late");
     drop(urgent);
     drop((receives, late));
-    eventually("they have left", || plain.subscriber_count() == 0);
+    eventually("the publishers are gone", || plain.subscriber_count() == 0);
 
-    // Who drops its subscription from outside waits for it, as documented; and so does its node.
+    // Dropping its subscription from outside waits for it, as documented; so does dropping its node.
     let (say, dropped) = mpsc::channel();
     let drops = std::thread::spawn(move || {
         say.send("begun").unwrap();
@@ -94,11 +94,11 @@ fn everything_else_of_its_node() {
         say.send("done").unwrap();
     });
     assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("begun"));
-    // Long enough for a drop that does not wait; on a machine so busy that it is not, this proves less.
-    assert!(dropped.recv_timeout(SHORT).is_err(), "it did not wait for the callback");
+    // Long enough to expose a drop that does not wait; on a very busy machine this proves less.
+    assert!(dropped.recv_timeout(SHORT).is_err(), "the drop did not wait for the callback");
     drop(open);
     assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("done"));
     drops.join().unwrap();
-    eventually("its node has left", || publisher.subscriber_count() == 0);
+    eventually("its node is closed", || publisher.subscriber_count() == 0);
     assert!(matches!(reader.recv(Some(SHORT)), Err(Error::Timeout { .. })));
 }

@@ -1,5 +1,5 @@
-//! Many come and go while messages flow: those that stay lose nothing that is not counted, and
-//! those that have gone leave nothing behind.
+//! Many endpoints come and go while messages flow: each loss of the remaining ones is counted, and the closed
+//! ones leave nothing behind.
 
 use std::time::{Duration, Instant};
 
@@ -8,41 +8,41 @@ use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions}
 use super::{message, number, reader_of};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
 
-/// How long messages flow. More than one worker's time slice, short enough for CI.
+/// How long messages flow. Longer than one worker's time slice, short enough for CI.
 const WHILE: Duration = Duration::from_secs(3);
-/// Messages that are kept for those that come late.
+/// Messages that are kept for late joiners.
 const HISTORY: u32 = 5;
-/// One message of so many is a large one.
+/// One in this many messages is large.
 const LARGE_EVERY: u64 = 50;
 
 fn len_of(number: u64) -> usize {
     if number.is_multiple_of(LARGE_EVERY) { 10_000 } else { 100 }
 }
 
-/// Files that a node opens when it gets to it, and those of peers that come and go; hundreds of
-/// endpoints that left one behind would show.
+/// Files that a node opens on demand, and those of peers that come and go. A leak of one file per endpoint,
+/// of hundreds, would exceed it.
 const SLACK: usize = 8;
 
-/// Open files of this test's domain: other tests of this process open theirs meanwhile.
+/// Open files of this test's domain; other tests of this process open theirs meanwhile.
 fn open_files(net: &Net) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let leads_there = |link: &std::fs::DirEntry| {
         std::fs::read_link(link.path()).is_ok_and(|to| to.starts_with(net.base()))
     };
     let count = links.filter(leads_there).count();
-    assert!(count > 0, "this test's own node has some");
+    assert!(count > 0, "this test's own node has open files");
     count
 }
 
 /// Maps of files of this test's domain.
 fn maps(net: &Net) -> usize {
-    // With the slash, so that it is not the beginning of another's name.
+    // With the slash, so that it is not a prefix of another name.
     let base = format!("{}/", net.base().display());
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|line| line.contains(&base)).count()
 }
 
-/// Reads until an empty message; each number once, in order, or counted.
+/// Reads until an empty message; each number arrives once, in order, or is counted.
 fn reads_all(mut subscriber: Subscriber<[u8]>) -> (u64, rnet::LossCounts) {
     let (mut received, mut next) = (0, None);
     loop {
@@ -58,9 +58,9 @@ fn reads_all(mut subscriber: Subscriber<[u8]>) -> (u64, rnet::LossCounts) {
     (received, subscriber.lost())
 }
 
-/// Messages between the one expected and the one that came, which must not be an earlier one.
+/// Number of messages between the expected one and the received one, which must not be older.
 fn subscriber_lost(next: Option<u64>, now: u64) -> u64 {
-    next.map_or(0, |next| now.checked_sub(next).expect("no message comes twice"))
+    next.map_or(0, |next| now.checked_sub(next).expect("a message arrived twice"))
 }
 
 /// The clock of `Sample::sent_ns`.
@@ -69,7 +69,7 @@ fn now_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Joins and leaves without end, a hundred times a second; each asks for the past.
+/// Joins and leaves without end, a hundred times a second; each join requests history.
 pub(crate) fn joins_and_leaves(net: &Net) {
     let orders = orders();
     let node = net.node("joiners");
@@ -82,7 +82,7 @@ pub(crate) fn joins_and_leaves(net: &Net) {
         let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
         subscriber.wait_for_publishers(1, LONG).unwrap();
         let mut next = None;
-        // The past, which is no more than it asked for, and something of the present.
+        // The history, which is at most the requested depth, and some live messages.
         let mut past = 0;
         for _ in 0..2 * HISTORY {
             let sample = subscriber.recv(LONG).unwrap();
@@ -92,7 +92,7 @@ pub(crate) fn joins_and_leaves(net: &Net) {
             assert!(joins % 2 == 1 || lost == 0, "{now} after {next:?}");
             next = Some(now + 1);
         }
-        // And one more: what a sender stamped, and had not written yet when it was asked for.
+        // One more: a message that was stamped, but not yet written, at the time of the request.
         assert!(past <= HISTORY + 1, "{past}");
         let lost = subscriber.lost();
         assert!(joins % 2 == 1 || lost.total() == 0, "{lost:?}");
@@ -128,7 +128,7 @@ fn readers_that_come_and_go() {
     let mut child = Child::spawn(&net, "joiners");
     let (started, mut sent) = (Instant::now(), 0_u64);
     while started.elapsed() < WHILE {
-        // Ten a millisecond.
+        // Ten per millisecond.
         for _ in 0..10 {
             publisher.send(&message(sent, len_of(sent))).unwrap();
             sent += 1;
@@ -136,7 +136,7 @@ fn readers_that_come_and_go() {
         std::thread::sleep(Duration::from_millis(1)); // sleep: paces the messages
     }
     child.say("enough");
-    // Its last one may wait for messages.
+    // Its last join may wait for messages.
     let joins = loop {
         match child.heard() {
             Some(joins) => break joins,
@@ -147,8 +147,8 @@ fn readers_that_come_and_go() {
             }
         }
     };
-    eventually("those that came are gone", || publisher.subscriber_count() == 2);
-    // In the quiet it is exactly the past that was asked for.
+    eventually("all readers are gone", || publisher.subscriber_count() == 2);
+    // Without traffic it is exactly the requested history.
     let options = SubscriberOptions::new().transient_local().reliable();
     let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
     let past: Vec<u64> = (0..HISTORY).map(|_| number(&late.recv(LONG).unwrap())).collect();
@@ -162,12 +162,12 @@ fn readers_that_come_and_go() {
     assert_eq!((careless.0 + careless.1.overrun, careless.1.total()), (sent, careless.1.overrun));
     assert!(joins.parse::<u64>().unwrap() > 0);
     child.finish();
-    eventually("nothing is left of them", || {
+    eventually("they leave nothing behind", || {
         net.inspect().publishers[0].readers == 0 && open_files(&net) <= files + SLACK
     });
 }
 
-/// Writers that stay for a few messages.
+/// Writers that send a few messages and close.
 pub(crate) fn writes_and_leaves(net: &Net) {
     let orders = orders();
     let node = net.node("writers");
@@ -195,7 +195,7 @@ fn writers_that_come_and_go() {
     let mut subscriber = reader_of(&node, "/t");
     let files = open_files(&net);
     let mut child = Child::spawn(&net, "writers");
-    let (started, mut received, mut told) = (Instant::now(), 0_u64, false);
+    let (started, mut received, mut reported) = (Instant::now(), 0_u64, false);
     let mut expected = None;
     while expected != Some(received) {
         match subscriber.recv(Some(Duration::from_millis(50))) {
@@ -203,9 +203,9 @@ fn writers_that_come_and_go() {
             Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("{error}"),
         }
-        if !told && started.elapsed() > WHILE {
+        if !reported && started.elapsed() > WHILE {
             child.say("enough");
-            told = true;
+            reported = true;
         }
         if let Some(writers) = child.heard() {
             expected = Some(20 * writers.parse::<u64>().unwrap());
@@ -214,7 +214,7 @@ fn writers_that_come_and_go() {
     }
     eprintln!("{} writers", received / 20);
     assert_eq!(subscriber.lost().total(), 0);
-    eventually("nothing is left of them", || {
+    eventually("they leave nothing behind", || {
         subscriber.publisher_count() == 0 && open_files(&net) <= files + SLACK
     });
     child.finish();

@@ -1,5 +1,5 @@
-//! Many reliable readers that stand still: a writer that lets readers go waits for one stall, not for one
-//! after the other.
+//! Many stopped reliable readers: a writer that evicts readers waits for one stall timeout, not for one per
+//! reader.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use super::{message, reader_of, reliable};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
 
 const STALL: Duration = Duration::from_secs(1);
-/// A send is held up for one stall; the rest is for a machine that does other work.
+/// A send waits for one stall timeout; the rest is margin for a busy machine.
 const LIMIT: Duration = Duration::from_millis(1500);
 
-/// Some of the readers of a process, which all read until it is stopped.
+/// A process with several readers, which all read until it is stopped.
 pub(crate) fn reads_with_many(net: &Net) {
     let orders = orders();
     let node = net.node(&format!("crowd{}", std::process::id()));
@@ -64,30 +64,31 @@ fn stop_at_once(readers: usize) {
 }
 
 #[test]
-fn one() {
+fn one_reader_stops() {
     stop_at_once(1);
 }
 
 #[test]
-fn ten() {
+fn ten_readers_stop_at_once() {
     stop_at_once(10);
 }
 
 #[test]
-fn sixty_four() {
+fn sixty_four_readers_stop_at_once() {
     stop_at_once(64);
 }
 
-/// Each stops at another message: when the first is let go, the others have stood still for as long. Not one
-/// send is held up for longer than a stall, nor all together for much longer.
+/// Each reader stops at a different message: when the first is evicted, the others have been stopped for as
+/// long. No single send waits longer than one stall timeout, and all together wait not much longer.
 #[test]
-fn one_after_another() {
+fn readers_stop_one_after_another() {
     let net = Net::new("readers stop one after another");
     let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
     let node = net.node("readers");
     let mut readers: Vec<_> = (0..8).map(|_| reader_of(&node, "/t")).collect();
     publisher.wait_for_subscribers(readers.len(), LONG).unwrap();
-    // Each reads one message less than the one before. A message of its own takes a fourteenth of the log.
+    // Each reads one message less than the previous reader. A message of its own takes a fourteenth of the
+    // log.
     for number in 0..readers.len() as u64 {
         publisher.send(&message(number, 1100)).unwrap();
         for reader in &mut readers[number as usize..] {
@@ -101,10 +102,10 @@ fn one_after_another() {
     assert!(longest <= LIMIT && all <= 2 * LIMIT, "a send took {longest:?}, all of them {all:?}");
 }
 
-/// One that goes on reading, however many others have stopped, is not let go with them.
+/// A reader that continues is not evicted with the others, however many have stopped.
 #[test]
-fn one_that_reads_is_not_let_go_with_them() {
-    let net = Net::new("one reads on");
+fn running_reader_is_not_evicted_with_stopped_ones() {
+    let net = Net::new("one reader continues");
     let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
     let node = net.node("readers");
     let stopped: Vec<_> = (0..10).map(|_| reader_of(&node, "/t")).collect();

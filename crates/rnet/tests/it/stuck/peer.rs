@@ -9,7 +9,7 @@ use rnet::{Error, OnFull, PublisherOptions};
 use super::{message, number, reader_of, reliable, stay};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
 
-/// Sends a message for each order.
+/// Sends a message per order.
 pub(crate) fn writes(net: &Net) {
     let orders = orders();
     let node = net.node("writer");
@@ -24,9 +24,9 @@ pub(crate) fn writes(net: &Net) {
     }
 }
 
-/// Between two messages: its reader waits, and goes on where it was.
+/// Stopped between two messages: its reader waits, and continues at the next message.
 #[test]
-fn a_writer_that_pauses() {
+fn writer_stopped_between_two_messages() {
     let net = Net::new("paused writer");
     let node = net.node("reader");
     let mut subscriber = reader_of(&node, "/t");
@@ -36,13 +36,13 @@ fn a_writer_that_pauses() {
         child.say("send");
         child.expect("sent");
         child.stop();
-        // What it sent before is there, and its memory stays readable.
+        // Earlier messages are available, and their memory stays readable.
         assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
         assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
         let nothing = subscriber.recv(Some(Duration::from_millis(20))).map(drop);
         assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
         assert_eq!(subscriber.publisher_count(), 1);
-        // To leave and to come does not depend on it either.
+        // Leaving and joining do not depend on it either.
         drop(reader_of(&node, "/t"));
         child.resume();
     }
@@ -59,10 +59,10 @@ pub(crate) fn has_one_of_each(net: &Net) {
     stay("heard");
 }
 
-/// Nobody waits for a node that stands still, and it finds out by itself what it missed, even if
-/// its FIFO had no room for the news.
+/// No node waits for a stopped node. After it resumes, it finds out what it missed, even if its FIFO had no
+/// capacity for the notifications.
 #[test]
-fn a_node_that_does_not_answer() {
+fn node_that_does_not_answer() {
     let net = Net::new("stopped node");
     let mut child = Child::spawn(&net, "peer");
     child.expect("ready");
@@ -76,9 +76,9 @@ fn a_node_that_does_not_answer() {
         std::fs::File::options().write(true).custom_flags(libc::O_NONBLOCK).open(fifo).unwrap();
     let ring = 7_u64.to_le_bytes();
     while fifo.write(&ring).is_ok() {}
-    // Announced when there is no room for a ring.
+    // Announced while the FIFO has no capacity for a notification.
     let mut late = a.publisher::<[u8]>("/late").unwrap();
-    // The others meet, talk and part.
+    // The others match, communicate and close.
     for i in 0..20 {
         let mut publisher = a.publisher::<[u8]>("/t").unwrap();
         let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
@@ -93,5 +93,5 @@ fn a_node_that_does_not_answer() {
     late.send(b"late").unwrap();
     child.expect("heard");
     child.finish();
-    eventually("its end is noticed", || late.subscriber_count() == 0);
+    eventually("its end is detected", || late.subscriber_count() == 0);
 }

@@ -1,4 +1,4 @@
-//! A stopped reader and a reliable writer, in each of its three choices.
+//! A stopped reader and a reliable writer, under each of its three policies.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use rnet::{Error, OnFull, Publisher, Subscriber};
 use super::{is_full, message, number, reader_of, reliable};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
 
-/// Small ones stand in the log, large ones in chunks.
+/// Small messages are in the log, large ones in chunks.
 const LENS: [usize; 2] = [1000, 20_000];
 const SHORT: Duration = Duration::from_millis(100);
 
-/// Reads until an empty message, then says what it had: received, lost by detachment, lost at all.
-/// With `keep`, keeps the first messages.
+/// Reads until an empty message, then reports its counts: received, lost by detachment, lost in total. With
+/// `keep`, keeps the first messages.
 pub(crate) fn reads_when_told(net: &Net, keep: bool) {
     let orders = orders();
     let node = net.node("stopped");
@@ -40,7 +40,10 @@ pub(crate) fn reads_when_told(net: &Net, keep: bool) {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(kept.iter().all(|(was, sample)| number(sample) == *was), "what is kept stays");
+    assert!(
+        kept.iter().all(|(was, sample)| number(sample) == *was),
+        "the kept samples are unchanged"
+    );
     let stats = subscriber.stats().remove(0);
     tell(&format!("{} {} {} {detached}", stats.received, stats.lost.detached, stats.lost.total()));
     let _ = orders.recv();
@@ -48,7 +51,7 @@ pub(crate) fn reads_when_told(net: &Net, keep: bool) {
 
 struct Scene {
     publisher: Publisher<[u8]>,
-    /// One that goes on reading.
+    /// A reader that continues.
     other: Subscriber<[u8]>,
     child: Child,
     sent: u64,
@@ -58,7 +61,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A writer, a reader beside, and one that stands still having read four messages.
+    /// A writer, a running reader, and a reader that stopped after four messages.
     fn new(role: &str, on_full: OnFull, len: usize) -> Scene {
         let net = Net::new("stopped");
         let publisher = net.node("writer").publisher_with::<[u8]>("/t", reliable(on_full)).unwrap();
@@ -74,7 +77,7 @@ impl Scene {
         scene
     }
 
-    /// Sends the next message, and has the other reader take all there is.
+    /// Sends the next message, and lets the other reader take all available messages.
     fn send(&mut self) -> rnet::Result<()> {
         let sent = self.publisher.send(&message(self.sent, self.len));
         self.sent += u64::from(sent.is_ok());
@@ -82,7 +85,7 @@ impl Scene {
             assert_eq!(number(&sample), self.read);
             self.read += 1;
         }
-        assert_eq!(self.read, self.sent, "whatever is sent, the other reader has");
+        assert_eq!(self.read, self.sent, "the other reader receives each sent message");
         sent
     }
 
@@ -94,10 +97,11 @@ impl Scene {
         }
     }
 
-    /// The stopped reader goes on; what it received, lost by detachment, lost at all, was told.
+    /// Resumes the stopped reader. Returns its counts: received, lost by detachment, lost in total,
+    /// notifications.
     fn resume(&mut self) -> [u64; 4] {
         self.child.resume();
-        eventually("there is room for the end", || {
+        eventually("the end message fits", || {
             self.publisher.subscriber_count() == 2 && self.publisher.send(&[]).is_ok()
         });
         let words = self.child.hear();
@@ -107,7 +111,7 @@ impl Scene {
     }
 }
 
-/// The writer is told whom it waits for, has its message back, and nothing is lost.
+/// The error names the reader that the writer waits for and returns the message, and nothing is lost.
 fn holds_back(role: &str, on_full: OnFull) {
     for len in LENS {
         let mut scene = Scene::new(role, on_full, len);
@@ -121,49 +125,49 @@ fn holds_back(role: &str, on_full: OnFull) {
 }
 
 #[test]
-fn refuse() {
+fn stopped_reader_with_refuse_policy() {
     holds_back("reader", OnFull::Refuse);
 }
 
 #[test]
-fn wait() {
+fn stopped_reader_with_wait_policy() {
     holds_back("reader", OnFull::Wait(SHORT));
 }
 
 #[test]
-fn refuse_one_that_keeps_samples() {
+fn stopped_reader_with_kept_samples_and_refuse_policy() {
     holds_back("persister", OnFull::Refuse);
 }
 
-/// The writer goes on without it; it is told, once, and what it missed is counted.
+/// The writer continues without the reader, which is notified once; its missed messages are counted.
 fn detaches(role: &str) {
     for len in LENS {
         let mut scene = Scene::new(role, OnFull::Detach { stall: SHORT }, len);
         for _ in 0..1000 {
-            // Each returns at the latest when the stall is over.
+            // Each send returns when the stall timeout is over, at the latest.
             scene.send().unwrap();
         }
         assert_eq!(scene.publisher.subscriber_count(), 1);
-        let [received, detached, lost, told] = scene.resume();
+        let [received, detached, lost, reported] = scene.resume();
         let sent = scene.sent + 1;
-        assert_eq!((received + detached, lost, told), (sent, detached, 1), "{len}");
+        assert_eq!((received + detached, lost, reported), (sent, detached, 1), "{len}");
         assert!(detached > 0, "{len}");
     }
 }
 
 #[test]
-fn detach() {
+fn stopped_reader_with_detach_policy() {
     detaches("reader");
 }
 
 #[test]
-fn detach_one_that_keeps_samples() {
+fn stopped_reader_with_kept_samples_and_detach_policy() {
     detaches("persister");
 }
 
-/// Stopped for good: what it kept is the publisher's again once it is dead.
+/// Stopped and then killed: once it is dead, the publisher regains the kept samples.
 #[test]
-fn stopped_and_then_killed() {
+fn stopped_then_killed_reader_releases_its_samples() {
     for on_full in [OnFull::Refuse, OnFull::Wait(SHORT), OnFull::Detach { stall: SHORT }] {
         let mut scene = Scene::new("persister", on_full, 100_000);
         match on_full {
@@ -171,7 +175,7 @@ fn stopped_and_then_killed() {
             _ => is_full(&scene.send_until_full(), "/stopped"),
         }
         scene.child.kill();
-        eventually("it is gone", || scene.publisher.subscriber_count() == 1);
+        eventually("the reader is gone", || scene.publisher.subscriber_count() == 1);
         for _ in 0..20 {
             scene.send().unwrap();
         }
@@ -179,9 +183,9 @@ fn stopped_and_then_killed() {
     }
 }
 
-/// A publisher that closes waits for its large messages to be taken, but not without end.
+/// A publisher that closes waits for its large messages to be taken, for a limited time.
 #[test]
-fn closing_before_a_stopped_reader() {
+fn publisher_closes_before_a_stopped_reader() {
     for len in LENS {
         let mut scene = Scene::new("reader", OnFull::Wait(Duration::from_secs(3600)), len);
         scene.send().unwrap();
@@ -189,7 +193,7 @@ fn closing_before_a_stopped_reader() {
         let started = std::time::Instant::now();
         drop(publisher);
         eprintln!("closed after {:?}, messages of {len} bytes", started.elapsed());
-        // Its node hears of the end a moment later.
+        // Its node detects the end a moment later.
         eventually("the other reader has seen the end", || {
             assert!(other.try_recv().unwrap().is_none());
             other.publisher_count() == 0
