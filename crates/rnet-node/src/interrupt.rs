@@ -48,7 +48,7 @@ impl Interrupter {
 
 crate::debug_by!([] Interrupter, "Interrupter", |_this|);
 
-/// At which bell somebody waits, and whether he is asked to stop.
+/// The bell that a thread waits on, and whether the wait must stop.
 pub struct WaitControl {
     stop: AtomicBool,
     bell: BellCell,
@@ -77,24 +77,24 @@ impl WaitControl {
         self.bells.ring(self.bell());
     }
 
-    /// Has the wait that goes on end, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn request_stop(&self) {
         if self.fork_guard.is_from_parent() {
             return;
         }
         self.stop.store(true, Ordering::Release);
-        // The bell may be changed meanwhile by a wait set that has not looked at `stop` yet: one
-        // of both sees the other. Were it not so, the wait would go on for a second at most.
+        // A wait set that has not checked `stop` yet may change the bell at the same time: one of the two
+        // sees the other's change. Without the fence the wait could last up to a second longer.
         fence(Ordering::SeqCst);
         self.ring();
     }
 
-    /// Whether a wait is to end.
+    /// Whether the wait must end.
     pub fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// As [`WaitControl::must_stop`], and forgets it.
+    /// As [`WaitControl::must_stop`], and clears the request.
     pub fn take_stop(&self) -> bool {
         self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
     }

@@ -55,7 +55,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                     Some(at) => at,
                     None => return Err(self.timed_out("a message", timeout)),
                 },
-                // It comes again by itself, unless a sample was dropped meanwhile.
+                // The error recurs by itself, unless a sample is dropped meanwhile.
                 Err(Error::TooManyPins { .. }) if count > 0 => break,
                 Err(error) if count > 0 => {
                     self.receiver.errors.push_front(error);

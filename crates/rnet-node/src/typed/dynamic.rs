@@ -1,4 +1,4 @@
-//! Protobuf messages without their code, as messages of a topic.
+//! Protobuf messages without generated code, as messages of a topic.
 
 use std::ops::{Deref, DerefMut};
 
@@ -38,7 +38,7 @@ use rnet_schema::Schema;
 pub struct Dynamic(rnet_schema::Dynamic);
 
 impl Dynamic {
-    /// A message of which no field is set.
+    /// A message without any field set.
     pub fn new(schema: &Schema) -> Dynamic {
         Dynamic(rnet_schema::Dynamic::new(schema))
     }
