@@ -11,11 +11,11 @@ pub type Outcome<T = ()> = Result<T, BenchError>;
 pub enum BenchError {
     /// robot-net returned an error.
     Rnet(Error),
-    /// A worker, the machine or a check failed, in words.
+    /// A worker, the machine or a check failed; the text is the reason.
     Failed(String),
-    /// The options contradict each other or the machine, in words.
+    /// The options contradict each other or the machine; the text is the reason.
     Usage(String),
-    /// A worker did not do something in time, in words.
+    /// A worker did not do something in time; the text says what.
     TimedOut(String),
     /// The caller asked the run to stop.
     Interrupted,

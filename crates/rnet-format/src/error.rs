@@ -1,4 +1,4 @@
-//! Errors of what people write and of what is shown to them.
+//! Errors of text written by users, and of its output.
 
 /// The result of reading or showing a value or a type.
 pub type Outcome<T = ()> = Result<T, FormatError>;
@@ -7,9 +7,9 @@ pub type Outcome<T = ()> = Result<T, FormatError>;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The value or type does not allow it, in words.
+    /// The value or type does not allow it; the text is the reason.
     Failed(String),
-    /// The given text or name is invalid, in words.
+    /// The given text or name is invalid; the text is the reason.
     Usage(String),
     /// The output cannot be written.
     Output(std::io::Error),

@@ -13,8 +13,8 @@ const MAX_SEPARATE: usize = 64;
 /// A subscriber's counters for one publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublisherStats {
-    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums the oldest former publishers, which
-    /// exists once there are more than 64.
+    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums the oldest former publishers,
+    /// which exists once there are more than 64.
     pub publisher: u64,
     /// Name of its node; empty in the entry that holds the sums.
     pub node: String,
@@ -25,7 +25,8 @@ pub struct PublisherStats {
     /// Messages that this subscriber passed over: older than the last that it keeps, or than the newest that
     /// `latest` returned.
     pub skipped: u64,
-    /// Messages not delivered because they were older than the publisher's lifespan; neither lost nor skipped.
+    /// Messages not delivered because they were older than the publisher's lifespan; neither lost nor
+    /// skipped.
     pub expired: u64,
     /// Periods of the subscriber's deadline in which the publisher sent nothing.
     pub deadline_missed: u64,

@@ -13,8 +13,8 @@ use crate::{
     SubscriberOptions,
 };
 
-/// A node with its log. The node is closed when the last handle and endpoint is dropped, and its log with the last
-/// handle.
+/// A node with its log. The node is closed when the last handle and endpoint is dropped, and its log with the
+/// last handle.
 #[derive(Clone)]
 pub struct NodeHandle {
     pub core: Arc<NodeCore>,

@@ -12,8 +12,8 @@ use crate::match_event::BellCell;
 /// Interrupts the waits of one subscriber, publisher or state watch from any thread; created by
 /// `Subscriber::interrupter`, `Publisher::interrupter` and `Watch::interrupter`.
 ///
-/// A waiting thread has exclusive access to the subscriber, publisher or watch (`recv` and `send` take `&mut self`). If
-/// several threads share one behind a lock, this makes the waiting thread return and release it.
+/// A waiting thread has exclusive access to the subscriber, publisher or watch (`recv` and `send` take `&mut
+/// self`). If several threads share one behind a lock, this makes the waiting thread return and release it.
 #[derive(Clone)]
 pub struct Interrupter(Target);
 
@@ -24,8 +24,9 @@ enum Target {
 }
 
 impl Interrupter {
-    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that becomes ready
-    /// at the same moment returns normally; then the next wait that is not ready is interrupted.
+    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that
+    /// becomes ready at the same moment returns normally; then the next wait that is not ready is
+    /// interrupted.
     pub fn interrupt(&self) {
         match &self.0 {
             Target::WaitControl(waiting) => waiting.request_stop(),

@@ -1,4 +1,5 @@
-//! The engine of a node: matching, threads, waits, and endpoints of bytes, of type descriptions and of Rust messages.
+//! The engine of a node: matching, threads, waits, and endpoints of bytes, of type descriptions and of Rust
+//! messages.
 //!
 //! It does not depend on what is built on it: state and parameters (`rnet-state`), calls and commands
 //! (`rnet-call`). An [`Extension`] tells them what they need to know of the node. Users see all of this in

@@ -80,9 +80,9 @@ impl FromStr for LogLevel {
 
 /// The log of a node: text lines on the topic `/log` and on stderr.
 ///
-/// Logging never blocks and returns no errors: a line that cannot be published goes to stderr. Late subscribers get the
-/// last 100 lines of each node. Logging is rate limited: 100 lines per second from one place in the source, and 1,000
-/// from a node. Suppressed lines are counted, and reported once a second.
+/// Logging never blocks and returns no errors: a line that cannot be published goes to stderr. Late
+/// subscribers get the last 100 lines of each node. Logging is rate limited: 100 lines per second from one
+/// place in the source, and 1,000 from a node. Suppressed lines are counted, and reported once a second.
 /// Clones are handles to the same log, and keep its node alive.
 ///
 /// ```
@@ -100,7 +100,8 @@ impl FromStr for LogLevel {
 #[derive(Clone)]
 pub struct Logger(Arc<LogState>);
 
-/// A handle to the log of a node that does not keep the node alive, for objects that live as long as the process.
+/// A handle to the log of a node that does not keep the node alive, for objects that live as long as the
+/// process.
 #[derive(Clone, Debug)]
 pub struct WeakLogger(Weak<LogState>);
 

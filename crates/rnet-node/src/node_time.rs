@@ -128,7 +128,8 @@ impl NodeTime {
     /// Checks that the time still advances.
     ///
     /// # Errors
-    /// `Closed` if the time has stopped permanently: its node is closed, or belongs to the parent of this forked process.
+    /// `Closed` if the time has stopped permanently: its node is closed, or belongs to the parent of this
+    /// forked process.
     pub fn check(&self) -> Result<()> {
         match self.0.as_ref().filter(|simulated| simulated.has_ended()) {
             None => Ok(()),

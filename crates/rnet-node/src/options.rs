@@ -78,13 +78,14 @@ impl PublisherOptions {
     }
     /// Keeps the last `depth` messages for late subscribers.
     ///
-    /// All of them are always kept; the log grows as needed. Messages of more than 4096 bytes are stored in the pool,
-    /// which must hold `depth` of them (1023 at most) and the next one, in addition to the samples that subscribers
-    /// hold: see [`PublisherOptions::pool_limit_bytes`]. Each takes its length, rounded up by at most a quarter and 8
-    /// KiB, and at least 20 KiB.
+    /// All of them are always kept; the log grows as needed. Messages of more than 4096 bytes are stored in
+    /// the pool, which must hold `depth` of them (1023 at most) and the next one, in addition to the samples
+    /// that subscribers hold: see [`PublisherOptions::pool_limit_bytes`]. Each takes its length, rounded up
+    /// by at most a quarter and 8 KiB, and at least 20 KiB.
     ///
-    /// If the pool cannot hold them, opening a publisher with a fixed-length type fails with `BadQos`. Otherwise the
-    /// send or loan that does not fit fails with `OutOfMemory` or `LimitReached`, with the bytes needed.
+    /// If the pool cannot hold them, opening a publisher with a fixed-length type fails with `BadQos`.
+    /// Otherwise the send or loan that does not fit fails with `OutOfMemory` or `LimitReached`, with the
+    /// bytes needed.
     pub fn transient_local(mut self, depth: u32) -> Self {
         self.qos.durability = Durability::TransientLocal { depth };
         self
@@ -110,8 +111,8 @@ impl PublisherOptions {
         self.qos.large_depth = depth;
         self
     }
-    /// Promises a message at least this often. Each period without one is counted here and at every subscriber that
-    /// requests a deadline, see `Publisher::on_deadline`.
+    /// Promises a message at least this often. Each period without one is counted here and at every
+    /// subscriber that requests a deadline, see `Publisher::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
@@ -127,14 +128,14 @@ impl PublisherOptions {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
     }
-    /// The message that each subscriber receives after all others if the process dies without closing the publisher:
-    /// once, with `Sample::is_last_will`, and before `PeerLost`. At most 4096 bytes encoded.
+    /// The message that each subscriber receives after all others if the process dies without closing the
+    /// publisher: once, with `Sample::is_last_will`, and before `PeerLost`. At most 4096 bytes encoded.
     ///
     /// Closing or dropping the publisher removes it, also in a thread that panics. Change it later with
     /// `Publisher::set_last_will`. It takes 12 KiB of shared memory.
     ///
-    /// Opening the publisher fails with `BadValue` if the message is longer or has another type, and with `OutOfMemory`
-    /// if there is no memory for it.
+    /// Opening the publisher fails with `BadValue` if the message is longer or has another type, and with
+    /// `OutOfMemory` if there is no memory for it.
     pub fn last_will<M: Message + ?Sized>(mut self, message: &M) -> Self {
         let mut encoded = Vec::new();
         let bytes = message.as_bytes().map(<[u8]>::to_vec).unwrap_or_else(|| {
@@ -229,8 +230,8 @@ impl SubscriberOptions {
         self.qos.lane = Some(lane);
         self
     }
-    /// Skips all but the last `depth` unread messages of each publisher, and counts them as skipped. A subscriber that
-    /// does not read still blocks a reliable publisher.
+    /// Skips all but the last `depth` unread messages of each publisher, and counts them as skipped. A
+    /// subscriber that does not read still blocks a reliable publisher.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.qos.history = History::KeepLast(depth);
         self
@@ -245,13 +246,14 @@ impl SubscriberOptions {
         self.qos.wait = wait;
         self
     }
-    /// Requests a message from each publisher at least this often; the publisher must promise this. Each period without
-    /// one is counted, see `Subscriber::on_deadline`.
+    /// Requests a message from each publisher at least this often; the publisher must promise this. Each
+    /// period without one is counted, see `Subscriber::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
     }
-    /// Requests publishers that show at least once per `lease` that they are alive, see `Subscriber::on_liveliness`.
+    /// Requests publishers that show at least once per `lease` that they are alive, see
+    /// `Subscriber::on_liveliness`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self

@@ -72,7 +72,9 @@ fn explain(
 
 /// Makes a prost message of a build script a [`crate::Message`].
 ///
-/// `rnet-build` generates the call; `$set` is the type's descriptor set as bytes, followed by the name and number of each field that is a list of strings. A message gets no functions of its own, because their names could be those of fields.
+/// `rnet-build` generates the call; `$set` is the type's descriptor set as bytes, followed by the name and
+/// number of each field that is a list of strings. A message gets no functions of its own, because their
+/// names could be those of fields.
 #[macro_export]
 macro_rules! protobuf_message {
     ($message:ty, $name:literal, $set:expr $(, $list:ident = $tag:literal)* $(,)?) => {

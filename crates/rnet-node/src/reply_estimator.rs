@@ -1,9 +1,9 @@
 //! Decides whether a caller stays awake for the reply.
 //!
 //! The interval between messages is misleading here: a reply that is slept for comes later by that sleep, so
-//! the next request and its reply are late, too. If waking takes 25 µs, two peers that sleep for each other are
-//! 50 µs apart, too far to wait awake for, and remain so although the reply takes 2 µs. So a caller stays awake
-//! for a while whenever the reply would come in time without two such sleeps.
+//! the next request and its reply are late, too. If waking takes 25 µs, two peers that sleep for each other
+//! are 50 µs apart, too far to wait awake for, and remain so although the reply takes 2 µs. So a caller stays
+//! awake for a while whenever the reply would come in time without two such sleeps.
 
 use crate::period_estimator::SPIN_NS;
 

@@ -45,7 +45,9 @@ impl NodeSettings {
     /// Joins the domain.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` for a setting; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`, `OutOfMemory` for the domain's directory; `LimitReached` if the domain has the maximum number of nodes.
+    /// `BadName`; `BadValue` for a setting; `NameTaken` if a living node has this name; `NoPermission`,
+    /// `LayoutVersion`, `OutOfMemory` for the domain's directory; `LimitReached` if the domain has the
+    /// maximum number of nodes.
     pub fn open(self) -> Result<Arc<NodeCore>> {
         let naming = self.naming()?;
         let name = naming.node(&self.name)?;

@@ -47,7 +47,8 @@ impl Subscription {
 
     /// Received and lost messages by publisher; the callback may call this, too.
     ///
-    /// Read from the counters in shared memory: former publishers are one entry, with publisher 0 and without a node.
+    /// Read from the counters in shared memory: former publishers are one entry, with publisher 0 and without
+    /// a node.
     pub fn stats(&self) -> Vec<PublisherStats> {
         let stats = |slot: &Arc<Slot>| {
             let page = slot.page();
@@ -146,12 +147,12 @@ impl Subscription {
         }
     }
 
-    /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are counted as
-    /// lost.
+    /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are
+    /// counted as lost.
     ///
     /// # Errors
-    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, which would block its
-    /// own thread.
+    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, which would
+    /// block its own thread.
     pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.file.fork_guard().check(|| format!("the subscriber of {}", self.topic))?;
         let own = self.core.as_ref().and_then(|core| {

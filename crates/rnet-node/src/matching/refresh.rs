@@ -11,7 +11,8 @@ use crate::match_event::Notice;
 impl Matching {
     /// Reads the peers again and matches the topics that have changed.
     ///
-    /// `only` lists the nodes to read, including those in `given_up`; `None` reads all nodes. If the domain's directory cannot be read, only the known peers are read, which takes fewer descriptors.
+    /// `only` lists the nodes to read, including those in `given_up`; `None` reads all nodes. If the domain's
+    /// directory cannot be read, only the known peers are read, which takes fewer descriptors.
     pub fn refresh(
         &mut self,
         only: Option<&[u64]>,

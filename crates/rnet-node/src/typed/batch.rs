@@ -11,9 +11,9 @@ use super::subscriber::{Decode, Subscriber};
 use crate::Message;
 
 impl<T: Message + ?Sized> Subscriber<T> {
-    /// Passes up to `max` messages to `each`, in the order of [`Subscriber::recv`]: waits for the first message as
-    /// `recv` does, then takes the available ones. Returns the number of messages, at least one unless `max` is 0.
-    /// `each` can end the batch with [`ControlFlow::Break`].
+    /// Passes up to `max` messages to `each`, in the order of [`Subscriber::recv`]: waits for the first
+    /// message as `recv` does, then takes the available ones. Returns the number of messages, at least one
+    /// unless `max` is 0. `each` can end the batch with [`ControlFlow::Break`].
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {

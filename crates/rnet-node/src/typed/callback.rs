@@ -143,11 +143,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// Calls `callback` for each message, on the dispatch thread of the topic's lane, until the
     /// returned [`Subscription`] is dropped.
     ///
-    /// The callbacks of one lane share a thread: a slow callback delays the others of its lane, but not those of the
-    /// other lane. A callback that panics is not called again.
-    /// If the thread cannot be started, [`Subscription::error`] returns the reason, and the start is retried.
-    /// Errors of single publishers (`PeerLost`, `Detached`, …) are counted and shown by the tools; use
-    /// [`Subscriber::on_result`] to receive them.
+    /// The callbacks of one lane share a thread: a slow callback delays the others of its lane, but not those
+    /// of the other lane. A callback that panics is not called again. If the thread cannot be started,
+    /// [`Subscription::error`] returns the reason, and the start is retried. Errors of single publishers
+    /// (`PeerLost`, `Detached`, …) are counted and shown by the tools; use [`Subscriber::on_result`] to
+    /// receive them.
     pub fn on(self, mut callback: impl FnMut(Sample<'_, T>) + Send + 'static) -> Subscription {
         self.on_result(move |result| {
             if let Ok(sample) = result {

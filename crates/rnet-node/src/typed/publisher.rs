@@ -138,8 +138,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Sends one message. On `Err` it was not sent, and earlier messages are not lost.
     ///
     /// # Errors
-    /// `Full` if a reliable subscriber is full and the chosen [`rnet_core::OnFull`] did not help; `OutOfMemory` and
-    /// `MessageTooLarge` for large messages; `BadValue` for a message of another type.
+    /// `Full` if a reliable subscriber is full and the chosen [`rnet_core::OnFull`] did not help;
+    /// `OutOfMemory` and `MessageTooLarge` for large messages; `BadValue` for a message of another type.
     #[inline]
     pub fn send(&mut self, message: &T) -> Result<()> {
         let Some(bytes) = message.as_bytes() else { return self.send_encoded(message) };
@@ -147,8 +147,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.send(bytes)
     }
 
-    /// As [`Publisher::send`], with metadata. If the metadata has a known gap, each subscriber counts the gap as lost,
-    /// by its cause, even if the message itself is overrun.
+    /// As [`Publisher::send`], with metadata. If the metadata has a known gap, each subscriber counts the gap
+    /// as lost, by its cause, even if the message itself is overrun.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -239,8 +239,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.encoded.clear();
     }
 
-    /// Sends one message if that needs neither a wait nor memory beyond the log. Otherwise it sends nothing and returns
-    /// `false`; use [`Publisher::send`] then.
+    /// Sends one message if that needs neither a wait nor memory beyond the log. Otherwise it sends nothing
+    /// and returns `false`; use [`Publisher::send`] then.
     ///
     /// For callers that must release something before they wait.
     ///
@@ -295,12 +295,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.state.lock().incompatible.clone()
     }
 
-    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits without a
-    /// limit.
+    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits
+    /// without a limit.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that cannot be
-    /// matched; `LimitReached`, once, while nodes cannot be inspected, for example without free file descriptors.
+    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that
+    /// cannot be matched; `LimitReached`, once, while nodes cannot be inspected, for example without free
+    /// file descriptors.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_fork()?;
         let state = &self.state;
@@ -355,8 +356,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.reader_table().deadline_missed()
     }
 
-    /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread. The first
-    /// period starts with the first message.
+    /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread.
+    /// The first period starts with the first message.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
         if !self.writer.fork_guard().is_from_parent() {
             self.state.deadlines.add(Box::new(callback));
