@@ -336,14 +336,14 @@ impl Summary {
 
 impl Topic {
     fn of(topic: &str, seconds: f64, reports: &BTreeMap<String, DemoReport>) -> Topic {
-        let mut heard = Vec::new();
+        let mut received_topics = Vec::new();
         for (node, report) in reports {
-            let here = report.heard.iter().filter(|heard| heard.topic == topic);
-            heard.extend(here.map(|heard| (node == NODES[CONTROLLER].name, heard)));
+            let here = report.heard.iter().filter(|input| input.topic == topic);
+            received_topics.extend(here.map(|input| (node == NODES[CONTROLLER].name, input)));
         }
         // A killed publisher reports nothing: the subscriber that received most knows what it sent.
         let mut sent = BTreeMap::<u64, u64>::new();
-        for (publisher, tally) in heard.iter().flat_map(|(_, heard)| &heard.tallies) {
+        for (publisher, tally) in received_topics.iter().flat_map(|(_, input)| &input.tallies) {
             let count = sent.entry(*publisher).or_default();
             *count = (*count).max(tally.next);
         }
@@ -354,12 +354,12 @@ impl Topic {
         let rate_hz = sent as f64 / seconds;
         let mut sum = Topic { topic: topic.to_owned(), rate_hz, sent, ..Topic::default() };
         let mut latencies = Latencies::default();
-        for (came_later, heard) in heard {
-            let received: u64 = heard.tallies.values().map(|tally| tally.received).sum();
-            let known = received + heard.counted_lost;
+        for (came_later, input) in received_topics {
+            let received: u64 = input.tallies.values().map(|tally| tally.received).sum();
+            let known = received + input.counted_lost;
             sum.received += received;
-            sum.lost += heard.counted_lost;
-            sum.unseen += match heard.first {
+            sum.lost += input.counted_lost;
+            sum.unseen += match input.first {
                 // It may also count messages lost before its first one. On a busy machine it receives none in
                 // time, and the loop does not recover.
                 first if came_later => {
@@ -368,8 +368,8 @@ impl Topic {
                 // Counting a message that was not lost is as wrong as not counting a lost one.
                 _ => sent.abs_diff(known),
             };
-            sum.out_of_order += heard.tallies.values().map(|tally| tally.out_of_order).sum::<u64>();
-            latencies.add(&heard.latencies);
+            sum.out_of_order += input.tallies.values().map(|tally| tally.out_of_order).sum::<u64>();
+            latencies.add(&input.latencies);
         }
         sum.latency = latencies.percentiles();
         sum
@@ -412,7 +412,7 @@ mod tests {
         Summary::of(&TIMELINE, &reports)
     }
 
-    fn said(summary: &Summary) -> String {
+    fn verdict_of(summary: &Summary) -> String {
         summary.verdict().map_or_else(|failure| failure.to_string(), |()| "well".to_owned())
     }
 
@@ -432,7 +432,7 @@ mod tests {
             ("controller", &[2, 4], 0, "1 messages were lost"),
             ("controller", &[], 0, "well"),
         ] {
-            let verdict = said(&summary(node, report(STATE, numbers, counted_lost)));
+            let verdict = verdict_of(&summary(node, report(STATE, numbers, counted_lost)));
             assert!(verdict.contains(word), "{node} {numbers:?} {counted_lost}: {verdict}");
         }
     }
@@ -455,11 +455,11 @@ mod tests {
         };
         let good = run(&[(500, true), (1_500, false), (2_700, true)]);
         assert_eq!((good.held_after_ms, good.closed_after_ms), (Some(0.0005), Some(0.0007)));
-        assert_eq!(said(&good), "well");
-        assert!(said(&run(&[(500, true)])).contains("did not hold"));
-        assert!(said(&run(&[(500, true), (1_500, false)])).contains("did not recover"));
+        assert_eq!(verdict_of(&good), "well");
+        assert!(verdict_of(&run(&[(500, true)])).contains("did not hold"));
+        assert!(verdict_of(&run(&[(500, true), (1_500, false)])).contains("did not recover"));
         // The arm was already held.
         let held = run(&[(500, true), (900, false), (2_700, true)]);
-        assert_eq!((held.held_after_ms, said(&held).as_str()), (Some(0.0), "well"));
+        assert_eq!((held.held_after_ms, verdict_of(&held).as_str()), (Some(0.0), "well"));
     }
 }

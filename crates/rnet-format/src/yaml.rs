@@ -39,11 +39,11 @@ pub fn json(text: &str) -> Result<Json, String> {
     {
         return Ok(json);
     }
-    let said = |problem: Problem| match text.trim().contains('\n') {
+    let describe = |problem: Problem| match text.trim().contains('\n') {
         true => format!("line {}: {}", problem.line, problem.why),
         false => problem.why,
     };
-    let tree = tree::read(text).map_err(said)?;
+    let tree = tree::read(text).map_err(describe)?;
     tree.map_or(Ok(Json::Null), |tree| json_of(&tree))
 }
 
@@ -138,8 +138,8 @@ mod tests {
             ("x: !!int y", "\"y\" is not a valid int"),
             ("x: 99999999999999999999", "does not fit in 64 bits"),
         ] {
-            let said = json(text).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            let error = json(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
         }
     }
 }

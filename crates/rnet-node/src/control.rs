@@ -113,7 +113,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         }
         if woken.listened.contains(&REGISTER) {
             // On its own thread, because the kernel call is slow. If the thread cannot be started, publishers
-            // continue without the barrier.
+            // continue as before.
             registration = spawn("rnet-register", barrier::register).ok();
         }
         let names = (!given_up.is_empty()).then_some(&given_up);

@@ -1,4 +1,4 @@
-//! Shortages that keep a node from being inspected, reported to those who wait for a match.
+//! Shortages that keep a node from being inspected, reported to waits for a match.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@
 
 use crate::period_estimator::SPIN_NS;
 
-/// Consecutive late replies after which it sleeps for some replies at once.
+/// Consecutive late replies after which it sleeps for the next ones.
 const MAX_LATE_REPLIES: u32 = 4;
 /// Number of replies to sleep for: one try in this many costs next to nothing.
 const SLEPT_REPLIES: u32 = 64;

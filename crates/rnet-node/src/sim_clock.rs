@@ -73,8 +73,8 @@ impl SimClock {
             if leader.is_some_and(|now| now != publisher && receiver.channel_of(now).is_some()) {
                 continue;
             }
-            let said = receiver.sample::<Clock>(at, &mut buffer).map(|sample| sample.time_ns);
-            let Some(now_ns) = said.ok().and_then(|ns| u64::try_from(ns).ok()) else { continue };
+            let time_ns = receiver.sample::<Clock>(at, &mut buffer).map(|sample| sample.time_ns);
+            let Some(now_ns) = time_ns.ok().and_then(|ns| u64::try_from(ns).ok()) else { continue };
             leader = Some(publisher);
             self.time.set(now_ns);
             // Timers may be due.

@@ -10,10 +10,10 @@
 //! # let node = rnet::Node::builder("talker").dir(dir).domain(&format!("doc{}", std::process::id())).open()?;
 //! // let node = rnet::Node::new("talker")?;
 //! let mut hello = node.publisher::<[u8]>("/hello")?;
-//! let mut heard = node.subscriber::<[u8]>("/hello")?;
-//! heard.wait_for_publishers(1, None)?;
+//! let mut subscriber = node.subscriber::<[u8]>("/hello")?;
+//! subscriber.wait_for_publishers(1, None)?;
 //! hello.send(b"hello, robot")?;
-//! assert_eq!(&*heard.recv(None)?, b"hello, robot");
+//! assert_eq!(&*subscriber.recv(None)?, b"hello, robot");
 //! # Ok(()) }
 //! ```
 //!

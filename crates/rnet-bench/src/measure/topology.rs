@@ -141,15 +141,15 @@ impl TopicResult {
         let sent: Vec<u64> =
             published.filter(|(p, _)| p.topic == topic).map(|(_, p)| p.sent).collect();
         let received = nodes().flat_map(|(node, r)| node.subscribes.iter().zip(&r.received));
-        let mut heard = TopicResult::default();
+        let mut result = TopicResult::default();
         for (_, received) in received.filter(|(name, _)| *name == topic) {
             let Received { late, too_late, latencies, .. } = received;
-            heard.delivery += DeliveryCounts::of(received, &sent);
-            heard.late += late;
-            heard.too_late += too_late;
-            heard.latencies.add(latencies);
+            result.delivery += DeliveryCounts::of(received, &sent);
+            result.late += late;
+            result.too_late += too_late;
+            result.latencies.add(latencies);
         }
-        heard
+        result
     }
 }
 

@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn ambiguous_names_are_listed() {
-        let said = found("Event").unwrap_err();
-        assert!(said.contains("2 types: foxglove.Event, rnet.msgs.Event"), "{said}");
+        let error = found("Event").unwrap_err();
+        assert!(error.contains("2 types: foxglove.Event, rnet.msgs.Event"), "{error}");
     }
 
     #[test]
@@ -102,8 +102,8 @@ mod tests {
             ("Evemt", "did you mean foxglove.Event or rnet.msgs.Event?"),
             ("Lidar", "see rnet type list"),
         ] {
-            let said = found(written).unwrap_err();
-            assert!(said.starts_with("no such type") && said.contains(meant), "{said}");
+            let error = found(written).unwrap_err();
+            assert!(error.starts_with("no such type") && error.contains(meant), "{error}");
         }
     }
 }

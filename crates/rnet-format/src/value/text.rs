@@ -95,7 +95,7 @@ fn cut(text: &str, max_chars: usize) -> String {
 /// numbers.
 fn compact_json(text: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
-    let says = |c: &char| {
+    let keep = |c: &char| {
         let blank = !inside && matches!(c, ' ' | '\t' | '\n' | '\r');
         match (inside, escaped, c) {
             (true, true, _) => escaped = false,
@@ -105,7 +105,7 @@ fn compact_json(text: &str) -> String {
         }
         !blank
     };
-    text.chars().filter(says).collect()
+    text.chars().filter(keep).collect()
 }
 
 #[cfg(test)]

@@ -195,9 +195,9 @@ mod tests {
         assert!(why("/a: !!python/object:os.system [rm]\n").1.ends_with("os.system"));
         assert!(why("/a: !mine 3\n").1.contains("unknown tag !mine"));
         assert!(why("? [1, 2]\n: x\n").1.contains("expected a name"));
-        let (line, said) = why("/a:\n  x: 1\n  y: 2\n  x: 3\n");
+        let (line, error) = why("/a:\n  x: 1\n  y: 2\n  x: 3\n");
         assert_eq!(line, 4);
-        assert!(said.contains("duplicate name \"x\"; first in line 2"), "{said}");
+        assert!(error.contains("duplicate name \"x\"; first in line 2"), "{error}");
         assert!(why("/a:\n  x: [1,\n").1.contains("invalid YAML"));
         assert!(why("/a:\n\tx: 1\n").1.contains("invalid YAML"));
     }
@@ -212,15 +212,15 @@ mod tests {
         }
         assert_eq!(why(&bomb).0, 2);
         for deep in ["[", "{a: ", "- "] {
-            let (_, said) = why(&deep.repeat(200_000));
+            let (_, error) = why(&deep.repeat(200_000));
             // The parser has its own limit for brackets, because it looks ahead for them.
             assert!(
-                said.contains("16 levels") || said.contains("recursion limit"),
-                "{deep}: {said}"
+                error.contains("16 levels") || error.contains("recursion limit"),
+                "{deep}: {error}"
             );
         }
-        let (_, said) = why(&"a: 1\n".repeat(300_000));
-        assert!(said.contains("1500000 bytes"), "{said}");
+        let (_, error) = why(&"a: 1\n".repeat(300_000));
+        assert!(error.contains("1500000 bytes"), "{error}");
     }
 
     proptest! {

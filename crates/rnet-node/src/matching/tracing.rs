@@ -48,7 +48,7 @@ impl TraceInterest {
 /// The trace state of the matching.
 #[derive(Default)]
 pub struct TraceInterests {
-    /// Our topics by the hash of their trace topic.
+    /// Hashes of our topics, by the hashes of their trace topics.
     of: HashMap<u64, u64>,
     /// Topics that we trace.
     ours: BTreeSet<u64>,

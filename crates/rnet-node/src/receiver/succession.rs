@@ -58,14 +58,14 @@ impl ProxySuccession {
 
     /// Remembers the last origin received from a publisher whose proxy is closed.
     pub fn remember(&mut self, channel: &Reader) {
-        let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.last_origin()) else {
+        let (Some(proxy), Some(origin)) = (&channel.meta().proxy, channel.last_origin()) else {
             return;
         };
         self.delivered.retain(|(of, _)| !is_same(of, proxy));
         if self.delivered.len() == MAX_PUBLISHERS_PER_SUBSCRIPTION {
             self.delivered.pop_front();
         }
-        self.delivered.push_back((proxy.clone(), heard));
+        self.delivered.push_back((proxy.clone(), origin));
     }
 
     /// The first successor that may be read now, for a subscriber that reads these channels.
@@ -106,8 +106,8 @@ impl Receiver {
                 .filter(|c| is_of(c, proxy))
                 .find_map(Reader::last_origin);
             let had = || self.succession.delivered.iter().find(|(of, _)| is_same(of, proxy));
-            if let Some(heard) = read.or_else(|| had().map(|(_, heard)| *heard)) {
-                reader.resume_after(heard);
+            if let Some(origin) = read.or_else(|| had().map(|(_, origin)| *origin)) {
+                reader.resume_after(origin);
             }
         }
         reader.set_bell(self.state.bell());

@@ -20,9 +20,9 @@ impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
     pub fn send_data(&mut self, header: &T, data: &[u8]) -> Result<()> {
         let layout = header.layout();
         if layout.data_len != data.len() as u64 {
-            let (said, len) = (layout.data_len, data.len());
+            let (declared, len) = (layout.data_len, data.len());
             return Err(bad_header::<T>(format!(
-                "{len} bytes of data, but the header declares {said}"
+                "{len} bytes of data, but the header declares {declared}"
             )));
         }
         let mut loan = self.loan_with(header)?;

@@ -157,13 +157,13 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// # let node = rnet::Node::builder("calls").dir(dir).domain(&domain).open()?;
     /// use rnet::Meta;
     /// let mut replies = node.publisher::<[u8]>("/replies")?;
-    /// let mut heard = node.subscriber::<[u8]>("/replies")?;
+    /// let mut subscriber = node.subscriber::<[u8]>("/replies")?;
     /// replies.wait_for_subscribers(1, None)?;
     /// replies.send_with(b"done", Meta::default().with_correlation(42))?;
-    /// let reply = heard.recv(None)?;
+    /// let reply = subscriber.recv(None)?;
     /// assert_eq!((&*reply, reply.correlation()), (&b"done"[..], Some(42)));
     /// # drop(reply);
-    /// # drop((replies, heard));
+    /// # drop((replies, subscriber));
     /// # let path = node.domain_path().to_owned();
     /// # drop(node);
     /// # std::fs::remove_dir_all(path).unwrap();

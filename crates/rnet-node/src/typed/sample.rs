@@ -24,16 +24,16 @@ use rnet_schema::Schema;
 /// # let domain = format!("sample{}", std::process::id());
 /// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
 /// # let mut scans = node.publisher::<[u8]>("/scan")?;
-/// # let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// # let mut subscriber = node.subscriber::<[u8]>("/scan")?;
 /// # scans.wait_for_subscribers(1, None)?;
 /// # scans.send(b"first")?;
 /// # scans.send(b"second")?;
-/// let first = heard.recv(None)?.into_owned(); // stays valid after the next receive
-/// let second = heard.recv(None)?;
+/// let first = subscriber.recv(None)?.into_owned(); // stays valid after the next receive
+/// let second = subscriber.recv(None)?;
 /// assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]));
 /// assert_eq!(second.seq(), first.seq() + 1);
 /// # drop((first, second));
-/// # drop((scans, heard));
+/// # drop((scans, subscriber));
 /// # let path = node.domain_path().to_owned();
 /// # drop(node);
 /// # let _ = std::fs::remove_dir_all(path);

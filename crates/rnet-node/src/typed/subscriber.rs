@@ -35,14 +35,14 @@ const MAX_REUSED_LEN_BYTES: usize = 64 << 10;
 /// use std::time::Duration;
 ///
 /// # let mut scans = node.publisher::<[u8]>("/scan")?;
-/// let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// let mut subscriber = node.subscriber::<[u8]>("/scan")?;
 /// # scans.wait_for_subscribers(1, None)?;
 /// # scans.send(b"1.5")?;
-/// let scan = heard.recv(Some(Duration::from_secs(10)))?; // the next one, or `Timeout`
+/// let scan = subscriber.recv(Some(Duration::from_secs(10)))?; // the next one, or `Timeout`
 /// assert_eq!(&*scan, b"1.5");
-/// assert!(heard.try_recv()?.is_none());
-/// assert_eq!(heard.lost().total(), 0);
-/// # drop((scans, heard));
+/// assert!(subscriber.try_recv()?.is_none());
+/// assert_eq!(subscriber.lost().total(), 0);
+/// # drop((scans, subscriber));
 /// # let path = node.domain_path().to_owned();
 /// # drop(node);
 /// # let _ = std::fs::remove_dir_all(path);

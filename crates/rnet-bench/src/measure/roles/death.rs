@@ -20,7 +20,7 @@ const MESSAGE: [u8; 1024] = [0; 1024];
 
 /// The ways in which a watcher detects a death.
 pub const DETECTION_METHODS: [&str; 4] =
-    ["receive: PeerLost", "on_match: Lost", "on_node: Died", "held send goes on"];
+    ["receive: PeerLost", "on_match: Lost", "on_node: Died", "blocked send continues"];
 /// Time of detection by each method, by [`rnet::now_ns`].
 pub type DetectionTimes = [u64; DETECTION_METHODS.len()];
 

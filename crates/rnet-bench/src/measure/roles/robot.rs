@@ -115,11 +115,11 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     }
     let open =
         |subscribe: &Subscribe| node.subscriber_with::<[u8]>(&subscribe.topic, options.clone());
-    let mut heard = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
+    let mut subscribers = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     for (topic, publish) in topics.iter().zip(&job.publishes) {
         topic.wait_for_subscribers(publish.subscribers, Some(MATCH_TIMEOUT))?;
     }
-    for (topic, subscribe) in heard.iter_mut().zip(&job.subscribes) {
+    for (topic, subscribe) in subscribers.iter_mut().zip(&job.subscribes) {
         topic.wait_for_publishers(subscribe.sources.len(), Some(MATCH_TIMEOUT))?;
     }
     sleep_precisely();
@@ -129,7 +129,7 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     let over = AtomicBool::new(false);
     let start_ns = rnet::now_ns();
     let (published, received) = std::thread::scope(|scope| -> Outcome<_> {
-        let receiver = scope.spawn(|| receive(&node, heard, job, &over));
+        let receiver = scope.spawn(|| receive(&node, subscribers, job, &over));
         let published = publish(&mut topics, job, start_ns);
         // Before the rest is read: the measured time is equal for each node, whatever it publishes.
         used = meter.read();
