@@ -20,8 +20,25 @@ const MAP: &[Row] = &[
     ("rnet-schema", &[]),
     ("rnet-net", &["rnet", "rnet-core", "rnet-shm"]),
     ("rnet-node", &["rnet-core", "rnet-shm", "rnet-schema"]),
-    ("rnet-state", &["rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
-    ("rnet", &["rnet-state", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema", "rnet-derive"]),
+    ("rnet-call", &["rnet-node", "rnet-core", "rnet-shm"]),
+    ("rnet-state", &["rnet-call", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema"]),
+    (
+        "rnet-inspect",
+        &["rnet-state", "rnet-call", "rnet-node", "rnet-core", "rnet-shm", "rnet-schema"],
+    ),
+    (
+        "rnet",
+        &[
+            "rnet-inspect",
+            "rnet-state",
+            "rnet-call",
+            "rnet-node",
+            "rnet-core",
+            "rnet-shm",
+            "rnet-schema",
+            "rnet-derive",
+        ],
+    ),
     ("rnet-record", &["rnet", "rnet-schema"]),
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
@@ -98,12 +115,17 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         "generates the types of the built-in messages like a user's build script",
     ),
     (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (Kind::Build, "rnet-call", "rnet-build", "as of rnet: of the messages that the crate sends"),
+    (Kind::Build, "rnet-state", "rnet-build", "as of rnet: of the messages that the crate sends"),
     (
         Kind::Dev,
         "rnet-node",
         "rnet",
         "the examples on the pages of typed endpoints are those that users of rnet read",
     ),
+    (Kind::Dev, "rnet-call", "rnet", "as of rnet-node: its examples are those of users"),
+    (Kind::Dev, "rnet-state", "rnet", "as of rnet-node: its examples are those of users"),
+    (Kind::Dev, "rnet-inspect", "rnet", "as of rnet-node: its examples are those of users"),
 ];
 
 /// A foreign crate that only some workspace crates may depend on, by the prefix of its name.

@@ -11,8 +11,11 @@ pub(crate) const BUILTIN_PACKAGES: [&str; 2] = ["foxglove", "rnet.msgs"];
 
 /// The built-in files, by the start of their names, whose types are in a crate below `rnet`, which re-exports them. The
 /// other ones are in `rnet` itself.
-const BELOW_RNET: [(&str, &[&str]); 1] =
-    [("rnet-node", &["foxglove/Log.proto", "rnet/msgs/Clock.proto"])];
+const BELOW_RNET: [(&str, &[&str]); 3] = [
+    ("rnet-node", &["foxglove/Log.proto", "rnet/msgs/Clock.proto"]),
+    ("rnet-call", &["rnet/msgs/Call", "rnet/msgs/Command"]),
+    ("rnet-state", &["rnet/msgs/State"]),
+];
 
 /// The crate that has the types of a built-in file.
 pub(crate) fn home_crate(file: &str) -> &'static str {

@@ -22,6 +22,10 @@
 //! | `prefix` | key prefixes |
 //! | `extension` | the connection to the events of the node |
 //! | `param` | parameters |
+//! | `remote` | the state of other hosts |
+
+// Generated code of messages says `::rnet::`; what it names is in the engine.
+extern crate rnet_node as rnet;
 
 mod cell;
 mod codec;
@@ -32,10 +36,12 @@ mod extension;
 mod hash;
 mod message;
 mod modify;
+pub mod msgs;
 mod options;
 pub mod param;
 mod prefix;
 mod put;
+mod remote;
 mod shared;
 mod state;
 mod stream;
@@ -56,6 +62,9 @@ pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
 pub use hash::Hash;
 pub use message::StateMessage;
 pub use put::Put;
+#[doc(hidden)]
+pub use remote::{Home, serve};
+pub use remote::{RemotePut, RemoteState, Replica, WithAge, split_host};
 #[doc(hidden)]
 pub use rnet_shm::state::{BlockingHooks, with_blocking_hooks};
 pub use state::State;

@@ -35,29 +35,23 @@
 // Generated code names `::rnet::`, in this crate, too.
 extern crate self as rnet;
 
-mod call;
-mod client_cache;
-mod command;
-pub mod inspect;
 mod link_start;
 pub mod msgs;
 mod node;
 pub mod param;
 pub mod state;
 
-pub use call::{
-    ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
-    Goal, GoalPolicy, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
-    PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
-};
-#[doc(hidden)]
-pub use command::StillValid;
-pub use command::{
-    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
-    command_log_topic, command_of_status, command_status_topic,
-};
 pub use node::{Node, NodeBuilder};
 pub use param::Param;
+#[doc(hidden)]
+pub use rnet_call::StillValid;
+pub use rnet_call::{
+    ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
+    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, Goal, GoalPolicy,
+    HIGHEST_PRIORITY, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
+    PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
+    command_log_topic, command_of_status, command_status_topic,
+};
 pub use rnet_core::{
     Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
     History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,
@@ -66,6 +60,7 @@ pub use rnet_core::{
     bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
 };
 pub use rnet_derive::Plain;
+pub use rnet_inspect as inspect;
 #[doc(hidden)]
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
 #[doc(hidden)]

@@ -27,10 +27,14 @@ pub use foxglove::*;
 #[doc(inline)]
 pub use plain::{Image, PointCloud, Tensor};
 #[doc(inline)]
+pub use rnet_call::msgs::*;
+#[doc(inline)]
 pub use rnet_node::msgs::{
     Clock, Duration, Timestamp, duration_from_ns, duration_to_ns, timestamp_from_ns, timestamp_now,
     timestamp_to_ns,
 };
+#[doc(inline)]
+pub use rnet_state::msgs::*;
 
 // The names defined here take precedence over those of the glob above.
 include!(concat!(env!("OUT_DIR"), "/rnet.msgs.rs"));

@@ -1,19 +1,20 @@
 //! Nodes.
 
 mod builder;
+mod calls;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rnet_call::ClientCache;
 use rnet_core::Result;
 use rnet_node::callback_errors::CallbackErrors;
 use rnet_node::{NodeCore, NodeHandle, NodeSettings};
 use rnet_shm::state::Clock;
 
-use crate::client_cache::ClientCache;
 use crate::param::{ParamBuilder, ParamType};
-use crate::state::State;
+use crate::state::{RemoteState, State};
 use crate::{
     AnySubscription, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, Publisher,
     PublisherOptions, Rate, Sample, Subscriber, SubscriberOptions, Tick, Timer, TimerOptions,
@@ -50,8 +51,8 @@ pub struct Node {
     pub(crate) handle: NodeHandle,
     /// The directory of durable state, if the program chose one.
     state_dir: Option<Arc<Path>>,
-    /// The clients that [`Node::call`] reuses; `None` in the handle that such a client holds.
-    pub(crate) clients: Option<Arc<ClientCache>>,
+    /// The clients that [`Node::call`] reuses.
+    pub(crate) clients: Arc<ClientCache>,
 }
 
 impl Node {
@@ -180,6 +181,15 @@ impl Node {
 
     fn open_state(&self, clock: Option<Clock>) -> Result<State> {
         State::open(self.core(), clock, self.state_dir.as_deref())
+    }
+
+    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many reads and
+    /// writes.
+    ///
+    /// # Errors
+    /// `BadName` for an empty name; as [`Node::client`].
+    pub fn state_of(&self, host: &str) -> Result<RemoteState> {
+        RemoteState::open(&self.handle, host)
     }
 
     /// A parameter of this node: a setting that users and other nodes can change while it runs.

@@ -20,19 +20,24 @@
 //! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes those of
 //! another host.
 
-mod home;
-mod remote;
-mod replica;
-mod state_endpoint;
-mod wire;
+use rnet_core::Result;
+
+use crate::Node;
 
 #[doc(hidden)]
-pub use home::{Home, serve};
-pub use remote::{RemotePut, RemoteState, WithAge, split_host};
-pub use replica::Replica;
-#[doc(hidden)]
-pub use rnet_state::{BlockingHooks, with_blocking_hooks};
+pub use rnet_state::{BlockingHooks, Home, with_blocking_hooks};
 pub use rnet_state::{
-    Cell, Change, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, Snapshot, State,
-    StateMessage, StateType, Transaction, TransactionPut, Value, Watch, WatchHandle,
+    Cell, Change, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, RemotePut, RemoteState,
+    Replica, Snapshot, State, StateMessage, StateType, Transaction, TransactionPut, Value, Watch,
+    WatchHandle, WithAge, split_host,
 };
+
+/// Answers other hosts for the keys of this host, as [`rnet_state::serve`].
+///
+/// # Errors
+/// As [`Node::service`].
+#[doc(hidden)]
+pub fn serve(node: &Node, host: &str) -> Result<Home> {
+    let owner = node.clone();
+    rnet_state::serve(&node.handle, move || owner.state(), host)
+}

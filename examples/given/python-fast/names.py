@@ -1,4 +1,4 @@
-"""Who sends what the page receives, on one topic raw messages and then structures."""
+"""A node that sends the page's messages: on one topic first raw bytes, then structures."""
 
 import asyncio  # noqa: F401
 import struct as real_struct

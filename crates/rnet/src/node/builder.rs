@@ -130,7 +130,7 @@ impl NodeBuilder {
             LinkStarter { domain, dir, group, programs: self.programs }
                 .keep_link_running(&handle.core.state);
         }
-        let (state_dir, clients) = (self.state_dir.map(Into::into), Some(Arc::default()));
+        let (state_dir, clients) = (self.state_dir.map(Into::into), Arc::default());
         Ok(Node { handle, state_dir, clients })
     }
 }

@@ -1,0 +1,527 @@
+//! What a client hears, and which of its threads reads it.
+//!
+//! A thread that waits for an answer reads itself, for the others that wait too; so a call takes no change of
+//! threads. For async calls a thread of the client's reads while no other does (`client_core/poll.rs`).
+
+mod poll;
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rnet_core::{CancelReason, Error, Result, Wait};
+use rnet_node::sync;
+
+use super::calls_guard::{CallsGuard, lock};
+use super::open_call::{CallOutput, OpenCall};
+use super::pending_calls::{ClientStats, PendingCalls};
+use super::reply_reader::{ReplyReader, has_more};
+use super::servers::Server;
+use super::{Bytes, CallTopics};
+use crate::msgs::CallStatus;
+use rnet_node::{
+    EndpointEvent, EndpointWatch, Message, MessageType, NodeHandle, Sample, Subscriber,
+    SubscriberOptions, WaitSet, WaitSetHandle,
+};
+
+/// How often a thread looks for a server that has no call yet, and on a dispatch thread for servers that are gone.
+const SERVER_POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Messages that are received in one turn.
+const MAX_BATCH: usize = 256;
+/// Replies that are received one by one until there is a look at everything: losses are counted there.
+const MAX_SINGLE_REPLIES: u32 = 64;
+/// A wait that is to be shorter is not begun with a look at replies alone, which takes 50 µs.
+const MIN_SPIN_WAIT: Duration = Duration::from_millis(1);
+
+/// The servers that a client calls.
+pub enum ServerFilter {
+    /// Those of any host.
+    All,
+    /// Those of this other host, and those on the client's own host.
+    HostAndLocal(String),
+    /// Those of this other host alone.
+    Host(String),
+}
+
+impl ServerFilter {
+    /// Whether it calls servers of this host; `None` is the client's own.
+    fn includes(&self, host: Option<&str>) -> bool {
+        match (self, host) {
+            (ServerFilter::All, _) | (ServerFilter::HostAndLocal(_), None) => true,
+            (ServerFilter::Host(_), None) => false,
+            (ServerFilter::HostAndLocal(only) | ServerFilter::Host(only), Some(host)) => {
+                only == host
+            }
+        }
+    }
+}
+
+pub struct ClientCore {
+    node: NodeHandle,
+    request: MessageType,
+    reader: Mutex<ReplyReader>,
+    wait_handle: WaitSetHandle,
+    calls: Mutex<PendingCalls>,
+    filter: ServerFilter,
+    /// The thread for async calls, once there was one.
+    async_reader: Mutex<Option<JoinHandle<()>>>,
+    async_reader_condvar: Condvar,
+}
+
+impl ClientCore {
+    pub fn open(
+        node: &NodeHandle,
+        service: &str,
+        client: u32,
+        (request, reply): (MessageType, MessageType),
+        feedback: Option<MessageType>,
+        filter: ServerFilter,
+    ) -> Result<Arc<ClientCore>> {
+        let topics = CallTopics::of_client(service, client);
+        let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
+        let open =
+            |topic: String, ty| node.subscriber::<[u8]>(&topic, options.clone().message_type(ty));
+        let replies = open(topics.reply(), reply)?;
+        let feedback = feedback.map(|ty| open(topics.feedback(), ty)).transpose()?;
+        let status = node.subscriber::<CallStatus>(&topics.status(), options)?;
+        let mut set = WaitSet::adaptive(&node.core);
+        // A signal ends the wait of a thread whose user looks for signals.
+        set.set_interruptible(true);
+        set.expect_replies();
+        let wait_handle = set.handle();
+        let calls = PendingCalls::new(service, client);
+        let (lost, received, unrecorded_arrival, single_replies) = Default::default();
+        Ok(Arc::new(ClientCore {
+            node: node.clone(),
+            request,
+            reader: Mutex::new(ReplyReader {
+                replies,
+                status,
+                feedback,
+                lost,
+                set,
+                received,
+                unrecorded_arrival,
+                single_replies,
+            }),
+            wait_handle,
+            calls: Mutex::new(calls),
+            filter,
+            async_reader: Mutex::default(),
+            async_reader_condvar: Condvar::new(),
+        }))
+    }
+
+    /// Finds servers until the watch is dropped.
+    pub fn watch(self: &Arc<ClientCore>) -> Result<EndpointWatch> {
+        let core = Arc::downgrade(self);
+        self.node.on_endpoint(move |event| {
+            if let Some(core) = core.upgrade() {
+                core.on_endpoint_event(event);
+            }
+        })
+    }
+
+    fn on_endpoint_event(self: &Arc<ClientCore>, event: &EndpointEvent) {
+        let endpoint = event.endpoint();
+        if matches!(endpoint.qos, rnet_node::EndpointQos::Publisher(_)) {
+            return;
+        }
+        if !self.filter.includes(endpoint.proxy.as_ref().map(rnet_core::Proxy::host)) {
+            return;
+        }
+        let service = lock(&self.calls).service.clone();
+        let Some(topics) = CallTopics::parse_request_topic_of(&service, &endpoint.topic) else {
+            return;
+        };
+        match event {
+            EndpointEvent::Opened(_) => {
+                let opened = Server::open(&self.node, endpoint, &topics, &self.request);
+                let mut calls = lock(&self.calls);
+                match opened {
+                    Ok(server) => {
+                        let core = Arc::downgrade(self);
+                        server.on_match(move || {
+                            if let Some(core) = core.upgrade() {
+                                lock(&core.calls).send_unsent();
+                            }
+                        });
+                        calls.servers.push(Arc::new(server));
+                        // It may have matched before it could say so.
+                        calls.send_unsent();
+                    }
+                    Err(error) => calls.server_error = Some(error),
+                }
+            }
+            EndpointEvent::Closed(_) | EndpointEvent::Lost(_) => {
+                let mut calls = lock(&self.calls);
+                let (gone, there) = std::mem::take(&mut calls.servers)
+                    .into_iter()
+                    .partition(|s| s.id == endpoint.id);
+                calls.servers = there;
+                calls.gone_servers.push(endpoint.id);
+                // Its publishers close without the lock.
+                let gone: Vec<Arc<Server>> = gone;
+                if !calls.has_reader {
+                    calls.wake_one();
+                    self.wake_async_reader(&calls);
+                }
+                drop(calls);
+                drop(gone);
+                self.wait_handle.interrupt();
+            }
+            _ => {}
+        }
+    }
+
+    pub fn is_from_parent(&self) -> bool {
+        self.node.core.state.fork_guard().is_from_parent()
+    }
+
+    pub fn check_fork(&self) -> Result<()> {
+        self.node.core.state.check_fork()
+    }
+
+    pub fn stats(&self) -> ClientStats {
+        if self.is_from_parent() {
+            return ClientStats::default();
+        }
+        let calls = lock(&self.calls);
+        ClientStats { open: calls.by_number.len(), ..calls.stats }
+    }
+
+    pub fn server_count(&self) -> usize {
+        self.server_count_without(None)
+    }
+
+    /// The same without the server with this id.
+    pub fn server_count_without(&self, avoided: Option<u64>) -> usize {
+        if self.is_from_parent() {
+            return 0;
+        }
+        let calls = lock(&self.calls);
+        let servers = calls.servers.iter().filter(|server| Some(server.id) != avoided);
+        servers.filter(|server| matches!(server.is_ready(), Ok(true))).count()
+    }
+
+    /// Begins a call that has so much time.
+    pub fn start(&self, open: OpenCall, wants: u32, after: Option<Duration>) -> u32 {
+        lock(&self.calls).start(open, wants, after)
+    }
+
+    /// A call that wants one reply, from its beginning to its end.
+    pub fn call(
+        &self,
+        watch: &EndpointWatch,
+        request: &[u8],
+        after: Duration,
+    ) -> Result<Option<Bytes>> {
+        let mut calls = lock(&self.calls);
+        let number = calls.start_single(request, after);
+        let (mut calls, result) =
+            self.next_in(calls, watch, (number, CallOutput::Reply), after, None);
+        calls.finish(number);
+        result
+    }
+
+    pub fn has_server(&self) -> bool {
+        !lock(&self.calls).servers.is_empty()
+    }
+
+    pub fn is_sent(&self, number: u32) -> bool {
+        let calls = lock(&self.calls);
+        calls.by_number.get(&number).is_some_and(|open| open.server.is_some())
+    }
+
+    /// The id of the server that has the call.
+    pub fn server_of(&self, number: u32) -> Option<u64> {
+        lock(&self.calls).by_number.get(&number)?.server.as_ref().map(|server| server.id)
+    }
+
+    /// Ends a call; whether it had left for a server.
+    pub fn end(&self, number: u32) -> bool {
+        !self.is_from_parent() && lock(&self.calls).end(number)
+    }
+
+    /// Ends the thread for async calls, and waits for it: it holds the node.
+    pub fn close(&self) {
+        lock(&self.calls).closed = true;
+        self.async_reader_condvar.notify_all();
+        self.wait_handle.interrupt();
+        // A task that it wakes may be what closes the client.
+        let async_reader = sync::lock(&self.async_reader).take();
+        sync::join(async_reader);
+    }
+
+    fn time_out(calls: &mut PendingCalls, number: u32, after: Duration) {
+        let topic = calls.service.clone();
+        let server = calls.by_number.get(&number).and_then(|open| open.server.as_ref());
+        let what = match server {
+            Some(server) => format!("an answer of {topic} from {} on {}", server.node, server.host),
+            None if calls.servers.is_empty() => format!("a server of {topic}"),
+            None => format!("a server of {topic} that can accept the call"),
+        };
+        let after_ms = rnet_core::time::ms_ceil(after);
+        calls.time_out(number, Error::Timeout { topic, what, after_ms });
+    }
+
+    fn cancelled(calls: &PendingCalls) -> Error {
+        Error::Cancelled { topic: calls.service.clone(), reason: CancelReason::Caller }
+    }
+
+    /// As [`PendingCalls::cancel_all`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cancel_all(&self) -> Result<usize> {
+        self.check_fork()?;
+        lock(&self.calls).cancel_all()
+    }
+
+    /// As [`PendingCalls::request_cancel`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_cancel(&self, number: u32) -> Result<()> {
+        self.check_fork()?;
+        lock(&self.calls).request_cancel(number)
+    }
+
+    /// Ends a call, and whoever waits for it.
+    pub fn cancel(&self, number: u32) {
+        if self.is_from_parent() {
+            return;
+        }
+        let mut calls = lock(&self.calls);
+        calls.end(number);
+        let has_reader = calls.has_reader;
+        drop(calls);
+        if has_reader {
+            self.wait_handle.interrupt();
+        }
+    }
+
+    /// What the call has next; `None` behind the last reply. With `pause`, `Interrupted` at that moment and when
+    /// a signal comes, after a look at what is there.
+    pub fn next(
+        &self,
+        watch: &EndpointWatch,
+        (number, output): (u32, CallOutput),
+        after: Duration,
+        pause: Option<Instant>,
+    ) -> Result<Option<Bytes>> {
+        self.next_in(lock(&self.calls), watch, (number, output), after, pause).1
+    }
+
+    fn next_in<'a>(
+        &'a self,
+        mut calls: CallsGuard<'a>,
+        watch: &EndpointWatch,
+        (number, output): (u32, CallOutput),
+        after: Duration,
+        pause: Option<Instant>,
+    ) -> (CallsGuard<'a>, Result<Option<Bytes>>) {
+        // Whether this thread has read for the others, or waited: it may have been woken to read for them.
+        let (mut took_part, mut looked) = (false, false);
+        let wait = |mut calls: CallsGuard<'a>, until| {
+            let Some(condvar) = calls.add_waiter(number) else { return calls };
+            let mut calls = calls.wait(&condvar, until);
+            calls.remove_waiter(number);
+            calls
+        };
+        let result = loop {
+            let Some(open) = calls.by_number.get_mut(&number) else {
+                break Err(ClientCore::cancelled(&calls));
+            };
+            if let Some(next) = open.next(output) {
+                break next;
+            }
+            let (deadline, unsent) = (open.deadline, open.server.is_none());
+            // The first look is at what is there, and does not take long.
+            if looked && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                ClientCore::time_out(&mut calls, number, after);
+                continue;
+            }
+            if looked && pause.is_some_and(|pause| pause <= Instant::now()) {
+                break Err(Error::Interrupted);
+            }
+            looked = true;
+            let limit = [deadline, pause].into_iter().flatten().min();
+            let soon = || {
+                let soon = Instant::now() + SERVER_POLL_INTERVAL;
+                Some(limit.map_or(soon, |limit| limit.min(soon)))
+            };
+            if unsent {
+                drop(calls);
+                watch.run();
+                calls = lock(&self.calls);
+                calls.send_if_unsent(number);
+                let sent = calls
+                    .by_number
+                    .get(&number)
+                    .is_none_or(|o| o.server.is_some() || o.error.is_some());
+                if !sent && calls.has_reader {
+                    took_part = true;
+                    calls = wait(calls, soon());
+                    continue;
+                }
+                if sent {
+                    continue;
+                }
+            }
+            if calls.has_reader {
+                took_part = true;
+                calls = wait(calls, limit);
+                continue;
+            }
+            (calls.has_reader, took_part) = (true, true);
+            let blocked = self.node.core.state.is_dispatch_thread();
+            let until = if blocked || calls.any_unsent() { soon() } else { limit };
+            drop(calls);
+            if blocked {
+                watch.run();
+            }
+            let is_long = |pause: Instant| pause > Instant::now() + MIN_SPIN_WAIT;
+            let one = output == CallOutput::Reply && !blocked && pause.is_none_or(is_long);
+            let interrupted;
+            (calls, interrupted) = self.read_answers(until, one);
+            calls.has_reader = false;
+            // With something there it is that which is returned.
+            looked |= interrupted;
+            if interrupted && pause.is_some() && !calls.has_next(number, output) {
+                break Err(Error::Interrupted);
+            }
+        };
+        if took_part && !calls.has_reader {
+            calls.wake_one();
+            self.wake_async_reader(&calls);
+        }
+        (calls, result)
+    }
+
+    /// Has the thread for async calls read, if there is any of these.
+    fn wake_async_reader(&self, calls: &PendingCalls) {
+        if calls.async_reader_waits && calls.by_number.values().any(|open| open.has_waiting_task())
+        {
+            self.async_reader_condvar.notify_one();
+        }
+    }
+
+    /// Takes one reply in, if it is all that there is. `None`: there is more, or something else.
+    #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
+    fn take_single_reply(&self, reader: &mut ReplyReader, is_spun: bool) -> Option<CallsGuard<'_>> {
+        let ReplyReader {
+            replies, status, feedback, lost, unrecorded_arrival, single_replies, ..
+        } = &mut *reader;
+        if *single_replies >= MAX_SINGLE_REPLIES {
+            return None;
+        }
+        let calls = match replies.try_recv() {
+            Ok(sample) => {
+                let sample = sample?;
+                *unrecorded_arrival = Some((sample.sent_ns(), is_spun.then(|| sample.taken_ns())));
+                let word = sample.correlation().unwrap_or(0);
+                let mut calls = lock(&self.calls);
+                calls.on_reply(sample.node(), word, || Bytes::copy_of(&sample));
+                calls
+            }
+            Err(error) => {
+                self.on_read_error(&error);
+                return None;
+            }
+        };
+        if lost[0].has_changed(replies) {
+            // A reply that is lost is one of the calls that are open now, not of those that begin later.
+            return None;
+        }
+        *single_replies += 1;
+        (calls.gone_servers.is_empty() && !has_more(status, feedback)).then_some(calls)
+    }
+
+    /// Waits for answers and takes them in, for the one thread that has set `has_reader`; `one`: not more than one reply,
+    /// if there is one and nothing else. Whether the wait was interrupted.
+    fn read_answers(&self, until: Option<Instant>, one: bool) -> (CallsGuard<'_>, bool) {
+        let mut reader = sync::lock(&self.reader);
+        reader.record_arrival();
+        let is_spun = one && reader.spin_for_reply();
+        // Interrupted, it is for a server that is gone or a call that came.
+        let waited = if is_spun { Ok(true) } else { reader.wait(until) };
+        if one
+            && matches!(waited, Ok(true))
+            && let Some(calls) = self.take_single_reply(&mut reader, is_spun)
+        {
+            return (calls, false);
+        }
+        reader.record_arrival();
+        let interrupted = waited.is_err();
+        let ReplyReader { replies, status, feedback, lost, set, received, single_replies, .. } =
+            &mut *reader;
+        *single_replies = 0;
+        // What these have left is read below.
+        let gone = std::mem::take(&mut lock(&self.calls).gone_servers);
+        let word = |correlation: Option<u64>| correlation.unwrap_or(0);
+        let mut more = true;
+        while more {
+            more = self.drain(replies, |sample| {
+                let copy = || Bytes::copy_of(sample);
+                lock(&self.calls).on_reply(sample.node(), word(sample.correlation()), copy);
+                *received += 1;
+                set.record_arrival(sample.sent_ns(), *received);
+            });
+            more |= self.drain(status, |sample| {
+                lock(&self.calls).on_status(sample.node(), word(sample.correlation()), sample);
+            });
+            if let Some(feedback) = feedback {
+                more |= self.drain(feedback, |sample| {
+                    let copy = || Bytes::copy_of(sample);
+                    lock(&self.calls).on_feedback(sample.node(), word(sample.correlation()), copy);
+                });
+            }
+            // Those that wait for an answer that has come are not kept waiting by a flood.
+            more &= !gone.is_empty();
+        }
+        let [lost_replies, lost_status, lost_feedback] = lost;
+        let mut answers = lost_replies.take_new_losses(replies);
+        answers.extend(lost_status.take_new_losses(status));
+        let feedback = feedback.as_ref().map(|feedback| lost_feedback.take_new_losses(feedback));
+        let mut calls = lock(&self.calls);
+        answers.iter().for_each(|(node, lost)| calls.on_answers_lost(node, *lost));
+        feedback.iter().flatten().for_each(|(node, lost)| calls.on_feedback_lost(node, *lost));
+        calls.on_servers_gone(&gone);
+        calls.send_unsent();
+        (calls, interrupted)
+    }
+
+    /// Takes what has come, a turn of it at the most; whether there was anything.
+    fn drain<T: Message + ?Sized>(
+        &self,
+        from: &mut Subscriber<T>,
+        mut each: impl FnMut(&Sample<'_, T>),
+    ) -> bool {
+        let mut any = false;
+        for _ in 0..MAX_BATCH {
+            match from.try_recv() {
+                Ok(None) => break,
+                Ok(Some(sample)) => {
+                    any = true;
+                    each(&sample);
+                }
+                Err(error) => self.on_read_error(&error),
+            }
+        }
+        any
+    }
+
+    fn on_read_error(&self, error: &Error) {
+        match error {
+            // The end of a server is told by the watch.
+            Error::PeerLost { .. } => {}
+            Error::Malformed { .. } => lock(&self.calls).stats.late += 1,
+            _ => {
+                if let Some(node) = error.node() {
+                    lock(&self.calls).fail_calls_to(node, error);
+                }
+            }
+        }
+    }
+}

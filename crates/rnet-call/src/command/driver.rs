@@ -1,0 +1,568 @@
+//! The sending end of a command.
+
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Meta, Result};
+use rnet_shm::ring::fail_point;
+
+use super::builder::receiver_of;
+use super::{authority_of, check_time, command_status_topic};
+use crate::msgs::command_request::Action;
+use crate::msgs::command_status::{Reason, State};
+use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
+use crate::{CallOptions, Client, Pending};
+use crate::{ServerFilter, service_name};
+use rnet_node::{
+    Message, MessageType, NodeHandle, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
+};
+
+/// How long authority lasts after the last command if the driver does not say.
+const DEFAULT_LEASE: Duration = Duration::from_millis(200);
+/// How long the receiver is waited for.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks whether a wait for authority goes on.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a driver that ends waits until the receiver has heard of it.
+const RELEASE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Between a refusal and the next request of a driver that takes authority again by itself.
+const RETAKE_INTERVAL: Duration = Duration::from_millis(50);
+/// How long one of its requests waits for a receiver.
+const RETAKE_TIMEOUT: Duration = Duration::from_secs(1);
+const RECEIVER_ANSWER: &str = "the answer of its receiver";
+
+/// What a driver asks its receiver for.
+#[derive(Clone, Copy)]
+struct AuthorityTerms {
+    priority: i32,
+    lease: Duration,
+    outlasts: bool,
+}
+
+impl AuthorityTerms {
+    fn request(self) -> CommandRequest {
+        let AuthorityTerms { priority, lease, outlasts } = self;
+        let lease = u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX);
+        let mut request = CommandRequest { priority, lease, ..CommandRequest::default() };
+        (request.outlasts_driver, request.action) = (outlasts, Action::Take.into());
+        request
+    }
+}
+
+/// A driver without authority; made by `rnet::Node::drive`.
+#[must_use = "nothing is driven until take() is called"]
+pub struct DriveBuilder<T: Message + ?Sized> {
+    node: NodeHandle,
+    topic: String,
+    terms: AuthorityTerms,
+    max_priority: i32,
+    auto_retake: bool,
+    message_type: Option<MessageType>,
+    _type: PhantomData<fn(&T)>,
+}
+
+impl<T: Message + ?Sized> DriveBuilder<T> {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, topic: &str) -> Self {
+        let (node, topic) = (node.clone(), topic.to_owned());
+        DriveBuilder {
+            node,
+            topic,
+            terms: AuthorityTerms { priority: 0, lease: DEFAULT_LEASE, outlasts: false },
+            max_priority: HIGHEST_PRIORITY,
+            auto_retake: false,
+            message_type: None,
+            _type: PhantomData,
+        }
+    }
+
+    /// A driver takes authority from those of a lower priority; 0 by default, up to [`HIGHEST_PRIORITY`].
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.terms.priority = priority;
+        self
+    }
+
+    /// Priority above every driver: for an operator who revokes the authority of any driver.
+    #[doc(hidden)]
+    pub fn above_all(mut self) -> Self {
+        (self.terms.priority, self.max_priority) = (i32::MAX, i32::MAX);
+        self
+    }
+
+    /// Whether authority lasts until the lease expires even if this process dies first, as for a robot stop. By default
+    /// it ends with the process.
+    pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
+        self.terms.outlasts = outlasts;
+        self
+    }
+
+    /// How long authority lasts after the last command or renewal: 1 ms to 1 h, 200 ms by default.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.terms.lease = lease;
+        self
+    }
+
+    /// Whether a driver that lost its authority takes it again automatically: when its lease has expired, when the
+    /// other driver releases it, or when the receiver restarts. [`Driver::send`], [`Driver::renew`] and
+    /// [`Driver::in_force`] request it without a wait; until it is granted they return `NotInForce`. By default only
+    /// [`Driver::retake`] does this.
+    pub fn auto_retake(mut self, auto_retake: bool) -> Self {
+        self.auto_retake = auto_retake;
+        self
+    }
+
+    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
+    pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
+        self.message_type = Some(message_type.into());
+        self
+    }
+
+    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has authority with
+    /// this priority and both drivers outlast their process, it is granted again and the previous driver loses it: this
+    /// renews a stop after a network failure.
+    ///
+    /// # Errors
+    /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is stopped;
+    /// `Timeout` if there is no receiver;
+    /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as `rnet::Node::publisher`.
+    pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
+        self.take_interruptible(timeout, || true)
+    }
+
+    /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it is called a few
+    /// times a second.
+    #[doc(hidden)]
+    pub fn take_interruptible(
+        self,
+        timeout: Option<Duration>,
+        keep_waiting: impl Fn() -> bool,
+    ) -> Result<Driver<T>> {
+        let DriveBuilder { node, topic, terms, max_priority, auto_retake, message_type, .. } = self;
+        let priority = terms.priority;
+        if priority > max_priority {
+            let why = format!("it is {priority}; the highest is {max_priority}");
+            return Err(Error::bad_value("priority", why));
+        }
+        let name = service_name(&node, &topic)?;
+        let topic = name.to_string();
+        check_time("lease", terms.lease)?;
+        let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
+        let status =
+            node.subscriber::<CommandStatus>(&command_status_topic(&topic), status.keep_last(16))?;
+        let mut options = PublisherOptions::new().urgent();
+        if let Some(ty) = message_type {
+            options = options.message_type(ty);
+        }
+        let publisher = Publisher::<T>::open(&node.core, name, options)?;
+        let authority = authority_of(&topic)?;
+        let client = Client::<CommandRequest, CommandReply>::at(
+            &node,
+            authority,
+            (None, None),
+            None,
+            ServerFilter::All,
+        )?;
+        let mut driver = Driver {
+            node,
+            topic,
+            publisher,
+            status,
+            client,
+            terms,
+            auto_retake,
+            number: 0,
+            receiver: None,
+            ended: None,
+            retake_call: None,
+            next_retake: Instant::now(),
+            retaking: None,
+        };
+        let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+        driver.take(&driver.wait(Instant::now(), timeout, keep_waiting))?;
+        fail_point!("command.taken");
+        Ok(driver)
+    }
+}
+
+/// The highest priority of a driver, one below that of [`DriveBuilder::above_all`].
+pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
+
+/// A wait for the receiver, in slices.
+struct ReceiverWait<F> {
+    node: NodeHandle,
+    topic: String,
+    /// `None` for as long as it takes.
+    until: Option<Instant>,
+    after: Duration,
+    keep_waiting: F,
+}
+
+impl<F: Fn() -> bool> ReceiverWait<F> {
+    fn left(&self) -> Duration {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        self.until.map_or(Duration::MAX, left)
+    }
+
+    fn timed_out(&self, what: &str) -> Error {
+        let after_ms = u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX);
+        let what = format!("{what} of {}", self.topic);
+        Error::Timeout { topic: self.topic.clone(), what, after_ms }
+    }
+
+    /// A receiver whose process is stopped answers when somebody lets it go on: it is not waited for.
+    fn check_running(&self) -> Result<()> {
+        match receiver_of(&self.node, &self.topic, 0)? {
+            Some(node) if self.node.is_stopped(&node) => {
+                let why = format!("the process of its receiver {node} is stopped");
+                Err(Error::NotInForce { topic: self.topic.clone(), why })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn poll_until<R>(&self, what: &str, mut wait: impl FnMut(Duration) -> Result<R>) -> Result<R> {
+        loop {
+            let left = self.left();
+            match wait(left.min(POLL_INTERVAL)) {
+                Err(Error::Timeout { .. } | Error::Interrupted) => self.check_running()?,
+                done => return done,
+            }
+            match (left.is_zero(), (self.keep_waiting)()) {
+                (true, _) => return Err(self.timed_out(what)),
+                (false, true) => {}
+                (false, false) => return Err(Error::Interrupted),
+            }
+        }
+    }
+}
+
+/// The sending end of a command, with authority until it ends. Dropping it gives authority back.
+#[must_use = "authority is given back when this is dropped"]
+pub struct Driver<T: Message + ?Sized> {
+    node: NodeHandle,
+    topic: String,
+    publisher: Publisher<T>,
+    status: Subscriber<CommandStatus>,
+    client: Client<CommandRequest, CommandReply>,
+    terms: AuthorityTerms,
+    auto_retake: bool,
+    /// Of its authority; 0 before it has any.
+    number: u64,
+    /// The node of its receiver, once that has said that it is in force.
+    receiver: Option<String>,
+    /// Why it has none any more.
+    ended: Option<Error>,
+    /// A request for authority that it has made by itself, and when it may make the next one.
+    retake_call: Option<Pending<CommandReply>>,
+    next_retake: Instant,
+    /// The request of a retake that has not ended.
+    retaking: Option<Pending<CommandReply>>,
+}
+
+impl<T: Message + ?Sized> Driver<T> {
+    /// The topic.
+    pub fn topic(&self) -> &str {
+        &self.topic
+    }
+
+    /// The number of its authority: higher for each that the receiver grants.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Sends a command and renews the lease. It is applied if it arrives within the deadline of the receiver and this
+    /// driver is still in force.
+    ///
+    /// # Errors
+    /// `NotInForce` once the receiver has reported that this driver's authority has ended; as [`Publisher::send`].
+    pub fn send(&mut self, command: &T) -> Result<()> {
+        self.check_or_retake()?;
+        self.publisher.send_with(command, Meta::default().with_correlation(self.number))
+    }
+
+    /// Renews the lease without a command. The receiver still falls back when its deadline passes.
+    ///
+    /// # Errors
+    /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
+    pub fn renew(&mut self) -> Result<()> {
+        self.check_or_retake()?;
+        match self.call_receiver(Action::Renew, Some(self.terms.lease)) {
+            Ok(reply) if reply.granted => Ok(()),
+            Ok(_) => Err(self.end_authority("its authority has ended".to_owned())),
+            Err(Error::Timeout { .. }) => {
+                // It may have renewed it right before the end, and its answer come too late.
+                let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+                Err(self.end_authority("its receiver did not answer within the lease".to_owned()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether this driver is in force, as last reported by the receiver.
+    pub fn in_force(&mut self) -> bool {
+        self.check_or_retake().is_ok()
+    }
+
+    /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for 10 s if
+    /// `timeout` is `None`. A driver that is in force keeps its authority.
+    ///
+    /// # Errors
+    /// As [`DriveBuilder::take`].
+    pub fn retake(&mut self, timeout: Option<Duration>) -> Result<()> {
+        let begun = Instant::now();
+        while !self.retake_step(begun, timeout.unwrap_or(DEFAULT_TIMEOUT))? {}
+        Ok(())
+    }
+
+    /// A part of a retake that began then, about 100 ms long: whether it has authority. For a language that looks for
+    /// signals between the parts, and lets other threads use the driver.
+    ///
+    /// # Errors
+    /// As [`Driver::retake`].
+    #[doc(hidden)]
+    pub fn retake_step(&mut self, begun: Instant, timeout: Duration) -> Result<bool> {
+        if self.retaking.is_none() {
+            match self.check_authority() {
+                Err(Error::NotInForce { .. }) => {}
+                done => return done.map(|()| true),
+            }
+            self.end_requests();
+            if self.check_authority().is_ok() {
+                return Ok(true);
+            }
+        }
+        match self.take(&self.wait(begun, timeout, || false)) {
+            Ok(()) => Ok(true),
+            Err(Error::Interrupted) => Ok(false),
+            Err(error) => {
+                self.end_retake();
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives up a retake. Authority that is granted at this moment is given back.
+    #[doc(hidden)]
+    pub fn end_retake(&mut self) {
+        self.end_requests();
+        if self.check_authority().is_ok() {
+            let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+            self.end_authority("it was given back".to_owned());
+        }
+    }
+
+    /// Releases authority: the receiver falls back at once. Without authority this does nothing.
+    ///
+    /// # Errors
+    /// `NotInForce` if the process of the receiver is stopped; `Timeout` if it does not answer within the lease, with
+    /// which the authority ends in any case; as [`Client::call`].
+    pub fn release(mut self) -> Result<()> {
+        self.release_in_place()
+    }
+
+    /// The same for a language that keeps the driver.
+    ///
+    /// # Errors
+    /// As [`Driver::release`].
+    #[doc(hidden)]
+    pub fn release_in_place(&mut self) -> Result<()> {
+        self.end_requests();
+        if self.check_authority().is_err() {
+            return Ok(());
+        }
+        let lease = self.terms.lease;
+        let request = self.request(Action::Release);
+        let call = self.client.start(&request, CallOptions::new().timeout(lease))?;
+        let released = self
+            .wait(Instant::now(), lease, || true)
+            .poll_until(RECEIVER_ANSWER, |slice| call.next_within(slice))
+            .map(drop);
+        fail_point!("command.released");
+        self.end_authority("it was released".to_owned());
+        released
+    }
+
+    fn wait<F: Fn() -> bool>(
+        &self,
+        begun: Instant,
+        after: Duration,
+        keep_waiting: F,
+    ) -> ReceiverWait<F> {
+        let (node, topic) = (self.node.clone(), self.topic.clone());
+        ReceiverWait { node, topic, until: begun.checked_add(after), after, keep_waiting }
+    }
+
+    /// Waits for a receiver, and for authority over it. A wait that was interrupted can go on.
+    fn take(&mut self, wait: &ReceiverWait<impl Fn() -> bool>) -> Result<()> {
+        loop {
+            let call = match self.retaking.take() {
+                Some(call) => call,
+                None => self.ask_receiver(wait)?,
+            };
+            match wait.poll_until(RECEIVER_ANSWER, |slice| call.next_within(slice)) {
+                Ok(Some(reply)) => return self.on_reply(reply.into_message()),
+                Ok(None) => return Err(wait.timed_out(RECEIVER_ANSWER)),
+                // It has closed before it answered. The next receiver is asked.
+                Err(Error::ServerLost { .. })
+                    if !wait.left().is_zero() && (wait.keep_waiting)() => {}
+                Err(error) => {
+                    // Granted in this moment, it is given back with the driver.
+                    self.retaking = Some(call);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Waits for a receiver, and asks it for authority.
+    fn ask_receiver(
+        &mut self,
+        wait: &ReceiverWait<impl Fn() -> bool>,
+    ) -> Result<Pending<CommandReply>> {
+        // Ahead of the lease, which begins when it is granted.
+        wait.poll_until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
+        wait.poll_until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
+        self.drain_status()?;
+        // Answers are heard for longer than they are waited for.
+        let limit = wait.left().saturating_add(RELEASE_TIMEOUT);
+        self.client.start(&self.terms.request(), CallOptions::new().timeout(limit))
+    }
+
+    /// What the receiver has answered to a request for authority.
+    fn on_reply(&mut self, reply: CommandReply) -> Result<()> {
+        let CommandReply { granted, number, holder, priority, .. } = reply;
+        if !granted {
+            let own = self.terms.priority;
+            let why = format!(
+                "{holder} holds it with priority {priority}; the request had priority {own}"
+            );
+            return Err(self.end_authority(why));
+        }
+        (self.number, self.receiver, self.ended) = (number, None, None);
+        Ok(())
+    }
+
+    /// What was said before authority was asked for is not about it.
+    fn drain_status(&mut self) -> Result<()> {
+        loop {
+            match self.status.try_recv() {
+                Ok(None) => return Ok(()),
+                Err(error @ Error::Closed { .. }) => return Err(error),
+                Ok(Some(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    /// In force, or again in force.
+    fn check_or_retake(&mut self) -> Result<()> {
+        match self.check_authority() {
+            Err(Error::NotInForce { .. }) if self.auto_retake => self.request_retake(),
+            checked => checked,
+        }
+    }
+
+    /// Asks for authority again, without a wait.
+    fn request_retake(&mut self) -> Result<()> {
+        let asks = self.retake_call.is_some() || self.retaking.is_some();
+        if !asks && Instant::now() >= self.next_retake {
+            self.drain_status()?;
+            let options = CallOptions::new().timeout(RETAKE_TIMEOUT);
+            self.retake_call = Some(self.client.start(&self.terms.request(), options)?);
+        }
+        let Some(call) = self.retake_call.take() else { return self.check_authority() };
+        match call.next_within(Duration::ZERO) {
+            Err(Error::Interrupted) => self.retake_call = Some(call),
+            Ok(Some(reply)) => {
+                self.next_retake = Instant::now() + RETAKE_INTERVAL;
+                self.on_reply(reply.into_message())?;
+            }
+            Ok(None) | Err(_) => self.next_retake = Instant::now() + RETAKE_INTERVAL,
+        }
+        self.check_authority()
+    }
+
+    /// Gives up its requests. One that is granted in this moment is given back with the driver.
+    fn end_requests(&mut self) {
+        for call in [self.retake_call.take(), self.retaking.take()].into_iter().flatten() {
+            if let Ok(Some(reply)) = call.next_within(RELEASE_TIMEOUT) {
+                let _ = self.on_reply(reply.into_message());
+            }
+        }
+    }
+
+    fn call_receiver(&mut self, action: Action, timeout: Option<Duration>) -> Result<CommandReply> {
+        let request = self.request(action);
+        Ok(self.client.call(&request, timeout)?.into_message())
+    }
+
+    fn request(&self, action: Action) -> CommandRequest {
+        let mut request = CommandRequest { number: self.number, ..CommandRequest::default() };
+        request.set_action(action);
+        request
+    }
+
+    fn end_authority(&mut self, why: String) -> Error {
+        let error = Error::NotInForce { topic: self.topic.clone(), why };
+        self.ended = Some(error.clone());
+        error
+    }
+
+    /// Reads what the receiver has said since.
+    fn check_authority(&mut self) -> Result<()> {
+        while self.ended.is_none() {
+            let why = match self.status.try_recv() {
+                Ok(None) => break,
+                // Of before this authority was granted.
+                Ok(Some(status)) if status.granted < self.number => continue,
+                // Of another that calls itself a receiver, across a cable that was cut for one.
+                Ok(Some(status))
+                    if self.receiver.as_deref().is_some_and(|of| of != status.node()) =>
+                {
+                    continue;
+                }
+                Ok(Some(status)) => {
+                    if status.number == self.number && self.receiver.is_none() {
+                        self.receiver = Some(status.node().to_owned());
+                    }
+                    let there = status.number == self.number && status.state() != State::Closed;
+                    if there {
+                        continue;
+                    }
+                    end_reason(&status)
+                }
+                Err(Error::PeerLost { node, .. })
+                    if self.receiver.as_ref().is_none_or(|of| *of == node) =>
+                {
+                    format!("its receiver in {node} is gone")
+                }
+                // In a forked child.
+                Err(error @ Error::Closed { .. }) => return Err(error),
+                Err(_) => continue,
+            };
+            return Err(self.end_authority(why));
+        }
+        self.ended.clone().map_or(Ok(()), Err)
+    }
+}
+
+fn end_reason(status: &CommandStatus) -> String {
+    let CommandStatus { holder, priority, .. } = status;
+    match status.reason() {
+        // Its status names whoever had it at its end.
+        Reason::Closed => "its receiver was closed".to_owned(),
+        _ if !holder.is_empty() => format!("{holder} took it with priority {priority}"),
+        Reason::Expired => "its lease has expired".to_owned(),
+        Reason::Released => "it was released".to_owned(),
+        _ => "its authority has ended".to_owned(),
+    }
+}
+
+impl<T: Message + ?Sized> Drop for Driver<T> {
+    fn drop(&mut self) {
+        self.end_requests();
+        if self.number != 0 && self.check_authority().is_ok() {
+            // One that does not hear of it waits for the lease.
+            let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+        }
+    }
+}

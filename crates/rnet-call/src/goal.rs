@@ -1,0 +1,242 @@
+//! A client of an action, and its goals.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::types::choose_type;
+
+use super::client::{CallOptions, Client};
+use super::open_call::CallOutput;
+use super::pending::Pending;
+use super::pending_calls::ClientStats;
+use super::{Bytes, Received, WANTS};
+use rnet_node::{Message, MessageType, NodeHandle};
+
+/// Sends goals to one action: any number at a time, by any number of threads. Clones are handles on the same.
+pub struct ActionClient<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> {
+    client: Client<G, R>,
+    feedback: MessageType,
+    _type: PhantomData<fn() -> Box<F>>,
+}
+
+impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> Clone
+    for ActionClient<G, F, R>
+{
+    fn clone(&self) -> Self {
+        let (client, feedback) = (self.client.clone(), self.feedback.clone());
+        ActionClient { client, feedback, _type: PhantomData }
+    }
+}
+
+impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient<G, F, R> {
+    #[doc(hidden)]
+    pub fn open(
+        node: &NodeHandle,
+        name: &str,
+        [goal, feedback, result]: [Option<MessageType>; 3],
+    ) -> Result<Self> {
+        let feedback = choose_type::<F>(name, feedback)?;
+        let client = Client::open(node, name, (goal, result), Some(feedback.clone()))?;
+        Ok(ActionClient { client, feedback, _type: PhantomData })
+    }
+
+    /// The name of the action.
+    pub fn name(&self) -> &str {
+        self.client.name()
+    }
+
+    /// Sends a goal, without a wait; if no server exists yet, the first server gets it. It has no time limit unless the
+    /// options set one.
+    ///
+    /// # Errors
+    /// As [`Client::start`].
+    pub fn send(&self, goal: &G, options: CallOptions) -> Result<Goal<F, R>> {
+        let timeout = options.timeout.unwrap_or(Duration::MAX);
+        let pending = self.client.begin(goal, options.timeout(timeout), WANTS)?;
+        Ok(Goal { pending, feedback: self.feedback.clone(), _type: PhantomData })
+    }
+
+    /// How many servers would take a goal, or refuse it, at this moment.
+    pub fn server_count(&self) -> usize {
+        self.client.server_count()
+    }
+
+    /// Asks all servers of the action to cancel all goals of all callers: for an operator or a supervisor. The reason
+    /// is `Operator`. Returns the number of servers.
+    ///
+    /// # Errors
+    /// `Full` if a server does not read; `Closed` in a forked child.
+    pub fn cancel_all(&self) -> Result<usize> {
+        self.client.shared.core.cancel_all()
+    }
+
+    /// Counters of the goals so far.
+    pub fn stats(&self) -> ClientStats {
+        self.client.stats()
+    }
+}
+
+/// A goal that was sent. Dropping it cancels it.
+///
+/// A future of its result, and a [`Stream`] of its feedback.
+#[must_use = "dropping it cancels the goal"]
+pub struct Goal<F: Message + ?Sized, R: Message + ?Sized> {
+    pending: Pending<R>,
+    feedback: MessageType,
+    _type: PhantomData<fn() -> Box<F>>,
+}
+
+impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
+    /// Waits for the next feedback; `None` once the goal has ended. Up to 1,024 messages are queued; beyond that, the
+    /// oldest are skipped.
+    ///
+    /// # Errors
+    /// `BadValue` for feedback that is malformed; `Closed` in a forked child.
+    pub fn feedback(&self) -> Result<Option<Received<F>>> {
+        self.wait_for_feedback(None)
+    }
+
+    /// As [`Goal::feedback`] with a limit; a limit of zero returns only available feedback. Any number of threads may
+    /// call it.
+    ///
+    /// # Errors
+    /// As there; `Interrupted` after `limit` or on a signal.
+    pub fn feedback_within(&self, limit: Duration) -> Result<Option<Received<F>>> {
+        self.wait_for_feedback(Instant::now().checked_add(limit))
+    }
+
+    fn wait_for_feedback(&self, pause: Option<Instant>) -> Result<Option<Received<F>>> {
+        let Pending { shared, number, after, .. } = &self.pending;
+        shared.core.check_fork()?;
+        self.decode_feedback(shared.core.next(
+            &shared.watch,
+            (*number, CallOutput::Feedback),
+            *after,
+            pause,
+        ))
+    }
+
+    fn decode_feedback(&self, next: Result<Option<Bytes>>) -> Result<Option<Received<F>>> {
+        let decode = |bytes| {
+            Received::decode(bytes, &self.feedback)
+                .map_err(|why| Error::bad_value("feedback", format!("it is malformed: {why}")))
+        };
+        match next {
+            // It was taken away from here, with all that it had.
+            Err(Error::Cancelled { .. }) => Ok(None),
+            next => next?.map(decode).transpose(),
+        }
+    }
+
+    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without a limit.
+    ///
+    /// # Errors
+    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`, `Refused` and
+    /// the other errors of [`Client::call`]; `Closed` if the result was already returned.
+    pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
+        let until = deadline(timeout);
+        loop {
+            let left =
+                until.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+            match self.result_within(left) {
+                Err(Error::Interrupted) if until.is_some_and(|end| end <= Instant::now()) => {
+                    let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
+                    let topic = self.pending.shared.name.clone();
+                    let what = format!("the result of a goal of {topic}");
+                    return Err(Error::Timeout { topic, what, after_ms });
+                }
+                Err(Error::Interrupted) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// As [`Goal::result`] for a part of the wait; with no time at all, if it is there. Any number of threads.
+    ///
+    /// # Errors
+    /// As there; `Interrupted` when `limit` is over or a signal has come.
+    pub fn result_within(&self, limit: Duration) -> Result<Received<R>> {
+        let next = self.pending.next_within(limit)?;
+        self.pending.single_reply(next)
+    }
+
+    /// As [`Goal::result`], and calls `on_feedback` with each feedback before it, in this thread.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn result_with(
+        &self,
+        timeout: Option<Duration>,
+        mut on_feedback: impl FnMut(&F),
+    ) -> Result<Received<R>> {
+        let until = deadline(timeout);
+        loop {
+            match self.wait_for_feedback(until) {
+                Ok(Some(feedback)) => on_feedback(&feedback),
+                Err(Error::Interrupted) if until.is_none_or(|end| Instant::now() < end) => {}
+                Ok(None) | Err(Error::Interrupted) => {
+                    let left = until.map(|end| end.saturating_duration_since(Instant::now()));
+                    return self.result(left);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned, or with the
+    /// result if that came first; at once if no server has it yet.
+    ///
+    /// # Errors
+    /// `Full` if the server does not read, and was not asked; `Closed` in a forked child.
+    pub fn cancel(&self) -> Result<()> {
+        self.pending.shared.core.request_cancel(self.pending.number)
+    }
+
+    /// Ends the goal here, as dropping it does, also while other threads wait for it: they get `Cancelled`.
+    #[doc(hidden)]
+    pub fn abandon(&self) {
+        self.pending.cancel();
+    }
+
+    /// Ready if feedback, the result, an error or the end is available. Otherwise the task is woken later.
+    pub fn poll_feedback_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        let Pending { shared, number, .. } = &self.pending;
+        let ready = shared.core.check_fork().is_err()
+            || shared.core.poll_ready(context, (*number, CallOutput::Feedback));
+        if ready { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// As [`Goal::poll_feedback_ready`], of the result.
+    pub fn poll_result_ready(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.pending.poll_ready(context)
+    }
+}
+
+impl<F: Message + ?Sized, R: Message + ?Sized> Future for Goal<F, R> {
+    type Output = Result<Received<R>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Future::poll(Pin::new(&mut self.pending), context)
+    }
+}
+
+impl<F: Message + ?Sized, R: Message + ?Sized> Stream for Goal<F, R> {
+    type Item = Result<Received<F>>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Pending { shared, number, after, .. } = &self.pending;
+        if let Err(error) = shared.core.check_fork() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match shared.core.poll(context, (*number, CallOutput::Feedback), *after) {
+            Some(next) => Poll::Ready(self.decode_feedback(next).transpose()),
+            None => Poll::Pending,
+        }
+    }
+}

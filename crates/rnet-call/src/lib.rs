@@ -1,0 +1,62 @@
+//! Services, actions, work queues and commands: calls, which are messages on topics below `/_rnet/call`
+//! (docs/design/calls.md), and commands, whose drivers call their receiver (docs/design/commands.md).
+//!
+//! Users see them in `rnet`. Each is opened on a [`NodeHandle`](rnet_node::NodeHandle).
+
+// Generated code of messages says `::rnet::`; what it names is in the engine.
+extern crate rnet_node as rnet;
+
+mod action;
+mod bytes;
+mod calls_guard;
+mod client;
+mod client_cache;
+mod client_core;
+mod command;
+mod goal;
+mod loss_tracker;
+pub mod msgs;
+mod number_map;
+mod open_call;
+mod peer;
+mod pending;
+mod pending_calls;
+mod protocol;
+mod queue;
+mod reply_reader;
+mod request_reader;
+mod server_core;
+mod servers;
+mod service;
+mod service_stats;
+mod settings;
+mod unmatched_clients;
+
+pub use action::{ActionBuilder, ActionContext, GoalPolicy};
+pub(crate) use bytes::Bytes;
+pub use bytes::Received;
+pub use client::{CallOptions, Client};
+#[doc(hidden)]
+pub use client_cache::ClientCache;
+#[doc(hidden)]
+pub use client_core::ServerFilter;
+#[doc(hidden)]
+pub use command::StillValid;
+pub use command::{
+    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
+    command_log_topic, command_of_status, command_status_topic,
+};
+pub use goal::{ActionClient, Goal};
+pub use pending::Pending;
+pub use pending_calls::ClientStats;
+pub(crate) use protocol::{
+    CallId, CallerKey, MAX_IN_FLIGHT, NUMBER_FLAGS, REDELIVERED, ROOT, WANTS, WANTS_ALL_REPLIES,
+    WANTS_FEEDBACK, reason_from_wire, reason_to_wire,
+};
+#[doc(hidden)]
+pub use protocol::{CallTopics, service_name};
+pub use queue::{
+    Job, JobContext, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Undelivered,
+};
+pub use service::{CallContext, HandlerError, Responder, Service, ServiceBuilder};
+pub use service_stats::ServiceStats;

@@ -1,0 +1,425 @@
+//! One caller, as a server sees it: its calls, and the way back to it.
+
+use std::collections::hash_map::Entry;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
+use rnet_node::sync::lock;
+use rnet_shm::ring::fail_point;
+
+use super::number_map::NumberMap;
+use super::server_core::HandlerOutcome;
+use super::service::HandlerError;
+use super::service_stats::CallEnd;
+use super::{CallId, CallTopics, CallerKey, WANTS_ALL_REPLIES, WANTS_FEEDBACK, reason_to_wire};
+use crate::msgs::CallStatus;
+use crate::msgs::call_status::State;
+use rnet_node::{MessageType, NodeHandle, Publisher, PublisherOptions};
+
+/// How long an answer waits for a caller that does not read.
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// An open call.
+#[derive(Default)]
+struct CallState {
+    cancelled: Option<CancelReason>,
+    /// Its caller waits for the end of it although it was cancelled.
+    caller_waits: bool,
+    /// Its handler knows that it was cancelled.
+    cancel_seen: bool,
+    replies: u64,
+    /// An answer could not be sent.
+    unsent: bool,
+    /// Messages of feedback that were sent.
+    feedback_sent: u64,
+    /// Those that were not, because the caller did not read.
+    feedback_dropped: u64,
+}
+
+impl CallState {
+    fn observe_cancel(&mut self) -> Option<CancelReason> {
+        self.cancel_seen |= self.cancelled.is_some();
+        self.cancelled
+    }
+
+    /// Whether its answer is not delivered any more. A server that closes delivers the answer of a handler that does
+    /// not know of it: the work is done.
+    fn discards_answer(&self) -> bool {
+        self.cancelled
+            .is_some_and(|reason| reason != CancelReason::ServerClosing || self.cancel_seen)
+    }
+}
+
+struct AnswerPublishers {
+    reply: Publisher<[u8]>,
+    status: Publisher<CallStatus>,
+    /// Of an action.
+    feedback: Option<Publisher<[u8]>>,
+    /// It has not read for [`SEND_TIMEOUT`]: nobody waits for it again before it does.
+    is_stalled: bool,
+}
+
+pub struct Peer {
+    service: String,
+    node: String,
+    client: u32,
+    /// Its publisher of requests.
+    pub publisher: u64,
+    open: Mutex<NumberMap<CallState>>,
+    gone: AtomicBool,
+    publishers: Mutex<AnswerPublishers>,
+}
+
+impl Peer {
+    pub fn open(
+        node: &NodeHandle,
+        service: &str,
+        (caller, client): CallerKey,
+        publisher: u64,
+        (reply, feedback): (&MessageType, Option<&MessageType>),
+    ) -> Result<Peer> {
+        let topics = CallTopics::of_client(service, client);
+        let options = PublisherOptions::new().reliable(OnFull::Wait(SEND_TIMEOUT));
+        let typed = options.message_type(reply.clone());
+        // It holds thousands: one that is full is of a caller that reads nothing.
+        let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
+        let reply = node.publisher::<[u8]>(&topics.reply(), typed)?;
+        fail_point!("call.caller_half_open");
+        let status = node.publisher::<CallStatus>(&topics.status(), statuses)?;
+        // It never holds a handler up.
+        let options = |ty: &MessageType| {
+            PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.clone())
+        };
+        let open = |ty| node.publisher::<[u8]>(&topics.feedback(), options(ty));
+        let feedback = feedback.map(open).transpose()?;
+        let publishers =
+            Mutex::new(AnswerPublishers { reply, status, feedback, is_stalled: false });
+        let (service, node) = (service.to_owned(), caller);
+        let (open, gone) = Default::default();
+        Ok(Peer { service, node, client, publisher, open, gone, publishers })
+    }
+
+    /// Calls `callback` when its caller may have come to hear it.
+    pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
+        let publishers = lock(&self.publishers);
+        let [others, feedback] = [callback.clone(), callback.clone()];
+        publishers.reply.on_match(move |_| callback());
+        publishers.status.on_match(move |_| others());
+        if let Some(publisher) = &publishers.feedback {
+            publisher.on_match(move |_| feedback());
+        }
+    }
+
+    /// Whether its caller hears what is said of calls with these numbers.
+    pub fn can_receive(&self, mut numbers: impl Iterator<Item = u32>) -> bool {
+        let publishers = lock(&self.publishers);
+        let wanted = numbers.any(|number| number & WANTS_FEEDBACK != 0);
+        let feedback = publishers.feedback.as_ref().filter(|_| wanted);
+        publishers.reply.subscriber_count() > 0
+            && publishers.status.subscriber_count() > 0
+            && feedback.is_none_or(|feedback| feedback.subscriber_count() > 0)
+    }
+
+    pub fn service(&self) -> &str {
+        &self.service
+    }
+
+    pub fn client(&self) -> u32 {
+        self.client
+    }
+
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Whether the number was free.
+    pub fn begin(&self, number: u32) -> bool {
+        match lock(&self.open).entry(number) {
+            Entry::Vacant(place) => {
+                place.insert(CallState::default());
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    /// The first reason is the one that is told.
+    pub fn cancel(&self, number: u32, reason: CancelReason, caller_waits: bool) {
+        if let Some(open) = lock(&self.open).get_mut(&number) {
+            open.cancelled.get_or_insert(reason);
+            open.caller_waits = caller_waits;
+        }
+    }
+
+    pub fn cancel_all(&self, reason: CancelReason) {
+        lock(&self.open).values_mut().for_each(|open| {
+            open.cancelled.get_or_insert(reason);
+            open.caller_waits = false;
+        });
+    }
+
+    /// The caller is gone.
+    pub fn on_caller_gone(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+        self.cancel_all(CancelReason::CallerGone);
+    }
+
+    /// Whether it was cancelled or has ended, as a handler asks.
+    pub fn is_cancelled(&self, number: u32) -> bool {
+        lock(&self.open).get_mut(&number).is_none_or(|open| open.observe_cancel().is_some())
+    }
+
+    /// Whether its handler knows that it was cancelled.
+    pub fn is_cancel_seen(&self, number: u32) -> bool {
+        lock(&self.open).get(&number).is_none_or(|open| open.cancel_seen)
+    }
+
+    /// Why it was cancelled. Its handler does not know by this.
+    pub fn peek_cancel_reason(&self, number: u32) -> Option<CancelReason> {
+        lock(&self.open).get(&number).and_then(|open| open.cancelled)
+    }
+
+    /// Why it was cancelled, as a handler asks.
+    pub fn cancel_reason(&self, number: u32) -> Option<CancelReason> {
+        lock(&self.open).get_mut(&number).and_then(CallState::observe_cancel)
+    }
+
+    /// # Errors
+    /// `Cancelled` if the call was, or has ended.
+    fn check_cancelled(&self, number: u32) -> Result<()> {
+        let reason = match lock(&self.open).get_mut(&number) {
+            Some(open) => match open.observe_cancel() {
+                // It wanted one, and has it.
+                None if number & WANTS_ALL_REPLIES == 0 && open.replies > 0 => CancelReason::Caller,
+                None => return Ok(()),
+                Some(reason) => reason,
+            },
+            None => CancelReason::Caller,
+        };
+        Err(Error::Cancelled { topic: self.service.clone(), reason })
+    }
+
+    pub fn reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
+        if !self.awaits_answer(number) {
+            self.check_cancelled(number)?;
+        }
+        self.send_reply(number, encoded)
+    }
+
+    /// Whether the next reply is the only one of its call, and is still delivered.
+    fn awaits_answer(&self, number: u32) -> bool {
+        let open = lock(&self.open);
+        let open = open.get(&number).filter(|_| number & WANTS_ALL_REPLIES == 0);
+        open.is_some_and(|open| open.replies == 0 && !open.discards_answer())
+    }
+
+    /// The one reply of a handler that gives one, and with it the end of the call; `None` where the call has another
+    /// end, because it was cancelled or its caller is to be told of the end.
+    pub fn answer(&self, number: u32, encoded: &[u8]) -> Option<CallEnd> {
+        if number & WANTS_ALL_REPLIES != 0 {
+            return None;
+        }
+        let mut open = lock(&self.open);
+        let Entry::Occupied(call) = open.entry(number) else { return None };
+        if call.get().discards_answer() || call.get().replies > 0 {
+            return None;
+        }
+        call.remove();
+        drop(open);
+        let meta = self.meta(number);
+        let sent = self.send(true, |publishers| publishers.reply.send_with(encoded, meta));
+        Some(match sent {
+            Ok(()) => CallEnd::Sent,
+            Err(error) => {
+                self.end(number, CallEnd::Failed, &error.into());
+                CallEnd::Unsent
+            }
+        })
+    }
+
+    /// Whether a call that was begun has ended: its caller was told, or is about to be.
+    pub fn has_ended(&self, number: u32) -> bool {
+        !lock(&self.open).contains_key(&number)
+    }
+
+    fn send_reply(&self, number: u32, encoded: &[u8]) -> Result<()> {
+        let meta = self.meta(number);
+        let sent = self.send(true, |publishers| publishers.reply.send_with(encoded, meta));
+        fail_point!("call.replied");
+        if let Some(open) = lock(&self.open).get_mut(&number) {
+            open.replies += u64::from(sent.is_ok());
+            open.unsent |= sent.is_err();
+        }
+        sent
+    }
+
+    /// Sends feedback to a caller that hears it, without a wait; what there is no room for is dropped and counted.
+    pub fn feedback(&self, number: u32, encoded: &[u8]) -> Result<()> {
+        self.check_cancelled(number)?;
+        if number & WANTS_FEEDBACK == 0 {
+            return Ok(());
+        }
+        let meta = self.meta(number);
+        let mut publishers = lock(&self.publishers);
+        let Some(publisher) = &mut publishers.feedback else { return Ok(()) };
+        let sent = publisher.send_with(encoded, meta);
+        fail_point!("call.feedback_sent");
+        drop(publishers);
+        let sent = match sent {
+            Err(Error::Full { .. } | Error::OutOfMemory { .. }) => Ok(false),
+            sent => sent.map(|()| true),
+        };
+        if let (Ok(sent), Some(open)) = (&sent, lock(&self.open).get_mut(&number)) {
+            open.feedback_sent += u64::from(*sent);
+            open.feedback_dropped += u64::from(!*sent);
+        }
+        sent.map(drop)
+    }
+
+    /// The handler has ended; tells the caller what it does not know.
+    pub fn finish(&self, number: u32, outcome: HandlerOutcome) -> CallEnd {
+        let (cancelled, unwanted, replies, unsent) =
+            lock(&self.open).get(&number).map_or((true, true, 0, false), |o| {
+                let gone = o.cancelled == Some(CancelReason::CallerGone);
+                let stands = matches!(outcome, HandlerOutcome::JobResult(_))
+                    && o.cancelled == Some(CancelReason::ServerClosing);
+                // A job, or a stream, that has not come to its end is cancelled, whatever its handler knows.
+                let whole = number & WANTS_ALL_REPLIES == 0 && !o.discards_answer();
+                let cancelled = o.cancelled.is_some() && !stands && !whole;
+                (cancelled, o.cancel_seen || gone, o.replies, o.unsent)
+            });
+        let none = HandlerError::new("", "");
+        let outcome = match outcome {
+            HandlerOutcome::JobResult(Ok(())) => HandlerOutcome::Returned,
+            HandlerOutcome::JobResult(Err(error)) => HandlerOutcome::Failed(error),
+            HandlerOutcome::Replied(end) => return end,
+            HandlerOutcome::NotStarted => return self.requeue(number),
+            outcome => outcome,
+        };
+        match outcome {
+            // A goal that was reached before its handler knew that it was not wanted any more is reached.
+            HandlerOutcome::GoalResult(result) if !unwanted => {
+                match self.send_reply(number, &result) {
+                    Ok(()) if number & WANTS_ALL_REPLIES == 0 => {
+                        lock(&self.open).remove(&number);
+                        CallEnd::Sent
+                    }
+                    Ok(()) => self.end(number, CallEnd::Sent, &none),
+                    Err(error) => {
+                        self.end(number, CallEnd::Failed, &error.into());
+                        CallEnd::Unsent
+                    }
+                }
+            }
+            _ if cancelled => self.end(number, CallEnd::Cancelled, &none),
+            // Its only reply has ended the call.
+            HandlerOutcome::Returned if number & WANTS_ALL_REPLIES == 0 && replies > 0 => {
+                lock(&self.open).remove(&number);
+                CallEnd::Sent
+            }
+            HandlerOutcome::Failed(error) if !(number & WANTS_ALL_REPLIES == 0 && replies > 0) => {
+                let end = self.end(number, CallEnd::Failed, &error);
+                if unsent { CallEnd::Unsent } else { end }
+            }
+            HandlerOutcome::Failed(_) => {
+                lock(&self.open).remove(&number);
+                CallEnd::Failed
+            }
+            HandlerOutcome::Returned if number & WANTS_ALL_REPLIES == 0 => {
+                let text = "the handler returned without a reply";
+                self.end(number, CallEnd::Failed, &HandlerError::new("no_reply", text))
+            }
+            _ => self.end(number, CallEnd::Sent, &none),
+        }
+    }
+
+    /// `running` is the node whose goal runs, for an action.
+    pub fn refuse(&self, number: u32, backlog: u32, running: &str) {
+        lock(&self.open).remove(&number);
+        let running = running.to_owned();
+        let mut status = CallStatus { backlog, running, ..Default::default() };
+        status.set_state(State::Refused);
+        // One that does not read it has its time-out.
+        let _ = self.send_status(number, &status, true);
+    }
+
+    /// Ends a call that no handler has seen, and that its caller gives to another server if it still wants it.
+    pub fn requeue(&self, number: u32) -> CallEnd {
+        let reason = lock(&self.open).get(&number).and_then(|open| open.cancelled);
+        if reason.is_some_and(|reason| reason != CancelReason::ServerClosing) {
+            return self.end_cancelled(number);
+        }
+        lock(&self.open).remove(&number);
+        let mut status = CallStatus::default();
+        status.set_state(State::Refused);
+        status.set_reason(reason_to_wire(CancelReason::ServerClosing));
+        let _ = self.send_status(number, &status, true);
+        CallEnd::Cancelled
+    }
+
+    /// A call that was cancelled before its handler began.
+    pub fn end_cancelled(&self, number: u32) -> CallEnd {
+        self.end(number, CallEnd::Cancelled, &HandlerError::new("", ""))
+    }
+
+    /// Ends a call with a status.
+    fn end(&self, number: u32, end: CallEnd, error: &HandlerError) -> CallEnd {
+        let open = lock(&self.open).remove(&number).unwrap_or_default();
+        let (code, text) = (truncate(&error.kind, 256), truncate(&error.text, 16 << 10));
+        let (replies, feedback, feedback_dropped) =
+            (open.replies, open.feedback_sent, open.feedback_dropped);
+        let mut status =
+            CallStatus { replies, code, text, feedback, feedback_dropped, ..Default::default() };
+        status.set_state(match end {
+            CallEnd::Failed => State::Failed,
+            CallEnd::Cancelled => State::Cancelled,
+            CallEnd::Sent | CallEnd::Unsent => State::Done,
+        });
+        if let (CallEnd::Cancelled, Some(reason)) = (&end, open.cancelled) {
+            status.set_reason(reason_to_wire(reason));
+        }
+        fail_point!("call.ending");
+        let said = self.send_status(number, &status, open.caller_waits);
+        fail_point!("call.ended");
+        match said {
+            Ok(()) => end,
+            // One that has cancelled may be gone.
+            Err(_) if matches!(end, CallEnd::Cancelled) => end,
+            Err(_) => CallEnd::Unsent,
+        }
+    }
+
+    fn send_status(&self, number: u32, status: &CallStatus, caller_waits: bool) -> Result<()> {
+        let meta = self.meta(number);
+        let waits = status.state() != State::Cancelled || caller_waits;
+        self.send(waits, |publishers| publishers.status.send_with(status, meta))
+    }
+
+    fn meta(&self, number: u32) -> Meta {
+        Meta::default().with_correlation(CallId { client: self.client, number }.to_correlation())
+    }
+
+    /// Sends; waits for room if the caller is to be waited for.
+    fn send(
+        &self,
+        waits: bool,
+        send: impl FnOnce(&mut AnswerPublishers) -> Result<()>,
+    ) -> Result<()> {
+        let mut publishers = lock(&self.publishers);
+        let waits = waits && !publishers.is_stalled;
+        publishers.reply.set_waiting(waits);
+        let sent = send(&mut publishers);
+        match &sent {
+            Ok(()) => publishers.is_stalled = false,
+            Err(_) => publishers.is_stalled |= waits,
+        }
+        sent
+    }
+}
+
+fn truncate(text: &str, len: usize) -> String {
+    let end = (0..=len.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+    text[..end.unwrap_or(0)].to_owned()
+}

@@ -1,0 +1,486 @@
+//! The pushing end of a work queue: a client that has at most one call with each worker, and a thread that hands jobs
+//! to workers that are free.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::sync::{join, lock, wait};
+use rnet_node::types::choose_type;
+use rnet_shm::ring::fail_point;
+
+use super::super::client::Client;
+use super::super::open_call::OpenCall;
+use super::super::pending::Pending;
+use super::super::{Bytes, REDELIVERED, Received, WANTS_ALL_REPLIES};
+use rnet_node::{Message, MessageType, NodeHandle};
+
+/// How often jobs that wait look for a worker that has come, or that other pushers keep busy.
+const WORKER_POLL_INTERVAL: Duration = Duration::from_millis(5);
+const MAX_BACKLOG: usize = 1 << 16;
+
+/// Counters of the jobs of a pusher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PushStats {
+    /// Jobs that were taken by [`Pusher::push`].
+    pub pushed: u64,
+    /// Jobs that a worker has acknowledged.
+    pub done: u64,
+    /// Jobs that were sent to a second worker.
+    pub redelivered: u64,
+    /// Jobs that were handed back, for whatever reason.
+    pub undelivered: u64,
+    /// Jobs that are not done yet at this moment, those that wait for a worker included.
+    pub open: usize,
+}
+
+/// A returned job that no worker acknowledged.
+#[non_exhaustive]
+pub struct Undelivered<J: Message + ?Sized> {
+    /// The job.
+    pub job: Received<J>,
+    /// The reason: `CallFailed` with the error of its worker; `ServerLost`, `CallLost`, `Timeout` or `Cancelled` if two
+    /// workers had it and neither acknowledged it; `IncompatibleType` if workers expect another type; `Closed` if the
+    /// pusher was dropped first.
+    pub error: Error,
+}
+
+type OnUndelivered = Box<dyn Fn(Vec<u8>, Error) + Send>;
+
+/// A pusher that is not open yet; made by `rnet::Node::push`.
+#[must_use = "nothing is pushed until open() is called"]
+pub struct PushBuilder<J: Message + ?Sized> {
+    node: NodeHandle,
+    name: String,
+    backlog: usize,
+    push_timeout: Duration,
+    ack: Option<Duration>,
+    ty: Option<MessageType>,
+    undelivered: Option<Box<dyn Fn(Undelivered<J>) + Send>>,
+}
+
+impl<J: Message + ?Sized> PushBuilder<J> {
+    #[doc(hidden)]
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
+        PushBuilder {
+            node: node.clone(),
+            name: name.to_owned(),
+            backlog: 1024,
+            push_timeout: Duration::ZERO,
+            ack: None,
+            ty: None,
+            undelivered: None,
+        }
+    }
+
+    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_capacity`] sets the behaviour
+    /// beyond it.
+    pub fn backlog(mut self, jobs: usize) -> Self {
+        self.backlog = jobs;
+        self
+    }
+
+    /// How long a push waits for room in a full backlog before it refuses. By default it refuses at once.
+    pub fn wait_for_capacity(mut self, limit: Duration) -> Self {
+        self.push_timeout = limit;
+        self
+    }
+
+    /// Time limit of a worker for a job. A worker that does not acknowledge in time, for example because its process is
+    /// stopped, counts as lost. By default there is no limit.
+    pub fn ack_within(mut self, limit: Duration) -> Self {
+        self.ack = Some(limit);
+        self
+    }
+
+    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
+    pub fn message_type(mut self, ty: MessageType) -> Self {
+        self.ty = Some(ty);
+        self
+    }
+
+    /// Called on the pusher's thread with each job that no worker acknowledged. Without a callback, a line in the
+    /// node's log reports the job.
+    pub fn on_undelivered(mut self, callback: impl Fn(Undelivered<J>) + Send + 'static) -> Self {
+        self.undelivered = Some(Box::new(callback));
+        self
+    }
+
+    /// Opens the pusher. Its workers may come later.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a backlog that is not allowed; as `rnet::Node::subscriber`.
+    pub fn open(self) -> Result<Pusher<J>> {
+        if !(1..=MAX_BACKLOG).contains(&self.backlog) {
+            let why = format!("it is {}; it must be 1 to {MAX_BACKLOG}", self.backlog);
+            return Err(Error::bad_value("backlog of a pusher", why));
+        }
+        let ty = choose_type::<J>(&self.name, self.ty)?;
+        let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
+        let name = client.name().to_owned();
+        let on_undelivered: OnUndelivered = match self.undelivered {
+            Some(callback) => {
+                let (ty, errors) = (ty.clone(), self.node.core.state.errors.clone());
+                let queue = name.clone();
+                Box::new(move |encoded, error| {
+                    // It was encoded by push: it can be decoded.
+                    if let Ok(job) = Received::decode(Bytes::copy_of(&encoded), &ty) {
+                        let undelivered = Undelivered { job, error };
+                        // The other jobs go on.
+                        let called = catch_unwind(AssertUnwindSafe(|| callback(undelivered)));
+                        if let Err(panic) = called {
+                            errors.note_panic(&format!("on_undelivered of {queue}"), &*panic);
+                        }
+                    }
+                })
+            }
+            None => {
+                let (log, name) = (self.node.log.clone(), name.clone());
+                Box::new(move |_, error| {
+                    log.warning(format!("a job of {name} was not completed: {error}"))
+                })
+            }
+        };
+        let shared = Arc::new(PusherShared::default());
+        let work = PushLoop {
+            shared: shared.clone(),
+            client: client.clone(),
+            ack: self.ack,
+            on_undelivered,
+        };
+        let errors = self.node.core.state.errors.clone();
+        let thread = rnet_shm::os::thread::spawn("rnet-push", move || {
+            errors.attach_thread();
+            work.run();
+        })?;
+        let (limit, push_timeout) = (self.backlog, self.push_timeout);
+        Ok(Pusher {
+            shared,
+            client,
+            name,
+            limit,
+            push_timeout,
+            ty,
+            thread: Some(thread),
+            _type: PhantomData,
+        })
+    }
+}
+
+#[derive(Default)]
+struct QueueState {
+    waiting: VecDeque<PendingJob>,
+    stats: PushStats,
+    /// Something has changed for the thread.
+    has_work: bool,
+    closed: bool,
+    /// Tasks that wait for jobs to end.
+    wakers: Vec<Waker>,
+}
+
+#[derive(Default)]
+struct PusherShared {
+    state: Mutex<QueueState>,
+    /// For the thread.
+    condvar: Condvar,
+    /// A job has ended.
+    ended: Condvar,
+}
+
+impl PusherShared {
+    /// Waits until there are at most so many open jobs; false if the time is over first.
+    fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, QueueState>, bool) {
+        let mut state = lock(&self.state);
+        while state.stats.open > open {
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return (state, false);
+            }
+            state = wait(&self.ended, state, until);
+        }
+        (state, true)
+    }
+}
+
+impl Wake for PusherShared {
+    fn wake(self: Arc<Self>) {
+        lock(&self.state).has_work = true;
+        self.condvar.notify_one();
+    }
+}
+
+/// The pushing end of a work queue. Any number of threads may push. Dropping it returns unfinished jobs.
+pub struct Pusher<J: Message + ?Sized> {
+    shared: Arc<PusherShared>,
+    client: Client<[u8], [u8]>,
+    name: String,
+    limit: usize,
+    push_timeout: Duration,
+    ty: MessageType,
+    thread: Option<JoinHandle<()>>,
+    _type: PhantomData<fn(&J)>,
+}
+
+impl<J: Message + ?Sized> Pusher<J> {
+    /// Gives a job to the queue. It is sent to a worker as soon as one is free; if that one is lost before it has
+    /// acknowledged, once more to another.
+    ///
+    /// # Errors
+    /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with: the job was not taken.
+    /// `BadValue` for a job that is not of its type; `Closed` in a forked child.
+    pub fn push(&self, job: &J) -> Result<()> {
+        self.push_within(job, self.push_timeout)
+    }
+
+    /// As [`Pusher::push`], with its own time limit.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn push_within(&self, job: &J, limit: Duration) -> Result<()> {
+        self.client.shared().core.check_fork()?;
+        let mut encoded = Vec::new();
+        Bytes::encode(job, &self.ty, &mut encoded)
+            .map_err(|why| Error::bad_value(format!("job of {}", self.name), why))?;
+        let (mut state, room) =
+            self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
+        if !room {
+            let (what, limit) = (format!("open jobs of a pusher of {}", self.name), self.limit);
+            let hint = "start more workers, wait for capacity, or open it with a longer backlog"
+                .to_owned();
+            return Err(Error::LimitReached { what, limit, hint });
+        }
+        state.stats.pushed += 1;
+        state.stats.open += 1;
+        state.waiting.push_back(PendingJob { encoded, lost_worker: None });
+        state.has_work = true;
+        self.shared.condvar.notify_one();
+        Ok(())
+    }
+
+    /// Waits until every job has been acknowledged or handed back.
+    ///
+    /// # Errors
+    /// `Timeout`; `Closed` in a forked child.
+    pub fn wait_until_done(&self, timeout: Option<Duration>) -> Result<()> {
+        self.client.shared().core.check_fork()?;
+        let until = deadline(timeout);
+        let (state, done) = self.shared.wait_for(0, until);
+        if done {
+            return Ok(());
+        }
+        let what = format!("{} jobs of {} to finish", state.stats.open, self.name);
+        let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
+        Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
+    }
+
+    /// Whether every job has been acknowledged or handed back. If not, the task is woken once that may be so.
+    pub fn poll_done(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_open(context, 0)
+    }
+
+    /// Whether a push would find room. If not, the task is woken once one may.
+    pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_open(context, self.limit - 1)
+    }
+
+    fn poll_open(&self, context: &mut Context<'_>, open: usize) -> Poll<()> {
+        if self.client.shared().core.is_from_parent() {
+            return Poll::Ready(());
+        }
+        let mut state = lock(&self.shared.state);
+        if state.stats.open <= open {
+            return Poll::Ready(());
+        }
+        if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.wakers.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The name of the queue.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many workers are there at this moment, free or not.
+    pub fn worker_count(&self) -> usize {
+        self.client.server_count()
+    }
+
+    /// Counters of the jobs so far.
+    pub fn stats(&self) -> PushStats {
+        // The lock of a forked child may be held by a thread that it does not have.
+        if self.client.shared().core.is_from_parent() {
+            return PushStats::default();
+        }
+        lock(&self.shared.state).stats
+    }
+}
+
+impl<J: Message + ?Sized> Drop for Pusher<J> {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        if self.client.shared().core.is_from_parent() {
+            std::mem::forget(thread);
+            return;
+        }
+        lock(&self.shared.state).closed = true;
+        self.shared.condvar.notify_one();
+        // What it is handed back may be what drops it.
+        join(Some(thread));
+    }
+}
+
+/// A job that is not done.
+struct PendingJob {
+    encoded: Vec<u8>,
+    /// The worker that had it and was lost.
+    lost_worker: Option<u64>,
+}
+
+/// A job that a worker has, or that waits for the first.
+struct ActiveJob {
+    job: PendingJob,
+    pending: Pending<[u8]>,
+}
+
+struct PushLoop {
+    shared: Arc<PusherShared>,
+    client: Client<[u8], [u8]>,
+    ack: Option<Duration>,
+    on_undelivered: OnUndelivered,
+}
+
+impl PushLoop {
+    fn run(self) {
+        let waker = Waker::from(self.shared.clone());
+        let mut active: Vec<ActiveJob> = Vec::new();
+        loop {
+            let mut refused = false;
+            let mut at = 0;
+            while at < active.len() {
+                match poll_job(&mut active[at].pending, &mut Context::from_waker(&waker)) {
+                    Poll::Pending => at += 1,
+                    Poll::Ready(end) => refused |= self.on_job_ended(active.swap_remove(at), end),
+                }
+            }
+            // With no worker there, one waits for the first: a type that does not fit is found by it.
+            let workers = self.client.server_count().max(1);
+            let mut state = lock(&self.shared.state);
+            if state.closed {
+                let waiting = std::mem::take(&mut state.waiting);
+                drop(state);
+                let running = active.drain(..).map(|active_job| active_job.job);
+                running.chain(waiting).for_each(|job| self.return_on_close(job));
+                return;
+            }
+            let mut started = false;
+            while !refused && active.len() < workers {
+                // One whose worker was lost waits for another, and holds up nothing else.
+                let core = &self.client.shared().core;
+                let is_next = |job: &PendingJob| {
+                    job.lost_worker.is_none_or(|lost| core.server_count_without(Some(lost)) > 0)
+                };
+                let at = state.waiting.iter().position(is_next);
+                let Some(job) = at.and_then(|at| state.waiting.remove(at)) else { break };
+                drop(state);
+                active.push(self.start(job));
+                started = true;
+                state = lock(&self.shared.state);
+            }
+            // What was started is polled first: else nobody wakes this thread for it.
+            if !started && !state.has_work {
+                let until =
+                    (!state.waiting.is_empty()).then(|| Instant::now() + WORKER_POLL_INTERVAL);
+                state = wait(&self.shared.condvar, state, until);
+            }
+            state.has_work = false;
+        }
+    }
+
+    fn start(&self, job: PendingJob) -> ActiveJob {
+        let client = self.client.shared();
+        let mut open = OpenCall::new(job.encoded.clone(), None, false);
+        let mut wants = WANTS_ALL_REPLIES;
+        if let Some(lost) = job.lost_worker {
+            open.exclude_server(lost);
+            wants |= REDELIVERED;
+        }
+        let number = client.core.start(open, wants, self.ack);
+        fail_point!("queue.started");
+        let pending = Pending::new(client.clone(), number, self.ack.unwrap_or_default());
+        ActiveJob { job, pending }
+    }
+
+    /// Whether every worker is busy with jobs of others.
+    fn on_job_ended(&self, ActiveJob { mut job, pending }: ActiveJob, end: Result<()>) -> bool {
+        let worker = pending.server();
+        // The call ends, and its worker is told, before another has the job.
+        drop(pending);
+        let error = match end {
+            Ok(()) => {
+                self.count_ended(|stats| stats.done += 1);
+                return false;
+            }
+            Err(error) => error,
+        };
+        let busy = matches!(error, Error::Refused { .. } | Error::Full { .. });
+        // Its time was over before a worker had it.
+        let unsent = matches!(error, Error::Timeout { .. }) && worker.is_none();
+        if busy || unsent {
+            lock(&self.shared.state).waiting.push_front(job);
+            return true;
+        }
+        let lost = matches!(
+            error,
+            Error::ServerLost { .. } | Error::CallLost { .. } | Error::Timeout { .. }
+        );
+        if lost && job.lost_worker.is_none() {
+            job.lost_worker = worker.or(Some(0));
+            let mut state = lock(&self.shared.state);
+            state.stats.redelivered += 1;
+            state.waiting.push_front(job);
+            return false;
+        }
+        (self.on_undelivered)(job.encoded, error);
+        self.count_ended(|stats| stats.undelivered += 1);
+        false
+    }
+
+    fn return_on_close(&self, job: PendingJob) {
+        let what = format!("the pusher of {}", self.client.name());
+        (self.on_undelivered)(job.encoded, Error::Closed { what });
+        self.count_ended(|stats| stats.undelivered += 1);
+    }
+
+    fn count_ended(&self, count: impl FnOnce(&mut PushStats)) {
+        let mut state = lock(&self.shared.state);
+        count(&mut state.stats);
+        state.stats.open -= 1;
+        self.shared.ended.notify_all();
+        let wakers = std::mem::take(&mut state.wakers);
+        // Without the lock: who wakes a task may have to wait for a lock of its own.
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Whether a worker has said how a job ended. Replies are no part of it.
+fn poll_job(pending: &mut Pending<[u8]>, context: &mut Context<'_>) -> Poll<Result<()>> {
+    loop {
+        match Pin::new(&mut *pending).poll_next(context) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(Ok(())),
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The servers of a service, as a client sees them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rnet_core::{Error, Meta, OnFull, Result};
+use rnet_node::sync::lock;
+use rnet_shm::ring::fail_point;
+
+use super::CallTopics;
+use crate::msgs::{CallControl, call_control::Action};
+use rnet_node::{Endpoint, MessageType, NodeHandle, Publisher, PublisherOptions};
+
+struct ServerPublishers {
+    request: Publisher<[u8]>,
+    control: Publisher<CallControl>,
+}
+
+pub struct Server {
+    /// Of its subscription of requests.
+    pub id: u64,
+    pub node: String,
+    pub host: String,
+    /// Whether it was found to hear: it stays so until it is gone.
+    ready: AtomicBool,
+    /// Whether it has said that it closes.
+    closing: AtomicBool,
+    publishers: Mutex<ServerPublishers>,
+}
+
+impl Server {
+    pub fn open(
+        node: &NodeHandle,
+        endpoint: &Endpoint,
+        topics: &CallTopics,
+        request: &MessageType,
+    ) -> Result<Server> {
+        // Calls do not wait for room: what is full is a server that stands still.
+        let options = PublisherOptions::new().reliable(OnFull::Refuse);
+        let typed = options.clone().message_type(request.clone());
+        let request = node.publisher::<[u8]>(&topics.request(), typed)?;
+        fail_point!("call.server_half_open");
+        let control = node.publisher::<CallControl>(&topics.control(), options)?;
+        let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
+        let publishers = Mutex::new(ServerPublishers { request, control });
+        let (id, node) = (endpoint.id, endpoint.node.clone());
+        let (ready, closing) = Default::default();
+        Ok(Server { id, node, host, ready, closing, publishers })
+    }
+
+    /// Calls `callback` when it may have become ready.
+    pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
+        let publishers = lock(&self.publishers);
+        let other = callback.clone();
+        publishers.request.on_match(move |_| callback());
+        publishers.control.on_match(move |_| other());
+    }
+
+    /// Whether it hears what it is sent.
+    ///
+    /// # Errors
+    /// Why it never will.
+    pub fn is_ready(&self) -> Result<bool> {
+        if self.ready.load(Ordering::Relaxed) {
+            return Ok(true);
+        }
+        if self.is_closing() {
+            return Ok(false);
+        }
+        let publishers = lock(&self.publishers);
+        let ready =
+            publishers.request.subscriber_count() > 0 && publishers.control.subscriber_count() > 0;
+        // One that could not be served at first, for want of descriptors say, may be by now.
+        if !ready && let Some(error) = publishers.request.incompatible().into_iter().next() {
+            return Err(error);
+        }
+        self.ready.store(ready, Ordering::Relaxed);
+        Ok(ready)
+    }
+
+    /// It closes: what it were sent now it might not read any more.
+    pub fn set_closing(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.ready.store(false, Ordering::Relaxed);
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
+    }
+
+    pub fn request(&self, encoded: &[u8], correlation: u64) -> Result<()> {
+        let meta = Meta::default().with_correlation(correlation);
+        let sent = lock(&self.publishers).request.send_with(encoded, meta);
+        fail_point!("call.requested");
+        sent
+    }
+
+    /// Tells it that a call is wanted no more, for its caller's sake or because its time is over.
+    ///
+    /// # Errors
+    /// `Full` if it stands still: it is told nothing.
+    pub fn cancel(&self, correlation: u64, action: Action) -> Result<()> {
+        let mut cancel = CallControl::default();
+        cancel.set_action(action);
+        let meta = Meta::default().with_correlation(correlation);
+        fail_point!("call.cancelling");
+        lock(&self.publishers).control.send_with(&cancel, meta)
+    }
+
+    pub fn lost(&self, service: &str) -> Error {
+        let (topic, node, host) = (service.to_owned(), self.node.clone(), self.host.clone());
+        Error::ServerLost { topic, node, host }
+    }
+}
+
+fn this_host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    name.map_or_else(|_| "this host".to_owned(), |name| name.trim().to_owned())
+}
+
+/// For the choice of a server by key.
+pub fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}

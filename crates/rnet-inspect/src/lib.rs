@@ -1,0 +1,591 @@
+//! Looking at a domain without taking part in it: for the command line and for dashboards.
+//!
+//! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
+
+mod endpoint_pair;
+mod follow;
+mod give_way;
+mod location;
+mod node_changes;
+mod node_watcher;
+mod remote;
+mod services;
+mod snapshot;
+mod types;
+
+use std::mem::offset_of;
+use std::path::{Path, PathBuf};
+
+use rnet_core::{
+    Backlog, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
+    limits::MAX_CHUNKS_PER_CHANNEL,
+};
+pub use rnet_shm::channel::observe::{
+    MissedCause, MissedCounts, MissedMessages, Observation, Observer,
+};
+use rnet_shm::channel::publisher::{CONTROL_AT, PeerPublisher};
+pub use rnet_shm::channel::received::Stamp;
+use rnet_shm::channel::subscription::{LinkRole, PeerSubscription};
+use rnet_shm::domain::deaths;
+pub use rnet_shm::domain::directory::{DEFAULT_BASE, default_base};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+#[doc(hidden)]
+pub use rnet_shm::domain::node::StopRequest;
+use rnet_shm::domain::node::{EndpointKind, Entry};
+pub use rnet_shm::domain::node::{NodeMeta, pid_namespace};
+use rnet_shm::domain::registry::{Changes, Registry};
+pub use rnet_shm::os::barrier::is_supported as membarrier_is_offered;
+use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, READERS_IN_CONTROL, ReaderSlot};
+use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_TOTALS, TailLine};
+use serde::{Serialize, Serializer};
+
+pub use endpoint_pair::EndpointPair;
+pub use follow::{FollowEvent, Follower, Observed, ObservedMessage, UnreadCause, UnreadPublisher};
+pub use give_way::{NormalPriority, PriorityChange, lower_priority};
+pub use location::Location;
+pub use node_watcher::NodeWatcher;
+pub use rnet_core::is_internal;
+use rnet_node::{matching::visible_node, types::SchemaCache};
+use rnet_schema::Schema;
+use rnet_state::{StateDirChoice, StateFolder};
+pub use services::{CallType, ServerInfo, service_of};
+pub use snapshot::RemoteNode;
+pub use types::{TypeChange, TypeComparison, compare_types};
+
+/// The self-descriptions of the observers in this domain directory, as set by [`Follower::set_status`]. They come from other
+/// processes: do not trust them.
+pub fn observer_statuses(domain: &Path) -> Vec<String> {
+    rnet_shm::domain::observers::read_statuses(domain).into_iter().map(|(_, text)| text).collect()
+}
+
+/// A domain, seen from outside.
+///
+/// ```
+/// # fn main() -> rnet::Result<()> {
+/// # let dir = std::env::temp_dir();
+/// # let domain = format!("domain{}", std::process::id());
+/// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use rnet::inspect::{Domain, Observer, Observation};
+///
+/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
+/// // Domain::open(None, None, None)? is that of the environment.
+/// let mut domain = Domain::open(Some(&id), Some(dir), None)?;
+/// let snapshot = domain.snapshot()?;
+/// let found = &snapshot.publishers[0];
+/// assert_eq!((&*found.topic, &*found.node), ("/angles", "/arm"));
+///
+/// // Reads its messages unseen, from here on.
+/// let mut observer = Observer::open(found.path.clone(), found.id, false)?;
+/// angles.send(b"0.25")?;
+/// let mut bytes = Vec::new();
+/// assert!(matches!(observer.poll(&mut bytes), Observation::Message(_)));
+/// assert_eq!(bytes, b"0.25");
+/// # drop(angles);
+/// # let path = node.domain_path().to_owned();
+/// # drop(node);
+/// # let _ = std::fs::remove_dir_all(path);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Domain {
+    config: DomainConfig,
+    /// `None` until somebody has joined the domain.
+    registry: Option<Registry>,
+    path: PathBuf,
+    schemas: SchemaCache,
+    remote: remote::RemoteNodeTracker,
+}
+
+/// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
+/// measured is a number.
+fn as_text<S: Serializer>(id: &u64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
+}
+
+fn as_text_if_any<S: Serializer>(
+    id: &Option<u64>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    as_text(&id.unwrap_or_default(), serializer)
+}
+
+/// A node of the domain.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeInfo {
+    /// Description of the node.
+    #[serde(flatten)]
+    pub meta: NodeMeta,
+    /// Its incarnation, which its endpoints' ids begin with.
+    #[serde(serialize_with = "as_text")]
+    pub incarnation: u64,
+    /// Exceptions and panics of its callbacks, timers and handlers so far, as the node counts them.
+    pub callback_errors: u64,
+    /// Callbacks and timers that panicked and are not called again.
+    pub dropped_callbacks: u64,
+    /// Topics that it publishes.
+    pub publishes: Vec<String>,
+    /// Topics that it subscribes to.
+    pub subscribes: Vec<String>,
+}
+
+/// A publisher and its counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct PublisherInfo {
+    /// Its id.
+    #[serde(serialize_with = "as_text")]
+    pub id: u64,
+    /// Its topic.
+    pub topic: String,
+    /// Name of its node; for a proxy `@host/node`, the node that it represents.
+    pub node: String,
+    /// The node that it is in, if it is a proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// For a proxy: the id of the publisher on the other host that it represents.
+    #[serde(skip)]
+    pub stands_for: Option<u64>,
+    /// The type of its messages.
+    #[serde(rename = "type")]
+    pub type_desc: TypeDesc,
+    /// The protobuf type that it names, if that could be read.
+    #[serde(skip)]
+    pub schema: Option<Schema>,
+    /// Why its type cannot be read; `None` if the type was read or not inspected.
+    #[serde(skip)]
+    pub type_error: Option<String>,
+    /// The quality of service that it offers.
+    pub qos: PublisherQos,
+    /// Messages sent.
+    pub sent: u64,
+    /// Payload bytes sent.
+    pub bytes: u64,
+    /// Subscribers that are served now.
+    pub readers: u64,
+    /// From which message on each of them is served.
+    pub admitted: Vec<AdmittedSubscription>,
+    /// Times a reliable send found the log full.
+    pub full: u64,
+    /// Sends that failed because a reader was full.
+    pub refused: u64,
+    /// Readers let go because they stood still.
+    pub detached: u64,
+    /// Messages that it knows to be missing from its stream, by cause, such as messages lost by a link.
+    pub known_lost: LossCounts,
+    /// Periods of its deadline in which it sent nothing.
+    pub deadline_missed: u64,
+    /// Of a publisher that shows by topic that it is alive: how long ago it last did, in ns. More than its lease, and it is
+    /// not alive.
+    pub silent_ns: Option<u64>,
+    /// Length of its last will in bytes, if it has one now.
+    pub last_will_len: Option<u64>,
+    /// Bytes of shared memory: the log and the pool of large messages.
+    pub memory_bytes: u64,
+    /// Its file, for [`Observer::open`].
+    #[serde(skip)]
+    pub path: PathBuf,
+}
+
+/// A subscription as its publisher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AdmittedSubscription {
+    /// The subscription.
+    #[serde(serialize_with = "as_text")]
+    pub subscription: u64,
+    /// Sequence number of the first message that it gets. Each later message is received, lost, skipped or not read
+    /// yet, so the counters add up.
+    pub start_seq: u64,
+}
+
+/// A subscription and its counters.
+#[derive(Clone, Debug, Serialize)]
+pub struct SubscriptionInfo {
+    /// Its id.
+    #[serde(serialize_with = "as_text")]
+    pub id: u64,
+    /// Its topic.
+    pub topic: String,
+    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
+    pub node: String,
+    /// The node that it is in, if it is a proxy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// Number of subscriptions that it represents: 1 if it is not a proxy.
+    pub endpoint_count: u32,
+    /// The publisher whose messages it forwards to another host, if it is the link's.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
+    pub forwards: Option<u64>,
+    /// The type that it expects.
+    #[serde(rename = "type")]
+    pub type_desc: TypeDesc,
+    /// The protobuf type that it names, if that could be read.
+    #[serde(skip)]
+    pub schema: Option<Schema>,
+    /// Why nobody can read the type that it names. `None` if it was read, and if it was not looked at.
+    #[serde(skip)]
+    pub type_error: Option<String>,
+    /// The quality of service that it requests.
+    pub qos: SubscriberQos,
+    /// Its channel from each publisher.
+    pub channels: Vec<ChannelInfo>,
+    /// Sum of its channels from former publishers.
+    pub past: Option<ChannelInfo>,
+}
+
+/// A subscription's counters for one publisher.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChannelInfo {
+    /// The publisher.
+    #[serde(serialize_with = "as_text")]
+    pub publisher: u64,
+    /// Messages received.
+    pub received: u64,
+    /// Payload bytes received.
+    pub bytes: u64,
+    /// Messages lost, by cause.
+    pub lost: LossCounts,
+    /// Messages that could not be decoded; they are among those received.
+    pub malformed: u64,
+    /// Messages passed over by the subscriber's choice: `keep_last` or `latest`.
+    pub skipped: u64,
+    /// Messages not delivered because they were older than the publisher's lifespan.
+    pub expired: u64,
+    /// Periods of the subscriber's deadline in which the publisher sent nothing.
+    pub deadline_missed: u64,
+    /// Messages sent and not yet taken, and how old the oldest of them is.
+    pub behind: Backlog,
+    /// Samples held without a copy.
+    pub pinned: u64,
+    /// Whether the reader sleeps now.
+    pub asleep: bool,
+    /// Longest latency, in ns.
+    pub max_latency_ns: u64,
+    /// Mean latency, in ns.
+    pub mean_latency_ns: u64,
+    /// Wake-ups that came by time limit instead of by bell.
+    pub late_wakes: u64,
+    /// Latency histogram: counts by bucket, bounds as [`rnet_core::bucket_low`] and
+    /// [`rnet_core::bucket_high`] say.
+    #[serde(skip)]
+    pub latency: Vec<u64>,
+    /// How far the reader has shown its publisher that it is, a position in the log.
+    #[serde(skip)]
+    pub cursor: u64,
+    /// Sequence number of the next expected message; 0 before the first read.
+    #[serde(skip)]
+    pub next_seq: u64,
+}
+
+impl PublisherInfo {
+    /// Whether it has kept its liveliness lease. Without a lease, the kernel detects exits.
+    pub fn is_alive(&self) -> bool {
+        let lease = self.qos.liveliness.lease().map(rnet_core::ns_saturating);
+        self.silent_ns.zip(lease).is_none_or(|(silent_ns, lease_ns)| silent_ns < lease_ns)
+    }
+}
+
+impl ChannelInfo {
+    /// The latency that a part `q` (0 to 1) of the messages did not exceed, in ns.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        let bound = rnet_core::quantile(&self.latency, q)?;
+        Some(bound.min(self.max_latency_ns))
+    }
+}
+
+/// The nodes and endpoints of a domain at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Snapshot {
+    /// The nodes, by name.
+    pub nodes: Vec<NodeInfo>,
+    /// Nodes of other hosts whose endpoints have proxies here, by name.
+    pub remote: Vec<RemoteNode>,
+    /// The publishers, by topic and node.
+    pub publishers: Vec<PublisherInfo>,
+    /// The subscriptions, by topic and node.
+    pub subscriptions: Vec<SubscriptionInfo>,
+    /// Subscriptions that forward messages to other hosts; they do not count as subscribers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub forwarders: Vec<SubscriptionInfo>,
+    /// Nodes of this host that have died within ten minutes and have not started again; tools are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub died: Vec<String>,
+    /// The parts that could not be read, as text.
+    pub problems: Vec<String>,
+    /// Types that were not read, and why not; nothing is known to be wrong with them.
+    pub unread: Vec<String>,
+}
+
+impl Domain {
+    /// The domain that the arguments or else the environment name. It need not exist yet.
+    ///
+    /// # Errors
+    /// `BadName`, `NoPermission`, `LayoutVersion`.
+    pub fn open(
+        domain: Option<&str>,
+        dir: Option<PathBuf>,
+        group: Option<String>,
+    ) -> Result<Domain> {
+        Location::new(domain, dir, group)?.domain()
+    }
+
+    fn of_config(config: DomainConfig) -> Result<Domain> {
+        let path = DomainDir::path_of(&config)?;
+        let registry = DomainDir::open(&config)?.map(|dir| Registry::new(dir, None));
+        let (schemas, remote) = Default::default();
+        Ok(Domain { config, registry, path, schemas, remote })
+    }
+
+    /// The domain's id.
+    pub fn id(&self) -> &str {
+        self.config.id.as_str()
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether any node has joined the domain since boot, as of the last inspection.
+    pub fn exists(&self) -> bool {
+        self.registry.is_some()
+    }
+
+    /// Whether the domain has state, in memory or on disk. Only checks for files, and creates none.
+    ///
+    /// # Errors
+    /// `Io` or `Storage` if the files cannot be checked.
+    pub fn has_state(&self) -> Result<bool> {
+        let exists = |path: &Path| {
+            path.try_exists().map_err(|e| Error::io("cannot inspect", path.to_owned(), &e))
+        };
+        if exists(&self.path.join("state"))? {
+            return Ok(true);
+        }
+        match StateFolder::of_config(&self.config, &StateDirChoice::from_env(None)) {
+            Ok(folder) => folder.has_store(),
+            // Where nothing can be kept, nothing is.
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Reads anew which nodes there are; a domain that has come into being since is opened.
+    fn refresh(&mut self) -> Result<Changes> {
+        if self.registry.is_none() {
+            self.registry = DomainDir::open(&self.config)?.map(|dir| Registry::new(dir, None));
+        }
+        let Some(registry) = &mut self.registry else { return Ok(Changes::default()) };
+        let done = registry.refresh();
+        registry.take_dead_folders().sweep();
+        match done {
+            Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
+                // Somebody removed the directory: as if nobody had ever joined.
+                self.registry = None;
+                Ok(Changes::default())
+            }
+            done => done,
+        }
+    }
+
+    /// Inspects the whole domain.
+    ///
+    /// # Errors
+    /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory; problems of single nodes are in
+    /// [`Snapshot::problems`].
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        self.collect(|_| true)
+    }
+
+    /// Inspects one topic: all nodes, but only the endpoints of this topic. Cheap in a domain with many topics.
+    ///
+    /// # Errors
+    /// As [`Domain::snapshot`], and `BadName`.
+    pub fn topic_snapshot(&mut self, topic: &str) -> Result<Snapshot> {
+        let topic = TopicName::new(topic)?;
+        let mut snapshot = self.collect(|entry| entry.topic_hash == topic.hash())?;
+        // Two names may share a hash.
+        snapshot.publishers.retain(|p| p.topic == topic.as_str());
+        snapshot.subscriptions.retain(|s| s.topic == topic.as_str());
+        snapshot.forwarders.retain(|s| s.topic == topic.as_str());
+        for node in &mut snapshot.nodes {
+            node.publishes.retain(|t| t == topic.as_str());
+            node.subscribes.retain(|t| t == topic.as_str());
+        }
+        snapshot.find_remote();
+        Ok(snapshot)
+    }
+
+    fn collect(&mut self, wanted: impl Fn(&Entry) -> bool) -> Result<Snapshot> {
+        self.refresh()?;
+        let mut snapshot = Snapshot::default();
+        let Some(registry) = &self.registry else { return Ok(snapshot) };
+        snapshot.died = deaths::known(registry.domain()).into_iter().map(String::from).collect();
+        let mut seen = types::TypeReads::default();
+        for (incarnation, peer) in registry.peers() {
+            let name = peer.node.meta().name.clone();
+            let mut node = NodeInfo {
+                meta: peer.node.meta().clone(),
+                incarnation: *incarnation,
+                callback_errors: peer.node.callback_errors(),
+                dropped_callbacks: peer.node.dropped_callbacks(),
+                publishes: Vec::new(),
+                subscribes: Vec::new(),
+            };
+            for entry in peer.node.entries().iter().filter(|entry| wanted(entry)) {
+                let folder = peer.node.folder();
+                let path = entry.path(folder);
+                let schemas = &mut self.schemas;
+                let mut schema = |desc: &TypeDesc| {
+                    let found = seen.read(schemas, registry.domain(), folder, desc);
+                    found.report(&name, &mut snapshot.problems, &mut snapshot.unread)
+                };
+                let read = match entry.kind {
+                    EndpointKind::Publisher => publisher_info(entry, &path, &name).map(|mut p| {
+                        (p.schema, p.type_error) = schema(&p.type_desc);
+                        if p.via.is_none() {
+                            node.publishes.push(p.topic.clone());
+                        }
+                        snapshot.publishers.push(p);
+                    }),
+                    EndpointKind::Subscription => {
+                        subscription_info(entry, &path, &name).map(|mut s| {
+                            (s.schema, s.type_error) = schema(&s.type_desc);
+                            if s.forwards.is_some() {
+                                return snapshot.forwarders.push(s);
+                            }
+                            if s.via.is_none() {
+                                node.subscribes.push(s.topic.clone());
+                            }
+                            snapshot.subscriptions.push(s);
+                        })
+                    }
+                };
+                match read {
+                    // It closed while we looked.
+                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) | Ok(()) => {}
+                    Err(error) => snapshot.problems.push(format!("{name}: {error}")),
+                }
+            }
+            snapshot.nodes.push(node);
+        }
+        snapshot.sort();
+        snapshot.find_remote();
+        snapshot.leave_out_forwarders();
+        snapshot.fill_behind();
+        Ok(snapshot)
+    }
+}
+
+/// A word of a page, by byte offset.
+fn word(page: &[u8], at: usize) -> u64 {
+    page.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInfo> {
+    use rnet_shm::ring::layout::{ADMISSION_ACTIVE, Admission, FlowLine, HeadLine, LogControl};
+    let peer = PeerPublisher::open(path, entry.id)?;
+    let page = peer.control_page()?;
+    let tail = |at| word(&page, CONTROL_AT + offset_of!(LogControl, tail) + at);
+    let flow = |at| word(&page, CONTROL_AT + offset_of!(LogControl, flow) + at);
+    let known_lost = CONTROL_AT + offset_of!(LogControl, head) + offset_of!(HeadLine, known_lost);
+    let admissions = CONTROL_AT + offset_of!(LogControl, admissions);
+    let more = peer.more_admissions(flow(offset_of!(FlowLine, used_admissions)))?;
+    let (first, _) = page[admissions..].split_at(READERS_IN_CONTROL * size_of::<Admission>());
+    let entries = [first, &more].into_iter().flat_map(|p| p.chunks_exact(size_of::<Admission>()));
+    let admitted = |entry| {
+        let at = |field| word(entry, field);
+        let (subscription, start_seq) =
+            (at(offset_of!(Admission, subscription)), at(offset_of!(Admission, start_seq)));
+        let is_one = at(offset_of!(Admission, state)) == ADMISSION_ACTIVE;
+        is_one.then_some(AdmittedSubscription { subscription, start_seq })
+    };
+    let admitted: Vec<AdmittedSubscription> = entries.filter_map(admitted).collect();
+    let leased = peer.meta.qos.liveliness.lease().is_some();
+    let now_ns = rnet_shm::os::clock::now_ns();
+    let last_alive_ns =
+        leased.then(|| peer.map().map(|map| map.last_alive_ns(now_ns))).transpose()?;
+    let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);
+    let pool = if pool_chunks == 0 { 0 } else { flow(offset_of!(FlowLine, pool_bytes)) };
+    Ok(PublisherInfo {
+        id: entry.id,
+        topic: peer.meta.topic.clone(),
+        node: visible_node(&peer.meta.proxy, node),
+        via: peer.meta.proxy.is_some().then(|| node.to_owned()),
+        stands_for: peer.meta.proxy.as_ref().map(rnet_core::Proxy::endpoint),
+        type_desc: peer.meta.type_desc.clone(),
+        schema: None,
+        type_error: None,
+        qos: peer.meta.qos.clone(),
+        sent: tail(offset_of!(TailLine, seq)),
+        bytes: tail(offset_of!(TailLine, bytes)),
+        readers: admitted.len() as u64,
+        admitted,
+        full: flow(offset_of!(FlowLine, full)),
+        refused: flow(offset_of!(FlowLine, refused)),
+        detached: flow(offset_of!(FlowLine, detached)),
+        known_lost: std::array::from_fn(|at| word(&page, known_lost + at * 8)).into(),
+        deadline_missed: flow(offset_of!(FlowLine, deadline_missed)),
+        silent_ns: last_alive_ns.map(|last_ns| now_ns - last_ns),
+        last_will_len: peer.meta.will.then(|| peer.map()).transpose()?.and_then(|m| m.will_len()),
+        memory_bytes: flow(offset_of!(FlowLine, log_bytes)).saturating_add(pool),
+        path: path.to_owned(),
+    })
+}
+
+fn subscription_info(entry: &Entry, path: &Path, node: &str) -> Result<SubscriptionInfo> {
+    let peer = PeerSubscription::open(path, entry.id)?;
+    let pages: Vec<Vec<u8>> = peer.slots().map(|(_, page)| page).collect();
+    let channels = pages.iter().filter_map(|page| channel_info(page, SLOT_BOUND)).collect();
+    let past = pages.iter().find_map(|page| channel_info(page, SLOT_TOTALS));
+    Ok(SubscriptionInfo {
+        id: entry.id,
+        topic: peer.meta.topic.clone(),
+        node: visible_node(&peer.meta.proxy, node),
+        via: peer.meta.proxy.is_some().then(|| node.to_owned()),
+        endpoint_count: if peer.meta.proxy.is_some() { entry.endpoint_count } else { 1 },
+        forwards: match peer.meta.link {
+            Some(LinkRole::Forwards(publisher)) => Some(publisher),
+            _ => None,
+        },
+        type_desc: peer.meta.type_desc.clone(),
+        schema: None,
+        type_error: None,
+        qos: peer.meta.qos.clone(),
+        channels,
+        past,
+    })
+}
+
+/// The counters of a page whose slot is in `state`.
+fn channel_info(page: &[u8], state: u64) -> Option<ChannelInfo> {
+    let bind = |at| word(page, offset_of!(ReaderSlot, bind) + at);
+    let count = |at| word(page, offset_of!(ReaderSlot, count) + at);
+    (bind(offset_of!(BindLine, state)) == state).then_some(())?;
+    let received = count(offset_of!(CountLine, received));
+    let pins = (0..PINS_PER_READER).map(|i| word(page, offset_of!(ReaderSlot, pins) + i * 8));
+    let latency = offset_of!(ReaderSlot, latency);
+    let mean_ns = count(offset_of!(CountLine, sum_latency_ns)).checked_div(received);
+    Some(ChannelInfo {
+        publisher: bind(offset_of!(BindLine, publisher)),
+        received,
+        bytes: count(offset_of!(CountLine, bytes)),
+        lost: LossCounts {
+            overrun: count(offset_of!(CountLine, lost_overrun)),
+            link: count(offset_of!(CountLine, lost_link)),
+            restart: count(offset_of!(CountLine, lost_restart)),
+            detached: count(offset_of!(CountLine, lost_detached)),
+        },
+        malformed: count(offset_of!(CountLine, malformed)),
+        skipped: count(offset_of!(CountLine, skipped)),
+        expired: count(offset_of!(CountLine, expired)),
+        deadline_missed: count(offset_of!(CountLine, deadline_missed)),
+        behind: Backlog::default(),
+        cursor: word(page, offset_of!(ReaderSlot, cursor) + offset_of!(CursorLine, cursor)),
+        next_seq: count(offset_of!(CountLine, next_seq)),
+        pinned: pins.filter(|pin| *pin != 0).count() as u64,
+        asleep: word(page, offset_of!(ReaderSlot, bind) + offset_of!(BindLine, asleep)) != 0,
+        max_latency_ns: count(offset_of!(CountLine, max_latency_ns)),
+        mean_latency_ns: mean_ns.unwrap_or(0),
+        late_wakes: count(offset_of!(CountLine, late_wakes)),
+        latency: (0..LATENCY_BUCKETS).map(|i| word(page, latency + i * 8)).collect(),
+    })
+}

@@ -1,0 +1,477 @@
+//! A replica of the keys under a prefix of another host.
+//!
+//! A thread asks the home for the keys and for the topic on which it tells their changes, and applies these in
+//! the order of their numbers. Whatever breaks that order (a number is missing, another feed, silence for longer
+//! than the home is ever silent, bytes that are no change) begins anew with the keys, and what differs from before
+//! is told as changes. While the home is away the keys stay as they were, and their age grows.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::transfer::{self, Prefix};
+use crate::{Change, Entry, Value};
+use rnet_core::{Error, Result};
+use rnet_node::options::deadline;
+use rnet_node::sync::{lock, wait};
+
+use super::home::{HEARTBEAT_INTERVAL, MAX_KEYS, check_limits};
+use super::remote_state::{RemoteShared, WithAge};
+use super::wire::TypeCache;
+use crate::msgs::state_ask::Action;
+use crate::msgs::{StateAsk, StateChange, StateEntry};
+use rnet_node::{Interrupter, Subscriber, SubscriberOptions};
+use rnet_shm::os::clock::boot_ns;
+
+/// After so long without a word of its home a replica counts as left behind, and asks again.
+const FEED_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_mul(4);
+/// Before a home that was away, or that has refused, is asked again.
+const RETRY_INTERVAL: Duration = HEARTBEAT_INTERVAL;
+/// For how long the keys are waited for.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A copy of another host's keys under a prefix, kept up to date; created by
+/// [`RemoteState::mirror`](super::RemoteState::mirror). It has a thread, which stops when this is dropped.
+///
+/// It also reports changes, as a [`Watch`](crate::Watch) does: from the first call of [`Replica::recv`], first the
+/// current values, then the newest value of each changed key.
+pub struct Replica {
+    shared: Arc<ReplicaShared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+pub(super) struct ReplicaShared {
+    remote: Arc<RemoteShared>,
+    prefix: String,
+    matcher: Prefix,
+    state: Mutex<ReplicaState>,
+    changed: Condvar,
+    closed: AtomicBool,
+    /// Ends the wait of the thread.
+    interrupter: Mutex<Option<Interrupter>>,
+}
+
+#[derive(Default)]
+struct ReplicaState {
+    keys: BTreeMap<String, (Entry, usize)>,
+    len_bytes: usize,
+    revision: u64,
+    /// When it was known that these are the keys; `None`: never.
+    known_boot_ns: Option<u64>,
+    is_stale: bool,
+    /// Why the home does not tell.
+    error: Option<Error>,
+    /// Once somebody wants to be told.
+    queue: Option<ChangeQueue>,
+}
+
+/// Changes that nobody has taken yet: one for each key.
+#[derive(Default)]
+struct ChangeQueue {
+    changes: HashMap<String, Change>,
+    order: VecDeque<String>,
+}
+
+impl ChangeQueue {
+    fn add(&mut self, mut change: Change) {
+        if let Some(before) = self.changes.remove(&change.key) {
+            let skipped = |(a, b): (u64, u64)| a.saturating_add(b).saturating_add(1);
+            change.skipped = before.skipped.zip(change.skipped).map(skipped);
+            change.initial = before.initial;
+        } else {
+            self.order.push_back(change.key.clone());
+        }
+        self.changes.insert(change.key.clone(), change);
+    }
+
+    fn next(&mut self) -> Option<Change> {
+        let key = self.order.pop_front()?;
+        self.changes.remove(&key)
+    }
+}
+
+impl ReplicaState {
+    fn queue_change(&mut self, change: Change) {
+        if let Some(queue) = &mut self.queue {
+            queue.add(change);
+        }
+    }
+
+    fn put(&mut self, entry: Entry, len_bytes: usize, skipped: Option<u64>) {
+        let (key, revision) = (entry.key.clone(), entry.revision);
+        self.queue_change(transfer::change(
+            (key.clone(), revision),
+            Some(entry.clone()),
+            Some(false),
+            skipped,
+            false,
+        ));
+        self.len_bytes += len_bytes;
+        if let Some((_, before)) = self.keys.insert(key, (entry, len_bytes)) {
+            self.len_bytes -= before;
+        }
+    }
+
+    fn remove(
+        &mut self,
+        key: &str,
+        (revision, expired, skipped): (u64, Option<bool>, Option<u64>),
+    ) {
+        if let Some((_, before)) = self.keys.remove(key) {
+            self.len_bytes -= before;
+        }
+        self.queue_change(transfer::change(
+            (key.to_owned(), revision),
+            None,
+            expired,
+            skipped,
+            false,
+        ));
+    }
+}
+
+/// How the thread goes on.
+enum NextStep {
+    /// With the keys.
+    Refetch,
+    /// After a pause, because the home is away or does not tell.
+    RetryLater,
+}
+
+impl Replica {
+    pub(super) fn start(remote: &Arc<RemoteShared>, prefix: &str) -> Result<Replica> {
+        let shared = Arc::new(ReplicaShared {
+            remote: remote.clone(),
+            prefix: prefix.to_owned(),
+            matcher: Prefix::new(prefix)?,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            closed: AtomicBool::new(false),
+            interrupter: Mutex::default(),
+        });
+        let of_thread = shared.clone();
+        let thread = rnet_shm::os::thread::spawn("rnet-replica", move || of_thread.run())?;
+        Ok(Replica { shared, thread: Some(thread) })
+    }
+
+    pub(super) fn shared(&self) -> &Arc<ReplicaShared> {
+        &self.shared
+    }
+
+    pub(super) fn wait_until_known(&self, limit: Duration) -> Result<()> {
+        let state = lock(&self.shared.state);
+        let unknown =
+            |state: &mut ReplicaState| state.known_boot_ns.is_none() && state.error.is_none();
+        let (state, _) = self
+            .shared
+            .changed
+            .wait_timeout_while(state, limit, unknown)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        match (&state.error, state.known_boot_ns) {
+            (_, Some(_)) => Ok(()),
+            (Some(error), None) => Err(error.clone()),
+            (None, None) => Err(self.shared.timeout("its keys", limit)),
+        }
+    }
+
+    /// The prefix.
+    pub fn prefix(&self) -> &str {
+        &self.shared.prefix
+    }
+
+    /// The value of a key; `None` if it is absent.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a key that is not under the prefix.
+    pub fn get(&self, key: &str) -> Result<WithAge<Option<Value>>> {
+        Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
+    }
+
+    /// The value of a key with all that is known of it.
+    ///
+    /// # Errors
+    /// As [`Replica::get`].
+    pub fn entry(&self, key: &str) -> Result<WithAge<Option<Entry>>> {
+        let key = rnet_core::key_name(key)?;
+        self.shared.get_with_age(&key).ok_or_else(|| {
+            Error::bad_value(
+                format!("key {key}"),
+                format!("this replica covers {}", self.shared.prefix),
+            )
+        })
+    }
+
+    /// All keys, in order.
+    pub fn list(&self) -> WithAge<Vec<Entry>> {
+        let state = lock(&self.shared.state);
+        let entries = state.keys.values().map(|(entry, _)| entry.clone()).collect();
+        WithAge::new(entries, state.known_boot_ns.unwrap_or_default(), state.is_stale)
+    }
+
+    /// How long ago the keys were known to be so at their home: at most a fraction of a second while that is there.
+    pub fn age(&self) -> Duration {
+        let known = lock(&self.shared.state).known_boot_ns.unwrap_or_default();
+        Duration::from_nanos(boot_ns().saturating_sub(known))
+    }
+
+    /// Whether the home is away.
+    pub fn is_stale(&self) -> bool {
+        lock(&self.shared.state).is_stale
+    }
+
+    /// The next change; waits for it, for ever without a timeout.
+    ///
+    /// # Errors
+    /// `Timeout`; `LimitReached` if changes of more than 65,536 keys wait: the next call begins again with the
+    /// present values.
+    pub fn recv(&self, timeout: Option<Duration>) -> Result<Change> {
+        let until = deadline(timeout);
+        let mut state = lock(&self.shared.state);
+        loop {
+            if let Some(change) = next(&mut state)? {
+                return Ok(change);
+            }
+            if until.is_some_and(|until| until <= Instant::now()) {
+                return Err(self.shared.timeout("a change", timeout.unwrap_or_default()));
+            }
+            state = wait(&self.shared.changed, state, until);
+        }
+    }
+
+    /// The next pending change, if any.
+    ///
+    /// # Errors
+    /// As [`Replica::recv`].
+    pub fn try_recv(&self) -> Result<Option<Change>> {
+        next(&mut lock(&self.shared.state))
+    }
+}
+
+fn next(state: &mut ReplicaState) -> Result<Option<Change>> {
+    let ReplicaState { queue, keys, .. } = state;
+    let queue = queue.get_or_insert_with(|| {
+        let mut first = ChangeQueue::default();
+        for (entry, _) in keys.values() {
+            let at = (entry.key.clone(), entry.revision);
+            first.add(transfer::change(at, Some(entry.clone()), Some(false), Some(0), true));
+        }
+        first
+    });
+    if queue.order.len() > MAX_KEYS {
+        state.queue = None;
+        let what = "unread changed keys of another host".to_owned();
+        let hint = "read them sooner; all keys are delivered again".to_owned();
+        return Err(Error::limit_reached(what, MAX_KEYS, hint));
+    }
+    Ok(queue.next())
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if self.shared.remote.node.core.state.fork_guard().is_from_parent() {
+            std::mem::forget(thread);
+            return;
+        }
+        self.shared.closed.store(true, Ordering::SeqCst);
+        if let Some(interrupter) = &*lock(&self.shared.interrupter) {
+            interrupter.interrupt();
+        }
+        drop(lock(&self.shared.state));
+        self.shared.changed.notify_all();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+rnet_node::debug_by!(
+    [] Replica, "Replica", |this| "host": this.shared.remote.host, "prefix": this.prefix()
+);
+
+impl ReplicaShared {
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    fn timeout(&self, what: &str, after: Duration) -> Error {
+        let what = format!("{what} under {:?} of host {}", self.prefix, self.remote.host);
+        Error::timeout("", what, after)
+    }
+
+    /// What is known of a key; `None` for one that this is no replica of, or while nothing is known.
+    pub(super) fn get_with_age(&self, key: &str) -> Option<WithAge<Option<Entry>>> {
+        if !self.matcher.matches(key) {
+            return None;
+        }
+        let state = lock(&self.state);
+        let entry = state.keys.get(key).map(|(entry, _)| entry.clone());
+        state.known_boot_ns.map(|known| WithAge::new(entry, known, state.is_stale))
+    }
+
+    fn run(&self) {
+        let mut feed = None;
+        while !self.is_closed() {
+            let next = self.follow_feed(&mut feed);
+            if let Err(error) = &next {
+                let mut state = lock(&self.state);
+                state.is_stale = true;
+                state.error = Some(error.clone());
+                drop(state);
+                self.changed.notify_all();
+            }
+            if !matches!(next, Ok(NextStep::Refetch)) {
+                let state = lock(&self.state);
+                let go_on = |_: &mut ReplicaState| !self.is_closed();
+                let _ = self.changed.wait_timeout_while(state, RETRY_INTERVAL, go_on);
+            }
+        }
+    }
+
+    /// Takes the keys, and follows their changes for as long as these are in order. The subscription of a feed is
+    /// kept for the next time.
+    fn follow_feed(
+        &self,
+        feed: &mut Option<(String, Subscriber<StateChange>)>,
+    ) -> Result<NextStep> {
+        let mut ask = StateAsk { key: self.prefix.clone(), ..StateAsk::default() };
+        ask.set_action(Action::Follow);
+        let asked_boot_ns = boot_ns();
+        let reply = self.remote.read.request(&ask, FETCH_TIMEOUT, || self.is_closed())?;
+        let mut types = TypeCache::default();
+        self.replace_keys(reply.entries, reply.revision, asked_boot_ns, &mut types)?;
+        if feed.as_ref().is_none_or(|(topic, _)| *topic != reply.topic) {
+            *feed = None;
+            let options = SubscriberOptions::new().reliable().transient_local();
+            let subscriber = self.remote.node.subscriber(&reply.topic, options)?;
+            *feed = Some((reply.topic.clone(), subscriber));
+        }
+        let Some((_, changes)) = feed else { return Ok(NextStep::RetryLater) };
+        *lock(&self.interrupter) = Some(changes.interrupter());
+        let mut seq = reply.seq;
+        while !self.is_closed() {
+            let change = match changes.recv(Some(FEED_TIMEOUT)) {
+                Ok(sample) => sample.into_message(),
+                Err(Error::Interrupted) => continue,
+                Err(Error::Malformed { .. }) => return Ok(NextStep::Refetch),
+                Err(Error::Timeout { .. } | Error::PeerLost { .. }) => {
+                    lock(&self.state).is_stale = true;
+                    return Ok(NextStep::Refetch);
+                }
+                Err(error) => return Err(error),
+            };
+            if change.feed != reply.feed || change.seq < seq {
+                // What was told before the keys were asked for, and waited.
+                continue;
+            }
+            let is_next = change.seq == seq + u64::from(change.entry.is_some());
+            if !is_next {
+                // One that was taken in with the keys says nothing new.
+                if change.seq == seq {
+                    continue;
+                }
+                return Ok(NextStep::Refetch);
+            }
+            seq = change.seq;
+            let skipped = change.skipped;
+            if !self.apply_change(change.entry, skipped, &mut types) {
+                return Ok(NextStep::Refetch);
+            }
+        }
+        Ok(NextStep::RetryLater)
+    }
+
+    /// Takes all keys, and tells what differs from before.
+    fn replace_keys(
+        &self,
+        entries: Vec<StateEntry>,
+        revision: u64,
+        known_boot_ns: u64,
+        types: &mut TypeCache,
+    ) -> Result<()> {
+        let mut now = BTreeMap::new();
+        let mut sum_bytes = 0;
+        for entry in entries {
+            let len_bytes = entry.key.len() + entry.value.len();
+            sum_bytes += len_bytes;
+            check_limits(&self.prefix, now.len() + 1, sum_bytes)?;
+            let entry = types.decode_entry(entry).map_err(|why| self.remote.bad_value(why))?;
+            if !self.matcher.matches(&entry.key) {
+                return Err(self
+                    .remote
+                    .bad_value(format!("{} is not under {}", entry.key, self.prefix)));
+            }
+            now.insert(entry.key.clone(), (entry, len_bytes));
+        }
+        let mut state = lock(&self.state);
+        let gone: Vec<String> =
+            state.keys.keys().filter(|key| !now.contains_key(*key)).cloned().collect();
+        for key in gone {
+            state.remove(&key, (revision, None, None));
+        }
+        let first = state.known_boot_ns.is_none();
+        for (key, (entry, len_bytes)) in now {
+            let same = |(before, _): &(Entry, usize)| {
+                (before.revision, before.version, &before.value)
+                    == (entry.revision, entry.version, &entry.value)
+            };
+            if !state.keys.get(&key).is_some_and(same) {
+                state.put(entry, len_bytes, first.then_some(0));
+            }
+        }
+        state.revision = revision;
+        state.known_boot_ns = Some(known_boot_ns);
+        (state.is_stale, state.error) = (false, None);
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Applies a change, if it is one; whether it could be.
+    fn apply_change(
+        &self,
+        told: Option<StateEntry>,
+        skipped: Option<u64>,
+        types: &mut TypeCache,
+    ) -> bool {
+        let told = match told {
+            None => None,
+            Some(told) if told.deleted => Some((told.key, (told.revision, told.expired), None)),
+            Some(told) => {
+                let len_bytes = told.key.len() + told.value.len();
+                let Ok(entry) = types.decode_entry(told) else { return false };
+                let at = (entry.key.clone(), (entry.revision, None));
+                Some((at.0, at.1, Some((entry, len_bytes))))
+            }
+        };
+        let mut state = lock(&self.state);
+        if let Some((key, (revision, expired), entry)) = told {
+            if !self.matcher.matches(&key) {
+                return false;
+            }
+            let before = state.keys.get(&key).map(|(entry, _)| entry.revision);
+            match (entry, before) {
+                // The keys that were asked for had it already.
+                (Some(_), Some(before)) if revision <= before => {}
+                (None, Some(before)) if revision < before => {}
+                (_, None) if revision <= state.revision => {}
+                (None, _) => state.remove(&key, (revision, expired, skipped)),
+                (Some((entry, len_bytes)), _) => {
+                    let keys = state.keys.len() + 1;
+                    if check_limits(&self.prefix, keys, state.len_bytes + len_bytes).is_err() {
+                        // The home says so by name when it is asked.
+                        return false;
+                    }
+                    state.put(entry, len_bytes, skipped);
+                }
+            }
+        }
+        state.known_boot_ns = Some(boot_ns());
+        state.is_stale = false;
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+}

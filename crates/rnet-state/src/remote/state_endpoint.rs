@@ -1,0 +1,148 @@
+//! Asking the home of a key, and what is said when it is away.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rnet_core::{Error, Result};
+use rnet_node::sync::lock;
+
+use super::wire;
+use crate::msgs::{StateAsk, StateReply};
+use rnet_call::{CallOptions, Client};
+use rnet_call::{ServerFilter, service_name};
+use rnet_node::NodeHandle;
+
+/// For how long a home that is not there is waited for: one that is found takes a few milliseconds, and a link that
+/// changes hands less than this.
+const FIND_TIMEOUT: Duration = Duration::from_secs(1);
+/// Between two looks at whether the home is there, and whether to go on.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// The same for a home that was looked for in vain before.
+const MISSING_CHECK_INTERVAL: Duration = Duration::from_millis(2);
+
+/// One of the two services of a home.
+pub struct StateEndpoint {
+    host: String,
+    /// For the name that the host is shown by here, and, if that may be a numbered one, for the name that it says
+    /// itself, which its services go by.
+    clients: Vec<Client<StateAsk, StateReply>>,
+    /// Since when the home is not there.
+    missing: Mutex<Option<Instant>>,
+}
+
+impl StateEndpoint {
+    /// `service` names the service of a host.
+    pub fn open(
+        node: &NodeHandle,
+        service: fn(&str) -> String,
+        host: &str,
+    ) -> Result<StateEndpoint> {
+        let open = |name: &str, servers| {
+            Client::at(node, service_name(node, &service(name))?, (None, None), None, servers)
+        };
+        let mut clients = vec![open(host, ServerFilter::HostAndLocal(host.to_owned()))?];
+        if let Some(said) = unnumbered_host(host) {
+            clients.push(open(said, ServerFilter::Host(host.to_owned()))?);
+        }
+        let missing = Mutex::new(Some(Instant::now()));
+        Ok(StateEndpoint { host: host.to_owned(), clients, missing })
+    }
+
+    /// The client whose server is there, else the first.
+    fn client(&self) -> &Client<StateAsk, StateReply> {
+        self.clients.iter().find(|client| client.has_server()).unwrap_or(&self.clients[0])
+    }
+
+    fn set_missing(&self, missing: bool) -> Duration {
+        let mut since = lock(&self.missing);
+        match missing {
+            true => since.get_or_insert_with(Instant::now).elapsed(),
+            false => {
+                *since = None;
+                Duration::ZERO
+            }
+        }
+    }
+
+    fn home_away(&self, key: &str, why: &str, may_hold: bool) -> Error {
+        let (key, host) = (key.to_owned(), self.host.clone());
+        Error::HomeAway { key, host, why: why.to_owned(), may_hold }
+    }
+
+    /// Asks once; it is never asked again by itself, so that nothing is written twice. `stop` ends the wait with
+    /// `Interrupted`.
+    ///
+    /// # Errors
+    /// `HomeAway`; what the home said.
+    pub fn request(
+        &self,
+        ask: &StateAsk,
+        limit: Duration,
+        stop: impl Fn() -> bool,
+    ) -> Result<StateReply> {
+        let (key, writes) = (&*ask.key, ask.entry.is_some() || ask.action == DELETE);
+        let begun = Instant::now();
+        let options = || CallOptions::new().timeout(limit.saturating_sub(begun.elapsed()));
+        let mut client = self.client();
+        let mut pending = client.start(ask, options())?;
+        loop {
+            let sent = pending.is_sent();
+            if !sent && !std::ptr::eq(self.client(), client) {
+                // It is not sent twice, so one that has left meanwhile is not asked of the other.
+                if pending.abandon() {
+                    return Err(self.home_away(key, "it was lost before it answered", writes));
+                }
+                client = self.client();
+                pending = client.start(ask, options())?;
+                continue;
+            }
+            let missing = self.set_missing(!sent);
+            let look =
+                if missing >= FIND_TIMEOUT { MISSING_CHECK_INTERVAL } else { CHECK_INTERVAL };
+            let error = match pending.next_within(look) {
+                Ok(Some(reply)) => {
+                    self.set_missing(false);
+                    let reply = reply.into_message();
+                    return match &reply.refusal {
+                        Some(refusal) => {
+                            Err(wire::decode_error(client.name(), &self.host, refusal))
+                        }
+                        None => Ok(reply),
+                    };
+                }
+                Err(Error::Interrupted) if begun.elapsed() >= limit => None,
+                Err(Error::Interrupted) if !stop() => {
+                    if pending.is_sent() || missing < FIND_TIMEOUT {
+                        continue;
+                    }
+                    None
+                }
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            // From here on it is not sent any more.
+            let sent = pending.abandon();
+            let unheard = format!(
+                "no answer on {} for {:.1} s; the host is off, its link is down, or a rule in its robot.toml or this host's forbids it",
+                client.name(),
+                begun.elapsed().max(missing).as_secs_f64()
+            );
+            return Err(match error {
+                None => self.home_away(key, &unheard, sent && writes),
+                Some(Error::Timeout { .. }) => self.home_away(key, &unheard, sent && writes),
+                Some(Error::ServerLost { .. }) => {
+                    self.home_away(key, "it was lost before it answered", writes)
+                }
+                Some(error) => error,
+            });
+        }
+    }
+}
+
+/// The name that a host says which is shown by a numbered one, as another host says the same.
+fn unnumbered_host(host: &str) -> Option<&str> {
+    let (said, number) = host.rsplit_once('-')?;
+    number.parse::<u32>().ok().filter(|number| *number > 1 && !said.is_empty()).map(|_| said)
+}
+
+const DELETE: i32 = crate::msgs::state_ask::Action::Delete as i32;

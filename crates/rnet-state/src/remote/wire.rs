@@ -1,0 +1,170 @@
+//! What crosses between the home of a key and who reads it there: entries and errors as messages, and back.
+//!
+//! What comes from another host is not trusted: keys, kinds, lengths and types are checked as they are read.
+
+use std::collections::HashMap;
+
+use crate::transfer;
+use crate::{Entry, Value};
+use rnet_core::{Error, Failure, Result, fnv1a_64, key_name};
+
+use crate::msgs::{StateEntry, state_reply::Refusal};
+use rnet_node::MessageType;
+use rnet_shm::os::clock::boot_ns;
+
+/// Types of one home that are remembered; then they are asked for anew.
+const MAX_TYPES: usize = 1024;
+
+/// The names of what a host offers to others. Names of hosts may hold what names of topics do not, so that a hash
+/// stands for them; one that is of two hosts would be heard by both, and both answer to their own name only.
+pub fn read_service(host: &str) -> String {
+    format!("{}/read", root(host))
+}
+
+/// As [`read_service`], for writes: rules of the configuration tell the two apart.
+pub fn write_service(host: &str) -> String {
+    format!("{}/write", root(host))
+}
+
+/// Where a feed tells changes.
+pub fn feed_topic(host: &str, feed: u64) -> String {
+    format!("{}/f{feed:016x}", root(host))
+}
+
+fn root(host: &str) -> String {
+    format!("/_rnet/state/h{:016x}", fnv1a_64(host.as_bytes()))
+}
+
+/// The number of a type at its home, and its description, for those who do not know it.
+///
+/// # Errors
+/// `BadValue` for a type that cannot be described.
+fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
+    let Some(message) = value.as_message() else { return Ok((0, Vec::new())) };
+    let description = transfer::describe(message.message_type())?;
+    Ok((message.type_id().unwrap_or_else(|| fnv1a_64(&description)), description))
+}
+
+/// A value for a write.
+///
+/// # Errors
+/// `BadValue` for one that cannot be written.
+pub fn encode_write(key: &str, value: &Value) -> Result<StateEntry> {
+    let bad = |why| Error::bad_value(format!("value of {key}"), why);
+    if let Value::Unreadable(_) = value {
+        return Err(bad("an unreadable value cannot be written".to_owned()));
+    }
+    let (kind, bytes) = transfer::pack(value).map_err(bad)?;
+    let (number, description) = describe(value)?;
+    Ok(StateEntry {
+        kind: u32::from(kind),
+        value: bytes,
+        r#type: number,
+        type_description: description,
+        ..StateEntry::default()
+    })
+}
+
+/// What is told of a key. The description of its type is left out where `is_known` says so of the type's number.
+pub fn encode_entry(entry: &Entry, mut is_known: impl FnMut(u64) -> bool) -> StateEntry {
+    let value = match &entry.value {
+        Value::Message(message) if message.type_id().is_some_and(&mut is_known) => {
+            let number = message.type_id().unwrap_or_default();
+            Ok(StateEntry { r#type: number, ..StateEntry::default() })
+        }
+        other => describe(other).map(|(r#type, type_description)| StateEntry {
+            r#type,
+            type_description,
+            ..StateEntry::default()
+        }),
+    };
+    let packed = value.map_err(|error| error.to_string()).and_then(|of| {
+        let (kind, value) = transfer::pack(&entry.value)?;
+        Ok(StateEntry { kind: u32::from(kind), value, ..of })
+    });
+    let unreadable = |why: String| StateEntry { value: why.into_bytes(), ..StateEntry::default() };
+    let ttl_left = entry.ttl_left();
+    StateEntry {
+        key: entry.key.clone(),
+        revision: entry.revision,
+        version: entry.version,
+        node: entry.owner.node.clone(),
+        written_unix_ns: entry.owner.written_unix_ns,
+        durable: entry.durable,
+        ttl_left_ns: ttl_left.map(|left| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX)),
+        ..packed.unwrap_or_else(unreadable)
+    }
+}
+
+/// The types of a home, by their numbers there.
+#[derive(Default)]
+pub struct TypeCache(HashMap<u64, MessageType>);
+
+impl TypeCache {
+    /// The value of an entry.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn decode_value(&mut self, entry: &StateEntry) -> Result<Value, String> {
+        let kind = u16::try_from(entry.kind).map_err(|_| format!("of kind {}", entry.kind))?;
+        if !entry.type_description.is_empty() {
+            let known = transfer::decode_type(&entry.type_description)?;
+            if self.0.len() >= MAX_TYPES {
+                self.0.clear();
+            }
+            self.0.insert(entry.r#type, known);
+        }
+        transfer::unpack(kind, self.0.get(&entry.r#type), &entry.value)
+    }
+
+    /// What another host tells of a key that is there.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn decode_entry(&mut self, entry: StateEntry) -> Result<Entry, String> {
+        let key = key_name(&entry.key).map_err(|error| error.to_string())?.into_owned();
+        let value = self.decode_value(&entry).map_err(|why| format!("{key}: {why}"))?;
+        let mut told = transfer::remote_entry(key, value);
+        (told.revision, told.version, told.durable) =
+            (entry.revision, entry.version, entry.durable);
+        (told.owner.node, told.owner.written_unix_ns) = (entry.node, entry.written_unix_ns);
+        told.expires_boot_ns = entry.ttl_left_ns.map(|left| boot_ns().saturating_add(left));
+        Ok(told)
+    }
+}
+
+/// An error of the home, for who asked.
+pub fn encode_error(error: &Error) -> Refusal {
+    let text = error.to_string();
+    let (words, numbers) = match error {
+        Error::Conflict { key, expected, found } => (vec![key], vec![*expected, *found]),
+        Error::StateType { key, holds, given } => (vec![key, holds, given], vec![]),
+        Error::BadValue { what, why } => (vec![what, why], vec![]),
+        Error::LimitReached { what, limit, hint } => (vec![what, hint], vec![*limit as u64]),
+        _ => (vec![&text], vec![]),
+    };
+    let words = words.into_iter().cloned().collect();
+    Refusal { code: error.code().to_owned(), words, numbers }
+}
+
+/// The error that a home has told; those that say nothing of the asker's doing are a `CallFailed` that names the
+/// host.
+pub fn decode_error(service: &str, host: &str, refusal: &Refusal) -> Error {
+    let mut words = refusal.words.iter().cloned();
+    let mut word = || words.next().unwrap_or_default();
+    let number = |at: usize| refusal.numbers.get(at).copied().unwrap_or_default();
+    match &*refusal.code {
+        "conflict" => Error::Conflict { key: word(), expected: number(0), found: number(1) },
+        "state_type" => Error::StateType { key: word(), holds: word(), given: word() },
+        "bad_value" => Error::bad_value(word(), word()),
+        "limit_reached" => Error::limit_reached(
+            format!("{} on host {host}", word()),
+            usize::try_from(number(0)).unwrap_or(usize::MAX),
+            word(),
+        ),
+        code => {
+            let failure = Box::new(Failure { kind: code.to_owned(), text: word() });
+            Error::CallFailed { topic: service.to_owned(), node: format!("@{host}"), failure }
+        }
+    }
+}
