@@ -3,7 +3,7 @@
 //!
 //! Users see them in `rnet`. Each is opened on a [`NodeHandle`](rnet_node::NodeHandle).
 
-// Generated code of messages says `::rnet::`; what it names is in the engine.
+// Generated code of messages names `::rnet::`; these names are in the engine.
 extern crate rnet_node as rnet;
 
 mod action;

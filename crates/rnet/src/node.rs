@@ -183,8 +183,8 @@ impl Node {
         State::open(self.core(), clock, self.state_dir.as_deref())
     }
 
-    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many reads and
-    /// writes.
+    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many
+    /// reads and writes.
     ///
     /// # Errors
     /// `BadName` for an empty name; as [`Node::client`].
