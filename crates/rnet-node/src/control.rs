@@ -45,7 +45,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     let mut behind = false;
     let mut registration: Option<JoinHandle<()>> = None;
     // Time of the next full refresh, if some work was left undone.
-    let mut next_look: Option<Instant> = None;
+    let mut next_refresh: Option<Instant> = None;
     let mut next_audit = Instant::now() + POLL_INTERVAL;
     let mut directory_guard = DirectoryGuard::default();
     loop {
@@ -59,8 +59,8 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         let short =
             !state.own.ring_pending() | !state.start_dispatchers() | state.matching().needs_retry();
         let now = Instant::now();
-        next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL_INTERVAL));
-        let limit = next_look.into_iter().chain(orphans.due()).chain([next_audit]).min();
+        next_refresh = (behind || short).then(|| next_refresh.unwrap_or(now + POLL_INTERVAL));
+        let limit = next_refresh.into_iter().chain(orphans.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
         let limit = limit.into_iter().chain(next_period).min();
         let Ok(woken) = watch.wait(limit) else { break };
@@ -88,7 +88,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             true => Vec::new(),
             false => state.matching().registry_mut().suspect(|stem| given_up.has(stem)),
         };
-        let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
+        let due = next_refresh.take_if(|due| *due <= Instant::now()).is_some();
         let mut nodes = (!woken.poll && !due).then_some(woken.peers);
         if let Some(nodes) = &mut nodes {
             nodes.extend(doubted);

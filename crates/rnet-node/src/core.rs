@@ -181,12 +181,12 @@ impl NodeState {
     pub fn refresh(self: &Arc<Self>) {
         let mut matching = self.matching();
         let events = matching.refresh_lists();
-        let look = matching.needs_retry() | matching.must_check_earlier();
+        let must_ring = matching.needs_retry() | matching.must_check_earlier();
         let traces = matching.take_trace_changes();
         drop(matching);
         self.deliver(events);
         self.apply_trace_changes(traces);
-        if look {
+        if must_ring {
             // The control thread retries what a shortage left undone.
             self.own.ring_self();
         }

@@ -101,8 +101,8 @@ impl Lease {
         let is_new = sign_ns > self.sign_ns;
         let before = std::mem::replace(&mut self.alive, alive);
         self.sign_ns = sign_ns;
-        let look_ns = (self.lease_ns / 2).clamp(1, MAX_REVIVAL_CHECK_NS);
-        self.due_ns = if alive { over_ns } else { now_ns.saturating_add(look_ns) };
+        let recheck_ns = (self.lease_ns / 2).clamp(1, MAX_REVIVAL_CHECK_NS);
+        self.due_ns = if alive { over_ns } else { now_ns.saturating_add(recheck_ns) };
         match (before, alive) {
             (false, true) => &[true],
             (true, false) => &[false],

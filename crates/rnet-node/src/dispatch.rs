@@ -44,8 +44,8 @@ pub trait Task: Send {
     /// Does some work on the thread of `lane`, and only one piece of it while `must_yield` returns true;
     /// returns whether it did any work.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
-    /// Passes what the thread waits for on behalf of the task to `look`.
-    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource));
+    /// Passes what the thread waits for on behalf of the task to `visit`.
+    fn wait_sources(&self, visit: &mut dyn FnMut(&dyn WaitSource));
     /// When the newest item taken since the last call was sent, and how many items were taken, including
     /// skipped ones. `None` if nothing was taken, or if the thread must not stay awake for the next item.
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
@@ -343,11 +343,11 @@ impl DispatchLoop<'_> {
         let mut limit = left.unwrap_or(Duration::MAX);
         let by_the_clock = shared.tunes && limit < MAX_SLEEP;
         let DispatchLoop { tasks, wait_strategy, activity, .. } = self;
-        let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
-            look(shared);
+        let each = |visit: &mut dyn FnMut(&dyn WaitSource)| {
+            visit(shared);
             for (at, task) in tasks.iter().enumerate() {
                 activity.set(Activity::Task(at));
-                task.wait_sources(look);
+                task.wait_sources(visit);
             }
             activity.set(Activity::Other);
         };

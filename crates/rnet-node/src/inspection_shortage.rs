@@ -64,7 +64,7 @@ mod tests {
     fn each_shortage_is_reported_once_per_endpoint() {
         let shortage = Arc::new(InspectionShortage::default());
         let ends = [(); 2].map(|()| ShortageReporter::new(shortage.clone()));
-        let error = || Error::Closed { what: "a look".to_owned() };
+        let error = || Error::Closed { what: "an inspection".to_owned() };
         for _ in 0..3 {
             assert!(ends.iter().all(|end| end.take().is_none()));
             assert!(shortage.begin(error()) && !shortage.begin(error()));

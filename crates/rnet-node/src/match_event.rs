@@ -164,15 +164,15 @@ impl ChangeCounter {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Waits until `look` returns a value; `None` on a timeout. After a signal the wait continues.
+    /// Waits until `check` returns a value; `None` on a timeout. After a signal the wait continues.
     pub fn wait_until<R>(
         &self,
         until: Option<Instant>,
-        mut look: impl FnMut() -> Option<R>,
+        mut check: impl FnMut() -> Option<R>,
     ) -> Option<R> {
         loop {
             let seen = self.count();
-            if let Some(found) = look() {
+            if let Some(found) = check() {
                 return Some(found);
             }
             let left =

@@ -109,8 +109,8 @@ impl WaitStrategy {
         let since_ns = clock::now_ns();
         (self.since_ns, self.awake, self.waited) = (since_ns, false, true);
         self.spun_first = true;
-        let mut looked_ns = since_ns;
-        while let Plan::Spin(_) = self.plan(looked_ns, since_ns) {
+        let mut checked_ns = since_ns;
+        while let Plan::Spin(_) = self.plan(checked_ns, since_ns) {
             for _ in 0..FIRST_SPINS_PER_CLOCK_READ {
                 if come() {
                     self.spun_first = false;
@@ -122,8 +122,8 @@ impl WaitStrategy {
                 break;
             }
             let now_ns = clock::now_ns();
-            self.period.note_delay(now_ns, now_ns.saturating_sub(looked_ns));
-            looked_ns = now_ns;
+            self.period.note_delay(now_ns, now_ns.saturating_sub(checked_ns));
+            checked_ns = now_ns;
         }
         false
     }
@@ -232,7 +232,7 @@ impl WaitStrategy {
 /// Polls until something is available or the time is over; returns whether something is available, and the
 /// longest time between two reads of the clock.
 fn spin(target: &mut impl WaitTarget, until_ns: u64) -> (bool, u64) {
-    let (mut looked_ns, mut gap_ns) = (clock::now_ns(), 0);
+    let (mut checked_ns, mut gap_ns) = (clock::now_ns(), 0);
     loop {
         for _ in 0..SPINS_PER_CLOCK_READ {
             if target.poll() {
@@ -241,8 +241,8 @@ fn spin(target: &mut impl WaitTarget, until_ns: u64) -> (bool, u64) {
             std::hint::spin_loop();
         }
         let now_ns = clock::now_ns();
-        gap_ns = gap_ns.max(now_ns.saturating_sub(looked_ns));
-        looked_ns = now_ns;
+        gap_ns = gap_ns.max(now_ns.saturating_sub(checked_ns));
+        checked_ns = now_ns;
         if now_ns >= until_ns {
             return (false, gap_ns);
         }

@@ -58,11 +58,11 @@ impl<S: WaitSetMember + Send + 'static> Task for WakeTask<S> {
         let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
         waker.map(wake).is_some()
     }
-    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
+    fn wait_sources(&self, visit: &mut dyn FnMut(&dyn WaitSource)) {
         // Without a waker, no task waits, and publishers need not ring.
         let shared = lock(&self.shared);
         let source = shared.source.iter().filter(|_| shared.waker.is_some());
-        source.for_each(|source| look(source.wait_source()));
+        source.for_each(|source| visit(source.wait_source()));
     }
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
         lock(&self.shared).source.as_mut()?.take_arrival()
@@ -171,9 +171,9 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
             return Poll::Ready(());
         }
         *waker = Some(context.waker().clone());
-        let look = source.before_sleep();
+        let must_wake = source.before_sleep();
         drop(shared);
-        if look {
+        if must_wake {
             self.core.state.dispatcher(self.lane).wake();
         }
         Poll::Pending

@@ -34,9 +34,9 @@ fn ring_ends_poll_of_awake_thread() {
             true
         }
     }
-    let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
-        look(&*dispatcher.shared);
-        look(&Interrupted);
+    let each = |visit: &mut dyn FnMut(&dyn WaitSource)| {
+        visit(&*dispatcher.shared);
+        visit(&Interrupted);
     };
     let by_the_clock = false;
     let mut target =
@@ -100,7 +100,7 @@ impl Task for PanickingTask {
         self.pass(Stage::Run);
         false
     }
-    fn wait_sources(&self, _look: &mut dyn FnMut(&dyn WaitSource)) {
+    fn wait_sources(&self, _visit: &mut dyn FnMut(&dyn WaitSource)) {
         self.pass(Stage::WaitSource);
     }
     fn take_arrival(&mut self) -> Option<(u64, u64)> {

@@ -19,14 +19,14 @@ impl Matching {
         given_up: Option<&ReleasedNames>,
     ) -> (Vec<Notice>, Result<()>) {
         let named = |stem: &str| given_up.is_some_and(|names| names.has(stem));
-        let looked = match only {
+        let refreshed = match only {
             Some(nodes) => {
                 let named: &dyn Fn(&str) -> bool = &named;
                 self.registry.refresh_only(nodes, given_up.map(|_| named))
             }
             None => self.registry.refresh(),
         };
-        let (changes, done) = match looked {
+        let (changes, done) = match refreshed {
             Ok(changes) => (changes, Ok(())),
             Err(error) => (self.registry.refresh_known(), Err(error)),
         };

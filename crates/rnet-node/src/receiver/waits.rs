@@ -54,7 +54,7 @@ impl Receiver {
             });
         }
         let Receiver { waiter, qos, interruptible, .. } = &*self;
-        let each = |look: &mut dyn FnMut(&dyn WaitSource)| look(self);
+        let each = |visit: &mut dyn FnMut(&dyn WaitSource)| visit(self);
         let waited = wait_strategy.wait_until(waiter, qos.wait, until, *interruptible, each);
         self.wait_strategy = wait_strategy;
         self.tracing.resume_with_credit(&self.state);

@@ -60,8 +60,8 @@ where
         self.receiver.state.matched_publishers.set_count(self.receiver.admitted_count());
         busy
     }
-    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
-        look(&self.receiver);
+    fn wait_sources(&self, visit: &mut dyn FnMut(&dyn WaitSource)) {
+        visit(&self.receiver);
     }
     fn is_finished(&self) -> bool {
         self.finished

@@ -189,10 +189,10 @@ impl WaitSet {
                 return Ok(true);
             }
             let (named, members) = (&*named, &*self.members);
-            let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
-                look(members);
-                named.iter().for_each(|one| look(one.wait_source()));
-                members.for_each(&mut |_, one| look(one.wait_source()));
+            let each = |visit: &mut dyn FnMut(&dyn WaitSource)| {
+                visit(members);
+                named.iter().for_each(|one| visit(one.wait_source()));
+                members.for_each(&mut |_, one| visit(one.wait_source()));
             };
             let WaitSet { waiter, wait_strategy, interruptible, wait, .. } = self;
             if !wait_strategy.wait_until(waiter, *wait, until, *interruptible, each)? {

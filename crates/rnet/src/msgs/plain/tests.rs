@@ -373,13 +373,13 @@ fn headers_may_grow() {
 }
 
 /// Accesses everything that a view shows.
-fn look<T: DataHeader>(bytes: &[u8], look: impl FnOnce(T::View<'_>)) {
+fn access<T: DataHeader>(bytes: &[u8], access: impl FnOnce(T::View<'_>)) {
     if let Ok((header, data)) = read::<T>(bytes) {
-        look(header.with_data(data));
+        access(header.with_data(data));
     }
 }
 
-fn look_at_image(view: ImageView<'_>) {
+fn access_image(view: ImageView<'_>) {
     let inside = |row: &[u8]| assert!(view.data().as_ptr_range().contains(&row.as_ptr()));
     view.rows().take(100).filter(|row| !row.is_empty()).for_each(inside);
     let rows = view.header().height();
@@ -393,7 +393,7 @@ fn look_at_image(view: ImageView<'_>) {
     }
 }
 
-fn look_at_cloud(view: PointCloudView<'_>) {
+fn access_cloud(view: PointCloudView<'_>) {
     let points = u64::from(view.header().width()) * u64::from(view.header().height());
     assert_eq!(view.points().take(1000).count() as u64, points.min(1000));
     for field in view.header().fields() {
@@ -406,7 +406,7 @@ fn look_at_cloud(view: PointCloudView<'_>) {
     PointCloud::from_foxglove(&cloud).unwrap();
 }
 
-fn look_at_tensor(view: TensorView<'_>) {
+fn access_tensor(view: TensorView<'_>) {
     let last: Vec<usize> =
         view.header().shape().iter().map(|n| (*n as usize).wrapping_sub(1)).collect();
     if view.header().dtype() == DType::of::<i16>() {
@@ -437,9 +437,9 @@ proptest! {
         }
         bytes.truncate(bytes.len() - cut / 2);
         match which {
-            0 => look::<Image>(&bytes, look_at_image),
-            1 => look::<PointCloud>(&bytes, look_at_cloud),
-            _ => look::<Tensor>(&bytes, look_at_tensor),
+            0 => access::<Image>(&bytes, access_image),
+            1 => access::<PointCloud>(&bytes, access_cloud),
+            _ => access::<Tensor>(&bytes, access_tensor),
         }
     }
 }
