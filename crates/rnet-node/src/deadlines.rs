@@ -1,8 +1,7 @@
 //! Deadlines and leases: arithmetic over the times at which a publisher sent, or showed that it is alive.
 //!
 //! The control thread checks each deadline when it is due, not before. A deadline starts with the first
-//! message, as in DDS: a publisher that has never sent has not stopped sending. what has never sent has not
-//! stopped sending.
+//! message, as in DDS: a publisher that has never sent has not stopped sending.
 
 use std::time::Duration;
 

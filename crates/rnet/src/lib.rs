@@ -170,9 +170,10 @@ pub struct WallOffset {
     pub uncertainty_ns: u64,
 }
 
-/// Current offset of CLOCK_REALTIME from CLOCK_MONOTONIC, for times that leave the host. It changes when the
-/// wall clock is set, and slowly while NTP corrects it. It does not show whether the wall clock is right.
-/// right.
+/// Current offset of CLOCK_REALTIME from CLOCK_MONOTONIC, for times that leave the host.
+///
+/// It changes when the wall clock is set, and slowly while NTP corrects it. It does not show whether the wall
+/// clock is right.
 pub fn wall_offset() -> WallOffset {
     let (offset_ns, uncertainty_ns) = rnet_shm::os::clock::wall_offset();
     WallOffset { offset_ns, uncertainty_ns }

@@ -168,7 +168,7 @@ impl Node {
     /// clock that expires keys, in this boot of the machine. The clocks of the first call are used.
     ///
     /// # Errors
-    /// As [`Node::state`]. As there.
+    /// As [`Node::state`].
     #[doc(hidden)]
     pub fn state_with_clocks(
         &self,

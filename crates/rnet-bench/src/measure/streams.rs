@@ -21,7 +21,7 @@ use crate::error::{BenchError, Outcome};
 use rnet_format::units;
 
 const TOPIC: &str = "/bench";
-/// Messages of the first seconds are not timed, but at most every tenth message.
+/// Start of a run whose messages are not timed, in s; at most a tenth of all messages.
 const WARM_UP_SECONDS: f64 = 0.1;
 
 const THROUGHPUT: [Figure; 4] = [
