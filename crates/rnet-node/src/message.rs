@@ -45,7 +45,7 @@ pub trait MessageCodec: Send + 'static {
     /// [`Message::message_type`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Message::message_type`].
     fn static_type() -> Result<MessageType>;
 
     /// The type of this message, if messages of one Rust type may have several types.

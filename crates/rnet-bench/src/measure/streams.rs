@@ -21,7 +21,7 @@ use crate::error::{BenchError, Outcome};
 use rnet_format::units;
 
 const TOPIC: &str = "/bench";
-/// Start of a run whose messages are not timed, in s; at most a tenth of all messages.
+/// Start of a run whose messages are not timed, in s; at most a tenth of the run.
 const WARM_UP_SECONDS: f64 = 0.1;
 
 const THROUGHPUT: [Figure; 4] = [
