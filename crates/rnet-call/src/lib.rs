@@ -3,6 +3,8 @@
 //!
 //! Users see them in `rnet`. Each is opened on a [`NodeHandle`](rnet_node::NodeHandle).
 
+#![forbid(unsafe_code)]
+
 // Generated code of messages names `::rnet::`; these names are in the engine.
 extern crate rnet_node as rnet;
 

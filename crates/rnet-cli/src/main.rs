@@ -11,6 +11,7 @@
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
 //!   looking at it makes none. `topic pub`, `service call`, `action send`, `command` and `trace` are nodes: that is
 //!   what they do.
+#![forbid(unsafe_code)]
 
 mod action;
 mod args;

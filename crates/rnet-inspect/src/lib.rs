@@ -3,6 +3,8 @@
 //! Everything here is read from the outside. Nodes, publishers and subscribers do not see it and are not
 //! slowed by it.
 
+#![forbid(unsafe_code)]
+
 mod endpoint_pair;
 mod follow;
 mod give_way;

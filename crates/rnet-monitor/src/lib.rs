@@ -13,6 +13,7 @@
 //!
 //! Observing changes nothing in the domain, except that nodes of dead processes are removed, as every node
 //! does.
+#![forbid(unsafe_code)]
 
 pub mod commands;
 pub mod doctor;

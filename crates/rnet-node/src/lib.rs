@@ -4,6 +4,7 @@
 //! It does not depend on what is built on it: state and parameters (`rnet-state`), calls and commands
 //! (`rnet-call`). An [`Extension`] tells them what they need to know of the node. Users see all of this in
 //! `rnet`; the modules of this crate are not an API for users.
+#![forbid(unsafe_code)]
 
 // Generated code of messages names `::rnet::`.
 extern crate self as rnet;

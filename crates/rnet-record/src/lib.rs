@@ -3,6 +3,7 @@
 //! docs/design/recording.md describes the content of a file and the reasons for it. [`names`] contains the
 //! names used in it, and a [`Source`] is the metadata of a channel about its publisher. Any MCAP reader can
 //! read a recording without this crate.
+#![forbid(unsafe_code)]
 
 pub mod blackbox;
 mod error;

@@ -120,7 +120,7 @@ fn encodings_match_page() {
 }
 
 fn message<T: DataHeader>(header: &T, data: &[u8]) -> Vec<u8> {
-    [super::header::bytes_of(header), data].concat()
+    [rnet_shm::plain::bytes_of_header(header), data].concat()
 }
 
 fn image() -> Vec<u8> {
