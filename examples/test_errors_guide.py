@@ -14,7 +14,7 @@ def test_the_page_has_each_error_with_its_python_bases() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     shown = {code: (re.search(r"`(\w+)`", names), re.findall(r"`(\w+)`", bases)) for code, names, bases in rows}
     assert len(shown) == len(rows)
-    classes = {c.code: c for c in vars(rnet).values() if isinstance(c, type) and issubclass(c, rnet.RnetError)}
+    classes = {c.code: c for c in vars(rnet.errors).values() if isinstance(c, type) and issubclass(c, rnet.RnetError)}
     del classes[rnet.RnetError.code]
     assert shown.keys() == classes.keys()
     for code, (name, bases) in shown.items():

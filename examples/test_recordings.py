@@ -84,7 +84,7 @@ def test_protobuf_keeps_its_description(tmp_path: Path) -> None:
         heard = node.subscriber("/time", Timestamp, reliable=True, keep_all=True)
         played = json.loads(run(tmp_path, "play", str(file), "--rate", "max", "--json"))
         assert (played["messages"], played["failed"]) == (20, 0)
-        assert [(one.seconds, one.nanos) for one in (heard.recv(LIMIT_S) for _ in range(20))] == [
+        assert [(one.seconds, one.nanos) for one in (heard.recv(timeout=LIMIT_S) for _ in range(20))] == [
             (n, 7) for n in range(20)
         ]
     line = run(tmp_path, "bag", "cat", str(file), "--start", "0.019", "--json")

@@ -1,7 +1,7 @@
 //! Two hosts: network namespaces joined by a cable, which need root.
 
+use crate::leftovers::is_left_behind;
 use crate::process::find_program;
-use crate::run::is_left_behind;
 use bench_harness::{Error, Host, Net, Result, System};
 use std::net::Ipv4Addr;
 use std::path::Path;

@@ -6,6 +6,7 @@
 
 mod additions;
 mod hosts;
+mod leftovers;
 mod machine;
 mod memory;
 mod process;

@@ -2,6 +2,7 @@
 
 use crate::additions;
 use crate::hosts::{self, Hosts};
+use crate::leftovers::{NAME, is_left_behind};
 use crate::memory::Memory;
 use crate::process::{Server, Usage, Worker};
 use crate::raw::{Phase, Process, Run};
@@ -11,7 +12,6 @@ use bench_harness::result::PhaseResult;
 use bench_harness::spec::{Event, Order, Role, Spec};
 use bench_harness::{Error, Host, Net, Result};
 use rnet_bench::worker::WorkerLine;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -60,10 +60,8 @@ pub fn run(
     }
 }
 
-/// Parent of the runs' directories (those for durable values on a disk), and the prefix of their names; the
-/// process id of the comparison and the number of the run follow.
+/// Where the runs' directories stand; those for durable values stand on a disk.
 const MEMORY: &str = "/dev/shm";
-const NAME: &str = "rnet-bench-";
 
 /// Removes the remains of killed comparisons.
 pub fn sweep(disk: &Path) {
@@ -77,13 +75,7 @@ pub fn sweep(disk: &Path) {
     }
 }
 
-/// Whether a name is that of a comparison which has ended.
-pub fn is_left_behind(name: &OsStr) -> bool {
-    let pid = name.to_str().and_then(|n| n.strip_prefix(NAME)?.split('-').next());
-    pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
-}
-
-/// The run's own directory, removed with its content.
+/// A directory of the run's own, removed with what was left in it.
 struct Directory(PathBuf);
 
 impl Directory {

@@ -7,15 +7,18 @@
 
 pub mod blackbox;
 mod error;
+pub mod export;
 pub mod names;
 mod part;
 pub mod play;
+pub mod plot;
 pub mod read;
 mod recorder;
 pub mod rerun;
 pub mod ros2;
 mod sequence_set;
 mod source;
+pub mod summary;
 pub mod tools;
 
 pub use error::{RecordError, Result};

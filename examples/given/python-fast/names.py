@@ -10,7 +10,7 @@ import rnet
 node = rnet.Node("fast")
 feeder = rnet.Node("feeder")
 raw = feeder.publisher("/raw", reliable=True)
-IMU = rnet.named_dtype("Imu", [("stamp_ns", "u8"), ("acc", "f4", 3)])
+IMU = rnet.types.named_dtype("Imu", [("stamp_ns", "u8"), ("acc", "f4", 3)])
 typed = feeder.publisher("/imu", IMU, reliable=True)
 reading = np.zeros(1, IMU)
 subscriber = node.subscriber("/raw")

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::error::{BenchError, Outcome};
+use rnet_format::{CommandError, Outcome};
 
 /// Maximum number of directory names to try; each one taken belongs to a benchmark of the same process id in
 /// another container.
@@ -49,7 +49,7 @@ impl BenchDir {
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => {
-                    return Err(BenchError::Failed(format!(
+                    return Err(CommandError::Failed(format!(
                         "cannot create {}: {e}; set a writable tmpfs directory with --dir or RNET_DIR",
                         path.display()
                     )));
@@ -57,13 +57,12 @@ impl BenchDir {
             }
         }
         let base = base.display();
-        Err(BenchError::Failed(format!(
+        Err(CommandError::Failed(format!(
             "{base} has too many directories {PREFIX}{pid}-…; remove those that no benchmark uses"
         )))
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -173,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_bench_dir_that_cannot_be_created_is_reported() {
-        let Err(BenchError::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
+        let Err(CommandError::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
             panic!("there is no such directory")
         };
         assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");
