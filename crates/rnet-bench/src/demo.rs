@@ -1,10 +1,11 @@
-//! The demo: a simulated robot of ten processes, one of which is killed and started again.
+//! The demo: a simulated robot of ten processes, one of which is killed and restarted.
 //!
-//! An arm of two links is driven at 1 kHz. In the middle its controller is killed with SIGKILL: the motors hold the
-//! arm, the safety monitor raises an urgent stop, and the next controller takes over. At the end each message that was
-//! sent has to have been received or counted as lost, at each of its receivers, by the numbers in the messages.
+//! An arm of two links is driven at 1 kHz. In the middle of the run its controller is killed with SIGKILL:
+//! the motors hold the arm, the safety monitor raises an urgent stop, and the next controller takes over. At
+//! the end, the numbers in the messages must show that each receiver has received each sent message or
+//! counted it as lost.
 //!
-//! The processes are workers as those of `rnet bench`, and end with this one.
+//! The processes are workers like those of `rnet bench`, and exit with this one.
 
 mod arm;
 mod endpoints;
@@ -31,10 +32,10 @@ use crate::measure::workers::{NamedRole, Workers};
 use rnet_format::units;
 use rnet_format::{CommandError, Outcome};
 
-/// What moves the arm.
+/// The model of the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Model {
-    /// MuJoCo where it is installed, else the embedded model.
+    /// MuJoCo if it is installed, otherwise the embedded model.
     Auto,
     /// The embedded model.
     Embedded,
@@ -42,14 +43,14 @@ pub enum Model {
     Mujoco,
 }
 
-/// The domain, in a directory of its own.
+/// The domain, in a private directory.
 const OWN_DOMAIN: &str = "demo";
-/// For so long there is no controller, or less in a short run.
+/// Duration without a controller; less in a short run.
 const OUTAGE: Duration = Duration::from_secs(3);
-/// How long a Python may take to import MuJoCo.
+/// Time limit for a Python to import MuJoCo.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A demo that is about to run.
+/// A prepared demo.
 pub struct Demo {
     bench_dir: BenchDir,
     dir: PathBuf,
@@ -58,12 +59,12 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Prepares a demo in `domain` of the directory `base`, or in a domain of its own.
+    /// Prepares a demo in `domain` of the directory `base`, or in a private domain.
     ///
     /// # Errors
     /// `base` cannot be used, or the model is not installed.
     pub fn new(base: &Path, domain: Option<String>, model: Model) -> Outcome<Demo> {
-        // The model in Python runs in another folder.
+        // The Python model runs in another folder.
         let base = std::path::absolute(base)
             .map_err(|e| CommandError::Usage(format!("cannot use --dir: {e}")))?;
         let bench_dir = BenchDir::new(&base)?;
@@ -79,7 +80,7 @@ impl Demo {
         if self.python.is_some() { "MuJoCo" } else { "embedded" }
     }
 
-    /// What runs, and how to inspect it.
+    /// The model and the number of processes, and how to inspect the robot.
     pub fn heading(&self) -> String {
         let Demo { dir, domain, .. } = self;
         format!(
@@ -90,7 +91,7 @@ impl Demo {
         )
     }
 
-    /// Runs it, and calls `on_step` with each step of the scenario in words.
+    /// Runs the demo, and calls `on_step` with the text of each step of the scenario.
     ///
     /// # Errors
     /// A process failed, or `should_stop` returned `true`.
@@ -116,23 +117,25 @@ impl Demo {
     }
 }
 
-/// The Python with MuJoCo and this version of rnet, if it is to be used: beside this program, as in a virtual
-/// environment, or the one of the `PATH`. It is tried in `bench_dir`: Python imports what stands in its current folder.
+/// The Python with MuJoCo and this version of rnet, if it is to be used: next to this program, as in a
+/// virtual environment, or the one in `PATH`. It is tried in `bench_dir`, because Python imports modules of
+/// its current folder.
 fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     if model == Model::Embedded {
         return Ok(None);
     }
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("python3"));
     let fits = |python: &PathBuf| {
-        let look = format!("import sys, rnet.demo; sys.exit(rnet.__version__ != {:?})", rnet::VERSION);
+        let probe =
+            format!("import sys, rnet.demo; sys.exit(rnet.__version__ != {:?})", rnet::VERSION);
         let mut command = Command::new(python);
         command
-            .args(["-c", &look])
+            .args(["-c", &probe])
             .current_dir(bench_dir)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // One that takes longer is killed.
+        // A Python that takes longer is killed.
         let ended =
             Process::start(&mut command).and_then(|mut probe| probe.wait_timeout(PROBE_TIMEOUT));
         ended.is_ok_and(|status| status.is_some_and(|status| status.success()))
@@ -146,13 +149,13 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     Ok(found)
 }
 
-/// The role of a node; `python` is for that of the model.
+/// The role of a node; `python` is for the node with the model.
 fn node_role(node: usize, python: Option<PathBuf>) -> NamedRole {
     let python = python.filter(|_| node == SIMULATION);
     (NODES[node].name.to_owned(), Role::Demo(DemoJob::of(node, python)))
 }
 
-/// What was done, and when, by [`rnet::now_ns`].
+/// The times of the steps, by [`rnet::now_ns`].
 struct Timeline {
     begin_ns: u64,
     killed_ns: u64,
@@ -160,7 +163,7 @@ struct Timeline {
     end_ns: u64,
 }
 
-/// The run: returns what the nodes that were not killed report, by name.
+/// Runs the scenario; returns the reports of the nodes that were not killed, by name.
 fn run_scenario(
     mut workers: Workers,
     seconds: Duration,
@@ -199,9 +202,9 @@ struct Topic {
     rate_hz: f64,
     sent: u64,
     received: u64,
-    /// By rnet's own counters.
+    /// Counted by rnet's own counters.
     lost: u64,
-    /// Sent, and neither received nor counted as lost.
+    /// Messages sent that were neither received nor counted as lost.
     unseen: u64,
     out_of_order: u64,
     latency: Percentiles,
@@ -220,7 +223,7 @@ pub struct Summary {
     held_after_ms: Option<f64>,
     /// From the start of the next controller's process until the motors followed it.
     closed_after_ms: Option<f64>,
-    /// When the safety monitor raised (`true`) and took back the urgent stop, in s.
+    /// When the safety monitor raised (`true`) and cleared the urgent stop, in s.
     stops: Vec<(f64, bool)>,
 }
 
@@ -238,7 +241,7 @@ impl Summary {
             let mut later = driven.iter().filter(|(ns, _)| *ns >= from_ns);
             later.find(|(_, driven)| *driven == wanted).map(|(ns, _)| (ns - from_ns) as f64 * 1e-6)
         };
-        // A busy machine may have made the motors hold before the kill.
+        // On a busy machine the motors may have held before the kill.
         let held = was_driven.filter(|(_, driven)| !driven).map(|_| 0.0);
         let trips = reports.get("simulation").map(|report| report.round_trips.percentiles());
         Summary {
@@ -257,7 +260,7 @@ impl Summary {
         self.topics.iter().map(of).sum()
     }
 
-    /// Titles and rows of the table of topics. A title that ends with a blank is that of right-aligned cells.
+    /// Titles and rows of the table of topics. A title that ends with a space marks right-aligned cells.
     pub fn topics(&self) -> ([&'static str; 7], Vec<Vec<String>>) {
         let titles = ["TOPIC", "RATE (Hz) ", "P50 ", "P99 ", "MAX ", "LOST ", "MESSAGES "];
         let cells = |topic: &Topic| {
@@ -270,7 +273,7 @@ impl Summary {
         (titles, self.topics.iter().map(cells).collect())
     }
 
-    /// The times of the scenario, and the messages of all topics, in lines.
+    /// The times of the scenario and the messages of all topics, as lines of text.
     pub fn text(&self) -> String {
         let trip = self.round_trip;
         let mut text = format!(
@@ -290,7 +293,7 @@ impl Summary {
             after(self.closed_after_ms)
         );
         for (at_s, active) in &self.stops {
-            let what = if *active { "raised" } else { "taken back" };
+            let what = if *active { "raised" } else { "cleared" };
             text += &format!("\nstop        {what} at {at_s:.2} s");
         }
         text += &format!(
@@ -306,8 +309,8 @@ impl Summary {
     /// Returns an error if the robot or robot-net failed.
     ///
     /// # Errors
-    /// Messages were lost without being counted or arrived out of order, the arm was not held, or the loop did not
-    /// recover.
+    /// Messages were lost without being counted or arrived out of order, the arm was not held, or the loop
+    /// did not recover.
     pub fn verdict(&self) -> Outcome {
         let (unseen, disorder) =
             (self.sum(|topic| topic.unseen), self.sum(|topic| topic.out_of_order));
@@ -330,14 +333,14 @@ impl Summary {
 
 impl Topic {
     fn of(topic: &str, seconds: f64, reports: &BTreeMap<String, DemoReport>) -> Topic {
-        let mut heard = Vec::new();
+        let mut received_topics = Vec::new();
         for (node, report) in reports {
-            let here = report.heard.iter().filter(|heard| heard.topic == topic);
-            heard.extend(here.map(|heard| (node == NODES[CONTROLLER].name, heard)));
+            let here = report.heard.iter().filter(|input| input.topic == topic);
+            received_topics.extend(here.map(|input| (node == NODES[CONTROLLER].name, input)));
         }
-        // One that was killed reports nothing: it sent what that hearer knows which heard most.
+        // A killed publisher reports nothing: the subscriber that received most knows what it sent.
         let mut sent = BTreeMap::<u64, u64>::new();
-        for (publisher, tally) in heard.iter().flat_map(|(_, heard)| &heard.tallies) {
+        for (publisher, tally) in received_topics.iter().flat_map(|(_, input)| &input.tallies) {
             let count = sent.entry(*publisher).or_default();
             *count = (*count).max(tally.next);
         }
@@ -348,22 +351,22 @@ impl Topic {
         let rate_hz = sent as f64 / seconds;
         let mut sum = Topic { topic: topic.to_owned(), rate_hz, sent, ..Topic::default() };
         let mut latencies = Latencies::default();
-        for (came_later, heard) in heard {
-            let received: u64 = heard.tallies.values().map(|tally| tally.received).sum();
-            let known = received + heard.counted_lost;
+        for (came_later, input) in received_topics {
+            let received: u64 = input.tallies.values().map(|tally| tally.received).sum();
+            let known = received + input.counted_lost;
             sum.received += received;
-            sum.lost += heard.counted_lost;
-            sum.unseen += match heard.first {
-                // What was lost before its first message it may count, too. On a busy machine it hears none in
-                // time, and the loop does not close.
+            sum.lost += input.counted_lost;
+            sum.unseen += match input.first {
+                // It may also count messages lost before its first one. On a busy machine it receives none in
+                // time, and the loop does not recover.
                 first if came_later => {
                     first.map_or(0, |first| (sent - first).saturating_sub(known))
                 }
-                // Counted and not lost is as wrong as lost and not counted.
+                // Counting a message that was not lost is as wrong as not counting a lost one.
                 _ => sent.abs_diff(known),
             };
-            sum.out_of_order += heard.tallies.values().map(|tally| tally.out_of_order).sum::<u64>();
-            latencies.add(&heard.latencies);
+            sum.out_of_order += input.tallies.values().map(|tally| tally.out_of_order).sum::<u64>();
+            latencies.add(&input.latencies);
         }
         sum.latency = latencies.percentiles();
         sum
@@ -380,7 +383,7 @@ mod tests {
     const TIMELINE: Timeline =
         Timeline { begin_ns: 0, killed_ns: 1_000, restarted_ns: 2_000, end_ns: 3_000 };
 
-    /// That of a node which has heard of publisher 7 the messages with these numbers.
+    /// The report of a node that has received the messages with these numbers from publisher 7.
     fn report(topic: &str, numbers: &[u64], counted_lost: u64) -> DemoReport {
         let mut tally = SequenceCounter::default();
         numbers.iter().for_each(|number| {
@@ -396,7 +399,7 @@ mod tests {
         DemoReport { sent: Vec::new(), heard: vec![heard], ..DemoReport::default() }
     }
 
-    /// Of a run in which 5 states were sent and this was heard by a node of that name.
+    /// The summary of a run in which 5 states were sent and the node of that name received these.
     fn summary(node: &str, heard: DemoReport) -> Summary {
         let sent = Sent { topic: STATE.to_owned(), publisher: 7, count: 5 };
         let changes = vec![(500, true), (1_500, false), (2_500, true)];
@@ -406,12 +409,12 @@ mod tests {
         Summary::of(&TIMELINE, &reports)
     }
 
-    fn said(summary: &Summary) -> String {
+    fn verdict_of(summary: &Summary) -> String {
         summary.verdict().map_or_else(|failure| failure.to_string(), |()| "well".to_owned())
     }
 
     #[test]
-    fn what_is_lost_has_to_be_counted() {
+    fn lost_messages_must_be_counted() {
         let all = &[0, 1, 2, 3, 4];
         for (node, numbers, counted_lost, word) in [
             ("logger", &all[..], 0, "well"),
@@ -421,13 +424,13 @@ mod tests {
             ("logger", &[2, 3, 4], 0, "2 messages were lost"),
             ("logger", all, 1, "1 messages were lost"),
             ("logger", &[0, 1, 2, 2, 3, 4], 0, "out of order"),
-            // It was started in the middle.
+            // The controller was started in the middle of the run.
             ("controller", &[2, 3, 4], 0, "well"),
             ("controller", &[2, 4], 0, "1 messages were lost"),
             ("controller", &[], 0, "well"),
         ] {
-            let told = said(&summary(node, report(STATE, numbers, counted_lost)));
-            assert!(told.contains(word), "{node} {numbers:?} {counted_lost}: {told}");
+            let verdict = verdict_of(&summary(node, report(STATE, numbers, counted_lost)));
+            assert!(verdict.contains(word), "{node} {numbers:?} {counted_lost}: {verdict}");
         }
     }
 
@@ -441,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn the_motors_must_hold_the_arm_and_the_loop_must_recover() {
+    fn motors_must_hold_arm_and_loop_must_recover() {
         let run = |changes: &[(u64, bool)]| {
             let simulation = DemoReport { changes: changes.to_vec(), ..DemoReport::default() };
             let reports = BTreeMap::from([("simulation".to_owned(), simulation)]);
@@ -449,11 +452,11 @@ mod tests {
         };
         let good = run(&[(500, true), (1_500, false), (2_700, true)]);
         assert_eq!((good.held_after_ms, good.closed_after_ms), (Some(0.0005), Some(0.0007)));
-        assert_eq!(said(&good), "well");
-        assert!(said(&run(&[(500, true)])).contains("did not hold"));
-        assert!(said(&run(&[(500, true), (1_500, false)])).contains("did not recover"));
-        // It was held already.
+        assert_eq!(verdict_of(&good), "well");
+        assert!(verdict_of(&run(&[(500, true)])).contains("did not hold"));
+        assert!(verdict_of(&run(&[(500, true), (1_500, false)])).contains("did not recover"));
+        // The arm was already held.
         let held = run(&[(500, true), (900, false), (2_700, true)]);
-        assert_eq!((held.held_after_ms, said(&held).as_str()), (Some(0.0), "well"));
+        assert_eq!((held.held_after_ms, verdict_of(&held).as_str()), (Some(0.0), "well"));
     }
 }

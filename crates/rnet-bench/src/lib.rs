@@ -1,5 +1,6 @@
-//! The benchmarks of robot-net (`rnet bench`), its demo (`rnet demo`), and what they share with the comparison with other
-//! systems: topologies and worker processes. The comparison builds without the feature `measure`.
+//! The benchmarks of robot-net (`rnet bench`), its demo (`rnet demo`), and the parts that they share with the
+//! comparison with other systems: topologies and worker processes. The comparison builds without the feature
+//! `measure`.
 
 #![forbid(unsafe_code)]
 

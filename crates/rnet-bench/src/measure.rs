@@ -1,11 +1,11 @@
 //! Benchmarks of robot-net on this machine.
 //!
-//! Each benchmark starts its processes itself, in a private directory, so that it meets no robot that
-//! runs here, and leaves nothing behind. It measures robot-net and nothing else, through the API that
-//! users have; the comparison with other systems is in `bench/` of the repository.
+//! Each benchmark starts its own processes, in a private directory, so that it does not meet a robot that
+//! runs here, and leaves no files. It measures only robot-net, through the API that users have; the
+//! comparison with other systems is in `bench/` of the repository.
 //!
-//! A run starts when all processes have met, and ends when each message has arrived or counts as lost:
-//! numbers in the messages tell. Figures are the median of the runs, with the least and the greatest.
+//! A run starts when all processes are matched, and ends when the numbers in the messages show that each
+//! message was received or lost. Figures are the median of the runs, with the minimum and maximum.
 
 mod bench_dir;
 mod domain;
@@ -74,7 +74,7 @@ pub enum Benchmark {
 
 /// Where a benchmark runs, and its callbacks.
 pub struct BenchHost<'a> {
-    /// Directory of the domains of robots; a benchmark makes its private directory in it.
+    /// Directory of the robots' domains; a benchmark makes its private directory in it.
     pub domains_dir: PathBuf,
     /// Returns whether to stop.
     pub should_stop: fn() -> bool,
@@ -82,11 +82,11 @@ pub struct BenchHost<'a> {
     pub on_begin: &'a mut dyn FnMut(&Heading) -> io::Result<()>,
 }
 
-/// What is measured on what.
+/// The benchmark and the machine.
 pub struct Heading {
     /// Name of the benchmark.
     pub name: &'static str,
-    /// The measured settings, in words.
+    /// The measured settings, as text.
     pub what: String,
     /// The machine.
     pub machine: Machine,
@@ -100,7 +100,7 @@ pub struct BenchReport {
     pub tables: Vec<Table>,
     /// Messages of all runs.
     pub delivery: Option<DeliveryCounts>,
-    /// An error if robot-net broke a promise or exceeded a limit.
+    /// An error if robot-net broke a guarantee or exceeded a limit.
     pub verdict: Outcome,
     settings: Value,
 }
@@ -125,7 +125,7 @@ impl Benchmark {
     }
 }
 
-/// A bench under way: where it runs, and on what.
+/// A running benchmark: its directory and its heading.
 struct Bench {
     heading: Heading,
     bench_dir: BenchDir,
@@ -140,7 +140,7 @@ impl Bench {
         Ok(Bench { heading, bench_dir, should_stop: host.should_stop })
     }
 
-    /// Starts a process for each role, in a domain that no other run uses, and waits until all have met.
+    /// Starts a process for each role, in a domain that no other run uses, and waits until all are matched.
     fn start_workers(&self, run: usize, roles: Vec<NamedRole>) -> Outcome<Workers> {
         let (dir, domain) = (self.bench_dir.path().to_owned(), format!("run{run}"));
         Workers::start(&self.bench_dir, dir, domain, self.should_stop, roles)

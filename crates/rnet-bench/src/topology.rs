@@ -1,14 +1,14 @@
-//! A robot's topology: which nodes there are, and which topics each publishes and subscribes to.
+//! A robot's topology: its nodes, and the topics that each publishes and subscribes to.
 //!
-//! The comparison reads its files with it, and so does `rnet bench topology`.
+//! The comparison and `rnet bench topology` read their files with it.
 //!
-//! [`Topology::read`] takes two forms, told apart by the end of the file's name:
+//! [`Topology::read`] accepts two formats, distinguished by the file extension:
 //!
 //! - `.toml`, ours ([`Topology::from_toml`]), compact, for people. `bench/topologies/` has some.
 //! - `.json`, that of iRobot's benchmark [ros2-performance] ([`Topology::from_irobot_json`]).
 //!
-//! Both end in the same checks, so whoever has a [`Topology`] need not ask again whether each
-//! subscription has a publisher or each period is above zero.
+//! Both pass the same checks, so every [`Topology`] has a publisher for each subscription and only periods
+//! above zero.
 //!
 //! [ros2-performance]: https://github.com/irobot-ros/ros2-performance
 
@@ -22,39 +22,39 @@ pub use error::{Error, Result};
 
 use std::path::Path;
 
-/// The most nodes; each becomes a process.
+/// Maximum number of nodes; each becomes a process.
 pub const MAX_NODES: usize = 256;
-/// The longest message, in bytes.
+/// Maximum length of a message, in bytes.
 pub const MAX_LEN_BYTES: usize = 16 << 20;
-/// The shortest message, in bytes: the harness's header must fit.
+/// Minimum length of a message, in bytes: the harness's header must fit.
 pub const MIN_LEN_BYTES: usize = 16;
-/// The longest period, in ms.
+/// Maximum period, in ms.
 pub const MAX_PERIOD_MS: f64 = 3_600_000.0;
-/// The shortest period, in ms: the benchmark counts in whole µs.
+/// Minimum period, in ms: the benchmark counts in whole µs.
 pub const MIN_PERIOD_MS: f64 = 0.001;
-/// The longest file, in bytes.
+/// Maximum length of a file, in bytes.
 pub const MAX_FILE_LEN_BYTES: u64 = 8 << 20;
 
-/// Nodes and what they publish and subscribe to.
+/// Nodes with their publishers and subscriptions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// Its name, for instance "sierra_nevada".
+    /// Name, for instance "sierra_nevada".
     pub name: String,
-    /// Where it comes from, for the report.
+    /// Origin of the topology, for the report.
     pub source: String,
     /// The nodes, in the order of the file.
     pub nodes: Vec<Node>,
-    /// What the file also has and this benchmark does not carry (services, actions), a line for
-    /// each kind and node. For the report: a result without them is no result of the whole file.
+    /// Parts of the file that this benchmark does not support (services, actions), one line per kind and
+    /// node. For the report: a result without them is not a result of the whole file.
     pub left_out: Vec<String>,
 }
 
-/// A node; in the benchmark a process.
+/// A node; a process in the benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Its name, different from all others.
+    /// Unique name.
     pub name: String,
-    /// What it publishes, in the order of the file.
+    /// The topics that it publishes, in the order of the file.
     pub publishes: Vec<Publish>,
     /// The topics that it subscribes to, in the order of the file.
     pub subscribes: Vec<String>,
@@ -63,13 +63,13 @@ pub struct Node {
 /// A topic that a node publishes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Publish {
-    /// The topic: letters, digits and `_`. A `/` of the file is `__` here, but for the first.
+    /// The topic: letters, digits and `_`. A `/` in the file becomes `__`, except the first.
     pub topic: String,
-    /// Bytes of each message, see [`msg_type`].
+    /// Length of each message in bytes, see [`msg_type`].
     pub len_bytes: usize,
-    /// Time from one message to the next, in ms.
+    /// Period, in ms.
     pub period_ms: f64,
-    /// The type, as the file names it; "bytes" where it gives only a length.
+    /// The type as named in the file; "bytes" if the file gives only a length.
     pub msg_type: String,
 }
 
@@ -84,27 +84,25 @@ impl Publish {
         1e3 / self.period_ms
     }
 
-    /// A message whose latency is above this is late, unless it is [too late](Self::too_late_ns):
-    /// 20 % of the period, at most 5 ms (ros2-performance, irobot_benchmark/README.md).
+    /// A message with a latency above this is late, unless it is [too late](Self::too_late_ns): 20 % of the
+    /// period, at most 5 ms (ros2-performance, irobot_benchmark/README.md).
     pub fn late_ns(&self) -> u64 {
         (self.period_ns() / 5).min(5_000_000)
     }
 
-    /// A message whose latency is above this is too late, and not counted as late: the period, at
-    /// most 50 ms.
+    /// A message with a latency above this is too late, and not counted as late: the period, at most 50 ms.
     ///
-    /// The benchmark leaves messages that are too late out of its mean latency; it counts them as
-    /// received.
+    /// The benchmark excludes messages that are too late from its mean latency; it counts them as received.
     pub fn too_late_ns(&self) -> u64 {
         self.period_ns().min(50_000_000)
     }
 }
 
 impl Topology {
-    /// Reads a file in either form.
+    /// Reads a file in either format.
     ///
     /// # Errors
-    /// What is wrong with the file, and where.
+    /// The error in the file, and its location.
     pub fn read(path: &Path) -> Result<Self> {
         let wrong = |what: String| Error::new(path, what);
         let meta = std::fs::metadata(path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
@@ -127,7 +125,7 @@ impl Topology {
         }
     }
 
-    /// Reads our form from `text`; `path` is for messages only.
+    /// Reads our format from `text`; `path` is only for messages.
     ///
     /// ```toml
     /// name = "two"
@@ -146,34 +144,35 @@ impl Topology {
     /// ```
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// The error in the text, and its location.
     pub fn from_toml(text: &str, path: &Path) -> Result<Self> {
         toml_format::parse(text, path)
     }
 
-    /// Reads iRobot's form from `text`; the topology is named after the file.
+    /// Reads iRobot's format from `text`; the topology is named after the file.
     ///
-    /// Taken as its factory does: a node with `number: n` becomes n nodes, `name_1` to `name_n`;
-    /// `freq_hz` goes before `period_ms`; a `node_namespace` goes before the names of the node and
-    /// of its topics (a `/` inside a name is written `__` here); keys that mean nothing to us
-    /// (executors, how a message is passed inside a ROS process, QoS) are passed over. Services and
-    /// actions are [left out](Self::left_out).
+    /// It is read as by ros2-performance's factory: a node with `number: n` becomes n nodes, `name_1` to
+    /// `name_n`; `freq_hz` overrides `period_ms`; a `node_namespace` is prepended to the names of the node
+    /// and of its topics (a `/` inside a name is written `__` here); keys without a meaning here (executors,
+    /// how a message is passed inside a ROS process, QoS) are ignored. Services and actions are [left
+    /// out](Self::left_out).
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// The error in the text, and its location.
     pub fn from_irobot_json(text: &str, path: &Path) -> Result<Self> {
         irobot_json::parse(text, path)
     }
 
-    /// Checks that all publishers of each topic have one type, which typed systems ask for.
+    /// Checks that all publishers of each topic have the same type, which typed systems require.
     ///
     /// # Errors
-    /// The first publisher of another type. A file in iRobot's form is refused for it when it is read.
+    /// The first publisher of another type. A file in iRobot's format with such a publisher is rejected on
+    /// reading.
     pub fn check_types(&self) -> std::result::Result<(), String> {
         check::one_type(self)
     }
 
-    /// The topics, in the order in which they are first published.
+    /// The topics, in the order of their first publisher.
     pub fn topics(&self) -> Vec<&str> {
         let mut topics: Vec<&str> = Vec::new();
         for publish in self.nodes.iter().flat_map(|node| &node.publishes) {
@@ -184,7 +183,7 @@ impl Topology {
         topics
     }
 
-    /// The names of the nodes that publish `topic`, each with how it does so.
+    /// The names of the nodes that publish `topic`, each with its publisher.
     pub fn publishers_of<'a>(
         &'a self,
         topic: &'a str,
@@ -209,9 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn late_and_too_late_are_as_the_benchmark_defines_them() {
-        // The limits that its README shows in events.txt: 2000 us at 100 Hz, 5000 us and 50000 us
-        // at 10 Hz.
+    fn late_and_too_late_match_benchmark_definition() {
+        // The limits that its README shows in events.txt: 2000 us at 100 Hz, 5000 us and 50000 us at 10 Hz.
         assert_eq!((publish(10.0).late_ns(), publish(10.0).too_late_ns()), (2_000_000, 10_000_000));
         assert_eq!(
             (publish(100.0).late_ns(), publish(100.0).too_late_ns()),

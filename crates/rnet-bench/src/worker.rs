@@ -1,18 +1,17 @@
-//! Worker processes of a benchmark, and what they and the program that starts them say to each other.
+//! Worker processes of a benchmark, and the protocol between them and the program that starts them.
 //!
-//! The comparison measures with such workers, and so does `rnet bench`. The program writes lines of JSON
-//! to a worker's standard input and reads lines of JSON from its standard output, whatever the worker's
-//! language:
+//! The comparison and `rnet bench` measure with such workers. The program writes lines of JSON to a worker's
+//! standard input and reads lines of JSON from its standard output, whatever the worker's language:
 //!
 //! ```text
 //! worker                                    program
-//!                                      <-  the job, in a form of the program's own
+//!                                      <-  the job, in the program's own format
 //! {"event":"ready"}                    ->  endpoints open and matched
 //!                                      <-  {"go":0,"rates_hz":[null]}
 //! {"event":"sent"}                     ->  optional: everything is sent, it still receives
 //! {"event":"done","phase":0,…}         ->  what was measured
 //!                                      <-  {"go":1,…}     … one for each phase
-//!                                      <-  {"stop":true}  the worker closes its endpoints and ends
+//!                                      <-  {"stop":true}  the worker closes its endpoints and exits
 //! {"event":"failed","why":"…"}         ->  at any time, instead
 //! ```
 
@@ -24,21 +23,21 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, Write};
 
-/// What a worker is to do next.
+/// The next order for a worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Order {
     /// Run a phase.
     Go {
-        /// Its number.
+        /// Number of the phase.
         go: usize,
-        /// For each publisher of the process, the rate to use instead of its load's.
+        /// For each publisher of the process, the rate that replaces the one of its load.
         #[serde(default)]
         rates_hz: Vec<Option<f64>>,
     },
-    /// Close and end.
+    /// Close and exit.
     Stop {
-        /// True.
+        /// Always true.
         stop: bool,
     },
 }
@@ -49,13 +48,13 @@ impl Order {
         Self::Go { go, rates_hz: Vec::new() }
     }
 
-    /// The order to close and end.
+    /// The order to close and exit.
     pub fn stop() -> Self {
         Self::Stop { stop: true }
     }
 }
 
-/// What a worker says; `R` is what it measures in a phase, a struct or map.
+/// An event of a worker; `R` is the result of a phase, a struct or map.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event<R> {
@@ -63,17 +62,17 @@ pub enum Event<R> {
     Ready,
     /// Everything is sent; it still receives.
     Sent,
-    /// A phase is over.
+    /// A phase has ended.
     Done {
-        /// Its number.
+        /// Number of the phase.
         phase: usize,
-        /// What was measured.
+        /// The measured result.
         #[serde(flatten)]
         result: Box<R>,
     },
-    /// The worker cannot go on.
+    /// The worker cannot continue.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
         /// Whether an event did not happen in time.
         #[serde(default)]
@@ -84,18 +83,18 @@ pub enum Event<R> {
 /// Reads the job of this worker, the first line of standard input.
 ///
 /// # Errors
-/// When the line is none: `InvalidData` for one in another form.
+/// The line cannot be read, or is not a job: `InvalidData` for another format.
 pub fn read_job<J: DeserializeOwned>() -> io::Result<J> {
     let mut first = String::new();
     io::stdin().lock().read_line(&mut first)?;
     Ok(serde_json::from_str(&first)?)
 }
 
-/// Reads orders on a thread of the name `orders`: `take` gets each line, as an order or as what it is
-/// instead, and `None` at the end of the input. It returns whether there is a listener any more.
+/// Reads orders on a thread named `orders`: `take` gets each line, as an order or as the error text of an
+/// invalid line, and `None` at the end of the input. `take` returns whether to continue.
 ///
 /// # Errors
-/// When no thread can be started.
+/// The thread cannot be started.
 pub fn spawn_order_reader(
     mut take: impl FnMut(Option<Result<Order, String>>) -> bool + Send + 'static,
 ) -> io::Result<()> {
@@ -111,10 +110,10 @@ pub fn spawn_order_reader(
     std::thread::Builder::new().name("orders".into()).spawn(read).map(drop)
 }
 
-/// Says something to the program.
+/// Sends an event to the program.
 ///
 /// # Errors
-/// When it does not listen any more.
+/// The program no longer reads.
 pub fn send_event<R: Serialize>(event: &Event<R>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, event)?;
@@ -128,7 +127,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn lines_have_the_form_that_workers_in_other_languages_read() {
+    fn lines_have_format_of_workers_in_other_languages() {
         for (order, line) in
             [(Order::phase(3), r#"{"go":3,"rates_hz":[]}"#), (Order::stop(), r#"{"stop":true}"#)]
         {

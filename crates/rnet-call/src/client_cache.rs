@@ -1,4 +1,4 @@
-//! The clients that a node keeps for `Node::call`: to open one takes longer than a call.
+//! The clients that a node keeps for `Node::call`: opening a client takes longer than a call.
 
 use std::any::{Any, TypeId};
 use std::sync::Mutex;
@@ -6,22 +6,23 @@ use std::sync::Mutex;
 use rnet_core::Result;
 use rnet_node::sync::lock;
 
-/// Clients that a node keeps. Of more, the one that was used longest ago is closed.
+/// Maximum number of clients that a node keeps. If there are more, the least recently used one is closed.
 const MAX_CACHED_CLIENTS: usize = 64;
 
 struct CachedClient {
     service: String,
-    /// The types of requests and replies, as that of the client.
+    /// The types of the client's requests and replies.
     types: TypeId,
     client: Box<dyn Any + Send>,
 }
 
-/// The one that was used last is at the end.
+/// The most recently used client is at the end.
 #[derive(Default)]
 pub struct ClientCache(Mutex<Vec<CachedClient>>);
 
 impl ClientCache {
-    /// The client of a service, opened if there is none. Other threads that want one wait meanwhile: they get the same.
+    /// The client of a service, opened if there is none. Other threads that need it wait meanwhile and get
+    /// the same client.
     pub fn get<C: Clone + Send + 'static>(
         &self,
         service: String,

@@ -1,4 +1,4 @@
-//! Commands: a topic whose receiver obeys one driver at a time, and does something safe by itself when that one
+//! Commands: a topic whose receiver obeys one driver at a time, and applies a safe fallback when that driver
 //! falls silent (docs/design/commands.md).
 
 mod authority;
@@ -23,7 +23,7 @@ pub use receiver::StillValid;
 const MIN_TIME: Duration = Duration::from_millis(1);
 const MAX_TIME: Duration = Duration::from_secs(3600);
 
-/// The service by which drivers ask for authority.
+/// The service with which drivers request authority.
 fn authority_of(topic: &str) -> Result<TopicName> {
     TopicName::new(&format!("{topic}/authority"))
 }
@@ -31,7 +31,8 @@ fn authority_of(topic: &str) -> Result<TopicName> {
 const ROOT: &str = "/_rnet/command";
 const STATUS: &str = "/status";
 
-/// The topic on which the receiver of a command publishes the current driver, as [`crate::msgs::CommandStatus`].
+/// The topic on which the receiver of a command publishes the current driver, as
+/// [`crate::msgs::CommandStatus`].
 pub fn command_status_topic(topic: &str) -> String {
     format!("{ROOT}{topic}{STATUS}")
 }
@@ -41,7 +42,7 @@ pub fn command_log_topic(topic: &str) -> String {
     format!("{ROOT}{topic}/log")
 }
 
-/// The command whose [`command_status_topic`] this is.
+/// The command with this [`command_status_topic`].
 pub fn command_of_status(topic: &str) -> Option<&str> {
     let command = topic.strip_prefix(ROOT)?.strip_suffix(STATUS)?;
     (!command.is_empty()).then_some(command)

@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-// Generated code of messages says `::rnet::`; what it names is in the engine.
+// Generated code of messages names `::rnet::`; these names are in the engine.
 extern crate rnet_node as rnet;
 
 mod action;

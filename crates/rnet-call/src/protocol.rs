@@ -1,27 +1,28 @@
-//! What travels between callers and servers beside requests and replies (docs/design/calls.md).
+//! The protocol between callers and servers besides requests and replies (docs/design/calls.md).
 
 use rnet_core::{CancelReason, Error, Result, TopicName};
 use rnet_node::NodeHandle;
 
 use crate::msgs::call_status::Reason;
 
-/// Longest name of a service, in bytes: room is left for what its topics have beside it.
+/// Maximum length of a service name, in bytes: its topics add a prefix and a suffix.
 pub(crate) const MAX_SERVICE_LEN_BYTES: usize = 200;
-/// Calls that a client has at one server at a time.
+/// Maximum number of open calls of a client at one server.
 pub(crate) const MAX_IN_FLIGHT: usize = 1024;
 pub(crate) const ROOT: &str = "/_rnet/call";
 
-/// In the number of a call: its caller wants every reply, and to be told of the last. Else it wants one.
+/// Flag in the number of a call: the caller wants every reply, and a notification of the last. Otherwise it
+/// wants one.
 pub(crate) const WANTS_ALL_REPLIES: u32 = 1 << 31;
-/// In the number of a call: its caller hears feedback.
+/// Flag in the number of a call: the caller receives feedback.
 pub(crate) const WANTS_FEEDBACK: u32 = 1 << 30;
 pub(crate) const WANTS: u32 = WANTS_ALL_REPLIES | WANTS_FEEDBACK;
-/// In the number of a call: it is a job that another worker had.
+/// Flag in the number of a call: it is a job that another worker had.
 pub(crate) const REDELIVERED: u32 = 1 << 29;
-/// What a number says beside which call it is.
+/// The flags in a call number.
 pub(crate) const NUMBER_FLAGS: u32 = WANTS | REDELIVERED;
 
-/// Why a call is cancelled, as it travels.
+/// The wire format of a cancel reason.
 pub(crate) fn reason_to_wire(reason: CancelReason) -> Reason {
     match reason {
         CancelReason::Caller => Reason::Caller,
@@ -46,7 +47,7 @@ pub(crate) fn reason_from_wire(reason: Reason) -> CancelReason {
     }
 }
 
-/// The name in the domain of what the node's program calls a service.
+/// The name of a service in the domain, from the name in the node's program.
 #[doc(hidden)]
 pub fn service_name(node: &NodeHandle, name: &str) -> Result<TopicName> {
     let named = node.core.state.topic(name)?;
@@ -63,7 +64,7 @@ pub fn service_name(node: &NodeHandle, name: &str) -> Result<TopicName> {
 /// A caller: its node, and the id of its client.
 pub(crate) type CallerKey = (String, u32);
 
-/// Which call a message is of: its word `correlation`.
+/// Identifies the call of a message: its word `correlation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallId {
     pub(crate) client: u32,
@@ -93,7 +94,7 @@ impl CallTopics {
         CallTopics(format!("{ROOT}{service}/c{id:08x}"))
     }
 
-    /// Those of the server whose requests come on this topic, and the name of its service.
+    /// The topics of the server with this request topic, and the name of its service.
     pub fn parse_request_topic(topic: &str) -> Option<(&str, CallTopics)> {
         let own = topic.strip_suffix("/request")?;
         let (service, id) = own.strip_prefix(ROOT)?.rsplit_once("/s")?;
@@ -101,13 +102,13 @@ impl CallTopics {
         (is_id && !service.is_empty()).then(|| (service, CallTopics(own.to_owned())))
     }
 
-    /// Those of the server whose requests come on this topic, if it is one of the service.
+    /// The topics of the server with this request topic, if it serves `service`.
     pub(crate) fn parse_request_topic_of(service: &str, topic: &str) -> Option<CallTopics> {
         let (of, topics) = CallTopics::parse_request_topic(topic)?;
         (of == service).then_some(topics)
     }
 
-    /// Where a publisher that sends nothing says of which type replies are.
+    /// The topic on which a publisher that sends nothing declares the type of replies.
     pub fn reply_type(&self) -> String {
         format!("{}/type", self.0)
     }
@@ -124,8 +125,8 @@ impl CallTopics {
         format!("{}/reply", self.0)
     }
 
-    /// Of a client, where it hears feedback; of a server of an action, where a publisher that sends nothing says of
-    /// which type feedback is.
+    /// For a client, the topic on which it receives feedback; for a server of an action, the topic on which a
+    /// publisher that sends nothing declares the type of feedback.
     pub fn feedback(&self) -> String {
         format!("{}/feedback", self.0)
     }

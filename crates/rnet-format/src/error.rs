@@ -1,23 +1,23 @@
-//! Why what a user asked for cannot be done.
+//! Errors of a user's request.
 
 use rnet::Error;
 
-/// The result of something that a user asked for.
+/// The result of a user's request.
 pub type Outcome<T = ()> = Result<T, CommandError>;
 
-/// Why something that a user asked for cannot be done.
+/// Why a user's request failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CommandError {
     /// robot-net returned an error.
     Rnet(Error),
-    /// It failed, in words.
+    /// It failed; the text is the reason.
     Failed(String),
-    /// The given text, name or options are invalid, in words.
+    /// The given text, name or options are invalid; the text is the reason.
     Usage(String),
-    /// Something did not happen in time, in words.
+    /// Something did not happen in time; the text says what.
     TimedOut(String),
-    /// The caller asked it to stop.
+    /// The caller requested a stop.
     Interrupted,
     /// The output cannot be written.
     Output(std::io::Error),

@@ -1,10 +1,10 @@
 //! Messages, values and types as text, the same for commands, recordings and dashboards.
 //!
-//! - [`value`]: messages and values of the state as JSON, as text and from text;
-//! - [`state_dump`]: a dump of the state; [`params`]: files of parameters;
+//! - [`value`]: messages and state values as JSON, as text and from text;
+//! - [`state_dump`]: a dump of the state; [`params`]: parameter files;
 //! - [`yaml`]: YAML as people write it;
-//! - [`types`]: message types by name, of `.proto` files and built in, and as text;
-//! - [`units`], [`text`], [`xml`]: numbers with units, and text of others on a terminal and in XML;
+//! - [`types`]: message types by name, from `.proto` files and built in, and as text;
+//! - [`units`], [`text`], [`xml`]: numbers with units, and untrusted text on a terminal and in XML;
 //! - [`suggestions`]: names that were probably meant.
 
 #![forbid(unsafe_code)]

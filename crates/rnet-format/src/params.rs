@@ -1,4 +1,4 @@
-//! Parameters as text: files of parameters, values on a command line, and what is shown of a parameter.
+//! Parameters as text: parameter files, values on a command line, and the display of a parameter.
 
 pub mod settings;
 pub mod text;

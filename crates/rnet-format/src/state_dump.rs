@@ -1,14 +1,14 @@
 //! A dump of the state: JSON lines.
 //!
-//! A head, then a line for each message type before the first key that needs it, a line for each key, and an end that
-//! counts the keys, so that a file which was cut is not taken for a whole one:
+//! A header, then a line for each message type before the first key that needs it, a line for each key, and
+//! an end line that counts the keys, so that a truncated file is detected:
 //! ```text
 //! {"rnet_state":1,"domain":"0","prefix":"","revision":17,"unix_ns":1790000000000000000}
 //! {"type":0,"name":"robot.Leg","descriptor_set":"CgsK…"}
 //! {"key":"/leg","kind":"message","value":{"type":0,"bytes":"CQAA…"},"durable":true,"revision":17,…}
 //! {"end":1}
 //! ```
-//! A value is exact: floats that are no numbers are words, bytes are base64, JSON is its text.
+//! Values are exact: non-finite floats are words, bytes are base64, JSON is its text.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use serde_json::Value as Json;
 
 use crate::value::{base64, from_base64};
 
-/// Version of the form.
+/// Version of the format.
 const VERSION: u32 = 1;
 
 /// The first line.
@@ -34,7 +34,7 @@ pub struct DumpHeader {
     unix_ns: u64,
 }
 
-/// A message type, which later lines name by its number.
+/// A message type; later lines refer to it by its number.
 #[derive(Debug, Serialize, Deserialize)]
 struct TypeLine {
     #[serde(rename = "type")]
@@ -46,7 +46,7 @@ struct TypeLine {
     plain: Option<Json>,
 }
 
-/// A key. Who wrote it is for people: what is loaded is owned by who loads it.
+/// A key. The writer is only informative: loaded keys are owned by the loading process.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeyLine {
     key: String,
@@ -54,7 +54,7 @@ struct KeyLine {
     value: DumpValue,
     #[serde(default)]
     durable: bool,
-    /// What was left of its time when it was dumped.
+    /// Its remaining time to live when it was dumped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ttl_ns: Option<u64>,
     #[serde(default)]
@@ -88,7 +88,7 @@ enum DumpValue {
     },
 }
 
-/// What a dump says of a key.
+/// A key in a dump.
 #[derive(Debug)]
 pub struct LoadedKey {
     /// Its name.
@@ -97,12 +97,12 @@ pub struct LoadedKey {
     pub value: Value,
     /// Whether it is kept on disk.
     pub durable: bool,
-    /// How long it is to be there; `None`: for ever.
+    /// Its time to live; `None` for unlimited.
     pub ttl: Option<Duration>,
 }
 
 impl DumpHeader {
-    /// The header of a dump of the keys that begin with `prefix`.
+    /// The header of a dump of the keys that start with `prefix`.
     pub fn new(domain: &str, prefix: &str, revision: u64, unix_ns: u64) -> DumpHeader {
         let (domain, prefix) = (domain.to_owned(), prefix.to_owned());
         DumpHeader { rnet_state: VERSION, domain, prefix, revision, unix_ns }
@@ -117,10 +117,10 @@ pub struct DumpWriter {
 }
 
 impl DumpWriter {
-    /// The lines of a key, of which types that are new come first.
+    /// The lines of a key; lines of new types come first.
     ///
     /// # Errors
-    /// In words, why its value cannot be written.
+    /// The reason why its value cannot be written, as text.
     pub fn lines(&mut self, entry: &Entry) -> Result<Vec<Json>, String> {
         let mut lines = Vec::new();
         let value = self.dump_value(&entry.value, &mut lines)?;
@@ -143,7 +143,7 @@ impl DumpWriter {
         DumpEnd { end: self.keys }
     }
 
-    /// How many keys were written.
+    /// Number of keys written.
     pub fn keys(&self) -> usize {
         self.keys
     }
@@ -203,17 +203,17 @@ impl DumpWriter {
     }
 }
 
-/// Whether a dump says the same of both. What is not a number equals itself here.
+/// Whether a dump writes both values identically. NaN equals itself here.
 pub fn values_equal(a: &Value, b: &Value) -> bool {
     let mut writer = DumpWriter::default();
     let mut typed = |value| writer.dump_value(value, &mut Vec::new()).ok();
     a == b || typed(a).is_some_and(|a| Some(a) == typed(b))
 }
 
-/// Reads a whole dump, and checks all of it.
+/// Reads a complete dump, and checks all of it.
 ///
 /// # Errors
-/// In words, with the line, what is wrong with it.
+/// The error with its line, as text.
 pub fn read(text: &str) -> Result<Vec<LoadedKey>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((_, first)) = lines.next() else { return Err("the file is empty".to_owned()) };
@@ -252,12 +252,12 @@ pub fn read(text: &str) -> Result<Vec<LoadedKey>, String> {
 struct DumpReader {
     types: Vec<MessageType>,
     keys: Vec<LoadedKey>,
-    /// Which keys there are already.
+    /// The keys read so far.
     seen: HashSet<String>,
 }
 
 impl DumpReader {
-    /// The number of keys, if this is the end.
+    /// The number of keys, if this is the end line.
     fn line(&mut self, line: &str) -> Result<Option<usize>, String> {
         let words: Json = serde_json::from_str(line).map_err(|e| format!("invalid JSON: {e}"))?;
         let wrong = |e: serde_json::Error| e.to_string();

@@ -1,4 +1,4 @@
-//! Message types by name, of files and built in, and as text.
+//! Message types by name, from files and built in, and as text.
 
 mod catalog;
 mod compare;

@@ -13,7 +13,7 @@ pub fn latency(ns: u64) -> String {
     }
 }
 
-/// `-3.4 ms ± 600.0 us`: how far a clock is off, and how far that may be wrong either way.
+/// `-3.4 ms ± 600.0 us`: the offset of a clock, and its uncertainty.
 pub fn offset(ns: i64, uncertain_ns: Option<u64>) -> String {
     let sign = if ns < 0 { '-' } else { '+' };
     let about = uncertain_ns.map_or_else(|| "?".to_owned(), latency);

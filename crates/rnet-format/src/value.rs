@@ -1,10 +1,10 @@
-//! Messages and values of the state as JSON and as text, and back.
+//! Messages and state values as JSON and as text, and back.
 //!
-//! - [`Message`]: a message of whatever type, or a field of it;
+//! - [`Message`]: a message of any type, or a field of it;
 //! - [`text`]: a value of the state or of a parameter;
-//! - [`message_input`]: a message from what a person wrote;
+//! - [`message_input`]: a message from text written by a person;
 //! - [`readable`]: which parts of a plain message are text, times and lists;
-//! - [`fields`]: fields of JSON values: all on lines, all as cells;
+//! - [`fields`]: fields of JSON values, as lines or as cells;
 //! - `hex`: bytes.
 
 mod field_path;
@@ -46,7 +46,7 @@ pub fn encode(message_type: &MessageType, value: &Value) -> Result<Vec<u8>, Stri
     }
 }
 
-/// What a value of a protobuf enum says: `rate limit` of `CAUSE_RATE_LIMIT`, `-` of one that is not specified.
+/// The word of a protobuf enum value: `rate limit` for `CAUSE_RATE_LIMIT`, `-` for an unspecified one.
 pub fn enum_word(name: &str) -> String {
     match name.split_once('_') {
         None | Some((_, "UNSPECIFIED")) => "-".to_owned(),
@@ -54,7 +54,7 @@ pub fn enum_word(name: &str) -> String {
     }
 }
 
-/// Bytes of a field of bytes that are shown, unless everything is.
+/// Number of shown bytes of a bytes field, unless everything is shown.
 const SHOWN_FIELD_BYTES: usize = 16;
 
 /// How much of a value is printed.
@@ -62,12 +62,12 @@ const SHOWN_FIELD_BYTES: usize = 16;
 pub struct Limits {
     /// Elements of an array, and bytes of a dump.
     pub elements: usize,
-    /// Bytes of a field of bytes.
+    /// Bytes of a bytes field.
     pub field_bytes: usize,
 }
 
 impl Limits {
-    /// By `--truncate-length` and `--full-length`.
+    /// The limits of `--truncate-length` and `--full-length`.
     pub fn of(elements: usize, full: bool) -> Limits {
         match full {
             true => Limits { elements: usize::MAX, field_bytes: usize::MAX },

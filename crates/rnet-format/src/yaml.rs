@@ -1,7 +1,7 @@
-//! YAML as people write it: on a command line and in files of parameters. JSON is part of it.
+//! YAML as people write it, on a command line and in parameter files. JSON is a subset of it.
 //!
-//! What YAML can do beyond data is refused: anchors that multiply, tags that mean types of a language, several documents and
-//! a thousand levels.
+//! YAML features beyond data are rejected: anchors that multiply, tags for types of a programming language,
+//! several documents, and deep nesting.
 
 mod scalar;
 pub mod tree;
@@ -12,38 +12,38 @@ pub use tree::{Key, Tree, TreeValue};
 
 use crate::value::to_json;
 
-/// Something in a text that is not as it should be.
+/// An error in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
 }
 
 impl Problem {
-    /// A problem on this line.
+    /// An error on this line.
     pub fn new(line: usize, why: impl Into<String>) -> Problem {
         Problem { line, why: why.into() }
     }
 }
 
-/// A text as JSON. What is JSON already means what JSON says; nothing at all is `null`.
+/// A text as JSON. Valid JSON keeps its meaning; an empty text is `null`.
 ///
 /// # Errors
-/// Why it is no data, in words; with the line where there are several.
+/// The reason why the text is not valid data; with the line if the text has several lines.
 pub fn json(text: &str) -> Result<Json, String> {
-    // One that lacks a pair of the text has a name twice, which the tree tells with its line.
+    // If a pair of the text is missing in the result, a name is duplicate; the tree reports it with its line.
     if let Ok(json) = serde_json::from_str(text)
         && pairs(&json) == colons(text)
     {
         return Ok(json);
     }
-    let said = |problem: Problem| match text.trim().contains('\n') {
+    let describe = |problem: Problem| match text.trim().contains('\n') {
         true => format!("line {}: {}", problem.line, problem.why),
         false => problem.why,
     };
-    let tree = tree::read(text).map_err(said)?;
+    let tree = tree::read(text).map_err(describe)?;
     tree.map_or(Ok(Json::Null), |tree| json_of(&tree))
 }
 
@@ -55,7 +55,7 @@ fn pairs(json: &Json) -> usize {
     }
 }
 
-/// Colons of a JSON text outside of its strings: one for each pair.
+/// Colons of a JSON text outside its strings: one per pair.
 fn colons(text: &str) -> usize {
     let (mut in_string, mut escaped, mut count) = (false, false, 0);
     for byte in text.bytes() {
@@ -72,7 +72,7 @@ fn colons(text: &str) -> usize {
 
 fn json_of(tree: &Tree) -> Result<Json, String> {
     Ok(match &tree.value {
-        // Numbers of 64 bits without a sign have room here, too.
+        // Also fits unsigned 64-bit numbers.
         TreeValue::Scalar(scalar) => match scalar.text.parse::<u64>() {
             Ok(number) if number > i64::MAX as u64 && scalar.may_be_number() => number.into(),
             _ => scalar.value()?.map_or(Json::Null, |value| to_json(&value)),
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ros_users_type_is_read() {
+    fn reads_yaml_of_ros_users() {
         for (text, meant) in [
             ("frame_id: x", json!({"frame_id": "x"})),
             (
@@ -123,7 +123,7 @@ mod tests {
             (r#"{"a":":\":","b":{"a":1}}"#, json!({"a": ":\":", "b": {"a": 1}})),
             ("", Json::Null),
             ("hello", json!("hello")),
-            // JSON, which is no YAML to every reader.
+            // Valid JSON that some YAML readers reject.
             ("{\"x\":1,\t\"y\":\"\\ud83d\\ude00\"}", json!({"x": 1, "y": "😀"})),
         ] {
             assert_eq!(json(text).unwrap(), meant, "{text}");
@@ -138,8 +138,8 @@ mod tests {
             ("x: !!int y", "\"y\" is not a valid int"),
             ("x: 99999999999999999999", "does not fit in 64 bits"),
         ] {
-            let said = json(text).unwrap_err();
-            assert!(said.contains(why), "{text}: {said}");
+            let error = json(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Looking at a domain without taking part in it: for the command line and for dashboards.
+//! Inspecting a domain without joining it: for the command line and for dashboards.
 //!
-//! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
+//! Everything here is read from the outside. Nodes, publishers and subscribers do not see it and are not
+//! slowed by it.
 
 #![forbid(unsafe_code)]
 
@@ -54,13 +55,13 @@ pub use services::{CallType, ServerInfo, service_of};
 pub use snapshot::RemoteNode;
 pub use types::{TypeChange, TypeComparison, compare_types};
 
-/// The self-descriptions of the observers in this domain directory, as set by [`Follower::set_status`]. They come from other
-/// processes: do not trust them.
+/// The self-descriptions of the observers in this domain directory, as set by [`Follower::set_status`]. They
+/// come from other processes: do not trust them.
 pub fn observer_statuses(domain: &Path) -> Vec<String> {
     rnet_shm::domain::observers::read_statuses(domain).into_iter().map(|(_, text)| text).collect()
 }
 
-/// A domain, seen from outside.
+/// A domain, inspected from outside.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -71,13 +72,13 @@ pub fn observer_statuses(domain: &Path) -> Vec<String> {
 ///
 /// let mut angles = node.publisher::<[u8]>("/angles")?;
 /// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
-/// // Domain::open(None, None, None)? is that of the environment.
+/// // Domain::open(None, None, None)? opens the domain of the environment.
 /// let mut domain = Domain::open(Some(&id), Some(dir), None)?;
 /// let snapshot = domain.snapshot()?;
 /// let found = &snapshot.publishers[0];
 /// assert_eq!((&*found.topic, &*found.node), ("/angles", "/arm"));
 ///
-/// // Reads its messages unseen, from here on.
+/// // Reads its messages from now on, without being seen.
 /// let mut observer = Observer::open(found.path.clone(), found.id, false)?;
 /// angles.send(b"0.25")?;
 /// let mut bytes = Vec::new();
@@ -92,15 +93,15 @@ pub fn observer_statuses(domain: &Path) -> Vec<String> {
 #[derive(Debug)]
 pub struct Domain {
     config: DomainConfig,
-    /// `None` until somebody has joined the domain.
+    /// `None` until a node has joined the domain.
     registry: Option<Registry>,
     path: PathBuf,
     schemas: SchemaCache,
     remote: remote::RemoteNodeTracker,
 }
 
-/// What identifies something is a text in JSON: JavaScript, jq and others keep 53 bits of a number. What is counted or
-/// measured is a number.
+/// Identifiers are strings in JSON, because JavaScript, jq and others keep only 53 bits of a number. Counts
+/// and measurements are numbers.
 fn as_text<S: Serializer>(id: &u64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
     serializer.collect_str(id)
 }
@@ -118,7 +119,7 @@ pub struct NodeInfo {
     /// Description of the node.
     #[serde(flatten)]
     pub meta: NodeMeta,
-    /// Its incarnation, which its endpoints' ids begin with.
+    /// Its incarnation, the prefix of its endpoints' ids.
     #[serde(serialize_with = "as_text")]
     pub incarnation: u64,
     /// Exceptions and panics of its callbacks, timers and handlers so far, as the node counts them.
@@ -164,20 +165,20 @@ pub struct PublisherInfo {
     pub bytes: u64,
     /// Subscribers that are served now.
     pub readers: u64,
-    /// From which message on each of them is served.
+    /// The served subscriptions, each with its first message.
     pub admitted: Vec<AdmittedSubscription>,
     /// Times a reliable send found the log full.
     pub full: u64,
     /// Sends that failed because a reader was full.
     pub refused: u64,
-    /// Readers let go because they stood still.
+    /// Readers evicted because they made no progress.
     pub detached: u64,
     /// Messages that it knows to be missing from its stream, by cause, such as messages lost by a link.
     pub known_lost: LossCounts,
     /// Periods of its deadline in which it sent nothing.
     pub deadline_missed: u64,
-    /// Of a publisher that shows by topic that it is alive: how long ago it last did, in ns. More than its lease, and it is
-    /// not alive.
+    /// If the publisher asserts its liveliness by topic: time since the last assertion, in ns. If it exceeds
+    /// the lease, the publisher is not alive.
     pub silent_ns: Option<u64>,
     /// Length of its last will in bytes, if it has one now.
     pub last_will_len: Option<u64>,
@@ -194,8 +195,8 @@ pub struct AdmittedSubscription {
     /// The subscription.
     #[serde(serialize_with = "as_text")]
     pub subscription: u64,
-    /// Sequence number of the first message that it gets. Each later message is received, lost, skipped or not read
-    /// yet, so the counters add up.
+    /// Sequence number of the first message that it gets. Each later message is received, lost, skipped or
+    /// not read yet, so the counters add up.
     pub start_seq: u64,
 }
 
@@ -207,14 +208,14 @@ pub struct SubscriptionInfo {
     pub id: u64,
     /// Its topic.
     pub topic: String,
-    /// Name of its node; of a proxy `@host/node`, the node for which it stands.
+    /// Name of its node; for a proxy `@host/node`, the node that it represents.
     pub node: String,
     /// The node that it is in, if it is a proxy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// Number of subscriptions that it represents: 1 if it is not a proxy.
     pub endpoint_count: u32,
-    /// The publisher whose messages it forwards to another host, if it is the link's.
+    /// The publisher whose messages it forwards to another host, if it belongs to the link.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_text_if_any")]
     pub forwards: Option<u64>,
     /// The type that it expects.
@@ -223,7 +224,7 @@ pub struct SubscriptionInfo {
     /// The protobuf type that it names, if that could be read.
     #[serde(skip)]
     pub schema: Option<Schema>,
-    /// Why nobody can read the type that it names. `None` if it was read, and if it was not looked at.
+    /// Why its type cannot be read; `None` if the type was read or not inspected.
     #[serde(skip)]
     pub type_error: Option<String>,
     /// The quality of service that it requests.
@@ -254,7 +255,7 @@ pub struct ChannelInfo {
     pub expired: u64,
     /// Periods of the subscriber's deadline in which the publisher sent nothing.
     pub deadline_missed: u64,
-    /// Messages sent and not yet taken, and how old the oldest of them is.
+    /// Messages sent and not yet taken, and the age of the oldest.
     pub behind: Backlog,
     /// Samples held without a copy.
     pub pinned: u64,
@@ -264,13 +265,13 @@ pub struct ChannelInfo {
     pub max_latency_ns: u64,
     /// Mean latency, in ns.
     pub mean_latency_ns: u64,
-    /// Wake-ups that came by time limit instead of by bell.
+    /// Wake-ups caused by a time limit instead of the bell.
     pub late_wakes: u64,
-    /// Latency histogram: counts by bucket, bounds as [`rnet_core::bucket_low`] and
-    /// [`rnet_core::bucket_high`] say.
+    /// Latency histogram: counts by bucket, with the bounds [`rnet_core::bucket_low`] and
+    /// [`rnet_core::bucket_high`].
     #[serde(skip)]
     pub latency: Vec<u64>,
-    /// How far the reader has shown its publisher that it is, a position in the log.
+    /// The position in the log that the reader has shown to its publisher.
     #[serde(skip)]
     pub cursor: u64,
     /// Sequence number of the next expected message; 0 before the first read.
@@ -287,14 +288,14 @@ impl PublisherInfo {
 }
 
 impl ChannelInfo {
-    /// The latency that a part `q` (0 to 1) of the messages did not exceed, in ns.
+    /// The latency that a share `q` (0 to 1) of the messages did not exceed, in ns.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         let bound = rnet_core::quantile(&self.latency, q)?;
         Some(bound.min(self.max_latency_ns))
     }
 }
 
-/// The nodes and endpoints of a domain at one moment.
+/// The nodes and endpoints of a domain at one time.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Snapshot {
     /// The nodes, by name.
@@ -308,17 +309,17 @@ pub struct Snapshot {
     /// Subscriptions that forward messages to other hosts; they do not count as subscribers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forwarders: Vec<SubscriptionInfo>,
-    /// Nodes of this host that have died within ten minutes and have not started again; tools are left out.
+    /// Nodes of this host that have died within ten minutes and have not been restarted; excludes tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub died: Vec<String>,
     /// The parts that could not be read, as text.
     pub problems: Vec<String>,
-    /// Types that were not read, and why not; nothing is known to be wrong with them.
+    /// Types that were not read, with the reason; they are not known to be invalid.
     pub unread: Vec<String>,
 }
 
 impl Domain {
-    /// The domain that the arguments or else the environment name. It need not exist yet.
+    /// The domain of the arguments, or else of the environment. It need not exist yet.
     ///
     /// # Errors
     /// `BadName`, `NoPermission`, `LayoutVersion`.
@@ -365,12 +366,12 @@ impl Domain {
         }
         match StateFolder::of_config(&self.config, &StateDirChoice::from_env(None)) {
             Ok(folder) => folder.has_store(),
-            // Where nothing can be kept, nothing is.
+            // Without a place for durable state, the domain has none.
             Err(_) => Ok(false),
         }
     }
 
-    /// Reads anew which nodes there are; a domain that has come into being since is opened.
+    /// Reads the nodes again; opens a domain that was created since.
     fn refresh(&mut self) -> Result<Changes> {
         if self.registry.is_none() {
             self.registry = DomainDir::open(&self.config)?.map(|dir| Registry::new(dir, None));
@@ -380,7 +381,7 @@ impl Domain {
         registry.take_dead_folders().sweep();
         match done {
             Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
-                // Somebody removed the directory: as if nobody had ever joined.
+                // The directory was removed: as if no node had ever joined.
                 self.registry = None;
                 Ok(Changes::default())
             }
@@ -397,7 +398,8 @@ impl Domain {
         self.collect(|_| true)
     }
 
-    /// Inspects one topic: all nodes, but only the endpoints of this topic. Cheap in a domain with many topics.
+    /// Inspects one topic: all nodes, but only the endpoints of this topic. Cheap in a domain with many
+    /// topics.
     ///
     /// # Errors
     /// As [`Domain::snapshot`], and `BadName`.
@@ -462,7 +464,7 @@ impl Domain {
                     }
                 };
                 match read {
-                    // It closed while we looked.
+                    // It closed during the inspection.
                     Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) | Ok(()) => {}
                     Err(error) => snapshot.problems.push(format!("{name}: {error}")),
                 }

@@ -1,13 +1,13 @@
-//! Messages in memory of this process alone, where no publisher can change them.
+//! Messages copied into private memory of this process, where no publisher can change them.
 
 use rnet_shm::plain;
 
 use crate::{Message, MessageType};
 
-/// The bytes of a message, aligned as those of a sample are.
+/// The bytes of a message, with the same alignment as the bytes of a sample.
 ///
-/// A copy: whoever keeps it holds no memory of a publisher's, and a publisher that breaks the protocol cannot change
-/// it between the check of its content and the use of it.
+/// A copy: it does not borrow memory of a publisher, so a publisher that breaks the protocol cannot change it
+/// between the check of its content and its use.
 #[derive(Clone, Debug, Default)]
 pub struct AlignedBytes {
     words: Vec<u64>,
@@ -21,17 +21,17 @@ impl AlignedBytes {
         AlignedBytes { words, len: bytes.len() }
     }
 
-    /// Becomes a copy of these, in the same memory if that is long enough.
+    /// Replaces the content with a copy of `bytes`. Reuses the memory if it is long enough.
     pub fn refill(&mut self, bytes: &[u8]) {
         self.words.clear();
         fill(&mut self.words, bytes);
         self.len = bytes.len();
     }
 
-    /// As a message of this type is sent.
+    /// Encodes a message of type `T`.
     ///
     /// # Errors
-    /// In words, why it is not sent.
+    /// The reason, as text, why the message cannot be sent.
     pub fn encode<T: Message + ?Sized>(
         message: &T,
         ty: &MessageType,
@@ -43,7 +43,7 @@ impl AlignedBytes {
         Ok(())
     }
 
-    /// The bytes as which a message of this type is sent: its own, or those that it is encoded to.
+    /// The encoding of `message`: its own bytes if it has them, otherwise the bytes encoded into `encoded`.
     ///
     /// # Errors
     /// As [`AlignedBytes::encode`].

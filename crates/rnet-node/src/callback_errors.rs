@@ -1,5 +1,5 @@
-//! Errors of the callbacks of a node: panics, and exceptions of a binding. Each is counted where tools read it, and
-//! reported, at most once a second for each callback.
+//! Errors of a node's callbacks: panics, and exceptions of a binding. Each error is counted for the tools,
+//! and reported at most once per second and callback.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -11,12 +11,12 @@ use crate::sync::lock;
 use rnet_core::Error;
 use rnet_shm::domain::node::OwnNode;
 
-/// How long a callback that fails again and again is counted without a report.
+/// Minimum time between two reports of one callback.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Callbacks that are told apart.
+/// Maximum number of callbacks with a separate limit.
 const MAX_CALLBACKS: usize = 256;
 
-/// The panic of a binding whose exception it has counted.
+/// Panic payload of a binding that has already counted its exception.
 #[derive(Debug)]
 pub struct AlreadyCounted;
 
@@ -24,11 +24,11 @@ pub struct AlreadyCounted;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub text: String,
-    /// The source file that raised it, if it is known.
+    /// The source file that raised the error, if known.
     pub file: String,
-    /// Its line.
+    /// Line number in that file.
     pub line: u32,
-    /// Whether it was printed on stderr.
+    /// Whether the error was printed on stderr.
     pub printed: bool,
 }
 
@@ -43,7 +43,7 @@ thread_local! {
     static THREAD_ERRORS: RefCell<Option<Arc<CallbackErrors>>> = const { RefCell::new(None) };
 }
 
-/// Counts and reports the errors of the callbacks of one node. It does not keep the node alive.
+/// Counts and reports the errors of one node's callbacks. It does not keep the node alive.
 pub struct CallbackErrors {
     own: Weak<OwnNode>,
     reporter: OnceLock<Reporter>,
@@ -56,35 +56,36 @@ impl CallbackErrors {
         Arc::new(CallbackErrors { own: Arc::downgrade(own), reporter, repeated })
     }
 
-    /// Has errors reported in this way.
+    /// Sets the function that reports errors.
     pub fn set_reporter(&self, reporter: impl Fn(&Report) + Send + Sync + 'static) {
         let _ = self.reporter.set(Box::new(reporter));
     }
 
-    /// Reports an error that no callback raised. It is not counted.
+    /// Reports an error that no callback raised. The error is not counted.
     pub fn report_other(&self, error: &Error) {
         if let Some(reporter) = self.reporter.get() {
             reporter(&Report { text: error.to_string(), ..Report::default() });
         }
     }
 
-    /// Has what the program raises on this thread counted here. For the threads of the node.
+    /// Makes errors raised on this thread count here. For the threads of the node.
     pub fn attach_thread(self: &Arc<Self>) {
         THREAD_ERRORS.with_borrow_mut(|errors| *errors = Some(self.clone()));
     }
 
-    /// Those of the node whose thread this is.
+    /// The counters of the node that owns this thread.
     pub fn of_this_thread() -> Option<Arc<CallbackErrors>> {
         THREAD_ERRORS.with_borrow(Clone::clone)
     }
 
-    /// Counts an error of `callback`. How many of it were not reported, if it is to be reported now.
+    /// Counts an error of `callback`. Returns how many of its errors were not reported, if this one is to be
+    /// reported.
     pub fn count(&self, callback: &str) -> Option<u64> {
         self.own()?.count_callback_error();
         self.admit(callback)
     }
 
-    /// Reports an error that was counted: what it says, and where it was raised.
+    /// Reports a counted error: its text and source location.
     pub fn report(&self, callback: &str, error: &str, unreported: u64, file: &str, line: u32) {
         let Some(reporter) = self.reporter.get() else { return };
         let more = match unreported {
@@ -95,7 +96,7 @@ impl CallbackErrors {
         reporter(&Report { text, file: file.to_owned(), line, printed: true });
     }
 
-    /// Counts and reports a panic of `callback`. The panic hook has printed it with its place.
+    /// Counts and reports a panic of `callback`. The panic hook has printed it with its location.
     pub fn note_panic(&self, callback: &str, panic: &(dyn Any + Send)) {
         if !panic.is::<AlreadyCounted>()
             && let Some(unreported) = self.count(callback)
@@ -112,12 +113,12 @@ impl CallbackErrors {
         }
     }
 
-    /// Its node, unless this is a forked child.
+    /// The node, unless this process is a forked child.
     fn own(&self) -> Option<Arc<OwnNode>> {
         self.own.upgrade().filter(|own| !own.fork_guard().is_from_parent())
     }
 
-    /// How many errors of it were not reported, if one may be now.
+    /// Returns how many errors of `callback` were not reported, if a report is allowed now.
     fn admit(&self, callback: &str) -> Option<u64> {
         let now = Instant::now();
         let mut repeated = lock(&self.repeated);

@@ -1,5 +1,4 @@
-//! May these two talk? The questions that publisher and subscriber ask of each other, the same on
-//! both sides.
+//! Compatibility checks between a publisher and a subscriber. Both sides run the same checks.
 
 use rnet_core::{
     CallPart, Error, Lane, Reliability, Result, TypeDesc, TypeMismatch, qos_compatible,
@@ -10,15 +9,15 @@ use rnet_shm::channel::publisher::PublisherMeta;
 use rnet_shm::channel::subscription::{LinkRole, PeerBinding, SubscriptionMeta};
 use rnet_shm::ring::binding::HistoryRequest;
 
-/// What an endpoint says of its protobuf type.
+/// The protobuf type that an endpoint declares.
 pub enum PeerType {
-    /// Its type; `None` if it is no protobuf message, or nobody needs to know.
+    /// The type; `None` if the messages are not protobuf, or if the type is not needed.
     Type(Option<Schema>),
-    /// It names one whose description is no type, in words.
+    /// The declared type has an invalid description; the text is the reason.
     Unreadable(String),
 }
 
-/// Whether a subscriber of one type understands what a publisher of the other sends.
+/// Whether a subscriber of one type can decode what a publisher of the other type sends.
 pub fn check_types(
     publisher: (&TypeDesc, &PeerType),
     subscriber: (&TypeDesc, &PeerType),
@@ -35,7 +34,7 @@ pub fn check_types(
                 }),
             }
         }
-        // A subscriber of raw bytes takes everything.
+        // A subscriber of raw bytes accepts every type.
         (_, (TypeDesc::Raw, _)) => Ok(()),
         ((p, PeerType::Unreadable(why)), (s, _)) => {
             let publisher = format!("{p}, which cannot be read: {why}");
@@ -53,7 +52,7 @@ fn or_nothing(text: &str) -> String {
     if text.is_empty() { "nothing".to_owned() } else { text.to_owned() }
 }
 
-/// Whether a publisher and a subscription fit, by type and quality of service.
+/// Whether a publisher and a subscription are compatible in type and quality of service.
 pub fn check_compatible(
     (publisher, writes): (&PublisherMeta, &PeerType),
     (subscriber, reads): (&SubscriptionMeta, &PeerType),
@@ -83,7 +82,7 @@ pub fn check_compatible(
     })
 }
 
-/// A topic has one lane: `first`, that of the first publisher that a subscription matched.
+/// A topic has one lane: `first`, the lane of the first publisher that a subscription matched.
 pub fn check_same_lane(
     first: Option<Lane>,
     publisher: &PublisherMeta,
@@ -107,8 +106,8 @@ pub fn check_same_lane(
     }
 }
 
-/// The binding within what both sides have declared: the page is the subscriber's to write, and
-/// must not get more of the publisher than was checked.
+/// The binding, limited to what both sides have declared. The subscriber writes the page and must not get
+/// more of the publisher than was checked.
 pub fn limit_binding(
     publisher: &PublisherMeta,
     subscriber: &SubscriptionMeta,

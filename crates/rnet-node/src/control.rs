@@ -1,6 +1,5 @@
-//! The control thread: sleeps in the kernel until a peer rings the node's FIFO or a peer's
-//! process ends, then matches anew. How an end is noticed, also that of a peer in another
-//! container, is for [`Watch`] to say.
+//! The control thread: sleeps in the kernel until a peer rings the node's FIFO or a peer's process exits,
+//! then refreshes the matching. [`Watch`] detects exits, also of peers in other containers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,11 +18,11 @@ use crate::core::NodeState;
 use crate::directory_guard::{CheckOutcome, DirectoryGuard};
 use rnet_shm::os::thread::spawn;
 
-/// The FIFO's mark among the events.
+/// Event mark of the FIFO.
 const FIFO: u32 = 0;
-/// The mark of publishers that ask for the registration of the process.
+/// Event mark of publishers that ask this process to register for barriers.
 const REGISTER: u32 = 1;
-/// The mark of the watch on the names.
+/// Event mark of the watch on the names.
 const NAMES: u32 = 2;
 
 pub fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
@@ -31,7 +30,7 @@ pub fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
     let watch = Watch::new().map_err(failed)?;
     watch.listen(state.own.control(), FIFO, false).map_err(failed)?;
     if let Some(wanted) = barrier::registration_requests() {
-        // Once: it stays readable for the control threads of the process's other nodes.
+        // Registered once: the event stays readable for the control threads of the process's other nodes.
         watch.listen(wanted, REGISTER, true).map_err(failed)?;
     }
     spawn("rnet-control", move || run(&state, watch))
@@ -42,11 +41,11 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         cpu::detect_defaults();
     }
     let mut orphans = OrphanSweeper::new(&state.domain);
-    // Whether the last look failed, so that what was rung for is still to be seen.
+    // Whether the last refresh failed, so that the cause of a ring is still unread.
     let mut behind = false;
     let mut registration: Option<JoinHandle<()>> = None;
-    // When everything is looked at next, because something was left undone.
-    let mut next_look: Option<Instant> = None;
+    // Time of the next full refresh, if some work was left undone.
+    let mut next_refresh: Option<Instant> = None;
     let mut next_audit = Instant::now() + POLL_INTERVAL;
     let mut directory_guard = DirectoryGuard::default();
     loop {
@@ -56,12 +55,12 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             (matching.registry().leads_its_process(), matching.until_next_check())
         };
         orphans.set_watching(leads, &watch, NAMES);
-        // What is left undone for want of something is tried again.
+        // A shortage left work undone: retry it.
         let short =
             !state.own.ring_pending() | !state.start_dispatchers() | state.matching().needs_retry();
         let now = Instant::now();
-        next_look = (behind || short).then(|| next_look.unwrap_or(now + POLL_INTERVAL));
-        let limit = next_look.into_iter().chain(orphans.due()).chain([next_audit]).min();
+        next_refresh = (behind || short).then(|| next_refresh.unwrap_or(now + POLL_INTERVAL));
+        let limit = next_refresh.into_iter().chain(orphans.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
         let limit = limit.into_iter().chain(next_period).min();
         let Ok(woken) = watch.wait(limit) else { break };
@@ -84,19 +83,19 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
             state.find_unreported_deaths();
             state.matching().update_observers();
         }
-        // Their locks say whether they live: a process that calls `execve` goes on without its nodes.
+        // Their locks tell whether they live: after `execve` a process continues without its nodes.
         let doubted = match given_up.is_empty() {
             true => Vec::new(),
             false => state.matching().registry_mut().suspect(|stem| given_up.has(stem)),
         };
-        let due = next_look.take_if(|due| *due <= Instant::now()).is_some();
+        let due = next_refresh.take_if(|due| *due <= Instant::now()).is_some();
         let mut nodes = (!woken.poll && !due).then_some(woken.peers);
         if let Some(nodes) = &mut nodes {
             nodes.extend(doubted);
         }
         if woken.listened.contains(&FIFO) {
             let rings = state.own.drain_control();
-            // An observer rings a node in the node's own name.
+            // An observer rings a node with the node's own incarnation.
             let own = state.own.incarnation();
             if rings.as_ref().is_none_or(|rings| rings.nodes.contains(&own)) {
                 state.matching().update_observers();
@@ -107,14 +106,14 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
                 nodes
             });
         }
-        // Asked after the FIFO was drained: the ring that tells this thread to stop may be among
-        // those just taken out, and no other would follow.
+        // Checked after the FIFO is drained: the drained rings may include the one that stops this thread,
+        // and no other ring follows.
         if state.is_stopping() {
             break;
         }
         if woken.listened.contains(&REGISTER) {
-            // On a thread of its own, as the kernel takes its time. Where none can be started,
-            // publishers go on as they are.
+            // On its own thread, because the kernel call is slow. If the thread cannot be started, publishers
+            // continue as before.
             registration = spawn("rnet-register", barrier::register).ok();
         }
         let names = (!given_up.is_empty()).then_some(&given_up);
@@ -126,7 +125,7 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         if next_period.is_some() {
             state.check_deadlines();
         }
-        // Last: it takes its time, and who waits for word of an end is not to wait for it.
+        // Last, because it is slow: reports of exits must not wait for it.
         orphans.sweep(&given_up);
         ring_siblings_of_departed(state);
     }
@@ -135,8 +134,8 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
     }
 }
 
-/// Tells the other nodes of this process of peers that are gone though their processes are not: one
-/// node of each process hears of that. They see that the folder is no more.
+/// Notifies the other nodes of this process of peers that have left although their processes live: only one
+/// node of each process is notified. The siblings find that the peer's folder is missing.
 fn ring_siblings_of_departed(state: &NodeState) {
     let mut matching = state.matching();
     let outlived = matching.registry_mut().take_outlived();

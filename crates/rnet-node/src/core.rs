@@ -1,4 +1,4 @@
-//! What the parts of a node share, and how it ends.
+//! The state that the parts of a node share, and the shutdown of a node.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,8 +29,8 @@ use crate::subscriber_state::SubscriberState;
 use crate::sync::{join, lock};
 use crate::trace_publisher::TracePublisher;
 
-/// The state that a node's threads and handles share. The threads hold it too, so it does not
-/// stop them; [`NodeCore`] does.
+/// The state that a node's threads and handles share. The threads hold it too, so dropping it does not stop
+/// them; dropping [`NodeCore`] does.
 pub struct NodeState {
     pub own: Arc<OwnNode>,
     pub domain: DomainDir,
@@ -38,14 +38,14 @@ pub struct NodeState {
     stopping: AtomicBool,
     urgent: OnceLock<Dispatcher>,
     bulk: OnceLock<Dispatcher>,
-    /// What stands on the node, each from its first use on.
+    /// The extensions of the node, each opened at its first use.
     extensions: Mutex<Vec<Arc<dyn Extension>>>,
     extension_lock: Mutex<()>,
     pub watchers: Callbacks<NodeEvent>,
-    /// What time it is for the node's timers and rates.
+    /// The clock of the node's timers and rates.
     pub time: NodeTime,
     pub next_task: AtomicU64,
-    /// Those of the program's callbacks.
+    /// Errors of the program's callbacks.
     pub errors: Arc<CallbackErrors>,
     naming: NameResolver,
 }
@@ -72,7 +72,7 @@ impl NodeState {
         }))
     }
 
-    /// The name in the domain of what the node's program calls `name`: a topic, a service, an action or a command.
+    /// Resolves `name` (a topic, a service, an action or a command) to its name in the domain.
     ///
     /// # Errors
     /// `BadName`.
@@ -84,13 +84,13 @@ impl NodeState {
         lock(&self.matching)
     }
 
-    /// In which process the node was made.
+    /// Detects use in a forked child of the process that made the node.
     pub fn fork_guard(&self) -> ForkGuard {
         self.own.fork_guard()
     }
 
-    /// Refuses to act for a node of the process that this one was forked from. To be asked before
-    /// any lock is taken: a thread that is not here may hold it.
+    /// Returns an error in a forked child. Call it before taking any lock: a thread that does not exist in
+    /// the child may hold the lock.
     pub fn check_fork(&self) -> Result<()> {
         self.fork_guard().check(|| format!("node {}", self.own.name()))
     }
@@ -104,7 +104,7 @@ impl NodeState {
         let start = || Dispatcher::start(&self.own, lane, self.time.clone(), self.errors.clone());
         let dispatcher = self.dispatcher_cell(lane).get_or_init(start);
         if !dispatcher.ensure_started() {
-            // The control thread then tries again once a second.
+            // The control thread then retries once per second.
             self.own.ring_self();
         }
         dispatcher
@@ -115,10 +115,11 @@ impl NodeState {
         self.dispatcher_cell(lane).get()
     }
 
-    /// Starts the dispatch threads that could not be started before; `false` if some still cannot.
+    /// Starts the dispatch threads that could not be started before; `false` if one of them still cannot
+    /// start.
     pub fn start_dispatchers(&self) -> bool {
         let mut all = true;
-        // Each of them, also after one that failed.
+        // Tries each of them, also after a failure.
         for dispatcher in self.dispatchers() {
             all &= dispatcher.ensure_started();
         }
@@ -140,7 +141,7 @@ impl NodeState {
         })
     }
 
-    /// The node's one extension of this type, opened at its first use.
+    /// The node's only extension of this type, opened at its first use.
     ///
     /// # Errors
     /// Those of `open`; `Closed` in a forked child.
@@ -152,7 +153,7 @@ impl NodeState {
         if let Some(found) = self.find() {
             return Ok(found);
         }
-        // One for each node: a last will is that of the region which wrote it.
+        // One per node: the region that wrote a last will owns it.
         let _one = lock(&self.extension_lock);
         if let Some(found) = self.find() {
             return Ok(found);
@@ -175,23 +176,23 @@ impl NodeState {
         }
     }
 
-    /// Looks at what the peers have announced and matches what has changed. Run by whoever creates or closes an
-    /// endpoint, so that the change is quick.
+    /// Reads what the peers have announced and matches what has changed. A thread that creates or closes an
+    /// endpoint calls it, so that the change takes effect quickly.
     pub fn refresh(self: &Arc<Self>) {
         let mut matching = self.matching();
         let events = matching.refresh_lists();
-        let look = matching.needs_retry() | matching.must_check_earlier();
+        let must_ring = matching.needs_retry() | matching.must_check_earlier();
         let traces = matching.take_trace_changes();
         drop(matching);
         self.deliver(events);
         self.apply_trace_changes(traces);
-        if look {
-            // What could not be done for want of something is to be tried again there.
+        if must_ring {
+            // The control thread retries what a shortage left undone.
             self.own.ring_self();
         }
     }
 
-    /// Looks at the peers and matches what has changed. Run by the control thread when it is rung; `only` and
+    /// Reads the peers and matches what has changed. The control thread calls it when it is rung; `only` and
     /// `given_up` as in [`Matching::refresh`].
     pub fn refresh_only(
         self: &Arc<Self>,
@@ -207,16 +208,16 @@ impl NodeState {
         if ended {
             self.clean_up_after_ended();
         }
-        // Word of an end waits neither for the sweep nor for those who wait for the lock.
+        // Reports of exits wait neither for the sweep nor for threads that wait for the lock.
         self.deliver(events);
         left.sweep();
         self.apply_trace_changes(traces);
         done
     }
 
-    /// Opens the publisher of the records of one subscription.
+    /// Opens the publisher for the trace records of one subscription.
     fn open_trace_publisher(self: &Arc<Self>, topic: &TopicName) -> Result<TracePublisher> {
-        // Of a tracer that looks once in a while.
+        // The minimum log: a tracer reads only from time to time.
         let qos = PublisherQos { log_len_bytes: MIN_LOG_LEN_BYTES, ..PublisherQos::default() };
         let type_desc = TypeDesc::Plain(TraceRecord::plain_type());
         let meta =
@@ -239,21 +240,21 @@ impl NodeState {
         Ok(publisher)
     }
 
-    /// Begins and ends the tracing of subscriptions of ours.
+    /// Starts and stops the tracing of our subscriptions.
     fn apply_trace_changes(self: &Arc<Self>, changes: Vec<TraceChange>) {
         for TraceChange { id, state, topic } in changes {
             match topic.map(|topic| self.open_trace_publisher(&topic)).transpose() {
                 Ok(Some(publisher)) => {
                     state.trace.set(Some(publisher));
                     state.resume_tracing();
-                    // Opening it has looked at the peers, where its end may have been found and done.
+                    // Opening the publisher refreshed the peers, which may already have stopped this trace.
                     if !self.matching().wants_trace(id) {
                         state.pause_tracing();
                         state.trace.set(None);
                     }
                 }
                 Ok(None) => {
-                    // First: closing it looks at the peers, where another trace may be found and begun.
+                    // First: closing the publisher refreshes the peers, which may start another trace.
                     state.pause_tracing();
                     state.trace.set(None);
                 }
@@ -262,20 +263,20 @@ impl NodeState {
         }
     }
 
-    /// Has what stands on the node clean up behind nodes that have ended.
+    /// Makes the extensions clean up what exited nodes have left.
     fn clean_up_after_ended(&self) {
         let mut all = true;
         for extension in self.extensions() {
             all &= extension.nodes_ended();
         }
         if !all {
-            // The control thread then tries again once a second.
+            // The control thread then retries once per second.
             self.own.ring_self();
         }
     }
 
-    /// Looks for nodes that have ended without our being told: before we knew them, or where the kernel tells
-    /// of nothing. Cheap where all of them are known.
+    /// Finds nodes that exited without a notification: before this node knew them, or where the kernel does
+    /// not report exits. Cheap if all nodes are known.
     pub fn find_unreported_deaths(&self) {
         let has_unknown = {
             let extensions = self.extensions();
@@ -288,12 +289,12 @@ impl NodeState {
         }
     }
 
-    /// Sees to it that others find the files of what stands on this node.
+    /// Restores the missing files of the extensions.
     pub fn put_back(&self) -> Vec<Result<FileStatus>> {
         self.extensions().iter().map(|extension| extension.put_back()).collect()
     }
 
-    /// Looks at the deadlines and leases that are due.
+    /// Checks the deadlines and leases that are due.
     pub fn check_deadlines(self: &Arc<Self>) {
         let events = self.matching().check_deadlines();
         self.deliver(events);
@@ -311,11 +312,11 @@ impl NodeState {
         }
         subscriber.liveliness.add(callback);
         self.matching().watch_leases(id);
-        // The control thread may sleep for longer than until the first lease is over.
+        // The control thread may sleep past the end of the first lease.
         self.own.ring_self();
     }
 
-    /// Our subscription, a proxy, stands for so many from now on.
+    /// Sets the number of endpoints that our proxy subscription represents.
     pub fn set_endpoint_count(self: &Arc<Self>, id: u64, endpoint_count: u32) -> Result<()> {
         self.check_fork()?;
         check_endpoint_count(endpoint_count)?;
@@ -324,7 +325,7 @@ impl NodeState {
         Ok(())
     }
 
-    /// Our subscription, a passive one, is to be served by this publisher, or no more.
+    /// Sets whether this publisher serves our passive subscription.
     pub fn set_served_by(self: &Arc<Self>, id: u64, publisher: u64, yes: bool) -> Result<()> {
         self.check_fork()?;
         self.matching().set_served_by(id, publisher, yes)?;
@@ -332,7 +333,7 @@ impl NodeState {
         Ok(())
     }
 
-    /// Our publisher, which defers, admits this subscription.
+    /// Admits this subscription to our publisher, which defers admission.
     pub fn admit(self: &Arc<Self>, publisher: u64, subscription: u64) -> Result<()> {
         self.check_fork()?;
         self.matching().admit(publisher, subscription)?;
@@ -340,24 +341,24 @@ impl NodeState {
         Ok(())
     }
 
-    /// How many publishers of a subscription are alive at this moment.
+    /// Number of publishers of a subscription that are alive now.
     pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
-        // A forked child has no publishers, and a thread that is not there may hold the lock.
+        // A forked child has no publishers, and a thread that does not exist in it may hold the lock.
         if self.fork_guard().is_from_parent() {
             return LivelinessCounts::default();
         }
         self.matching().liveliness_of(id)
     }
 
-    /// What was removed of the directory is back: meets the peers again, as at the start.
+    /// The directory was restored: matches the peers again, as at the start.
     pub fn rejoin_peers(self: &Arc<Self>) -> Result<()> {
         let met = self.refresh_only(None, None);
         self.matching().greet();
         met
     }
 
-    /// Tells the user's callbacks, on the bulk dispatch thread: they may take their time, and the
-    /// control thread may not.
+    /// Calls the user's callbacks on the bulk dispatch thread: they may be slow, and the control thread must
+    /// not wait for them.
     pub fn deliver(self: &Arc<Self>, events: Vec<Notice>) {
         for notice in events {
             match notice {
@@ -386,13 +387,13 @@ impl NodeState {
 }
 
 impl NodeState {
-    /// A number for a task or a timer.
+    /// A new id for a task or a timer.
     pub fn next_task(&self) -> u64 {
         self.next_task.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Ends a task or a timer, whichever lane it is on. Outside of the node's callbacks it no longer runs
-    /// afterwards.
+    /// Removes a task or a timer from its lane. Outside the node's callbacks, it no longer runs after this
+    /// returns.
     pub fn end_task(&self, id: u64) {
         let outside = !self.is_dispatch_thread();
         // It may be moving from one lane to the other.
@@ -403,19 +404,19 @@ impl NodeState {
         }
     }
 
-    /// Whether this is one of the node's dispatch threads. A callback waits for none of the other lane either: that
-    /// one may be waiting for it.
+    /// Whether this is one of the node's dispatch threads. A callback must not wait for the thread of the
+    /// other lane either, because that thread may be waiting for it.
     pub fn is_dispatch_thread(&self) -> bool {
         self.dispatchers().any(Dispatcher::is_this_thread)
     }
 
-    /// Why a dispatch thread that is needed does not run; `None` as a rule.
+    /// The error that keeps a needed dispatch thread from running; normally `None`.
     pub fn dispatch_error(&self) -> Option<Error> {
         self.dispatchers().find_map(|dispatcher| dispatcher.try_start().err())
     }
 }
 
-/// Held by every handle of a node; the last one to go ends the node's threads.
+/// Held by every handle of a node; dropping the last handle stops the node's threads.
 pub struct NodeCore {
     pub state: Arc<NodeState>,
     control: Option<JoinHandle<()>>,
@@ -429,8 +430,8 @@ impl NodeCore {
         naming: NameResolver,
     ) -> Result<Arc<NodeCore>> {
         let state = NodeState::new(own, time, naming)?;
-        // Before the first thread: the kernel does it at once for a process of one thread.
-        // Otherwise the control thread sees to it once a publisher asks.
+        // Before the first thread starts: the kernel registers a single-threaded process at once. Otherwise
+        // the control thread registers once a publisher asks.
         if !rnet_shm::os::barrier::register_blocks() {
             rnet_shm::os::barrier::register();
         }
@@ -441,7 +442,7 @@ impl NodeCore {
         matching.check_node_limit(is_tool)?;
         matching.greet();
         drop(matching);
-        // The control thread may have looked before there were peers to watch.
+        // The control thread may have run before this node knew its peers.
         core.state.own.ring_self();
         Ok(core)
     }
@@ -450,18 +451,17 @@ impl NodeCore {
 impl Drop for NodeCore {
     fn drop(&mut self) {
         if self.state.fork_guard().is_from_parent() {
-            // In a forked child the threads are not there to be waited for, and may have held any
-            // lock; so everything is left as it is.
+            // In a forked child the threads do not exist and may have held any lock, so nothing is released.
             std::mem::forget((self.control.take(), self.state.clone()));
             return;
         }
         self.state.stopping.store(true, Ordering::Release);
         self.state.own.ring_self();
-        // A callback may sleep until a simulated time, and is waited for below.
+        // A callback may sleep until a simulated time; the threads are joined below.
         self.state.time.end();
         // The last handle may be dropped by a callback, on one of the threads themselves.
         join(self.control.take());
-        // After the control thread, which could start one.
+        // After the control thread, which could start a dispatcher.
         self.state.dispatchers().for_each(Dispatcher::stop);
         self.state.extensions().iter().for_each(|extension| extension.stop());
     }

@@ -1,34 +1,34 @@
 //! Deadlines and leases: arithmetic over the times at which a publisher sent, or showed that it is alive.
 //!
-//! The control thread looks at each when it is due, and not before. A deadline begins with the first message, as in DDS:
-//! what has never sent has not stopped sending.
+//! The control thread checks each deadline when it is due, not before. A deadline starts with the first
+//! message, as in DDS: a publisher that has never sent has not stopped sending.
 
 use std::time::Duration;
 
 use rnet_core::ns_saturating;
 use rnet_shm::channel::publisher::NewestMessage;
 
-/// Longest time between two looks at a publisher that is not alive: it comes back without a word.
+/// Longest time between two checks of a publisher that is not alive: it revives without a notification.
 const MAX_REVIVAL_CHECK_NS: u64 = 50_000_000;
 
 /// One deadline of one publisher.
 #[derive(Debug)]
 pub struct Deadline {
     period_ns: u64,
-    /// Since when the period runs that is not over.
+    /// Start of the running period.
     since_ns: u64,
-    /// Messages sent when it began; 0 before the first message, when no period runs.
+    /// Number of messages sent at that time; 0 before the first message, when no period runs.
     sent: u64,
 }
 
 impl Deadline {
-    /// Runs from now if something was sent before.
+    /// Starts now if a message was sent before.
     pub fn new(period: Duration, now_ns: u64, newest: Option<NewestMessage>) -> Deadline {
         let sent = newest.map_or(0, |newest| newest.sent);
         Deadline { period_ns: ns_saturating(period).max(1), since_ns: now_ns, sent }
     }
 
-    /// When it is to be looked at next.
+    /// Time of the next check.
     pub fn due_ns(&self) -> u64 {
         self.since_ns.saturating_add(self.period_ns)
     }
@@ -38,8 +38,8 @@ impl Deadline {
         self.sent != 0
     }
 
-    /// How many periods have ended without a message. A look that comes late, because this process was stopped, sees the
-    /// silence before the newest message if no other message came after it.
+    /// Returns how many periods have passed without a message. A late check, after this process was stopped,
+    /// counts the silence before the newest message only if it is the only new message.
     pub fn check(&mut self, now_ns: u64, newest: Option<NewestMessage>) -> u64 {
         let mut missed = 0;
         if let Some(newest) = newest.filter(|newest| newest.sent != self.sent) {
@@ -64,44 +64,44 @@ impl Deadline {
 pub struct Lease {
     lease_ns: u64,
     alive: bool,
-    /// The last sign of life that was seen.
+    /// Time of the last observed sign of life.
     sign_ns: u64,
     due_ns: u64,
 }
 
 impl Lease {
-    /// Of a publisher that last showed at `sign_ns` that it is alive. It counts as alive until the first look,
-    /// which is due when the lease is over: so one that was silent before is told of, too.
+    /// The lease of a publisher whose last sign of life was at `sign_ns`. It counts as alive until the first
+    /// check, which is due at the end of the lease, so an earlier silence is reported too.
     pub fn new(lease: Duration, sign_ns: u64) -> Lease {
         let lease_ns = ns_saturating(lease).max(1);
         Lease { lease_ns, alive: true, sign_ns, due_ns: sign_ns.saturating_add(lease_ns) }
     }
 
-    /// When it is to be looked at next.
+    /// Time of the next check.
     pub fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// Whether the publisher was alive at the last look.
+    /// Whether the publisher was alive at the last check.
     pub fn is_alive(&self) -> bool {
         self.alive
     }
 
-    /// When the lease is over that begins with a sign of life.
+    /// The end of a lease that starts with a sign of life.
     pub fn expires_ns(&self, sign_ns: u64) -> u64 {
         sign_ns.saturating_add(self.lease_ns)
     }
 
-    /// Returns what has become of the publisher, in order: alive, or not. One that was not alive and showed a sign that is over
-    /// by now was so in between.
+    /// Returns the changes in order: alive (`true`) or not alive (`false`). A publisher that was not alive,
+    /// and whose new sign of life has expired by now, was alive in between.
     pub fn check(&mut self, now_ns: u64, sign_ns: u64) -> &'static [bool] {
         let over_ns = self.expires_ns(sign_ns);
         let alive = now_ns < over_ns;
         let is_new = sign_ns > self.sign_ns;
         let before = std::mem::replace(&mut self.alive, alive);
         self.sign_ns = sign_ns;
-        let look_ns = (self.lease_ns / 2).clamp(1, MAX_REVIVAL_CHECK_NS);
-        self.due_ns = if alive { over_ns } else { now_ns.saturating_add(look_ns) };
+        let recheck_ns = (self.lease_ns / 2).clamp(1, MAX_REVIVAL_CHECK_NS);
+        self.due_ns = if alive { over_ns } else { now_ns.saturating_add(recheck_ns) };
         match (before, alive) {
             (false, true) => &[true],
             (true, false) => &[false],
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn no_period_runs_before_the_first_message() {
+    fn no_period_runs_before_first_message() {
         let mut deadline = Deadline::new(PERIOD, 100, None);
         assert_eq!((deadline.due_ns(), deadline.check(500, None)), (110, 0));
         assert_eq!((deadline.check(510, newest(1, 505)), deadline.due_ns()), (0, 515));
@@ -130,24 +130,24 @@ mod tests {
     }
 
     #[test]
-    fn each_period_of_silence_counts_once() {
+    fn each_silent_period_is_counted_once() {
         let mut deadline = Deadline::new(PERIOD, 100, newest(7, 3));
         assert_eq!((deadline.check(109, newest(7, 3)), deadline.due_ns()), (0, 110));
         assert_eq!((deadline.check(110, newest(7, 3)), deadline.due_ns()), (1, 120));
         assert_eq!((deadline.check(145, newest(7, 3)), deadline.due_ns()), (3, 150));
-        // In time, by the period that runs.
+        // The message is in time: the running period decides.
         assert_eq!((deadline.check(150, newest(8, 149)), deadline.due_ns()), (0, 159));
     }
 
     #[test]
-    fn a_late_look_sees_the_silence_that_one_message_ended() {
+    fn late_check_counts_silence_that_one_message_ended() {
         let mut deadline = Deadline::new(PERIOD, 100, newest(7, 100));
         assert_eq!(deadline.check(135, newest(8, 131)), 3);
         assert_eq!((deadline.check(160, newest(12, 159)), deadline.due_ns()), (0, 169));
     }
 
     #[test]
-    fn hostile_stamps_neither_overflow_nor_stop_the_clock() {
+    fn hostile_stamps_neither_overflow_nor_stop_the_deadline() {
         let mut deadline = Deadline::new(PERIOD, 100, newest(7, 100));
         assert_eq!((deadline.check(105, newest(8, u64::MAX)), deadline.due_ns()), (0, 115));
         assert_eq!((deadline.check(106, newest(3, 0)), deadline.due_ns()), (0, 115));
@@ -156,8 +156,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_lapses_once_and_is_taken_up_again() {
-        // One that was silent for longer before anybody watched is told of at the first look.
+    fn lease_expires_once_and_is_renewed() {
+        // A publisher that was silent before the watch started is reported at the first check.
         let mut silent = Lease::new(PERIOD, 50);
         assert_eq!((silent.due_ns(), silent.check(100, 50)), (60, &[false][..]));
         let mut lease = Lease::new(PERIOD, 95);
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(lease.check(105, 95), [false]);
         assert_eq!((lease.due_ns(), lease.check(110, 95)), (110, &[][..]));
         assert_eq!((lease.check(125, 121), lease.due_ns()), (&[true][..], 131));
-        // The look comes late: a sign has come and is over.
+        // A late check: a sign of life came and has expired.
         assert_eq!(lease.check(135, 121), [false]);
         assert_eq!((lease.check(160, 145), lease.check(165, 145)), (&[true, false][..], &[][..]));
     }

@@ -1,6 +1,6 @@
-//! `Debug` of a handle: what names it, as its parts say nothing.
+//! `Debug` of a handle by its identifying values; its parts are not informative.
 
-/// Implements `Debug` for a type, whose generic parameters stand in the brackets, by some of what it has.
+/// Implements `Debug` for a type, with its generic parameters in the brackets, by some of its values.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_by {

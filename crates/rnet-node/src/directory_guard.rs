@@ -1,7 +1,7 @@
-//! Keeping the node's place in the domain's directory: somebody may remove it under living nodes.
+//! Restores the node's files in the domain's directory: somebody may remove the directory under living nodes.
 //!
-//! Each node looks after what is its own, and after the state's file if it uses the state. What it puts back
-//! is told on standard error, by name, and noted in the directory for `rnet doctor`.
+//! Each node checks its own files, and the state's file if it uses the state. It reports each restored file
+//! by name on standard error, and notes it in the directory for `rnet doctor`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,37 +10,37 @@ use rnet_shm::state::FileStatus;
 
 use crate::core::NodeState;
 
-/// How long what is missing stays so before it is put back: whoever removes a directory with all in it takes
-/// some steps, and would meet what is put back in between.
+/// Time for which a file must be missing before it is restored: removing a directory recursively takes
+/// several steps, which would meet files that are restored in between.
 const RESTORE_DELAY: Duration = Duration::from_millis(200);
 
-/// What came of a look.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// All is in its place.
+    /// No file is missing.
     Intact,
-    /// Something is missing; look again after this time.
+    /// A file is missing; check again after this time.
     RetryAfter(Duration),
-    /// Something was put back: the peers are to be met again.
+    /// A file was restored: the peers must be matched again.
     Restored,
 }
 
-/// What a node remembers between two looks.
+/// What a node remembers between two checks.
 #[derive(Debug, Default)]
 pub struct DirectoryGuard {
-    /// What was reported last: the same error is reported once.
+    /// The last report: the same error is reported once.
     last_report: Option<String>,
-    /// Since when something is missing.
+    /// Since when a file is missing.
     missing_since: Option<Instant>,
 }
 
 impl DirectoryGuard {
-    /// Puts back what is missing.
+    /// Restores missing files.
     pub fn check(&mut self, state: &Arc<NodeState>) -> CheckOutcome {
         let home = state.own.node_files();
         let back = if home.is_whole() {
             (self.last_report, self.missing_since) = (None, None);
-            // Somebody may have come in the middle of that, and have seen nothing of this node.
+            // A peer may have joined in between without seeing this node.
             home.take_restored()
         } else {
             let since = *self.missing_since.get_or_insert_with(Instant::now);

@@ -1,8 +1,8 @@
-//! The dispatch threads: one per lane and node, so that a bulk callback which takes a second
-//! delays no urgent one.
+//! The dispatch threads: one per lane and node, so that a bulk callback that takes a second does not delay an
+//! urgent one.
 //!
-//! A thread waits at one bell for all its subscribers and watches of the state, and for its timers. It runs a few
-//! messages or changes of each in turn, and between any two of them the timers that are due.
+//! A thread waits on one bell for its subscribers, its state watches and its timers. It processes a few
+//! messages or changes of each in turn, and runs the timers that are due between any two of them.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -28,26 +28,26 @@ use crate::wait_source::{BellWaitTarget, WaitSource};
 use crate::wait_strategy::WaitStrategy;
 use rnet_shm::os::thread::spawn;
 
-/// What a dispatch thread runs.
+/// A task of a dispatch thread.
 ///
-/// One that panics, in whichever function, is dropped; the panic is counted and reported.
+/// A task that panics in any of these functions is dropped; the panic is counted and reported.
 pub trait Task: Send {
     fn id(&self) -> u64;
-    /// What it is, in an error: `the callback of /scan`.
+    /// Name of the task in an error: `the callback of /scan`.
     fn describe(&self) -> String;
-    /// Takes over the wake-ups of the task's subscriber.
+    /// Redirects the wake-ups of the task's subscriber to this bell.
     fn set_bell(&mut self, bell: u64);
-    /// The lane, once it is known; none of a task that may stay where it began.
+    /// The lane, once it is known; `None` for a task that may stay where it started.
     fn lane(&self) -> Option<Lane> {
         None
     }
-    /// Does some work on the thread of `lane`, and no second piece of it while `must_yield`; returns whether
-    /// there was any.
+    /// Does some work on the thread of `lane`, and only one piece of it while `must_yield` returns true;
+    /// returns whether it did any work.
     fn run(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool;
-    /// Shows what the thread waits for on behalf of the task, if anybody wants it.
-    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource));
-    /// When the last thing that it took since this was asked was sent, and how many it took, skipped ones
-    /// included; if the thread is to stay awake for the next one where that pays.
+    /// Passes what the thread waits for on behalf of the task to `visit`.
+    fn wait_sources(&self, visit: &mut dyn FnMut(&dyn WaitSource));
+    /// When the newest item taken since the last call was sent, and how many items were taken, including
+    /// skipped ones. `None` if nothing was taken, or if the thread must not stay awake for the next item.
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
         None
     }
@@ -68,7 +68,7 @@ struct DispatcherShared {
     bell: u64,
     lane: Lane,
     time: NodeTime,
-    /// Whether the thread may ask the scheduler for something.
+    /// Whether the thread may change its scheduling parameters.
     tunes: bool,
     commands: Mutex<Vec<Command>>,
     pending: AtomicBool,
@@ -117,13 +117,13 @@ impl Dispatcher {
         dispatcher
     }
 
-    /// Starts the thread if it does not run yet; `false` if it cannot be started. Until it can, the
-    /// commands wait: the control thread tries again once a second.
+    /// Starts the thread if it does not run yet; `false` if it cannot be started. Until then the commands
+    /// wait, and the control thread retries once per second.
     pub fn ensure_started(&self) -> bool {
         self.try_start().is_ok()
     }
 
-    /// As [`Dispatcher::ensure_started`], with what stands in the way.
+    /// As [`Dispatcher::ensure_started`], with the error.
     pub fn try_start(&self) -> Result<()> {
         if self.thread_id.get().is_some() {
             return Ok(());
@@ -153,7 +153,7 @@ impl Dispatcher {
         true
     }
 
-    /// Makes the thread look at its tasks again.
+    /// Makes the thread run its tasks again.
     pub fn wake(&self) {
         self.shared.bells.ring(self.shared.bell);
     }
@@ -173,12 +173,12 @@ impl Dispatcher {
         self.send(Command::AddTimer(id, timer));
     }
 
-    /// Takes a task or a timer away; returns whether it was here. With `wait`, which is not for dispatch
-    /// threads, it no longer runs afterwards.
+    /// Removes a task or a timer; returns whether it was here. With `wait`, which dispatch threads must not
+    /// use, it no longer runs after this returns.
     pub fn remove(&self, id: u64, wait: bool) -> bool {
         let thread = lock(&self.thread);
         if self.thread_id.get().is_none() {
-            // It never ran, and nobody is there to be asked.
+            // The thread never ran, so it cannot remove the task itself.
             let mut commands = lock(&self.shared.commands);
             let is_it = |c: &Command| match c {
                 Command::Add(task) => task.id() == id,
@@ -190,16 +190,16 @@ impl Dispatcher {
             return found.is_some();
         }
         drop(thread);
-        let (done, told) = mpsc::channel();
+        let (done, result) = mpsc::channel();
         let sent = self.send(Command::Remove { id, done });
-        sent && wait && told.recv().unwrap_or(false)
+        sent && wait && result.recv().unwrap_or(false)
     }
 
     pub fn is_this_thread(&self) -> bool {
         self.thread_id.get() == Some(&std::thread::current().id())
     }
 
-    /// Ends the thread, after the callback that it is in.
+    /// Stops the thread after the running callback.
     pub fn stop(&self) {
         let commands = {
             let mut commands = lock(&self.shared.commands);
@@ -234,13 +234,13 @@ fn run(shared: &DispatcherShared, waiter: Waiter) {
             && !shared.fork_guard.is_from_parent()
         {
             work.drop_panicked(&*panic);
-            // To drop it may panic, too.
+            // Dropping the panic payload may panic, too.
             std::mem::forget(panic);
         }
     }
     if shared.fork_guard.is_from_parent() {
-        // A callback has forked and come back here in the child, in which this is the only thread:
-        // nothing of what it holds is the child's, and the process ends with it.
+        // A callback has forked and returned here in the child, where this is the only thread. The child owns
+        // nothing that this thread holds, and the process exits with it.
         std::mem::forget(work);
         return;
     }
@@ -249,41 +249,41 @@ fn run(shared: &DispatcherShared, waiter: Waiter) {
     drop_task(timers);
 }
 
-/// What a dispatch thread has to do.
+/// The work of a dispatch thread.
 struct DispatchLoop<'a> {
     shared: &'a DispatcherShared,
-    /// Taken from the others, and not carried out yet.
+    /// Commands taken from the shared queue and not run yet.
     commands: VecDeque<Command>,
     tasks: Vec<Box<dyn Task>>,
     timers: Timers,
     wait_strategy: WaitStrategy,
-    /// Messages and changes that all tasks have taken.
+    /// Total of messages and changes that all tasks have taken.
     arrival_count: u64,
     activity: Cell<Activity>,
 }
 
-/// What runs at this moment, and is to blame for a panic.
+/// What runs now, and is the source of a panic.
 #[derive(Clone, Copy, Default)]
 enum Activity {
     #[default]
     Other,
     Timers,
-    /// The task at this place. It is dropped.
+    /// The task at this index. It is dropped after a panic.
     Task(usize),
-    /// A task that comes or goes, which is dropped with the panic.
+    /// A task that is being added or removed; the panic drops it.
     Handover,
 }
 
 impl DispatchLoop<'_> {
-    /// A callback may have forked, and come back here in the child.
+    /// A callback may have forked and returned here in the child.
     fn is_running(&self) -> bool {
         self.shared.is_running()
     }
 
-    /// Carries out the commands, runs each task and the timers that are due, and then waits if nothing was there.
+    /// Runs the commands, each task and the timers that are due, and waits if there was no work.
     fn run_once(&mut self, waiter: &Waiter) {
         let shared = self.shared;
-        // Read first: whoever rings while the tasks run and name their places ends the sleep.
+        // Read first: a ring while the tasks run or register their wait sources ends the sleep.
         let before = waiter.read();
         if shared.pending.swap(false, Ordering::AcqRel) {
             let mut commands = lock(&shared.commands);
@@ -324,7 +324,7 @@ impl DispatchLoop<'_> {
                 self.arrival_count = self.arrival_count.wrapping_add(count);
                 self.wait_strategy.record_arrival(sent_ns, self.arrival_count);
                 if shared.lane == Lane::Bulk {
-                    // As an adaptive subscriber of a bulk topic; the urgent thread has a shorter slice.
+                    // As for an adaptive subscriber of a bulk topic; the urgent thread has a shorter slice.
                     self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
                 }
             }
@@ -343,11 +343,11 @@ impl DispatchLoop<'_> {
         let mut limit = left.unwrap_or(Duration::MAX);
         let by_the_clock = shared.tunes && limit < MAX_SLEEP;
         let DispatchLoop { tasks, wait_strategy, activity, .. } = self;
-        let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
-            look(shared);
+        let each = |visit: &mut dyn FnMut(&dyn WaitSource)| {
+            visit(shared);
             for (at, task) in tasks.iter().enumerate() {
                 activity.set(Activity::Task(at));
-                task.wait_sources(look);
+                task.wait_sources(visit);
             }
             activity.set(Activity::Other);
         };
@@ -359,8 +359,8 @@ impl DispatchLoop<'_> {
         );
     }
 
-    /// Counts a panic, and drops the task that it came from: in an unknown state it is not run again. Everything else
-    /// goes on.
+    /// Counts a panic and drops the task that caused it: its state is unknown, so it does not run again. The
+    /// other tasks continue.
     #[cold]
     fn drop_panicked(&mut self, panic: &(dyn Any + Send)) {
         let lane = if self.shared.lane == Lane::Urgent { "urgent" } else { "bulk" };
@@ -409,7 +409,7 @@ impl WaitSource for DispatcherShared {
     }
 }
 
-/// Drops a task or a timer. What the user's callback has captured may panic in that, too.
+/// Drops a task or a timer. Dropping the values that the user's callback captured may panic, too.
 fn drop_task<T>(task: T) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(task)));
 }

@@ -1,4 +1,4 @@
-//! A callback for endpoints that come and go, as its user holds it.
+//! Handle of a callback for endpoints that open and close.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use crate::core::NodeCore;
 use crate::endpoints::{EndpointEvent, EndpointWatcher};
 use crate::match_event::Callback;
 
-/// A running callback for endpoints; it ends when this is dropped.
+/// A running callback for endpoints; dropping this stops it.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
 #[must_use = "the callback stops when the EndpointWatch is dropped; keep it or call detach()"]
 pub struct EndpointWatch {
     watcher: Arc<EndpointWatcher>,
-    /// `None` once it was detached.
+    /// `None` once it is detached.
     core: Option<Arc<NodeCore>>,
 }
 
 impl EndpointWatch {
-    /// Calls `callback` for each endpoint that there is, and for each that comes or goes.
+    /// Calls `callback` for each existing endpoint, and for each that opens or closes.
     ///
     /// # Errors
     /// `Closed` in a forked child; `Io` for the domain's directory.
@@ -37,8 +37,8 @@ impl EndpointWatch {
         self.core.as_ref()?.state.dispatch_error()
     }
 
-    /// Calls the callback on this thread for what waits for it, for a thread on which the bulk dispatch thread may
-    /// wait. Not inside the callback.
+    /// Calls the callback on this thread for its queued events. For a thread that the bulk dispatch thread
+    /// may wait for. Not inside the callback.
     #[doc(hidden)]
     pub fn run(&self) {
         if let Some(core) = &self.core
@@ -48,7 +48,7 @@ impl EndpointWatch {
         }
     }
 
-    /// Lets the callback run until the node ends.
+    /// Keeps the callback running until the node is closed.
     pub fn detach(mut self) {
         self.core = None;
     }

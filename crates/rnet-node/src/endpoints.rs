@@ -1,7 +1,7 @@
-//! The endpoints of the domain that come and go, and who is called for them.
+//! The endpoints of the domain as they open and close, and the watchers that are called for them.
 //!
-//! Events are queued under the lock of the matching and handed out by the bulk dispatch thread, so that each
-//! watcher sees them in the order in which they were found, whichever thread found them.
+//! Events are queued under the matching lock and delivered by the bulk dispatch thread, so that each watcher
+//! gets them in the order in which they were found, whichever thread found them.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,29 +16,29 @@ use crate::match_event::Callback;
 use crate::sync::lock;
 use crate::types::SchemaCache;
 
-/// Events that may wait for one callback as they came. Of more than these only what they come to is kept: at
-/// most two for each endpoint.
+/// Maximum number of queued events per callback. If more are queued, only the net change of each endpoint is
+/// kept: at most two events.
 const MAX_QUEUED_EVENTS: usize = 1 << 16;
 
-/// A publisher or a subscription of a node of the domain.
+/// A publisher or a subscription of a node in the domain.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Endpoint {
-    /// Its id, unique in the domain.
+    /// Id, unique in the domain.
     pub id: u64,
-    /// Its topic, with the leading slash.
+    /// Topic, with the leading slash.
     pub topic: String,
     /// Name of its node; for a proxy `@host/node`, the node that it represents.
     pub node: String,
-    /// The type of its messages.
+    /// Type of the messages.
     pub type_desc: TypeDesc,
-    /// Whether it publishes or subscribes, and its quality of service.
+    /// Kind (publisher or subscription) and quality of service.
     pub qos: EndpointQos,
     /// For a proxy: the endpoint of another host that it represents.
     pub proxy: Option<Proxy>,
-    /// Number of endpoints that it represents: 1, or more for a proxy of subscriptions.
+    /// Number of endpoints represented: 1, or more for a proxy of subscriptions.
     pub endpoint_count: u32,
-    /// Whether it is a publisher that was opened with a last will.
+    /// Whether it is a publisher with a last will.
     pub last_will: bool,
     /// Folder of its node.
     #[doc(hidden)]
@@ -46,10 +46,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The protobuf type that it declares, read on each call; `None` for messages of another kind.
+    /// The declared protobuf type, read on each call; `None` for other kinds of messages.
     ///
     /// # Errors
-    /// `Io` once its node is gone; `Corrupt` if its file does not hold this type.
+    /// `Io` after its node has left; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
         SchemaCache::default().read_protobuf(&self.folder, &self.type_desc)
     }
@@ -68,18 +68,18 @@ pub enum EndpointQos {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EndpointEvent {
-    /// It is there: it was when the watch began, or has been opened since.
+    /// The endpoint exists: it existed when the watch started, or was opened since.
     Opened(Arc<Endpoint>),
-    /// A proxy stands for more or fewer endpoints than before.
+    /// A proxy represents more or fewer endpoints than before.
     Changed(Arc<Endpoint>),
     /// It was closed, or its node has left.
     Closed(Arc<Endpoint>),
-    /// The process of its node has died, or of a proxy the node for which it stood.
+    /// The process of its node has died; for a proxy, the node that it represents.
     Lost(Arc<Endpoint>),
 }
 
 impl EndpointEvent {
-    /// The endpoint that came or went.
+    /// The endpoint that was opened, changed or closed.
     pub fn endpoint(&self) -> &Arc<Endpoint> {
         match self {
             EndpointEvent::Opened(endpoint)
@@ -90,14 +90,14 @@ impl EndpointEvent {
     }
 }
 
-/// A callback and the events that wait for it.
+/// A callback and its queued events.
 pub struct EndpointWatcher {
-    /// With their ids, which are looked through where many wait.
+    /// With the endpoint ids, which are searched when many events are queued.
     events: Mutex<VecDeque<(u64, EndpointEvent)>>,
-    /// Locked while it is called. `None` once it was cancelled or has panicked.
+    /// Locked during a call. `None` once cancelled or after a panic.
     callback: Mutex<Option<Callback<EndpointEvent>>>,
     cancelled: AtomicBool,
-    /// Whether the dispatch thread was told of the events.
+    /// Whether the dispatch thread was notified of the events.
     scheduled: AtomicBool,
 }
 
@@ -111,7 +111,7 @@ impl EndpointWatcher {
         }
     }
 
-    /// Queues an event; under the lock of the matching, which orders them.
+    /// Queues an event; called under the matching lock, which orders the events.
     pub fn push(&self, event: EndpointEvent) {
         let (mut events, id) = (lock(&self.events), event.endpoint().id);
         if events.len() >= MAX_QUEUED_EVENTS {
@@ -131,7 +131,7 @@ impl EndpointWatcher {
                 EndpointEvent::Closed(_) | EndpointEvent::Lost(_) => {
                     while let Some(at) = events.iter().rposition(|(of, _)| *of == id) {
                         match events[at].1 {
-                            // It goes unheard of.
+                            // The watcher never learns of the endpoint.
                             EndpointEvent::Opened(_) => drop(events.remove(at)),
                             EndpointEvent::Changed(_) => {
                                 events.remove(at);
@@ -147,13 +147,13 @@ impl EndpointWatcher {
         events.push_back((id, event));
     }
 
-    /// Whether [`EndpointWatcher::run`] is to be called, and nobody was told so.
+    /// Returns whether [`EndpointWatcher::run`] must be called and is not scheduled yet.
     pub fn schedule(&self) -> bool {
         !lock(&self.events).is_empty() && !self.scheduled.swap(true, Ordering::AcqRel)
     }
 
-    /// Calls the callback for each event; on the bulk dispatch thread. One that panics is not called again, and the
-    /// panic goes on to that thread.
+    /// Calls the callback for each event, on the bulk dispatch thread. A callback that panics is not called
+    /// again, and the panic continues to that thread.
     pub fn run(&self) {
         self.scheduled.store(false, Ordering::Release);
         let mut panicked = None;
@@ -175,7 +175,8 @@ impl EndpointWatcher {
         }
     }
 
-    /// No call begins any more. With `wait`, which is not for dispatch threads, none runs afterwards either.
+    /// Prevents further calls. With `wait`, which dispatch threads must not use, no call runs after this
+    /// returns.
     pub fn cancel(&self, wait: bool) {
         self.cancelled.store(true, Ordering::Release);
         let ended = match wait {
@@ -183,7 +184,7 @@ impl EndpointWatcher {
             false => match self.callback.try_lock() {
                 Ok(mut callback) => callback.take(),
                 Err(TryLockError::Poisoned(callback)) => callback.into_inner().take(),
-                // The thread that is in it drops it.
+                // The thread that runs the callback drops it.
                 Err(TryLockError::WouldBlock) => None,
             },
         };
@@ -220,15 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_that_is_too_slow_is_called_for_what_is_there() {
-        let (tell, told) = mpsc::channel();
+    fn slow_callback_is_called_for_existing_endpoints() {
+        let (sender, received) = mpsc::channel();
         let watcher = EndpointWatcher::new(Box::new(move |event: &EndpointEvent| {
-            tell.send((event.endpoint().id, matches!(event, EndpointEvent::Opened(_)))).unwrap();
+            sender.send((event.endpoint().id, matches!(event, EndpointEvent::Opened(_)))).unwrap();
         }));
         let many = MAX_QUEUED_EVENTS as u64;
         watcher.push(EndpointEvent::Opened(endpoint(many)));
         watcher.run();
-        assert_eq!(told.try_iter().collect::<Vec<_>>(), [(many, true)]);
+        assert_eq!(received.try_iter().collect::<Vec<_>>(), [(many, true)]);
         for id in 0..many {
             watcher.push(EndpointEvent::Opened(endpoint(id)));
         }
@@ -236,20 +237,22 @@ mod tests {
             watcher.push(EndpointEvent::Opened(endpoint(id)));
             watcher.push(EndpointEvent::Closed(endpoint(id)));
         }
-        // One that it was told of, and one that it was not.
+        // One endpoint that was delivered, and one that was not.
         watcher.push(EndpointEvent::Closed(endpoint(many)));
         watcher.push(EndpointEvent::Lost(endpoint(0)));
         watcher.run();
         let expected: Vec<(u64, bool)> = (1..many).map(|id| (id, true)).collect();
-        let told: Vec<(u64, bool)> = told.try_iter().collect();
-        assert!(told[..told.len() - 1] == expected && told.last() == Some(&(many, false)));
+        let received: Vec<(u64, bool)> = received.try_iter().collect();
+        assert!(
+            received[..received.len() - 1] == expected && received.last() == Some(&(many, false))
+        );
     }
 
     #[test]
-    fn a_callback_that_is_too_slow_is_told_of_the_last_change_alone() {
-        let (tell, told) = mpsc::channel();
+    fn slow_callback_gets_only_the_last_change() {
+        let (sender, received) = mpsc::channel();
         let watcher = EndpointWatcher::new(Box::new(move |event: &EndpointEvent| {
-            tell.send(event.clone()).unwrap()
+            sender.send(event.clone()).unwrap()
         }));
         let many = MAX_QUEUED_EVENTS as u64;
         let [known, waits, goes, back] = [many, 0, 1, many + 1];
@@ -257,7 +260,7 @@ mod tests {
             watcher.push(EndpointEvent::Opened(endpoint(id)));
         }
         watcher.run();
-        assert_eq!(told.try_iter().count(), 2);
+        assert_eq!(received.try_iter().count(), 2);
         for id in 0..many {
             watcher.push(EndpointEvent::Opened(endpoint(id)));
         }
@@ -272,11 +275,11 @@ mod tests {
         watcher.push(EndpointEvent::Lost(endpoint(back)));
         assert_eq!(lock(&watcher.events).len(), MAX_QUEUED_EVENTS + 1);
         watcher.run();
-        let told: Vec<EndpointEvent> = told.try_iter().collect();
-        assert_eq!(told[0], EndpointEvent::Opened(endpoint_of(waits, 99)));
-        assert!(told.iter().all(|event| event.endpoint().id != goes));
+        let received: Vec<EndpointEvent> = received.try_iter().collect();
+        assert_eq!(received[0], EndpointEvent::Opened(endpoint_of(waits, 99)));
+        assert!(received.iter().all(|event| event.endpoint().id != goes));
         let last =
             [EndpointEvent::Changed(endpoint_of(known, 99)), EndpointEvent::Closed(endpoint(back))];
-        assert_eq!(told[told.len() - 2..], last);
+        assert_eq!(received[received.len() - 2..], last);
     }
 }

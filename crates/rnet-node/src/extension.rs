@@ -1,4 +1,4 @@
-//! What stands on a node without the node knowing what it is: the state, calls.
+//! Extensions of a node, which the node does not know by type: the state, calls.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,27 +6,29 @@ use std::sync::Arc;
 use rnet_core::Result;
 use rnet_shm::state::FileStatus;
 
-/// Something that a node has one of from its first use on, and that ends with it: the state of a domain, say.
+/// A part that a node opens at most once, at its first use, and stops with the node: the state of a domain,
+/// for example.
 ///
-/// All but [`Extension::stop`] are called by the node's control thread, which others wait for: they take no time.
+/// The node's control thread calls all functions except [`Extension::stop`]. Other threads wait for it, so
+/// they must be fast.
 pub trait Extension: Any + Send + Sync {
-    /// Starts the threads that could not be started before; `false` if some still cannot, and it is to be tried
-    /// again in a second.
+    /// Starts the threads that could not be started before; `false` if one of them still cannot start, which
+    /// is retried in a second.
     fn start_threads(self: Arc<Self>) -> bool;
 
-    /// A node has ended, or may have: what it left is to be cleaned up. `false` if that is to be tried again.
+    /// A node has exited, or may have: cleans up what it left. `false` if the cleanup must be retried.
     fn nodes_ended(self: Arc<Self>) -> bool;
 
-    /// Whether it knows of nodes that the engine does not (`is_known` says of which it does), once a second: they
-    /// may have died before anybody could tell.
+    /// Whether the extension knows nodes that the engine does not (`is_known` returns true for those it
+    /// does). Called once per second: such nodes may have died unnoticed.
     fn has_unknown_nodes(&self, is_known: &dyn Fn(u64) -> bool) -> bool;
 
-    /// Sees to it that others find its file in the domain's directory, from which somebody may have removed it.
+    /// Restores the extension's file in the domain's directory if somebody has removed it.
     ///
     /// # Errors
-    /// What keeps it from being put back.
+    /// The reason why the file cannot be restored.
     fn put_back(&self) -> Result<FileStatus>;
 
-    /// Ends its threads: the node ends.
+    /// Stops the extension's threads: the node is closing.
     fn stop(&self);
 }

@@ -1,4 +1,4 @@
-//! What a subscriber knows of its publishers: of those that are there, and of those that were.
+//! A subscriber's statistics of its present and former publishers.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -6,34 +6,35 @@ use std::sync::atomic::Ordering;
 use rnet_core::{Backlog, LossCounts};
 use rnet_shm::channel::reader::Reader;
 
-/// Publishers that are gone and still told apart. A subscriber that outlives very many keeps only
-/// the sums of older ones: a node that restarts every second must not fill its peers' memory.
+/// Former publishers with separate statistics. A subscriber that outlives more of them keeps only the sums of
+/// the oldest: a node that restarts every second must not fill its peers' memory.
 const MAX_SEPARATE: usize = 64;
 
 /// A subscriber's counters for one publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PublisherStats {
-    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums the oldest former publishers, which
-    /// exists once there are more than 64.
+    /// The publisher's id, as in `Sample::publisher`; 0 in the entry that sums the oldest former publishers,
+    /// which exists once there are more than 64.
     pub publisher: u64,
-    /// Name of its node; none in the entry that sums up.
+    /// Name of its node; empty in the entry that holds the sums.
     pub node: String,
     /// Messages received from it.
     pub received: u64,
     /// Messages lost, by cause.
     pub lost: LossCounts,
-    /// Messages that this subscriber passed over: older than the last that it keeps, or than the
-    /// newest that `latest` gave.
+    /// Messages that this subscriber passed over: older than the last that it keeps, or than the newest that
+    /// `latest` returned.
     pub skipped: u64,
-    /// Messages not delivered because they were older than the publisher's lifespan; neither lost nor skipped.
+    /// Messages not delivered because they were older than the publisher's lifespan; neither lost nor
+    /// skipped.
     pub expired: u64,
     /// Periods of the subscriber's deadline in which the publisher sent nothing.
     pub deadline_missed: u64,
     /// Messages not taken yet.
     pub behind: Backlog,
-    /// Messages that it sent and that could not be decoded; they are among those received.
+    /// Messages from it that could not be decoded; `received` includes them.
     pub malformed: u64,
-    /// Whether it is still there.
+    /// Whether it is still connected.
     pub connected: bool,
 }
 
@@ -52,7 +53,7 @@ pub fn stats_of(channel: &Reader) -> PublisherStats {
     }
 }
 
-/// Publishers that are gone: what they sent and what of it was lost.
+/// Former publishers: what they sent, and what of it was lost.
 #[derive(Clone, Debug, Default)]
 pub struct FormerPublishers {
     recent: VecDeque<PublisherStats>,
@@ -60,7 +61,7 @@ pub struct FormerPublishers {
 }
 
 impl FormerPublishers {
-    /// Notes one more; the oldest of those kept apart goes into the sum.
+    /// Adds one; the oldest separate entry is merged into the sum.
     pub fn push(&mut self, stats: PublisherStats) {
         if self.recent.len() == MAX_SEPARATE
             && let Some(oldest) = self.recent.pop_front()
@@ -74,7 +75,7 @@ impl FormerPublishers {
         });
     }
 
-    /// Saturates: the counts were read from a file that others may write.
+    /// Saturating: the counts come from a file that others may write.
     fn add_to_sum(&mut self, stats: &PublisherStats) {
         let sum = self.older.get_or_insert_default();
         sum.received = sum.received.saturating_add(stats.received);
@@ -85,7 +86,7 @@ impl FormerPublishers {
         sum.malformed = sum.malformed.saturating_add(stats.malformed);
     }
 
-    /// Adds those of another, which are gone for less long.
+    /// Appends those of `newer`, which left more recently.
     pub fn append(&mut self, newer: FormerPublishers) {
         if let Some(older) = &newer.older {
             self.add_to_sum(older);

@@ -1,4 +1,4 @@
-//! A node, as what is made of topics holds it.
+//! A node handle for the types that are built from topics.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::{
     SubscriberOptions,
 };
 
-/// A node with its log. The node is closed when the last handle and endpoint is dropped, and its log with the last
-/// handle.
+/// A node with its log. The node is closed when the last handle and endpoint is dropped, and its log with the
+/// last handle.
 #[derive(Clone)]
 pub struct NodeHandle {
     pub core: Arc<NodeCore>,
@@ -46,7 +46,7 @@ impl NodeHandle {
         self.core.state.own.name().as_str()
     }
 
-    /// A publisher; `topic` is resolved as the node's program says it.
+    /// A publisher; `topic` is resolved with the node's naming rules.
     ///
     /// # Errors
     /// `BadName`, `BadQos`, `LimitReached`, `OutOfMemory`; `Closed` in a forked child.
@@ -59,10 +59,10 @@ impl NodeHandle {
         Publisher::open(&self.core, self.core.state.topic(topic)?, options)
     }
 
-    /// A subscriber, as [`NodeHandle::publisher`].
+    /// A subscriber; `topic` is resolved as in [`NodeHandle::publisher`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`NodeHandle::publisher`].
     pub fn subscriber<T: Message + ?Sized>(
         &self,
         topic: &str,
@@ -89,7 +89,7 @@ impl NodeHandle {
         matching.registry().peers().values().map(|peer| peer.node.meta().name.clone()).collect()
     }
 
-    /// Whether the process of another node of this host is stopped, by a signal or a debugger.
+    /// Whether the process of another node of this host is stopped by a signal or a debugger.
     pub fn is_stopped(&self, name: &str) -> bool {
         let matching = self.core.state.matching();
         let mut peers = matching.registry().peers().values();

@@ -1,9 +1,8 @@
-//! What the control thread brings to a subscriber, until the subscriber's user takes it in.
+//! What the control thread hands to a subscriber until the subscriber's user takes it.
 //!
-//! A user who does not look for long must cost no publisher its place and no message its count. So
-//! a publisher that left before it was taken in, and of which nothing is left to read, goes at
-//! once; and where there are too many, those that left first go, and what was not read of them is
-//! counted as lost with them.
+//! A user who does not receive for a long time must not cost a publisher its slot or a message its count. If
+//! a publisher left before it was taken and has no unread messages, it is removed at once. If too many
+//! publishers are queued, those that left first are removed, and their unread messages are counted as lost.
 
 use std::collections::VecDeque;
 
@@ -18,21 +17,21 @@ pub const MAX_PENDING_ERRORS: usize = 64;
 /// See the module.
 #[derive(Default)]
 pub struct Inbox {
-    /// Publishers to be followed, those that have left since included; oldest first.
+    /// Publishers to follow, including those that have left since; oldest first.
     pub channels: Vec<Reader>,
-    /// Publishers that were taken in and have left since, and whether they died.
+    /// Taken publishers that have left since, and whether they died.
     pub left: Vec<(u64, bool)>,
-    /// Proxies that have left and have found no successor, and the nodes for which they stood.
+    /// Proxies that have left without a successor, and the nodes that they represented.
     pub lost: Vec<(u64, String)>,
-    /// What went wrong, oldest first.
+    /// Errors, oldest first.
     pub errors: VecDeque<Error>,
-    /// Publishers that came and went.
+    /// Publishers that matched and left.
     pub former_publishers: FormerPublishers,
 }
 
 impl Inbox {
-    /// A publisher has come. Not more at a time than a subscriber may follow, so that one of those
-    /// here has left if they are too many.
+    /// Adds a publisher. A subscriber follows a limited number at a time, so if there are too many here, one
+    /// of them has left.
     pub fn add(&mut self, channel: Reader) {
         if self.channels.len() >= MAX_PUBLISHERS_PER_SUBSCRIPTION
             && let Some(oldest) = self.channels.iter().position(Reader::has_left)
@@ -42,7 +41,7 @@ impl Inbox {
         self.channels.push(channel);
     }
 
-    /// A publisher has left.
+    /// Notes that a publisher has left.
     pub fn publisher_left(&mut self, publisher: u64, died: bool) {
         let Some(at) = self.channels.iter().position(|c| c.publisher() == publisher) else {
             return self.left.push((publisher, died));
@@ -53,7 +52,7 @@ impl Inbox {
         }
     }
 
-    /// Nothing comes any more by a proxy that has left.
+    /// Notes that a proxy has left and delivers nothing more.
     pub fn publisher_lost(&mut self, publisher: u64, node: String) {
         if let Some(channel) = self.channels.iter_mut().find(|c| c.publisher() == publisher) {
             return channel.note_death();
@@ -64,7 +63,7 @@ impl Inbox {
         self.lost.push((publisher, node));
     }
 
-    /// Keeps an error for the user; the oldest makes room for it.
+    /// Keeps an error for the user; drops the oldest if there are too many.
     pub fn push_error(&mut self, error: Error) {
         if self.errors.len() == MAX_PENDING_ERRORS {
             self.errors.pop_front();
@@ -72,7 +71,7 @@ impl Inbox {
         self.errors.push_back(error);
     }
 
-    /// Lets a publisher go that has left.
+    /// Removes a publisher that has left.
     fn remove_finished(&mut self, at: usize) {
         let mut channel = self.channels.remove(at);
         channel.discard_unread();

@@ -1,4 +1,4 @@
-//! Why some node cannot be looked at, for those who wait for one.
+//! Shortages that keep a node from being inspected, reported to waits for a match.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,20 +6,20 @@ use std::sync::{Arc, Mutex};
 use crate::sync::lock;
 use rnet_core::Error;
 
-/// What a node knows of it.
+/// The current shortage of a node.
 #[derive(Debug, Default)]
 pub struct InspectionShortage(Mutex<Shortage>);
 
 #[derive(Debug, Default)]
 struct Shortage {
-    /// Counts those that there were.
+    /// Number of shortages so far.
     number: u64,
-    /// While it lasts.
+    /// The error while the shortage lasts.
     error: Option<Error>,
 }
 
 impl InspectionShortage {
-    /// Something is short; `false` if that is known.
+    /// Starts a shortage; `false` if it is already known.
     pub fn begin(&self, error: Error) -> bool {
         let mut shortage = lock(&self.0);
         let new = shortage.error.is_none();
@@ -28,13 +28,13 @@ impl InspectionShortage {
         new
     }
 
-    /// Nothing is.
+    /// Ends the shortage.
     pub fn end(&self) {
         lock(&self.0).error = None;
     }
 }
 
-/// Tells the waits at one endpoint, each shortage once.
+/// Reports each shortage once to the waits at one endpoint.
 #[derive(Debug)]
 pub struct ShortageReporter {
     shortage: Arc<InspectionShortage>,
@@ -42,12 +42,12 @@ pub struct ShortageReporter {
 }
 
 impl ShortageReporter {
-    /// Nothing was told at it.
+    /// A reporter that has not reported anything.
     pub fn new(shortage: Arc<InspectionShortage>) -> ShortageReporter {
         ShortageReporter { shortage, reported: AtomicU64::new(0) }
     }
 
-    /// The present shortage, if no wait has told of it.
+    /// The current shortage, if no wait has reported it.
     pub fn take(&self) -> Option<Error> {
         let shortage = lock(&self.shortage.0);
         let error = shortage.error.as_ref()?;
@@ -61,10 +61,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_shortage_is_told_once_at_each_endpoint() {
+    fn each_shortage_is_reported_once_per_endpoint() {
         let shortage = Arc::new(InspectionShortage::default());
         let ends = [(); 2].map(|()| ShortageReporter::new(shortage.clone()));
-        let error = || Error::Closed { what: "a look".to_owned() };
+        let error = || Error::Closed { what: "an inspection".to_owned() };
         for _ in 0..3 {
             assert!(ends.iter().all(|end| end.take().is_none()));
             assert!(shortage.begin(error()) && !shortage.begin(error()));
@@ -73,7 +73,7 @@ mod tests {
             }
             shortage.end();
         }
-        // One that nobody has heard of while it lasted is over.
+        // A shortage that ended before anyone took it is not reported.
         assert!(shortage.begin(error()));
         shortage.end();
         assert!(ends.iter().all(|end| end.take().is_none()));

@@ -12,8 +12,8 @@ use crate::match_event::BellCell;
 /// Interrupts the waits of one subscriber, publisher or state watch from any thread; created by
 /// `Subscriber::interrupter`, `Publisher::interrupter` and `Watch::interrupter`.
 ///
-/// A waiting thread has exclusive access to the subscriber, publisher or watch (`recv` and `send` take `&mut self`). If
-/// several threads share one behind a lock, this makes the waiting thread return and release it.
+/// A waiting thread has exclusive access to the subscriber, publisher or watch (`recv` and `send` take `&mut
+/// self`). If several threads share one behind a lock, this makes the waiting thread return and release it.
 #[derive(Clone)]
 pub struct Interrupter(Target);
 
@@ -24,8 +24,9 @@ enum Target {
 }
 
 impl Interrupter {
-    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that becomes ready
-    /// at the same moment returns normally; then the next wait that is not ready is interrupted.
+    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that
+    /// becomes ready at the same moment returns normally; then the next wait that is not ready is
+    /// interrupted.
     pub fn interrupt(&self) {
         match &self.0 {
             Target::WaitControl(waiting) => waiting.request_stop(),
@@ -48,7 +49,7 @@ impl Interrupter {
 
 crate::debug_by!([] Interrupter, "Interrupter", |_this|);
 
-/// At which bell somebody waits, and whether he is asked to stop.
+/// The bell that a thread waits on, and whether the wait must stop.
 pub struct WaitControl {
     stop: AtomicBool,
     bell: BellCell,
@@ -77,24 +78,24 @@ impl WaitControl {
         self.bells.ring(self.bell());
     }
 
-    /// Has the wait that goes on end, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn request_stop(&self) {
         if self.fork_guard.is_from_parent() {
             return;
         }
         self.stop.store(true, Ordering::Release);
-        // The bell may be changed meanwhile by a wait set that has not looked at `stop` yet: one
-        // of both sees the other. Were it not so, the wait would go on for a second at most.
+        // A wait set that has not checked `stop` yet may change the bell at the same time: one of the two
+        // sees the other's change. Without the fence the wait could last up to a second longer.
         fence(Ordering::SeqCst);
         self.ring();
     }
 
-    /// Whether a wait is to end.
+    /// Whether the wait must end.
     pub fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// As [`WaitControl::must_stop`], and forgets it.
+    /// As [`WaitControl::must_stop`], and clears the request.
     pub fn take_stop(&self) -> bool {
         self.must_stop() && self.stop.swap(false, Ordering::AcqRel)
     }

@@ -1,11 +1,12 @@
-//! The engine of a node: matching, threads, waits, and endpoints of bytes, of type descriptions and of Rust messages.
+//! The engine of a node: matching, threads, waits, and endpoints of bytes, of type descriptions and of Rust
+//! messages.
 //!
-//! It does not depend on what is made of it: state and parameters (`rnet-state`), calls and commands (`rnet-call`). An
-//! [`Extension`] tells these what they have to know of the node. Users see all of this in `rnet`; the modules of this
-//! crate are not an API for users.
+//! It does not depend on what is built on it: state and parameters (`rnet-state`), calls and commands
+//! (`rnet-call`). An [`Extension`] tells them what they need to know of the node. Users see all of this in
+//! `rnet`; the modules of this crate are not an API for users.
 #![forbid(unsafe_code)]
 
-// Generated code of messages says `::rnet::`.
+// Generated code of messages names `::rnet::`.
 extern crate self as rnet;
 
 #[doc(hidden)]
@@ -117,7 +118,7 @@ pub use typed::{
     Waitable,
 };
 pub use types::MessageType;
-// Named by the code of `protobuf_message!`.
+// Used by the code of `protobuf_message!`.
 #[doc(hidden)]
 pub use {rnet_core::Result, rnet_schema as schema};
 

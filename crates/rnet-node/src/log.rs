@@ -1,4 +1,4 @@
-//! Lines for people: `/log`.
+//! Log lines on `/log`.
 
 mod limit;
 
@@ -21,17 +21,17 @@ use limit::{
     SuppressedLines,
 };
 
-/// The topic of all lines, of the type `foxglove.Log`.
+/// The topic of all log lines, of type `foxglove.Log`.
 pub const LOG_TOPIC: &str = "/log";
 
-/// Lines of a node that late joiners get.
+/// Lines of a node that late joiners receive.
 const HISTORY_LINES: u32 = 100;
-/// The rest of a longer text is cut off: with the names beside it, it has to stand in the log of the publisher.
+/// A longer text is truncated at the end: text and names together must fit into the publisher's log.
 const MAX_TEXT_LEN_BYTES: usize = 3_000;
-/// The beginning of a longer file name is cut off.
+/// A longer file name is truncated at the start.
 const MAX_FILE_LEN_BYTES: usize = 256;
 
-/// How bad a line is.
+/// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum LogLevel {
@@ -80,9 +80,9 @@ impl FromStr for LogLevel {
 
 /// The log of a node: text lines on the topic `/log` and on stderr.
 ///
-/// Logging never blocks and returns no errors: a line that cannot be published goes to stderr. Late subscribers get the
-/// last 100 lines of each node. Logging is rate limited: 100 lines per second from one place in the source, and 1,000
-/// from a node. Suppressed lines are counted, and reported once a second.
+/// Logging never blocks and returns no errors: a line that cannot be published goes to stderr. Late
+/// subscribers get the last 100 lines of each node. Logging is rate limited: 100 lines per second from one
+/// place in the source, and 1,000 from a node. Suppressed lines are counted, and reported once a second.
 /// Clones are handles to the same log, and keep its node alive.
 ///
 /// ```
@@ -100,7 +100,8 @@ impl FromStr for LogLevel {
 #[derive(Clone)]
 pub struct Logger(Arc<LogState>);
 
-/// A handle to the log of a node that does not keep the node alive, for objects that live as long as the process.
+/// A handle to the log of a node that does not keep the node alive, for objects that live as long as the
+/// process.
 #[derive(Clone, Debug)]
 pub struct WeakLogger(Weak<LogState>);
 
@@ -112,17 +113,17 @@ struct LogState {
     publisher: Mutex<LogPublisher>,
 }
 
-/// The publisher.
+/// The publisher of log lines.
 #[derive(Default)]
 enum LogPublisher {
-    /// No line has come yet.
+    /// No line was logged yet.
     #[default]
     Unopened,
     Open {
         publisher: Box<Publisher<msgs::Log>>,
         failure_reported: bool,
     },
-    /// It could not be opened, which was told.
+    /// The publisher could not be opened, which was reported.
     Failed,
 }
 
@@ -137,51 +138,51 @@ impl Logger {
         }))
     }
 
-    /// For who wrote the program.
+    /// Logs details for developers.
     #[track_caller]
     pub fn debug(&self, text: impl Display) {
         self.log(LogLevel::Debug, text);
     }
 
-    /// As expected.
+    /// Logs an expected event.
     #[track_caller]
     pub fn info(&self, text: impl Display) {
         self.log(LogLevel::Info, text);
     }
 
-    /// Not as expected; the work goes on.
+    /// Logs an unexpected event; the work continues.
     #[track_caller]
     pub fn warning(&self, text: impl Display) {
         self.log(LogLevel::Warning, text);
     }
 
-    /// Something could not be done.
+    /// Logs that something could not be done.
     #[track_caller]
     pub fn error(&self, text: impl Display) {
         self.log(LogLevel::Error, text);
     }
 
-    /// The program ends; to end it is for the caller.
+    /// Logs that the program ends; the caller ends it.
     #[track_caller]
     pub fn fatal(&self, text: impl Display) {
         self.log(LogLevel::Fatal, text);
     }
 
-    /// A line of this level.
+    /// Logs a line of this level.
     #[track_caller]
     pub fn log(&self, level: LogLevel, text: impl Display) {
         let caller = Location::caller();
         self.log_from(level, text, caller.file(), caller.line());
     }
 
-    /// As [`Logger::log`], with the location in the source given; for bindings.
+    /// As [`Logger::log`], with an explicit source location; for bindings.
     pub fn log_from(&self, level: LogLevel, text: impl Display, file: &str, line: u32) {
         if self.is_enabled(level) {
             self.0.log(level, text, file, line, true);
         }
     }
 
-    /// Publishes a line of another logging library: whatever the node's level, and without stderr.
+    /// Publishes a line of another logging library: ignores the node's level and does not print to stderr.
     pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) {
         self.0.log(level, text, file, line, false);
     }
@@ -197,7 +198,7 @@ impl Logger {
         self.0.level.store(level as u8, Ordering::Relaxed);
     }
 
-    /// Whether a line of this level would go out, but for the limits per second.
+    /// Whether a line of this level is logged, apart from the rate limits.
     pub fn is_enabled(&self, level: LogLevel) -> bool {
         level >= self.level()
     }
@@ -214,12 +215,12 @@ impl Logger {
 }
 
 impl WeakLogger {
-    /// As [`Logger::publish`]; false once the node is closed.
+    /// As [`Logger::publish`]; returns false once the node is closed.
     pub fn publish(&self, level: LogLevel, text: impl Display, file: &str, line: u32) -> bool {
         self.write(level, text, (file, line), false)
     }
 
-    /// As [`WeakLogger::publish`], on stderr too if it is so said.
+    /// As [`WeakLogger::publish`], and prints to stderr if `to_stderr` is set.
     pub(crate) fn write(
         &self,
         level: LogLevel,
@@ -247,7 +248,7 @@ impl LogState {
     }
 
     fn log(&self, level: LogLevel, text: impl Display, file: &str, line: u32, to_stderr: bool) {
-        // In a forked child another thread may have held a lock; the topic is the parent's.
+        // In a forked child another thread may have held a lock; the topic belongs to the parent.
         if self.core.state.fork_guard().is_from_parent() {
             let text = truncate(text.to_string());
             return print(level, self.name(), &text);
@@ -260,7 +261,7 @@ impl LogState {
         drop(limiter);
         self.report(due, to_stderr);
         if admitted {
-            // Not under a lock: what formats the text may log, too.
+            // Not under a lock: the value that formats the text may log, too.
             self.write(level, truncate(text.to_string()), location, to_stderr);
         } else {
             self.suppressed_count.fetch_add(1, Ordering::Relaxed);
@@ -294,8 +295,8 @@ impl LogState {
             file: location.file,
             line: location.line,
         };
-        let told = lock(&self.publisher).publish(&self.core, &message);
-        if let Err(error) = told {
+        let published = lock(&self.publisher).publish(&self.core, &message);
+        if let Err(error) = published {
             print(
                 LogLevel::Warning,
                 self.name(),
@@ -310,7 +311,7 @@ impl LogState {
 
 impl LogPublisher {
     /// # Errors
-    /// The first failure; later ones of the same kind are no news.
+    /// The first failure; later failures of the same kind are not returned.
     fn publish(&mut self, core: &Arc<NodeCore>, message: &msgs::Log) -> Result<()> {
         if let LogPublisher::Unopened = self {
             let options = PublisherOptions::new().transient_local(HISTORY_LINES);
@@ -345,7 +346,7 @@ impl Drop for LogState {
     }
 }
 
-/// As ROS prints its lines. A stderr that is closed is nobody's concern.
+/// Prints a line in ROS format. Ignores a closed stderr.
 fn print(level: LogLevel, node: &str, text: &str) {
     let now = msgs::timestamp_now();
     let level = match level {
@@ -377,7 +378,7 @@ fn file_tail(file: &str) -> &str {
     &file[begin..]
 }
 
-/// What `RNET_LOG` says, or info.
+/// The level in `RNET_LOG`, or info.
 pub(crate) fn level_from_env() -> Result<LogLevel> {
     match std::env::var_os("RNET_LOG").filter(|word| !word.is_empty()) {
         None => Ok(LogLevel::Info),

@@ -1,4 +1,4 @@
-//! What users are told of matching, and by which callbacks.
+//! Match events for users, and the callbacks that receive them.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,7 @@ use crate::inspection_shortage::ShortageReporter;
 use crate::node_event::NodeEvent;
 use crate::sync::lock;
 
-/// One end of a match, as the other end sees it.
+/// The peer of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerInfo {
     /// Id of the publisher or subscription.
@@ -34,52 +34,52 @@ pub enum MatchEvent {
     Unmatched(PeerInfo),
     /// A peer's process has died.
     Lost(PeerInfo),
-    /// A subscription that is a proxy stands for more or fewer than before.
+    /// A proxy subscription represents more or fewer endpoints than before.
     Changed(PeerInfo),
-    /// A subscription waits for a publisher that defers to admit it.
+    /// A subscription waits for admission by a publisher that defers it.
     #[doc(hidden)]
     AdmissionRequested(PeerInfo),
-    /// A peer of the same topic does not fit; the error names both sides.
+    /// A peer of the same topic is incompatible; the error names both sides.
     Incompatible(Error),
 }
 
-/// Periods of a deadline in which nothing was sent.
+/// Periods of a deadline in which the publisher sent nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlineMissed {
     /// The publisher that sent nothing, and its node.
     pub publisher: PeerInfo,
     /// Missed periods since the last such event, 1 or more.
     pub missed: u64,
-    /// All of this publisher so far.
+    /// Missed periods of this publisher so far.
     pub total: u64,
 }
 
-/// How many of a subscriber's publishers are alive.
+/// Number of a subscriber's publishers that are alive or not alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessCounts {
-    /// Publishers that are there and alive.
+    /// Connected publishers that are alive.
     pub alive: usize,
-    /// Publishers that are there and have not shown that they are alive for longer than their lease.
+    /// Connected publishers that have not shown a sign of life for longer than their lease.
     pub not_alive: usize,
 }
 
-/// A publisher has become alive, or is so no more.
+/// A publisher has become alive, or is no longer alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivelinessChange {
     /// The publisher and its node.
     pub publisher: PeerInfo,
-    /// Whether it is alive now. One that has left or died is not, and is in neither count.
+    /// Whether it is alive now. A publisher that has left or died is not alive, and is in neither count.
     pub alive: bool,
-    /// The publishers that are there, after the change.
+    /// The counts of connected publishers after the change.
     pub counts: LivelinessCounts,
 }
 
 pub type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
 
-/// The user's callbacks of one kind of event.
+/// The user's callbacks for one kind of event.
 ///
-/// They are called without a lock on the list: a callback may add another, or create and close
-/// endpoints, which looks at the list.
+/// They are called without a lock on the list: a callback may add another, or create and close endpoints,
+/// which reads the list.
 pub struct Callbacks<E> {
     list: Mutex<Vec<Arc<Mutex<Callback<E>>>>>,
     any: AtomicBool,
@@ -103,13 +103,13 @@ impl<E> Callbacks<E> {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Calls all of them. One that panics is not called again; the others are, and then the panic goes on, so that the
-    /// dispatch thread counts it.
+    /// Calls all callbacks. A callback that panics is not called again; the others are called, and then the
+    /// panic continues, so that the dispatch thread counts it.
     pub fn call(&self, event: &E) {
         let mut panicked = None;
         let list = lock(&self.list).clone();
         for callback in list {
-            // Only the bulk dispatch thread calls, one event at a time.
+            // Only the bulk dispatch thread calls this, one event at a time.
             let mut call = lock(&callback);
             let called = catch_unwind(AssertUnwindSafe(|| call(event)));
             drop(call);
@@ -129,30 +129,30 @@ impl<E> Callbacks<E> {
     }
 }
 
-/// Something to tell the user once the matching lock is free.
+/// A notification for the user, delivered after the matching lock is released.
 pub enum Notice {
     Node(NodeEvent),
     Endpoint(Arc<MatchCallbacks>, MatchEvent),
     /// An error for the node's log.
     Report(Error),
-    /// Calls callbacks of another kind.
+    /// Calls callbacks of another kind of event.
     Call(Box<dyn FnOnce() + Send>),
 }
 
-/// Errors kept of subscribers that a publisher cannot serve.
+/// Maximum number of errors kept for subscribers that a publisher cannot serve.
 const MAX_INCOMPATIBLE: usize = 64;
 
-/// One wait of those without an end.
+/// Longest single wait; an unlimited wait repeats it.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Counts the changes of an endpoint's matches, and lets threads wait for one; a futex.
+/// Counts the changes of an endpoint's matches, and lets threads wait for a change; a futex.
 ///
-/// No `Condvar`, because that sleeps on when a signal arrives.
+/// Not a `Condvar`, because that continues to sleep when a signal arrives.
 #[derive(Debug, Default)]
 pub struct ChangeCounter(AtomicU32);
 
 impl ChangeCounter {
-    /// Tells everybody of a change.
+    /// Wakes all waiting threads after a change.
     #[doc(hidden)]
     pub fn notify_all(&self) {
         self.0.fetch_add(1, Ordering::Release);
@@ -164,15 +164,15 @@ impl ChangeCounter {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Waits until `look` returns a value; `None` on a timeout. After a signal the wait continues.
+    /// Waits until `check` returns a value; `None` on a timeout. After a signal the wait continues.
     pub fn wait_until<R>(
         &self,
         until: Option<Instant>,
-        mut look: impl FnMut() -> Option<R>,
+        mut check: impl FnMut() -> Option<R>,
     ) -> Option<R> {
         loop {
             let seen = self.count();
-            if let Some(found) = look() {
+            if let Some(found) = check() {
                 return Some(found);
             }
             let left =
@@ -184,7 +184,7 @@ impl ChangeCounter {
         }
     }
 
-    /// Waits until there were more than `seen`, at the longest for `limit`.
+    /// Waits until the count exceeds `seen`, at most for `limit`.
     ///
     /// # Errors
     /// `Interrupted` if a signal came first.
@@ -200,12 +200,11 @@ impl ChangeCounter {
     }
 }
 
-/// Lets threads wait for changes of the matches of a publisher, or of a subscriber with a callback,
-/// without it at hand; made by `Publisher::match_changes` and
-/// [`crate::Subscription::match_changes`].
+/// Lets threads wait for changes of the matches of a publisher, or of a subscriber with a callback, without
+/// access to it; made by `Publisher::match_changes` and [`crate::Subscription::match_changes`].
 pub type MatchChanges = Arc<ChangeCounter>;
 
-/// What a publisher handle can see of its matches.
+/// The matches of a publisher, as its handle sees them.
 pub struct PublisherState {
     pub inner: Mutex<PublisherMatches>,
     pub shortage: ShortageReporter,
@@ -217,17 +216,17 @@ pub struct PublisherState {
 #[derive(Default)]
 pub struct PublisherMatches {
     pub matched: Vec<PeerInfo>,
-    /// How many endpoints each proxy among them stands for.
+    /// Number of endpoints that each proxy among them represents.
     pub endpoint_counts: BTreeMap<u64, u32>,
-    /// Those that wait for a publisher that defers to admit them.
+    /// Subscriptions that wait for admission by a publisher that defers it.
     pub awaiting_admission: Vec<PeerInfo>,
     pub incompatible: Vec<Error>,
-    /// How many of those a wait has returned.
+    /// How many of these errors a wait has returned.
     pub reported: usize,
 }
 
 impl PublisherMatches {
-    /// Notes a subscriber that cannot be served; the oldest make room for the newest.
+    /// Adds the error of a subscriber that cannot be served; drops the oldest if there are too many.
     pub fn push_incompatible(&mut self, error: Error) {
         if self.incompatible.len() == MAX_INCOMPATIBLE {
             self.incompatible.remove(0);
@@ -243,7 +242,7 @@ impl PublisherState {
         PublisherState { inner, shortage, changed, match_callbacks, deadlines }
     }
 
-    /// How many subscribers are served, those included for which proxies stand.
+    /// Number of subscribers served, including those that proxies represent.
     pub fn count(&self, readers: &ReaderTable) -> usize {
         let matches = self.lock();
         if matches.endpoint_counts.is_empty() {
@@ -268,7 +267,7 @@ pub fn push_notice(
     }
 }
 
-/// A bell number that can change while others read it.
+/// A bell number that can change while other threads read it.
 #[derive(Debug)]
 pub struct BellCell(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! How many publishers serve a subscriber whose reader is with another thread, and waiting for them.
+//! Number of matched publishers of a subscriber whose reader belongs to another thread, and waits for it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,12 +13,12 @@ use crate::match_event::ChangeCounter;
 use crate::options::deadline;
 use crate::sync::lock;
 
-/// Written by whoever has the reader, read by all.
+/// The thread that has the reader writes it; all threads read it.
 #[derive(Default)]
 pub struct MatchedPublishers {
     count: AtomicUsize,
     changed: Arc<ChangeCounter>,
-    /// Publishers that cannot be followed and of which no wait has told yet.
+    /// Errors of publishers that cannot be followed, not returned by a wait yet.
     refused: Mutex<VecDeque<Error>>,
 }
 
@@ -31,16 +31,16 @@ impl MatchedPublishers {
         self.changed.clone()
     }
 
-    /// So many serve it now.
+    /// Sets the number of matched publishers.
     pub fn set_count(&self, count: usize) {
-        // One thread has the reader, so nobody else writes.
+        // One thread has the reader, so there is only one writer.
         if self.count() != count {
             self.count.store(count, Ordering::Release);
             self.changed.notify_all();
         }
     }
 
-    /// One has come that cannot be followed.
+    /// Adds the error of a publisher that cannot be followed.
     pub fn push_refused(&self, error: Error) {
         let mut refused = lock(&self.refused);
         if refused.len() == MAX_PENDING_ERRORS {
@@ -51,12 +51,12 @@ impl MatchedPublishers {
         self.changed.notify_all();
     }
 
-    /// Only these are still to be told: of the others the user knows.
+    /// Keeps only these errors: the user knows the others.
     pub fn retain_refused(&self, untold: impl Iterator<Item = Error>) {
         *lock(&self.refused) = untold.collect();
     }
 
-    /// Waits until there are `n`, or one comes that cannot be followed, or cannot be looked for.
+    /// Waits until `n` publishers match, or until one cannot be followed or inspected.
     pub fn wait(
         &self,
         topic: &TopicName,

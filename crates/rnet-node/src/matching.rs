@@ -1,9 +1,9 @@
-//! Who talks to whom: brings publishers and subscriptions of one topic together.
+//! Matches the publishers and subscriptions of a topic.
 //!
-//! Each side looks at the other's announcement and checks types and quality of service with the
-//! same two functions, so both come to the same verdict. Then the subscriber binds a page of its
-//! file to the publisher and rings it; the publisher admits the page and rings back. Whoever
-//! announces first, the second one sees it: a change is announced before the peers are looked at.
+//! Each side reads the other's announcement and checks types and quality of service with the same two
+//! functions, so both come to the same result. Then the subscriber binds a page of its file to the publisher
+//! and rings it; the publisher admits the page and rings back. Whichever side announces first, the second one
+//! sees it: a side announces its change before it reads its peers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -49,31 +49,31 @@ pub use proxies::visible_node;
 pub use succession::SUCCESSOR_TIMEOUT;
 use tracing::{TraceInterest, TraceInterests};
 
-/// The matching of one node; behind the node's one control-plane lock.
+/// The matching of one node; protected by the node's only control-plane lock.
 pub struct Matching {
     own: Arc<OwnNode>,
     registry: Registry,
-    /// Who reads along.
+    /// The observers.
     observers: Observers,
     /// The protobuf types of peers.
     schemas: SchemaCache,
-    /// The time that they have taken.
+    /// The time spent on them.
     type_check_budget: TypeCheckBudget,
     publishers: BTreeMap<u64, OwnPublisher>,
     subscriptions: BTreeMap<u64, OwnSubscription>,
-    /// All endpoints of the domain by topic, ours included.
+    /// All endpoints of the domain by topic, including ours.
     index: HashMap<u64, BTreeSet<Entry>>,
-    /// The entries of each node as last indexed.
+    /// The entries of each node when last indexed.
     indexed: HashMap<u64, Arc<[Entry]>>,
-    /// Topics of which some pair waits for its other half.
+    /// Topics on which one side waits for the other to complete a match.
     pending: BTreeSet<u64>,
-    /// Whether some match failed for want of something that may be there later.
+    /// Whether a match failed because of a shortage that may end.
     has_shortage: bool,
-    /// Why some node cannot be looked at.
+    /// Why some node cannot be inspected.
     shortage: Arc<InspectionShortage>,
-    /// Whether a node has ended, or may have, since this was asked last.
+    /// Whether a node has exited, or may have, since the last call of `take_node_ended`.
     ended: bool,
-    /// Our endpoints of which a deadline or a lease is watched.
+    /// Our endpoints with a watched deadline or lease.
     timed: BTreeSet<u64>,
     next_check: NextCheck,
     endpoints: EndpointTracker,
@@ -114,13 +114,13 @@ impl Matching {
         &mut self.registry
     }
 
-    /// Whether a node has ended, or may have, since this was asked last: what it left in the state is
-    /// to be looked for.
+    /// Whether a node has exited, or may have, since the last call: what it left in the state must be cleaned
+    /// up.
     pub fn take_node_ended(&mut self) -> bool {
         std::mem::take(&mut self.ended)
     }
 
-    /// Tells all peers that there is a new node, so that they watch for its death.
+    /// Rings all peers for a new node, so that they watch for its death.
     pub fn greet(&self) {
         for peer in self.registry.peers().values() {
             self.own.greet(peer.node.folder());
@@ -193,8 +193,7 @@ impl Matching {
         Ok(())
     }
 
-    /// Our own endpoints are indexed one by one: a node with thousands must not read them all
-    /// anew for each.
+    /// Our own endpoints are indexed one by one: a node with thousands must not read them all again for each.
     fn index_own(&mut self, entry: Entry) {
         self.index.entry(entry.topic_hash).or_default().insert(entry);
         self.pending.insert(entry.topic_hash);
@@ -202,13 +201,13 @@ impl Matching {
         self.endpoint_added(entry);
     }
 
-    /// Takes an endpoint back and tells those it was matched with. The next refresh tells our own
-    /// other endpoints.
+    /// Withdraws an endpoint and notifies its matched peers. The next refresh notifies our own other
+    /// endpoints.
     pub fn remove(&mut self, id: u64) {
         self.remove_endpoint(id, false);
     }
 
-    /// As [`Matching::remove`], of a publisher that ends as if its process had died.
+    /// As [`Matching::remove`], for a publisher that leaves as if its process had died.
     pub fn remove_as_lost(&mut self, id: u64) {
         self.remove_endpoint(id, true);
     }
@@ -244,7 +243,7 @@ impl Matching {
         }
     }
 
-    /// Rings the nodes that have the other kind of endpoint on the topic.
+    /// Rings the nodes that have the opposite kind of endpoint on the topic.
     fn ring_counterparts(&self, entry: Entry) {
         let others = self.index.get(&entry.topic_hash).into_iter().flatten();
         let nodes: BTreeSet<u64> = others
@@ -296,8 +295,7 @@ impl Matching {
         notices
     }
 
-    /// Brings the index up to date with one node's entries; the topics that differ are added to
-    /// `touched`.
+    /// Updates the index with one node's entries; adds the topics that differ to `touched`.
     fn reindex(&mut self, node: u64, entries: Arc<[Entry]>, touched: &mut BTreeSet<u64>) {
         let now: BTreeSet<Entry> = entries.iter().copied().collect();
         let before = self.indexed.remove(&node).unwrap_or_default();
@@ -352,8 +350,8 @@ impl Matching {
             .is_none_or(|s| s.known.contains_key(&entry.id) || !s.meta.may_follow(entry.id));
         let Some(peer_location) = self.location_of(entry.id).filter(|_| !known) else { return };
         let path = entry.path(&peer_location.folder);
-        // A file that is gone again belonged to a publisher that is leaving; its entry follows.
-        // Tried again at the next look, in case it was for want of a file descriptor.
+        // A missing file belonged to a publisher that is leaving; its entry follows. Retried at the next
+        // refresh, in case the cause was a lack of file descriptors.
         let opened = PeerPublisher::open(&path, entry.id).and_then(|peer| {
             let types =
                 self.load_types(entry.id, &peer_location.folder, &peer.meta.type_desc, sub)?;
@@ -423,7 +421,7 @@ impl Matching {
                 push_notice(notices, match_callbacks, MatchEvent::Incompatible(error));
             }
         }
-        // Also if it does not fit: both sides are told.
+        // Also if it is incompatible: both sides are notified.
         if !own_folder {
             self.own.ring(&peer_location.folder);
         }
@@ -472,7 +470,7 @@ impl Matching {
                 Err(error) => {
                     own.note_incompatible(&peer.meta, error, notices);
                     if self.own.folder() != peer_location.folder {
-                        // Both sides are to know, and it may have looked before we announced
+                        // Both sides must know, and the peer may have read its peers before we announced
                         // ourselves.
                         self.own.ring(&peer_location.folder);
                     }
@@ -482,7 +480,7 @@ impl Matching {
             own.known.insert(entry.id, verdict);
         }
         let Some(own) = self.publishers.get_mut(&publisher) else { return };
-        // A reader that was let go may have asked again.
+        // An evicted reader may have asked again.
         let served = own.readers.serves(entry.id);
         let peer = match own.known.remove(&entry.id) {
             Some(MatchState::Admitted) if !served => {
@@ -509,13 +507,13 @@ impl Matching {
             Err(error) => return self.retry_later(publisher, entry, peer, error, notices),
         };
         if bound.as_ref().is_some_and(|bound| own.readers.was_evicted(entry.id, &bound.binding)) {
-            // It rings when it has asked again.
+            // The peer rings after it has asked again.
             own.known.insert(entry.id, MatchState::Admitted);
             return;
         }
         let Some(mut bound) = bound else {
             if peer.meta.is_passive() {
-                // It rings when it has bound a page.
+                // The peer rings after it has bound a page.
                 own.drop_reader(entry.id, false, notices);
                 own.known.insert(entry.id, MatchState::Admitted);
             } else {
@@ -523,7 +521,7 @@ impl Matching {
                 self.pending.insert(entry.topic_hash);
             }
             if is_new && self.own.folder() != peer_location.folder {
-                // It may have looked at its peers before we announced ourselves.
+                // The peer may have read its peers before we announced ourselves.
                 self.own.ring(&peer_location.folder);
             }
             return;

@@ -6,16 +6,16 @@ use rnet_shm::plain;
 
 use crate::types::MessageType;
 
-/// Something that can be sent and received.
+/// A type that can be sent and received.
 ///
-/// Implemented for `[u8]` and every [`Plain`] type, whose memory is what is sent and which are read
-/// where they are; for the protobuf messages that `rnet-build` makes code of, by
-/// `rnet::protobuf_message!`; and for `rnet::Dynamic`, protobuf messages without their code.
+/// Implemented for `[u8]` and every [`Plain`] type, which are sent and read as they are in memory; for the
+/// protobuf messages that `rnet-build` generates, by `rnet::protobuf_message!`; and for `rnet::Dynamic`,
+/// protobuf messages without generated code.
 pub trait Message: MessageCodec {
-    /// The type, as it is told to the other side.
+    /// The type, as declared to peers.
     ///
     /// # Errors
-    /// `BadValue` if only the options of an endpoint can say it.
+    /// `BadValue` if only the options of an endpoint can specify it.
     fn message_type() -> Result<MessageType> {
         Self::static_type()
     }
@@ -23,31 +23,31 @@ pub trait Message: MessageCodec {
 
 impl<T: MessageCodec + ?Sized> Message for T {}
 
-/// How a message is sent and received. Apart from [`Message`], so that a message shows no functions
-/// of its own that users do not call, and whose names could be those of its fields or of prost.
+/// How a message is sent and received. Separate from [`Message`], so that a message shows no functions that
+/// users do not call, and whose names could be those of its fields or of prost.
 pub trait MessageCodec: Send + 'static {
-    /// What a receiver keeps from one message to the next: a decoded message, whose memory is used
-    /// again. Nothing for what is read in place.
+    /// What a receiver keeps from one message to the next: a decoded message, whose memory is reused. Empty
+    /// for messages that are read in place.
     type DecodeBuffer: Send + Unpin + 'static;
 
-    /// Messages of at least this length, in bytes, are read where they are and need no decoding; with
-    /// `None` all are decoded.
+    /// Messages of at least this length, in bytes, are read in place without decoding; with `None` all are
+    /// decoded.
     const IN_PLACE_MIN_LEN: Option<usize> = None;
 
-    /// Whether a message that is kept needs its bytes, and with them the memory of its publisher.
+    /// Whether a kept message needs its bytes, and so the memory of its publisher.
     const NEEDS_BYTES: bool = Self::IN_PLACE_MIN_LEN.is_some();
 
-    /// Whether [`MessageCodec::decode`] reads each byte at most once, and then the message may be decoded in the memory of
-    /// its publisher, who can change it meanwhile. Else a large message is copied first.
+    /// Whether [`MessageCodec::decode`] reads each byte at most once. If so, the message may be decoded in
+    /// the memory of its publisher, which can change it meanwhile. Otherwise a large message is copied first.
     const READS_EACH_BYTE_ONCE: bool = false;
 
     /// [`Message::message_type`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Message::message_type`].
     fn static_type() -> Result<MessageType>;
 
-    /// The type of this message, where messages of one Rust type may be of several.
+    /// The type of this message, if messages of one Rust type may have several types.
     ///
     /// # Errors
     /// As [`MessageCodec::static_type`].
@@ -55,43 +55,44 @@ pub trait MessageCodec: Send + 'static {
         Self::static_type()
     }
 
-    /// Whether the options of an endpoint may say that its messages are of this type, without
-    /// [`MessageCodec::static_type`] saying the same.
+    /// Whether the options of an endpoint may specify this type, even if [`MessageCodec::static_type`] does
+    /// not return it.
     fn accepts(_given: &MessageType) -> bool {
         false
     }
 
-    /// What a receiver of this type of messages begins with.
+    /// The initial buffer of a receiver.
     fn new_buffer(message_type: &MessageType) -> Self::DecodeBuffer;
 
-    /// The message itself, if its memory is what is sent.
+    /// The bytes of the message, if it is sent as it is in memory.
     fn as_bytes(&self) -> Option<&[u8]>;
 
-    /// Called before a message is encoded that a publisher of this type is to send.
+    /// Called before a publisher of this type encodes a message.
     ///
     /// # Errors
-    /// In words, why it does not send it.
+    /// The reason, as text, why the message cannot be sent.
     fn check(&self, _endpoint: &MessageType) -> std::result::Result<(), String> {
         Ok(())
     }
 
-    /// How many bytes [`MessageCodec::encode`] appends.
+    /// The number of bytes that [`MessageCodec::encode`] appends.
     fn encoded_len(&self) -> usize;
 
-    /// Appends the message to `out`, where [`MessageCodec::as_bytes`] is `None`.
+    /// Appends the message to `out` if [`MessageCodec::as_bytes`] is `None`.
     fn encode(&self, out: &mut impl BufMut);
 
-    /// Called for each received message, which is 8-byte aligned, before [`MessageCodec::view`]; not for those
-    /// that [`MessageCodec::IN_PLACE_MIN_LEN`] excepts.
+    /// Called for each received message, which is 8-byte aligned, before [`MessageCodec::view`]; not for
+    /// messages of at least [`MessageCodec::IN_PLACE_MIN_LEN`] bytes.
     ///
     /// # Errors
-    /// In words, why the bytes are no message of this type. It is then counted as malformed.
+    /// The reason, as text, why the bytes are not a message of this type. The message is then counted as
+    /// malformed.
     fn decode(bytes: &[u8], buffer: &mut Self::DecodeBuffer) -> std::result::Result<(), String>;
 
-    /// The message, of bytes that were decoded.
+    /// The message in bytes that were decoded.
     fn view<'a>(bytes: &'a [u8], buffer: &'a Self::DecodeBuffer) -> &'a Self;
 
-    /// What [`MessageCodec::decode`] has left, for the user to keep; another takes its place.
+    /// Takes what [`MessageCodec::decode`] has left, for the user to keep; a new buffer replaces it.
     fn take_buffer(buffer: &mut Self::DecodeBuffer) -> Self::DecodeBuffer;
 }
 
@@ -124,7 +125,7 @@ impl MessageCodec for [u8] {
     fn take_buffer(_: &mut ()) {}
 }
 
-/// The copy of a message that was sent by a publisher whose type is shorter: it ends in zeros.
+/// A copy of a message from a publisher with a shorter type, extended with zeros.
 #[derive(Debug)]
 pub struct ZeroExtended<T>(Option<Box<T>>);
 
@@ -165,7 +166,7 @@ impl<T: Plain> MessageCodec for T {
     #[inline]
     fn view<'a>(bytes: &'a [u8], buffer: &'a ZeroExtended<T>) -> &'a Self {
         plain::message_in(bytes)
-            .unwrap_or_else(|| buffer.0.as_deref().expect("it was lengthened when it was received"))
+            .unwrap_or_else(|| buffer.0.as_deref().expect("decode extended this short message"))
     }
     fn take_buffer(buffer: &mut ZeroExtended<T>) -> ZeroExtended<T> {
         ZeroExtended(buffer.0.take())

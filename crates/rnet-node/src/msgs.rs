@@ -1,4 +1,5 @@
-//! The built-in messages that the engine sends and receives: log lines and the simulated time. `rnet::msgs` has all.
+//! The built-in messages that the engine sends and receives: log lines and the simulated time. `rnet::msgs`
+//! has all.
 
 mod time;
 

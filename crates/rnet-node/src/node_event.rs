@@ -1,4 +1,4 @@
-//! What users are told of the nodes of their domain.
+//! Events of the nodes of a domain.
 
 use rnet_shm::domain::registry::Departure;
 
@@ -8,14 +8,14 @@ use rnet_shm::domain::registry::Departure;
 pub enum NodeEvent {
     /// A node has joined the domain.
     Joined(String),
-    /// A node has left of its own will.
+    /// A node has left by closing.
     Left(String),
     /// A node's process has died.
     Died(String),
 }
 
 impl NodeEvent {
-    /// The node: of another host as `@host/node`.
+    /// The node's name; a node of another host is `@host/node`.
     pub fn node(&self) -> &str {
         match self {
             NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node) => node,
@@ -24,7 +24,7 @@ impl NodeEvent {
 
     #[doc(hidden)]
     pub fn is_remote(&self) -> bool {
-        // No node of a host is called so.
+        // Names of local nodes do not start with `@`.
         self.node().starts_with('@')
     }
 

@@ -1,6 +1,6 @@
-//! What time it is for a node: that of its host, or a simulated one, which somebody sets from what `/clock` says.
-//! Timers and rates ask here how long to wait. Whatever protects people (deadlines, lifespans, leases, limits of
-//! waits) goes by the host's clock and does not ask here.
+//! The clock of a node: the clock of its host, or a simulated clock, set from `/clock`. Timers and rates ask
+//! it how long to wait. Everything that protects people (deadlines, lifespans, leases, wait limits) uses the
+//! host's clock and does not ask here.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,28 +14,28 @@ use rnet_shm::os::{clock, sleep};
 use crate::match_event::ChangeCounter;
 use crate::sync::lock;
 
-/// A longer step is a jump: somebody went to another place of a recording, and no time has passed.
+/// A longer step is a jump: the player moved to another position of a recording, and no time has passed.
 const LONGEST_STEP_NS: u64 = 60_000_000_000;
-/// No sleep is longer.
+/// Longest sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The clock of a node: CLOCK_MONOTONIC of the host, or a simulated one.
 #[derive(Clone, Debug, Default)]
 pub struct NodeTime(Option<Arc<Simulated>>);
 
-/// Written by one thread. Each time that is set changes one of the two numbers, so that nobody reads one half of it.
+/// Written by one thread. Each new time changes only one of the two numbers, so that no reader sees a mix.
 #[derive(Debug)]
 struct Simulated {
     /// Changed by steps.
     elapsed_ns: AtomicU64,
-    /// What the time is ahead of `elapsed_ns`; changed by jumps.
+    /// The difference between the time and `elapsed_ns`; changed by jumps.
     offset_ns: AtomicI64,
     was_set: AtomicBool,
-    /// Nobody sets it any more.
+    /// The time is no longer set.
     ended: AtomicBool,
     fork_guard: ForkGuard,
     changes: ChangeCounter,
-    /// Bells at which threads sleep until the time is set.
+    /// Bells of threads that sleep until the time is set.
     sleepers: Mutex<Vec<(Arc<Bells>, u64)>>,
 }
 
@@ -56,14 +56,14 @@ impl Simulated {
         }
     }
 
-    /// Whether it stands for ever.
+    /// Whether the time has stopped permanently.
     fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Acquire) || self.fork_guard.is_from_parent()
     }
 }
 
 impl NodeTime {
-    /// A simulated time, which stands at 0.
+    /// A simulated time, which starts at 0.
     pub fn simulated() -> NodeTime {
         NodeTime(Some(Arc::new(Simulated {
             elapsed_ns: AtomicU64::new(0),
@@ -80,13 +80,13 @@ impl NodeTime {
         self.0.is_some()
     }
 
-    /// Now, in ns; 0 as long as the simulated time was not set.
+    /// The current time in ns; 0 until the simulated time is set.
     pub fn now_ns(&self) -> u64 {
         self.0.as_ref().map_or_else(clock::now_ns, |simulated| simulated.now_ns())
     }
 
-    /// How long the clock has run, in ns, which never goes back: by this timers and rates are due. Of the host it is
-    /// [`NodeTime::now_ns`]; of a simulated time, the sum of its steps without its jumps.
+    /// How long the clock has run, in ns; never decreases. Timers and rates are due by this time. For the
+    /// host's clock it is [`NodeTime::now_ns`]; for a simulated time, the sum of its steps without its jumps.
     pub fn elapsed_ns(&self) -> u64 {
         match &self.0 {
             None => clock::now_ns(),
@@ -94,16 +94,16 @@ impl NodeTime {
         }
     }
 
-    /// What time it is when the clock has run for so long, if no jump comes; 0 for what was before time 0.
+    /// The time at which the clock will have run for `elapsed_ns`, if there is no jump; 0 for times before 0.
     pub fn at_ns(&self, elapsed_ns: u64) -> u64 {
         let offset_ns = self.0.as_ref().map_or(0, |s| s.offset_ns.load(Ordering::Acquire));
         elapsed_ns.saturating_add_signed(offset_ns)
     }
 
-    /// Sets the simulated time, which is at most `i64::MAX`; one thread does.
+    /// Sets the simulated time, at most `i64::MAX`; called by one thread.
     pub fn set(&self, now_ns: u64) {
         let Some(simulated) = &self.0 else { return };
-        // What it says first is no step.
+        // The first time is not a step.
         let was_set = simulated.was_set.swap(true, Ordering::Relaxed);
         let step = now_ns.checked_sub(simulated.now_ns());
         match step.filter(|step| was_set && *step <= LONGEST_STEP_NS) {
@@ -117,7 +117,7 @@ impl NodeTime {
         simulated.notify_all();
     }
 
-    /// Nobody sets it any more: its node ends.
+    /// Ends the simulated time, because its node is closing.
     pub fn end(&self) {
         if let Some(simulated) = &self.0 {
             simulated.ended.store(true, Ordering::Release);
@@ -125,10 +125,11 @@ impl NodeTime {
         }
     }
 
-    /// Whether it still goes on.
+    /// Checks that the time still advances.
     ///
     /// # Errors
-    /// `Closed` if it stands for ever: its node has ended, or is that of the process that this one was forked from.
+    /// `Closed` if the time has stopped permanently: its node is closed, or belongs to the parent of this
+    /// forked process.
     pub fn check(&self) -> Result<()> {
         match self.0.as_ref().filter(|simulated| simulated.has_ended()) {
             None => Ok(()),
@@ -139,25 +140,26 @@ impl NodeTime {
         }
     }
 
-    /// How long a thread that can be woken at its bell may sleep before it looks again whether the clock has run
+    /// How long a thread that is woken by its bell may sleep before it checks again whether the clock has run
     /// for `due_ns`.
     pub fn left_until(&self, due_ns: u64) -> Duration {
         match (&self.0, due_ns.saturating_sub(self.elapsed_ns())) {
             (_, 0) => Duration::ZERO,
             (None, left) => Duration::from_nanos(left),
-            // It is woken when the time is set.
+            // The thread is woken when the time is set.
             (Some(_), _) => Duration::MAX,
         }
     }
 
-    /// A thread is about to sleep at a bell, until [`NodeTime::after_sleep`]: each time that is set rings it.
+    /// Registers a thread that is about to sleep: until [`NodeTime::after_sleep`], each new time rings its
+    /// bell.
     pub fn before_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         if let Some(simulated) = &self.0 {
             lock(&simulated.sleepers).push((bells.clone(), bell));
         }
     }
 
-    /// The thread has slept.
+    /// Unregisters a thread after its sleep.
     pub fn after_sleep(&self, bells: &Arc<Bells>, bell: u64) {
         let Some(simulated) = &self.0 else { return };
         let mut sleepers = lock(&simulated.sleepers);
@@ -165,7 +167,7 @@ impl NodeTime {
         at.map(|at| sleepers.swap_remove(at));
     }
 
-    /// Sleeps until the clock has run for `due_ns`, or for `limit` of the host's time at the longest; it may return
+    /// Sleeps until the clock has run for `due_ns`, at most for `limit` of the host's time; may return
     /// earlier. Returns `false` if a signal ended the sleep.
     pub fn sleep_until(&self, due_ns: u64, limit: Duration) -> bool {
         let Some(simulated) = &self.0 else {
@@ -185,10 +187,10 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn steps_are_run_and_jumps_are_not() {
+    fn steps_advance_elapsed_time_and_jumps_do_not() {
         let time = NodeTime::simulated();
         assert_eq!((time.now_ns(), time.elapsed_ns()), (0, 0));
-        // The first word, a step, none, far ahead, back, and the last time that there is.
+        // The first time, a step, no step, a jump ahead, a jump back, and the largest time.
         for (now, run) in [
             (1_000 * S, 0),
             (1_001 * S, S),
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simulator_that_begins_at_0_loses_no_step() {
+    fn simulator_that_starts_at_0_loses_no_step() {
         let time = NodeTime::simulated();
         for ms in [0, 10, 20] {
             time.set(ms * 1_000_000);
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_before_time_0_was_due_at_0() {
+    fn due_times_before_0_are_clamped_to_0() {
         let time = NodeTime::simulated();
         time.set(1_000 * S);
         time.set(1_010 * S);
@@ -228,25 +230,25 @@ mod tests {
     }
 
     #[test]
-    fn nobody_reads_half_of_a_time() {
+    fn readers_never_see_torn_time() {
         const JUMP: u64 = 1_000 * S;
         let time = NodeTime::simulated();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for n in 0..300_000 {
-                    // From one of two places to the other, and two steps there.
+                    // A jump between two positions, and two steps after it.
                     (0..3).for_each(|step| time.set((1 + n % 2) * JUMP + step));
                 }
             });
             while !writer.is_finished() {
                 let now_ns = time.now_ns();
-                assert!(now_ns % JUMP < 3, "it was never {now_ns}");
+                assert!(now_ns % JUMP < 3, "{now_ns} ns was never set");
             }
         });
     }
 
     #[test]
-    fn what_is_due_is_not_later_than_now() {
+    fn due_time_is_not_later_than_now() {
         let time = NodeTime::simulated();
         time.set(1_000 * S);
         std::thread::scope(|scope| {
@@ -254,15 +256,15 @@ mod tests {
             while !writer.is_finished() {
                 let due_ns = time.at_ns(time.elapsed_ns());
                 let now_ns = time.now_ns();
-                assert!(due_ns <= now_ns, "due at {due_ns}, and it is {now_ns}");
-                // Nor does a timer that is made now begin earlier.
+                assert!(due_ns <= now_ns, "due at {due_ns} ns, but now is {now_ns} ns");
+                // A timer that is created now does not start earlier either.
                 assert!(now_ns <= time.at_ns(time.elapsed_ns()));
             }
         });
     }
 
     #[test]
-    fn the_time_of_the_host_cannot_be_set() {
+    fn host_time_cannot_be_set() {
         let time = NodeTime::default();
         time.set(1);
         let now = time.now_ns();

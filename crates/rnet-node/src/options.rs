@@ -1,4 +1,4 @@
-//! How a publisher or a subscriber is to behave, in the words of ROS.
+//! Options of publishers and subscribers, in ROS terms.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub struct PublisherOptions {
     pub reserve_will: bool,
 }
 
-/// A message for which a publisher's type is not known yet.
+/// A message whose publisher type is not known yet.
 #[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct LastWill {
@@ -43,10 +43,10 @@ pub struct LastWill {
 }
 
 impl LastWill {
-    /// The bytes, if they are a message of this type: those that say nothing of their type may be.
+    /// The bytes, if they are a message of type `of`. Bytes without a type match every type.
     ///
     /// # Errors
-    /// `BadValue` if they are of another.
+    /// `BadValue` if they have another type.
     pub fn bytes_of(self, topic: &str, of: &MessageType) -> Result<Vec<u8>> {
         let of_it = |own: &MessageType| matches!(own, MessageType::Raw) || own.desc() == of.desc();
         let fits =
@@ -78,62 +78,64 @@ impl PublisherOptions {
     }
     /// Keeps the last `depth` messages for late subscribers.
     ///
-    /// All of them are always kept; the log grows as needed. Messages of more than 4096 bytes are stored in the pool,
-    /// which must hold `depth` of them (1023 at most) and the next one, in addition to the samples that subscribers
-    /// hold: see [`PublisherOptions::pool_limit_bytes`]. Each takes its length, rounded up by at most a quarter and 8
-    /// KiB, and at least 20 KiB.
+    /// All of them are always kept; the log grows as needed. Messages of more than 4096 bytes are stored in
+    /// the pool, which must hold `depth` of them (1023 at most) and the next one, in addition to the samples
+    /// that subscribers hold: see [`PublisherOptions::pool_limit_bytes`]. Each takes its length, rounded up
+    /// by at most a quarter and 8 KiB, and at least 20 KiB.
     ///
-    /// If the pool cannot hold them, opening a publisher with a fixed-length type fails with `BadQos`. Otherwise the
-    /// send or loan that does not fit fails with `OutOfMemory` or `LimitReached`, with the bytes needed.
+    /// If the pool cannot hold them, opening a publisher with a fixed-length type fails with `BadQos`.
+    /// Otherwise the send or loan that does not fit fails with `OutOfMemory` or `LimitReached`, with the
+    /// bytes needed.
     pub fn transient_local(mut self, depth: u32) -> Self {
         self.qos.durability = Durability::TransientLocal { depth };
         self
     }
-    /// How long the log may get in bytes, a power of two. It takes as much of that as the traffic needs.
+    /// Maximum length of the log in bytes, a power of two. The log takes as much of it as the traffic needs.
     pub fn log_len_bytes(mut self, len: u64) -> Self {
         self.qos.log_len_bytes = len;
         self
     }
-    /// Takes all of the log's memory at once: no send asks the system for any later.
+    /// Takes all of the log's memory at once: no later send asks the system for memory.
     pub fn reserve_log(mut self) -> Self {
         self.qos.reserve_log = true;
         self
     }
-    /// How far the pool for large messages may grow, in bytes; 2 GiB if not given. It takes memory as the
+    /// Maximum size of the pool for large messages, in bytes; 2 GiB by default. The pool takes memory as
     /// messages need it.
     pub fn pool_limit_bytes(mut self, len: u64) -> Self {
         self.qos.pool_limit_bytes = len;
         self
     }
-    /// How many large messages stay readable for slow best_effort subscribers.
+    /// Number of large messages that stay readable for slow best_effort subscribers.
     pub fn large_depth(mut self, depth: u32) -> Self {
         self.qos.large_depth = depth;
         self
     }
-    /// Promises a message at least this often. Each period without one is counted here and at every subscriber that
-    /// requests a deadline, see `Publisher::on_deadline`.
+    /// Promises a message at least this often. Each period without one is counted here and at every
+    /// subscriber that requests a deadline, see `Publisher::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
     }
-    /// How old a message may get before no subscriber gets it any more; those that did not are counted as expired.
+    /// Maximum age of a message: older messages are not delivered, and are counted as expired.
     pub fn lifespan(mut self, age: Duration) -> Self {
         self.qos.lifespan = Some(age);
         self
     }
-    /// Alive only for as long as it sends, or calls `Publisher::assert_alive`, at least once per `lease`.
+    /// Liveliness is manual: the publisher is alive only while it sends, or calls `Publisher::assert_alive`,
+    /// at least once per `lease`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
     }
-    /// The message that each subscriber receives after all others if the process dies without closing the publisher:
-    /// once, with `Sample::is_last_will`, and before `PeerLost`. At most 4096 bytes encoded.
+    /// The message that each subscriber receives after all others if the process dies without closing the
+    /// publisher: once, with `Sample::is_last_will`, and before `PeerLost`. At most 4096 bytes encoded.
     ///
     /// Closing or dropping the publisher removes it, also in a thread that panics. Change it later with
     /// `Publisher::set_last_will`. It takes 12 KiB of shared memory.
     ///
-    /// Opening the publisher fails with `BadValue` if the message is longer or has another type, and with `OutOfMemory`
-    /// if there is no memory for it.
+    /// Opening the publisher fails with `BadValue` if the message is longer or has another type, and with
+    /// `OutOfMemory` if there is no memory for it.
     pub fn last_will<M: Message + ?Sized>(mut self, message: &M) -> Self {
         let mut encoded = Vec::new();
         let bytes = message.as_bytes().map(<[u8]>::to_vec).unwrap_or_else(|| {
@@ -143,38 +145,39 @@ impl PublisherOptions {
         self.last_will = Some(LastWill { bytes, message_type: message.type_of() });
         self
     }
-    /// All of it at once.
+    /// Sets all quality-of-service options at once.
     pub fn qos(mut self, qos: PublisherQos) -> Self {
         self.qos = qos;
         self
     }
-    /// The type of the messages, for a publisher of bytes or of `rnet::schema::Dynamic`: bindings
-    /// do this. Types of Rust describe themselves.
+    /// The type of the messages, for a publisher of bytes or of `rnet::schema::Dynamic`, used by bindings.
+    /// Rust types describe themselves.
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
     }
-    /// For what forwards messages between hosts: the publisher stands for this one.
+    /// For programs that forward messages between hosts: the publisher represents this endpoint.
     #[doc(hidden)]
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
         self
     }
-    /// For what forwards messages between hosts: a subscription is admitted once `Publisher::admit` names it, and
-    /// [`crate::MatchEvent::AdmissionRequested`] tells that it waits for that.
+    /// For programs that forward messages between hosts: a subscription is admitted only after
+    /// `Publisher::admit` names it. [`crate::MatchEvent::AdmissionRequested`] reports a subscription that
+    /// waits for admission.
     #[doc(hidden)]
     pub fn deferred(mut self) -> Self {
         self.deferred = true;
         self
     }
-    /// For what forwards messages between hosts: it has no last will yet, and `Publisher::set_last_will` may give it
-    /// one.
+    /// For programs that forward messages between hosts: the publisher has no last will yet, but
+    /// `Publisher::set_last_will` may set one.
     #[doc(hidden)]
     pub fn reserve_will(mut self, yes: bool) -> Self {
         self.reserve_will = yes;
         self
     }
-    /// As [`PublisherOptions::message_type`], a protobuf message.
+    /// As [`PublisherOptions::message_type`], for a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
     }
@@ -194,13 +197,13 @@ pub struct SubscriberOptions {
     pub qos: SubscriberQos,
     #[doc(hidden)]
     pub message_type: Option<MessageType>,
-    /// Whom it stands for, and how many.
+    /// The represented endpoint, and the number of endpoints.
     #[doc(hidden)]
     pub proxy: Option<(Proxy, u32)>,
-    /// What it does for a link between hosts.
+    /// Its role for a link between hosts.
     #[doc(hidden)]
     pub link: Option<LinkRole>,
-    /// From which message on it forwards.
+    /// The first message to forward.
     #[doc(hidden)]
     pub from: Option<u64>,
 }
@@ -210,30 +213,30 @@ impl SubscriberOptions {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Holds the publisher back rather than lose a message; the publisher must be reliable. Keeps
-    /// all unread messages unless [`SubscriberOptions::keep_last`] is given, too.
+    /// Blocks the publisher rather than lose a message; the publisher must be reliable. Keeps all unread
+    /// messages unless [`SubscriberOptions::keep_last`] is set, too.
     pub fn reliable(mut self) -> Self {
         self.qos.reliability = Reliability::Reliable;
         self
     }
-    /// First receives the messages that the publisher has kept for late subscribers, at most as many as this subscriber
-    /// keeps.
+    /// First receives the messages that the publisher keeps for late subscribers, at most as many as this
+    /// subscriber keeps.
     pub fn transient_local(mut self) -> Self {
         self.qos.transient_local = true;
         self
     }
-    /// Insists on a lane; without this the subscriber follows the publisher.
+    /// Requires a lane; by default the subscriber uses the publisher's lane.
     pub fn lane(mut self, lane: Lane) -> Self {
         self.qos.lane = Some(lane);
         self
     }
-    /// Skips all but the last `depth` unread messages of each publisher, and counts them as skipped. A subscriber that
-    /// does not read still blocks a reliable publisher.
+    /// Skips all but the last `depth` unread messages of each publisher, and counts them as skipped. A
+    /// subscriber that does not read still blocks a reliable publisher.
     pub fn keep_last(mut self, depth: u32) -> Self {
         self.qos.history = History::KeepLast(depth);
         self
     }
-    /// Passes over no message that the publisher's log still holds, however old.
+    /// Skips no message that the publisher's log still holds, however old.
     pub fn keep_all(mut self) -> Self {
         self.qos.history = History::KeepAll;
         self
@@ -243,18 +246,19 @@ impl SubscriberOptions {
         self.qos.wait = wait;
         self
     }
-    /// Requests a message from each publisher at least this often; the publisher must promise this. Each period without
-    /// one is counted, see `Subscriber::on_deadline`.
+    /// Requests a message from each publisher at least this often; the publisher must promise this. Each
+    /// period without one is counted, see `Subscriber::on_deadline`.
     pub fn deadline(mut self, period: Duration) -> Self {
         self.qos.deadline = Some(period);
         self
     }
-    /// Requests publishers that show at least once per `lease` that they are alive, see `Subscriber::on_liveliness`.
+    /// Requests publishers that show at least once per `lease` that they are alive, see
+    /// `Subscriber::on_liveliness`.
     pub fn manual_by_topic(mut self, lease: Duration) -> Self {
         self.qos.liveliness = Liveliness::ManualByTopic { lease };
         self
     }
-    /// All of it at once.
+    /// Sets all quality-of-service options at once.
     pub fn qos(mut self, qos: SubscriberQos) -> Self {
         self.qos = qos;
         self
@@ -264,38 +268,42 @@ impl SubscriberOptions {
         self.message_type = Some(message_type.into());
         self
     }
-    /// For what forwards messages between hosts: the subscriber stands for `endpoint_count` subscribers of this node.
+    /// For programs that forward messages between hosts: the subscriber represents `endpoint_count`
+    /// subscribers of this node.
     #[doc(hidden)]
     pub fn proxy(mut self, proxy: Proxy, endpoint_count: u32) -> Self {
         self.proxy = Some((proxy, endpoint_count));
         self
     }
-    /// For what forwards messages between hosts: the subscriber reads the messages of this publisher alone, and
-    /// nobody counts or reports it as a subscriber. With `from` it begins with the message of that sequence number,
-    /// whatever its durability; with the oldest in the log if that one was given up, and with the next one if it
-    /// has not been sent yet. Without, it begins as other subscribers do.
+    /// For programs that forward messages between hosts: the subscriber reads only the messages of this
+    /// publisher, and is neither counted nor reported as a subscriber. With `from` it starts with the message
+    /// of that sequence number, whatever its durability; with the oldest in the log if that message is no
+    /// longer there, and with the next one if it has not been sent yet. Without `from` it starts as other
+    /// subscribers do.
     ///
-    /// The past of a best_effort subscriber ends where its [`SubscriberOptions::keep_last`] does, as for others.
+    /// The history of a best_effort subscriber is limited by its [`SubscriberOptions::keep_last`], as for
+    /// others.
     #[doc(hidden)]
     pub fn forwarder(mut self, publisher: u64, from: Option<u64>) -> Self {
         self.link = Some(LinkRole::Forwards(publisher));
         self.from = from;
         self
     }
-    /// For what forwards messages between hosts: the subscriber is matched by type and quality of service as any
-    /// other, but only publishers that `Subscriber::admit_to` names serve it and count it, and it receives nothing.
+    /// For programs that forward messages between hosts: the subscriber is matched by type and quality of
+    /// service like any other, but only publishers that `Subscriber::admit_to` names serve and count it, and
+    /// it receives nothing.
     #[doc(hidden)]
     pub fn passive(mut self) -> Self {
         self.link = Some(LinkRole::Passive);
         self
     }
-    /// As [`SubscriberOptions::message_type`], a protobuf message.
+    /// As [`SubscriberOptions::message_type`], for a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
     }
 }
 
-/// Refuses a number of endpoints that no peer would believe.
+/// Rejects a number of endpoints that peers would reject.
 pub fn check_endpoint_count(endpoint_count: u32) -> Result<()> {
     if (1..=MAX_ENDPOINTS_PER_PROXY).contains(&endpoint_count) {
         return Ok(());
@@ -304,7 +312,7 @@ pub fn check_endpoint_count(endpoint_count: u32) -> Result<()> {
     Err(Error::bad_value("endpoints of a proxy", why))
 }
 
-/// `None` means "for as long as it takes".
+/// The deadline of a timeout; `None` waits without a limit.
 pub fn deadline(timeout: Option<Duration>) -> Option<std::time::Instant> {
     timeout.and_then(|t| std::time::Instant::now().checked_add(t))
 }

@@ -1,66 +1,65 @@
-//! When the next message is due, learnt from those before, and how an adaptive wait therefore
-//! passes the time until then: awake where that costs less than being woken, asleep otherwise.
+//! Estimates when the next message is due, from the times of earlier messages. An adaptive wait uses the
+//! estimate to choose between staying awake, where that costs less than a wake-up, and sleeping.
 //!
-//! Waking a thread takes from microseconds to tens of them, a message that finds its reader awake
-//! takes a fraction of one. So a stream whose messages follow each other closely is waited for
-//! awake; one that comes with a period is slept for until shortly before the next message and
-//! then waited for awake; for anything else the reader sleeps until it is woken. All times are in
-//! ns of CLOCK_MONOTONIC, which the stamps of the messages are in, too.
+//! Waking a thread takes from one to tens of microseconds; a message that finds its reader awake takes a
+//! fraction of one. The reader therefore waits awake for a stream whose messages follow each other closely.
+//! For a periodic stream, it sleeps until shortly before the next message and then waits awake. For anything
+//! else it sleeps until it is woken. All times are in ns of CLOCK_MONOTONIC, like the stamps of the messages.
 //!
-//! Being awake is not free where others want the core. The scheduler lets a thread that wakes go
-//! first only if it has had less than its share, and a thread that was awake for its message may have
-//! had more: it then waits for a tick of the kernel, milliseconds, and messages pile up. So a reader
-//! that ran later than it should have ([`PeriodEstimator::note_delay`]) sleeps for its messages for a while, and
-//! each time for longer while that goes on (decision 0023).
+//! Being awake is not free if other threads want the core. The scheduler prefers a woken thread only if it
+//! has had less than its share of CPU time, and a thread that waited awake may have had more. It then waits
+//! for a tick of the kernel, milliseconds, and messages pile up. So a reader that ran later than it should
+//! have ([`PeriodEstimator::note_delay`]) sleeps for its messages for a while, and for longer each time that
+//! this repeats (decision 0023).
 
-/// A wait awake is at most this long: about what going to sleep and being woken costs.
+/// Longest wait awake: about the cost of going to sleep and being woken.
 pub const SPIN_NS: u64 = 50_000;
-/// A flood has ended once nothing of it was sent for this long.
+/// A flood has ended if nothing was sent for this long.
 const FLOOD_GAP_NS: u64 = 1_000_000;
-/// Messages that must have kept time before the next one is expected.
+/// Messages that must be on time before the next one is expected.
 const MIN_ON_TIME: u32 = 12;
-/// As many messages as the period is learnt from; older ones are forgotten.
+/// Number of messages from which the period is estimated; older ones are forgotten.
 const FILTER_MEMORY: u32 = 24;
-/// Neither shorter periods are expected, for which a sleep is too long, nor longer ones, for which
-/// it gains less than it takes: the ten nodes of sierra_nevada, none faster than 100 Hz, took nine
-/// times the processor for it and waited longer for each other (decision 0009).
+/// Range of expected periods. Shorter periods are too short for a sleep. Longer ones gain less than they
+/// cost: with the ten nodes of sierra_nevada, none faster than 100 Hz, expecting them took nine times the CPU
+/// time and made the nodes wait longer for each other (decision 0009).
 const PERIOD_RANGE_NS: std::ops::Range<f64> = 50_000.0..2_500_000.0;
-/// A wait awake for an expected message takes at most this share of its period, or [`AWAKE_NS`]
-/// where that is more.
+/// A wait awake for an expected message takes at most this share of its period, or [`AWAKE_NS`] if that is
+/// more.
 const AWAKE_SHARE: f64 = 0.1;
 /// See [`AWAKE_SHARE`].
 const AWAKE_NS: f64 = 50_000.0;
-/// Room for what the deviations do not tell.
+/// Margin for what the deviations do not cover.
 const MARGIN_NS: f64 = 2_000.0;
-/// A doze takes at least this share of the period.
+/// Minimum length of a doze, as a share of the period.
 const MIN_DOZE_SHARE: f64 = 0.2;
-/// A sleep that would be shorter is not worth its cost.
+/// Shorter sleeps are not worth their cost.
 const MIN_SLEEP_NS: u64 = 10_000;
-/// How late a sleep by the clock ends, until that has been seen.
+/// Assumed lateness of timed sleeps until it is measured.
 const INITIAL_LATENESS_NS: f64 = 30_000.0;
 
-/// A message that finds its reader awake takes less, unless the reader keeps its sender from the
-/// processor.
+/// A message that finds its reader awake takes less than this, unless the reader keeps its sender from the
+/// CPU.
 const AWAKE_LATENCY_NS: u64 = 3_000;
-/// So many more messages must have taken longer than not before the reader rests.
+/// The reader rests if slow messages outnumber fast ones by this much.
 const SLOW_LIMIT: i32 = 5;
-/// As many messages it then sleeps for.
+/// Number of messages for which it then sleeps.
 const REST_MESSAGES: u32 = 2;
-/// Messages until it may rest again; twice as many after each rest that did not help.
+/// Messages until it may rest again; doubled after each rest that did not help.
 const MESSAGES_BETWEEN_RESTS: i32 = 60;
-/// As many doublings at most.
+/// Maximum number of doublings.
 const MAX_REST_DOUBLINGS: u32 = 8;
 
-/// A reader that runs so much later than it should was held up: another thread had its core.
+/// A reader that runs this much later than it should was delayed: another thread had its core.
 const MAX_DELAY_NS: u64 = 250_000;
-/// A reader must have been held up by nobody for so long before it is awake for a message: one stall
-/// of a tick is 40 messages at 10 kHz, and is not to be paid to find out.
+/// A reader must run undelayed for this long before it waits awake for a message: one stall of a tick delays
+/// 40 messages at 10 kHz, which is too much for a test.
 const UNCONTESTED_NS: u64 = 250_000_000;
-/// For how long the core counts as contested once the reader was held up.
+/// How long the core counts as contested after a delay.
 const MIN_CONTESTED_NS: u64 = 1_000_000_000;
-/// The same, at most; it doubles when the core is contested again soon.
+/// Maximum of that time; it doubles if the core is soon contested again.
 const MAX_CONTESTED_NS: u64 = 64_000_000_000;
-/// Soon is before so many times that long is over.
+/// "Soon" is within this many times that duration.
 const SOON_FACTOR: u64 = 16;
 
 /// What to do until the next message.
@@ -77,30 +76,29 @@ pub enum Plan {
 /// The period of one subscriber's messages.
 #[derive(Clone, Copy, Debug)]
 pub struct PeriodEstimator {
-    /// Time between messages, those included that had not to be waited for.
+    /// Time between messages, including those that were not waited for.
     gap_ns: f64,
-    /// When the last message that was waited for was sent, and how many had come up to it.
+    /// Send time of the last message that was waited for, and the number of messages up to it.
     last_waited_ns: u64,
     count: u64,
-    /// When the last message was sent, waited for or not.
+    /// Send time of the last message, waited for or not.
     newest_ns: u64,
-    /// The beat: when the last message was due, how much later the next one is, and how far
-    /// messages are off it in the mean.
+    /// The periodic model: when the last message was due, the period, and the mean deviation of messages from
+    /// it.
     due_ns: f64,
     period_ns: f64,
     deviation_ns: f64,
     on_time_count: u32,
-    /// How long after its time a doze ends, and how much that differs.
+    /// How late a doze ends, and the deviation of that.
     lateness_ns: f64,
     lateness_deviation_ns: f64,
-    /// How many more messages were slow than not, of those for which the reader was awake; below
-    /// zero after it has rested.
+    /// Slow messages minus fast ones, of those that found the reader awake; below zero after a rest.
     slow: i32,
-    /// Rests that did not help, one after the other.
+    /// Consecutive rests that did not help.
     failed_rests: u32,
-    /// Messages that are still to be slept for.
+    /// Messages left to sleep for.
     rest_left: u32,
-    /// Until when the core is contested, and for how long it was when that began.
+    /// Until when the core is contested, and the duration chosen when that started.
     contested_until_ns: u64,
     contested_ns: u64,
 }
@@ -128,12 +126,12 @@ impl Default for PeriodEstimator {
 }
 
 impl PeriodEstimator {
-    /// A message has come, waited for or not.
+    /// Notes a message, waited for or not.
     pub fn note_sent(&mut self, sent_ns: u64) {
         self.newest_ns = sent_ns;
     }
 
-    /// A message that was waited for has come; it was sent at `sent_ns` and is number `count`.
+    /// Learns from a message that was waited for, sent at `sent_ns`, with number `count`.
     pub fn learn(&mut self, sent_ns: u64, count: u64) {
         let interval = sent_ns.saturating_sub(self.last_waited_ns) as f64;
         let messages = count.wrapping_sub(self.count).max(1) as f64;
@@ -142,7 +140,7 @@ impl PeriodEstimator {
         self.note_sent(sent_ns);
         self.rest_left = self.rest_left.saturating_sub(1);
         if first || interval == 0.0 {
-            // Nothing to compare with, or a stamp that nobody vouches for.
+            // There is no earlier message to compare with, or the stamp is implausible.
             return;
         }
         let gap = interval / messages;
@@ -151,15 +149,15 @@ impl PeriodEstimator {
             false => gap,
         };
         self.track_period(sent_ns as f64, interval);
-        // What was learnt of dozes is forgotten in time: under load it may have said that none pays,
-        // and without one nothing would be learnt any more.
+        // The measured lateness of dozes decays: under load it may show that no doze pays, and without dozes
+        // nothing new would be measured.
         self.lateness_ns += (INITIAL_LATENESS_NS - self.lateness_ns) / 256.0;
         self.lateness_deviation_ns -= self.lateness_deviation_ns / 256.0;
     }
 
-    /// Follows the beat with a filter of growing memory, which finds phase and period of a series
-    /// as the line of least squares would (Brookner, "Tracking and Kalman Filtering Made Easy",
-    /// 1998, section 1.2), until its memory is long enough.
+    /// Tracks the period with a growing-memory filter, which estimates phase and period of a series as a
+    /// least-squares line would (Brookner, "Tracking and Kalman Filtering Made Easy", 1998, section 1.2),
+    /// until its memory is long enough.
     fn track_period(&mut self, sent_ns: f64, interval: f64) {
         let beats = ((sent_ns - self.due_ns) / self.period_ns).round().max(1.0);
         let off = sent_ns - self.due_ns - beats * self.period_ns;
@@ -169,25 +167,25 @@ impl PeriodEstimator {
         } else if off.abs() < self.period_ns / 4.0 && beats < 4.0 {
             let k = f64::from(self.on_time_count) + 1.0;
             let gain = 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0));
-            // One stall must not spoil what is known of the quiet time around it.
+            // One stall must not spoil the estimate of the time around it.
             let limit = 4.0 * self.deviation_ns + self.period_ns / 32.0;
             let off = off.clamp(-limit, limit);
             self.deviation_ns += (off.abs() - self.deviation_ns) / k.min(8.0);
             self.due_ns += beats * self.period_ns + gain * off;
             self.period_ns += 6.0 / (k * (k + 1.0)) * off / beats;
-            // Many that are missing are another period.
+            // Several missing messages indicate another period.
             self.on_time_count = match beats > 1.0 {
                 true => self.on_time_count.saturating_sub(4),
                 false => (self.on_time_count + 1).min(FILTER_MEMORY),
             };
         } else {
-            // One that is missing or in between is forgiven, another period learnt from the start.
+            // One missing or extra message is tolerated; another period is learned from the start.
             self.on_time_count /= 2;
             self.due_ns = sent_ns;
         }
     }
 
-    /// A doze ended by the clock at `now_ns`, this long after its time.
+    /// A timed doze ended at `now_ns`, this long after its due time.
     pub fn note_doze(&mut self, now_ns: u64, late_ns: u64) {
         self.note_delay(now_ns, late_ns);
         let limit = 4.0 * self.lateness_deviation_ns + self.lateness_ns / 4.0;
@@ -196,11 +194,11 @@ impl PeriodEstimator {
         self.lateness_ns += off / 8.0;
     }
 
-    /// The reader runs at `now_ns`, and should have done so this much earlier: it was to wake, it
-    /// was awake, or a message that it waited for was there.
+    /// The reader runs at `now_ns`, but should have run this much earlier: its wake-up was due, it was awake,
+    /// or an awaited message was available.
     pub fn note_delay(&mut self, now_ns: u64, late_ns: u64) {
         if self.contested_until_ns == 0 {
-            // Nothing is known of the core yet.
+            // The state of the core is not known yet.
             self.contested_until_ns = now_ns.saturating_add(UNCONTESTED_NS);
         }
         if late_ns < MAX_DELAY_NS {
@@ -215,15 +213,15 @@ impl PeriodEstimator {
         self.contested_until_ns = now_ns.saturating_add(self.contested_ns);
     }
 
-    /// Whether others want the core of the reader.
+    /// Whether other threads want the reader's core.
     pub fn is_contested(&self, now_ns: u64) -> bool {
         now_ns < self.contested_until_ns
     }
 
-    /// A message that was due has found its reader awake, and took this long. Where most are slow
-    /// the reader keeps its sender from the processor: the kernel wakes a thread by the clock where
-    /// it slept, and does not look who will wake there next. Two messages are then slept for, as the
-    /// kernel chooses a processor anew for a thread that another wakes.
+    /// An expected message found its reader awake and took this long. If most are slow, the reader keeps its
+    /// sender from the CPU: the kernel wakes a thread by the clock on the core where it slept, without regard
+    /// to which thread wakes there next. The reader then sleeps for two messages, because the kernel chooses
+    /// a core again for a thread that another thread wakes.
     pub fn note_awake_latency(&mut self, latency_ns: u64) {
         self.slow = match (self.slow, latency_ns > AWAKE_LATENCY_NS) {
             (..0, _) | (_, true) => self.slow + 1,
@@ -238,7 +236,7 @@ impl PeriodEstimator {
         }
     }
 
-    /// What to do now, in a wait that began at `since_ns`.
+    /// The plan at `now_ns`, for a wait that started at `since_ns`.
     pub fn plan(&self, now_ns: u64, since_ns: u64) -> Plan {
         // A thread may wait for other things, too, long after its last message.
         let goes_on = since_ns.saturating_sub(self.newest_ns) <= FLOOD_GAP_NS;
@@ -257,19 +255,19 @@ impl PeriodEstimator {
         }
     }
 
-    /// From when a sleep should end until when the next message should have come, if one is
-    /// expected and to be awake for it pays.
+    /// The interval from the end of a sleep to the latest expected arrival, if a message is expected and
+    /// waiting awake pays.
     fn awake_window(&self) -> Option<(u64, u64)> {
         if self.on_time_count < MIN_ON_TIME || !PERIOD_RANGE_NS.contains(&self.period_ns) {
             return None;
         }
         let room = 3.0 * self.deviation_ns + MARGIN_NS;
-        // A sleep ends late: so it is meant to end earlier, by what few are later.
+        // A sleep ends late, so it is planned to end earlier, by a margin that few sleeps exceed.
         let late = self.lateness_ns + 2.0 * self.lateness_deviation_ns;
         let longest = (self.period_ns * AWAKE_SHARE).max(AWAKE_NS);
         let due = self.due_ns + self.period_ns;
         let from = due - room - late;
-        // A doze must have room between two messages, else all of it would be spent awake.
+        // A doze must fit between two messages; otherwise all the time would be spent awake.
         let pays = room + 2.0 * self.lateness_deviation_ns <= longest
             && from >= self.due_ns + self.period_ns * MIN_DOZE_SHARE;
         pays.then_some((from as u64, (due + room) as u64))
@@ -280,8 +278,8 @@ impl PeriodEstimator {
 mod tests {
     use super::*;
 
-    /// Learns `n` messages that come every `period` from `start` on, each off by what `jitter`
-    /// says of its number; returns the number of the last.
+    /// Learns `n` messages, one every `period` from `start`, each off by `jitter` of its number; returns the
+    /// number of the last.
     fn stream(
         estimator: &mut PeriodEstimator,
         start: u64,
@@ -293,7 +291,7 @@ mod tests {
         start + (n - 1) * period + jitter(n - 1)
     }
 
-    /// That of a reader which nobody has held up for a while.
+    /// An estimator whose reader has not been delayed for a while.
     fn trusting() -> PeriodEstimator {
         let mut estimator = PeriodEstimator::default();
         estimator.note_delay(START - UNCONTESTED_NS, 0);
@@ -304,7 +302,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn the_first_messages_are_slept_for() {
+    fn first_messages_are_slept_for() {
         let mut estimator = PeriodEstimator::default();
         assert_eq!(estimator.plan(START, START), Plan::Sleep);
         estimator.learn(START, 1);
@@ -313,9 +311,9 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_waited_for_awake_and_only_for_so_long() {
+    fn flood_is_awaited_awake_for_limited_time() {
         let mut estimator = PeriodEstimator::default();
-        // A wait each 200 µs, with 500 messages between two.
+        // A wait each 200 µs, with 500 messages between two waits.
         (0..20).for_each(|i| estimator.learn(START + i * MS / 5, i * 500));
         let now = START + 4 * MS;
         assert_eq!(estimator.plan(now, now), Plan::Spin(now + SPIN_NS));
@@ -323,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_periodic_message_is_dozed_for_then_awaited_then_slept_for() {
+    fn periodic_message_is_dozed_for_then_awaited_awake_then_slept_for() {
         for period in [MS / 10, MS, 2 * MS] {
             let mut estimator = PeriodEstimator::default();
             let last = stream(&mut estimator, START, period, 40, |i| i % 3 * 1000);
@@ -341,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doze_that_ends_later_begins_its_wait_earlier() {
+    fn late_dozes_are_planned_to_end_earlier() {
         let mut estimator = trusting();
         let last = stream(&mut estimator, START, 2 * MS, 20, |_| 0);
         let doze = |estimator: &PeriodEstimator| match estimator.plan(last, last) {
@@ -354,14 +352,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_load_is_forgotten() {
+    fn lateness_under_load_is_forgotten() {
         let mut estimator = trusting();
         let last = stream(&mut estimator, START, MS, 40, |_| 0);
         (0..30).for_each(|i| estimator.note_doze(last, if i % 2 == 0 { 30_000 } else { 240_000 }));
         assert_eq!(estimator.plan(last, last), Plan::Sleep);
         let last = stream(&mut estimator, last + MS, MS, 2_000, |_| 0);
         assert!(matches!(estimator.plan(last, last), Plan::Doze(_)));
-        // Dozes as late as that leave no room in 100 µs: not awake all the time instead.
+        // Such late dozes do not fit into 100 µs: the reader must not stay awake all the time instead.
         let mut estimator = trusting();
         let last = stream(&mut estimator, START, MS / 10, 40, |_| 0);
         (0..100).for_each(|_| estimator.note_doze(last, 90_000));
@@ -369,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_foretold_is_slept_for() {
+    fn unpredictable_messages_are_slept_for() {
         let mut estimator = PeriodEstimator::default();
         let last = stream(&mut estimator, START, MS, 100, |i| i * i * 7919 % (MS / 2));
         assert_eq!(estimator.plan(last, last), Plan::Sleep);
@@ -380,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_message_is_forgiven_and_a_new_period_learnt() {
+    fn missing_message_is_tolerated_and_new_period_is_learned() {
         let mut estimator = PeriodEstimator::default();
         let last = stream(&mut estimator, START, MS, 40, |_| 0);
         estimator.learn(last + 3 * MS, estimator.count + 1);
@@ -390,20 +388,23 @@ mod tests {
         assert!(matches!(estimator.plan(last, last), Plan::Doze(wake) if wake > last + MS));
     }
 
-    /// What it does just after a message of a stream that was learnt.
+    /// The plan just after a message of a learned stream.
     fn next(estimator: &mut PeriodEstimator, start: u64, period: u64) -> Plan {
         let last = stream(estimator, start, period, 40, |_| 0);
         estimator.plan(last, last)
     }
 
     #[test]
-    fn a_reader_that_was_held_up_sleeps_for_a_while() {
+    fn delayed_reader_sleeps_for_a_while() {
         for (name, note_delay) in [
             (
                 "a doze that ended late",
                 PeriodEstimator::note_doze as fn(&mut PeriodEstimator, u64, u64),
             ),
-            ("a spin with a gap, or a message that lay there", PeriodEstimator::note_delay),
+            (
+                "a spin with a gap, or a message that was already available",
+                PeriodEstimator::note_delay,
+            ),
         ] {
             let mut estimator = trusting();
             let last = stream(&mut estimator, START, MS / 10, 40, |_| 0);
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_quarter_of_a_second_is_slept_for() {
+    fn reader_sleeps_during_first_quarter_second() {
         let mut estimator = PeriodEstimator::default();
         let n = UNCONTESTED_NS / MS;
         for i in 0..n {
@@ -432,20 +433,20 @@ mod tests {
         }
         estimator.learn(START + n * MS, n + 1);
         assert!(matches!(estimator.plan(START + n * MS, START), Plan::Doze(_)));
-        // Who is held up meanwhile has to wait for as long as who is held up later.
+        // A reader that is delayed meanwhile waits as long as one that is delayed later.
         let mut estimator = PeriodEstimator::default();
         estimator.note_delay(START, 3 * MS);
         assert_eq!(estimator.contested_until_ns, START + MIN_CONTESTED_NS);
     }
 
     #[test]
-    fn each_time_that_the_core_is_contested_again_soon_the_reader_sleeps_for_longer() {
+    fn reader_sleeps_longer_each_time_core_is_soon_contested_again() {
         let mut estimator = PeriodEstimator::default();
         let (mut now, mut lengths) = (START, Vec::new());
-        // Beside a loop that never ends it is held up whenever it has been awake for a second.
+        // Next to an endless loop it is delayed whenever it has been awake for a second.
         for _ in 0..12 {
             estimator.note_delay(now, 3 * MS);
-            // Those while it sleeps are the load's, and not its own.
+            // Delays during its sleep are caused by the load, not by the reader.
             estimator.note_delay(now, 3 * MS);
             lengths.push(estimator.contested_until_ns - now);
             now = estimator.contested_until_ns + 1_000 * MS;
@@ -453,16 +454,16 @@ mod tests {
         assert_eq!(lengths[..3], [MIN_CONTESTED_NS, 2 * MIN_CONTESTED_NS, 4 * MIN_CONTESTED_NS]);
         assert_eq!(*lengths.last().unwrap(), MAX_CONTESTED_NS);
         assert!(lengths.is_sorted());
-        // So of its messages it risks ever fewer: less than one in a thousand of those at 10 kHz.
+        // So it risks fewer and fewer of its messages: less than one in a thousand at 10 kHz.
         let awake_ns = 1_000 * MS;
         assert!(MAX_CONTESTED_NS / awake_ns > 60);
-        // A long quiet time is trusted again.
+        // A long quiet time restores trust.
         estimator.note_delay(now + SOON_FACTOR * MAX_CONTESTED_NS, 3 * MS);
         assert_eq!(estimator.contested_ns, MIN_CONTESTED_NS);
     }
 
     #[test]
-    fn a_flood_is_awaited_awake_on_a_contested_core_too() {
+    fn flood_is_awaited_awake_on_contested_core_too() {
         let mut estimator = PeriodEstimator::default();
         (0..20).for_each(|i| estimator.learn(START + i * MS / 50, i));
         let now = START + MS;
@@ -471,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_has_ended_is_not_waited_for_awake() {
+    fn ended_flood_is_not_awaited_awake() {
         let mut estimator = PeriodEstimator::default();
         (0..20).for_each(|i| estimator.learn(START + i * MS / 50, i));
         let last = START + 19 * MS / 50;
@@ -479,34 +480,34 @@ mod tests {
         let now = last + FLOOD_GAP_NS;
         assert_eq!(begins(&estimator, now), Plan::Spin(now + SPIN_NS));
         assert_eq!(begins(&estimator, now + 1), Plan::Sleep);
-        // Many that had not to be waited for are the same flood.
+        // Messages that were not waited for belong to the same flood.
         estimator.note_sent(last + 5 * MS);
         let now = last + 6 * MS;
         assert_eq!(begins(&estimator, now), Plan::Spin(now + SPIN_NS));
     }
 
     #[test]
-    fn a_reader_rests_when_most_messages_are_slow_and_then_stays_a_while() {
+    fn reader_rests_when_most_messages_are_slow_then_stays_awake() {
         let mut estimator = PeriodEstimator::default();
         let met = |estimator: &mut PeriodEstimator, latency_ns| {
             estimator.note_awake_latency(latency_ns);
             std::mem::take(&mut estimator.rest_left) > 0
         };
-        // One in three is slow: no reason.
+        // If one in three is slow, the reader does not rest.
         assert!((0..300).all(|i| !met(&mut estimator, if i % 3 == 0 { 9_000 } else { 500 })));
         let first = (0..100).position(|_| met(&mut estimator, 9_000));
         assert!(first.is_some());
         assert!((0..MESSAGES_BETWEEN_RESTS).all(|_| !met(&mut estimator, 9_000)));
         assert!((0..100).any(|_| met(&mut estimator, 9_000)));
-        // It did not help: twice as long.
+        // The rest did not help: the next one comes after twice as many messages.
         assert!((0..2 * MESSAGES_BETWEEN_RESTS).all(|_| !met(&mut estimator, 9_000)));
-        // It did: the next rest comes as soon as the first.
+        // The rest helped: the next one comes as soon as the first.
         (0..10 * MESSAGES_BETWEEN_RESTS).for_each(|_| assert!(!met(&mut estimator, 500)));
         assert_eq!((0..100).position(|_| met(&mut estimator, 9_000)), first);
     }
 
     #[test]
-    fn a_rest_is_two_messages_long() {
+    fn rest_lasts_two_messages() {
         let mut estimator = PeriodEstimator::default();
         let mut last = stream(&mut estimator, START, MS, 40, |_| 0);
         (0..SLOW_LIMIT).for_each(|_| estimator.note_awake_latency(9_000));
@@ -518,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_that_lie_do_no_harm() {
+    fn false_stamps_are_harmless() {
         let mut estimator = PeriodEstimator::default();
         for stamp in [u64::MAX, 0, 5, u64::MAX / 2, 1, u64::MAX, u64::MAX, 3] {
             for _ in 0..20 {

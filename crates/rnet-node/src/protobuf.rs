@@ -1,4 +1,4 @@
-//! What generated code of protobuf messages stands on; not for use by hand.
+//! Support for the generated code of protobuf messages; not for direct use.
 
 mod reuse;
 
@@ -12,10 +12,10 @@ use rnet_schema::limits::{DECODE_VALUES_PER_MESSAGE, MAX_DECODE_NUMBERS, MAX_DEC
 use rnet_schema::{DecodeLimits, Schema};
 use std::sync::OnceLock;
 
-/// The type of a generated message, from the descriptor set that was made with it.
+/// The type of a generated message, from the descriptor set generated with it.
 ///
 /// # Errors
-/// `BadValue` if the set is not the one that was made with it.
+/// `BadValue` if the set was not generated with it.
 pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result<Schema> {
     if let Some(schema) = cell.get() {
         return Ok(schema.clone());
@@ -25,8 +25,8 @@ pub fn schema(cell: &'static OnceLock<Schema>, set: &[u8], name: &str) -> Result
     Ok(cell.get_or_init(|| schema).clone())
 }
 
-/// A shorter message cannot exceed the limits: two bytes are the least that a message in it takes, which counts most, and one byte that of a
-/// number.
+/// A shorter message cannot exceed the limits: a nested message, which counts most, takes at least two bytes,
+/// and a number takes one.
 const UNCOUNTED_LEN_BYTES: usize = 2 * (MAX_DECODE_VALUES / DECODE_VALUES_PER_MESSAGE);
 const _: () = assert!(UNCOUNTED_LEN_BYTES <= MAX_DECODE_NUMBERS);
 
@@ -47,7 +47,7 @@ pub fn decode<M: prost::Message, const N: usize>(
     reuse::decode(bytes, message, lists).map_err(|error| explain(bytes, schema, &error))
 }
 
-/// prost counts no values, and two bytes on the wire may be hundreds in memory.
+/// prost does not count values, and two bytes on the wire may be hundreds in memory.
 #[cold]
 fn count_values(
     bytes: &[u8],
@@ -58,7 +58,7 @@ fn count_values(
         .map_err(|error| error.to_string())
 }
 
-/// prost says what is wrong, the walk of rnet-schema says where.
+/// prost reports the error, the walk of rnet-schema reports its position.
 #[cold]
 fn explain(
     bytes: &[u8],
@@ -72,8 +72,9 @@ fn explain(
 
 /// Makes a prost message of a build script a [`crate::Message`].
 ///
-/// `rnet-build` writes it; `$set` is the type's descriptor set as bytes, and behind it stand name and number of each field that is a list of
-/// strings. A message gets no functions of its own, whose names could be those of fields.
+/// `rnet-build` generates the call; `$set` is the type's descriptor set as bytes, followed by the name and
+/// number of each field that is a list of strings. A message gets no functions of its own, because their
+/// names could be those of fields.
 #[macro_export]
 macro_rules! protobuf_message {
     ($message:ty, $name:literal, $set:expr $(, $list:ident = $tag:literal)* $(,)?) => {
@@ -128,7 +129,8 @@ macro_rules! protobuf_message {
     };
 }
 
-/// Puts the types that the crate's build script made with `rnet_build::protos` here: a module for each package.
+/// Inserts the types that the crate's build script generated with `rnet_build::protos`: one module per
+/// package.
 ///
 /// ```ignore
 /// // proto/robot.proto has `package my.robot;` and a message `Plan`
@@ -136,7 +138,8 @@ macro_rules! protobuf_message {
 /// use my::robot::Plan;
 /// ```
 ///
-/// Where a package begins with the name of something else in the crate, a module parts them: `mod protos { rnet::include_protos!(); }`.
+/// If a package name collides with another name in the crate, use a separate module: `mod protos {
+/// rnet::include_protos!(); }`.
 #[macro_export]
 macro_rules! include_protos {
     () => {

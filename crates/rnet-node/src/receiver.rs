@@ -1,5 +1,5 @@
-//! The receiving half behind every form of receiving: it takes in what the control thread
-//! brings, goes from publisher to publisher for the next message, and waits.
+//! The receiving half behind every form of receiving: it takes the inbox that the control thread fills, takes
+//! messages from the publishers in turn, and waits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,30 +31,30 @@ mod waits;
 
 use succession::ProxySuccession;
 
-/// Tells of an error at the latest after this many messages, however busy the topic is.
+/// Reports an error after at most this many messages, however busy the topic is.
 const ERROR_CHECK_INTERVAL: u32 = 64;
 
-/// Where a subscription stands that has a single publisher.
+/// The read state of a subscription with a single publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadState {
-    /// No publisher is known, or it is gone and all that it has left was read. `end` is the number behind the last message
-    /// that it has sent.
+    /// No publisher is known, or the publisher has left and all its messages were read. `end` is one more
+    /// than the number of its last message.
     Unmatched { end: Option<u64> },
-    /// The publisher has not admitted it, or has let it go and not admitted it again.
+    /// The publisher has not admitted the subscription, or has evicted it and not admitted it again.
     Pending,
-    /// Number of the next message: those before it were received, counted as lost, or never promised.
+    /// Number of the next message: earlier ones were received, counted as lost, or never promised.
     Reading(u64),
 }
 
-/// What a publisher has shown without a message.
+/// Status of a publisher other than its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublisherStatus {
-    /// Messages that it knows to be missing, by cause in the order of `LossCause::ALL`, as far as the last receive
-    /// has looked: sums of its life.
+    /// Messages that the publisher knows to be missing, by cause in the order of `LossCause::ALL`, as of the
+    /// last receive: sums since it was opened.
     pub known_lost: [u64; 4],
     /// When it last asserted that it is alive, CLOCK_MONOTONIC in ns; 0 if it never has.
     pub asserted_ns: u64,
-    /// Which last will it has: another number after each change, `None` for none.
+    /// Version of the last will: changes with each new last will; `None` without one.
     pub will: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ pub struct Receiver {
     pub id: u64,
     pub qos: SubscriberQos,
     pub fixed_len: Option<usize>,
-    /// Has the counters, which a [`crate::Subscription`] reads.
+    /// Has the counters that a [`crate::Subscription`] reads.
     pub file: Arc<SubscriptionFile>,
     pub state: Arc<SubscriberState>,
     pub node: Arc<NodeState>,
@@ -72,7 +72,7 @@ pub struct Receiver {
     pub former_publishers: FormerPublishers,
     succession: ProxySuccession,
     last_status: PublisherStatus,
-    /// Where the publisher that is gone has ended.
+    /// End position of the publisher that has left.
     last_end: Option<u64>,
     pub errors: VecDeque<Error>,
     pub receives_since_check: u32,
@@ -81,11 +81,11 @@ pub struct Receiver {
     pub wait_strategy: WaitStrategy,
     tracing: Tracing,
     pub interruptible: bool,
-    /// Length of the message that was decoded last.
+    /// Length of the last decoded message.
     pub decoded_len: usize,
-    /// The large message that was decoded last: it is decoded where its publisher cannot change it.
+    /// Copy of the last large message to decode, which its publisher cannot change.
     pub decoded_bytes: AlignedBytes,
-    /// What a look for the newest message finds; kept for its memory.
+    /// Results of a search for the newest message; kept to reuse its memory.
     pub found: Vec<(u64, u64)>,
 }
 
@@ -179,7 +179,7 @@ impl Receiver {
         for channel in &self.channels {
             channel.set_bell(bell);
         }
-        // A channel that the control thread bound meanwhile is caught when it is taken in.
+        // A channel that the control thread bound meanwhile gets the bell when it is taken.
     }
 
     /// Whether [`Receiver::advance`] may find something.
@@ -191,14 +191,14 @@ impl Receiver {
             || self.has_successor()
     }
 
-    /// Whether there is a message, or something that the control thread has brought. The rest of what
-    /// [`Receiver::is_ready`] looks at is for who finds nothing here.
+    /// Whether a message or an inbox item is available. Check the rest of [`Receiver::is_ready`] only if this
+    /// returns `false`.
     #[inline(always)] // As `Reader::has_more`.
     pub fn has_more(&self) -> bool {
         self.channels.iter().any(Reader::has_more) || self.state.has_inbox_items()
     }
 
-    /// As [`Receiver::is_ready`], for who then waits without a look that finds nothing.
+    /// As [`Receiver::is_ready`], for a caller that then waits without another failed check.
     pub fn is_ready_before_wait(&mut self) -> bool {
         let is_ready = self.is_ready();
         if !is_ready {
@@ -207,14 +207,14 @@ impl Receiver {
         is_ready
     }
 
-    /// Takes in what the control thread has brought, if it has brought anything.
+    /// Takes the inbox, if the control thread has put anything into it.
     pub fn drain_inbox(&mut self) {
         if self.state.has_inbox_items() {
             self.take_inbox();
         }
     }
 
-    /// Takes in what the control thread has brought.
+    /// Takes the inbox.
     #[cold]
     pub fn take_inbox(&mut self) {
         let Inbox { channels, left, lost, errors, former_publishers } = self.state.take_inbox();
@@ -229,12 +229,12 @@ impl Receiver {
         self.start_successors();
         for (publisher, node) in lost {
             match self.reader_mut(publisher) {
-                // Told when what it has left is read.
+                // Reported when the remaining messages are read.
                 Some(channel) => channel.note_death(),
                 None => self.push_error(Error::PeerLost { topic: self.topic.to_string(), node }),
             }
         }
-        // A user who looks seldom has left some unread. Those that are there may be as many as all places.
+        // A user who receives rarely leaves messages unread. Present publishers alone may fill all slots.
         while self.channels.len() + self.succession.len() > MAX_PUBLISHERS_PER_SUBSCRIPTION
             && let Some(at) = self.channels.iter().position(Reader::has_left)
         {
@@ -258,24 +258,25 @@ impl Receiver {
         self.errors.push_back(error);
     }
 
-    /// Refuses to act for a process that this one was forked from.
+    /// Returns an error in a forked child.
     #[inline]
     pub fn check_fork(&self) -> Result<()> {
         self.state.fork_guard.check(|| format!("the subscriber of {}", self.topic))
     }
 
-    /// Whether it belongs to the process that this one was forked from.
+    /// Whether the receiver belongs to the parent of this forked process.
     pub fn is_from_parent(&self) -> bool {
         self.state.fork_guard.is_from_parent()
     }
 
-    /// Goes on to the next message; returns the channel that has it. `Err` tells once what went
-    /// wrong on some channel; the others go on.
-    // Always: it is the whole of a receive, and a program that receives several types would else call it.
+    /// Takes the next message; returns its channel. `Err` reports an error of one channel once; the other
+    /// channels continue.
+    // Always inlined: it is the whole of a receive, and a program that receives several types would call it
+    // otherwise.
     #[inline(always)]
     pub fn advance(&mut self) -> Result<Option<usize>> {
         self.check_fork()?;
-        // The common case: nothing to tell or to take in, and the channel in turn has a message.
+        // The common case: no error or inbox item is pending, and the next channel in turn has a message.
         let at = if self.next_channel < self.channels.len() { self.next_channel } else { 0 };
         let quiet = self.errors.is_empty() && !self.state.needs_attention();
         let plain = quiet && self.channels.get_mut(at).is_some_and(Reader::take_plain);
@@ -292,7 +293,7 @@ impl Receiver {
         Ok(Some(at))
     }
 
-    /// As [`Receiver::advance`], of the publishers that were taken in before.
+    /// As [`Receiver::advance`], only for the publishers taken before.
     pub fn advance_channels(&mut self) -> Result<Option<usize>> {
         if self.succession.len() != 0 {
             self.start_successors();
@@ -314,8 +315,8 @@ impl Receiver {
                     }
                     return Ok(Some(at));
                 }
-                // In its turn and not only when all are quiet: a publisher that keeps us busy
-                // must not hide that another is gone.
+                // Checked in turn and not only when all channels are idle: a busy publisher must not hide
+                // that another has left.
                 Ok(false) if self.channels[at].is_finished() => {
                     return match self.end_channel(at) {
                         Some(error) => Err(error),
@@ -332,13 +333,13 @@ impl Receiver {
         }
     }
 
-    /// What is done once in [`ERROR_CHECK_INTERVAL`] messages.
+    /// Work to do once every [`ERROR_CHECK_INTERVAL`] messages.
     fn take_due_error(&mut self) -> Option<Error> {
         self.tracing.resume_with_credit(&self.state);
         self.errors.pop_front()
     }
 
-    /// Has every channel go to its newest message; adds when it was sent, and by which publisher.
+    /// Advances every channel to its newest message; adds the send time and the publisher of each.
     pub fn find_newest(&mut self, found: &mut Vec<(u64, u64)>) {
         self.start_successors();
         let mut at = 0;
@@ -352,7 +353,7 @@ impl Receiver {
                     let error = self.fail(at, error);
                     self.push_error(error);
                     if self.channels.len() < count {
-                        // Closed, and another channel stands in its place.
+                        // The channel was closed, and another channel took its index.
                         continue;
                     }
                 }
@@ -365,7 +366,7 @@ impl Receiver {
         self.channels.iter().position(|channel| channel.publisher() == publisher)
     }
 
-    /// Goes on to the next message of one channel.
+    /// Takes the next message of one channel.
     pub fn take_at(&mut self, at: usize) -> Result<bool> {
         match self.channels[at].take() {
             Ok(true) => match self.fixed_len {
@@ -377,7 +378,8 @@ impl Receiver {
         }
     }
 
-    /// A message is as long as our type, or as that of its publisher, which fits ours.
+    /// Checks that a message has the length of our type, or of its publisher's type, which is compatible with
+    /// ours.
     #[inline]
     pub fn check_len(&mut self, at: usize, fixed: usize) -> Result<()> {
         if self.channels[at].current_len() == fixed { Ok(()) } else { self.check_other_len(at) }
@@ -427,7 +429,7 @@ impl Receiver {
 
     pub fn close_channel(&mut self, at: usize) {
         let mut channel = self.channels.swap_remove(at);
-        // What its publisher has said last, behind its last message.
+        // The last status of the publisher, behind its last message.
         if !channel.is_asking() {
             channel.count_known_lost();
         }
@@ -436,8 +438,8 @@ impl Receiver {
         self.former_publishers.push(stats_of(&channel));
     }
 
-    /// Closes a channel of which everything was read and whose publisher is gone; the error if
-    /// it was lost.
+    /// Closes a channel that was read to its end and whose publisher has left; returns the error if the
+    /// publisher was lost.
     #[cold]
     fn end_channel(&mut self, at: usize) -> Option<Error> {
         let channel = &self.channels[at];
@@ -455,7 +457,7 @@ impl Receiver {
         }
     }
 
-    /// The next message, waited for until the deadline.
+    /// Waits for the next message until the deadline.
     #[inline]
     pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<usize>> {
         if let Some(at) = self.advance()? {
@@ -469,14 +471,14 @@ impl Receiver {
                 self.learn_period(at);
                 return Ok(Some(at));
             }
-            // What made it ready may have been no message for the user.
+            // The receiver may have been ready without a message for the user.
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(None);
             }
         }
     }
 
-    /// How many publishers serve it, those included that have just begun to.
+    /// Number of publishers that serve the subscriber, including those that have just started.
     pub fn count_publishers(&mut self) -> usize {
         self.drain_inbox();
         self.start_successors();
@@ -488,14 +490,14 @@ impl Receiver {
                 let error = self.fail(at, error);
                 self.push_error(error);
             }
-            // Another stands here now if this one had to be closed.
+            // If this channel had to be closed, another has its index now.
             at += usize::from(self.channels.len() == before);
         }
         self.begin_successors();
         self.admitted_count()
     }
 
-    /// Where it has come to with its only publisher.
+    /// The read state with its only publisher.
     pub fn read_state(&self) -> ReadState {
         match self.channels.first() {
             None => ReadState::Unmatched { end: self.last_end },
@@ -503,12 +505,12 @@ impl Receiver {
         }
     }
 
-    /// What its only publisher has shown without a message; of one that is gone, the last.
+    /// The status of its only publisher; after the publisher has left, the last status.
     pub fn publisher_status(&self) -> PublisherStatus {
         self.channels.first().map_or(self.last_status, status_of)
     }
 
-    /// The last will of its only publisher, as that has it at present.
+    /// The current last will of its only publisher.
     pub fn will(&self) -> Option<Vec<u8>> {
         self.channels.first()?.will()
     }
@@ -525,8 +527,8 @@ impl Receiver {
     }
 
     pub fn stats(&self) -> Vec<PublisherStats> {
-        // Those that no receive has taken in yet are publishers like the others. In a forked child the
-        // lock may be held by a thread that is not there.
+        // Publishers that were not taken from the inbox yet count, too. In a forked child a thread that does
+        // not exist may hold the lock.
         let inbox = (!self.is_from_parent()).then(|| self.state.inbox());
         let new = inbox.iter().flat_map(|inbox| &inbox.channels);
         let channels = self.channels.iter().chain(self.succession.readers()).chain(new);
@@ -559,7 +561,7 @@ impl Drop for Receiver {
 }
 
 impl Receiver {
-    /// Counts a message that cannot be decoded, and makes the error of it.
+    /// Counts a message that cannot be decoded, and makes its error.
     #[cold]
     pub fn malformed(&self, at: usize, why: String) -> Error {
         let channel = &self.channels[at];
@@ -572,7 +574,7 @@ impl Receiver {
     }
 }
 
-/// Whether the error says that a publisher has come which cannot be followed.
+/// Whether the error reports a publisher that cannot be followed.
 pub fn is_refusal(error: &Error) -> bool {
     matches!(error, Error::IncompatibleType { .. } | Error::IncompatibleQos { .. })
         || is_transient(error)

@@ -1,8 +1,8 @@
-//! Nodes of other hosts, as the link tells of them: which have joined, left or died.
+//! Nodes of other hosts, as the link announces them: joined, left or died.
 //!
-//! The link has a proxy publisher for each, on a topic of its own. It is closed when the node has left, and
-//! lost when it has died. The end of the link is that of no node: its next life has proxies for them again, and
-//! these are waited for.
+//! The link has a proxy publisher for each node, on a reserved topic. The proxy is closed when the node
+//! leaves, and lost when the node dies. If the link itself dies, its nodes have not: the restarted link opens
+//! proxies for them again, and these are awaited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,32 +11,32 @@ use rnet_core::ns_saturating;
 use crate::matching::SUCCESSOR_TIMEOUT;
 use crate::node_event::NodeEvent;
 
-/// The topic of the proxies that stand for nodes. It stays on its host.
+/// The topic of the proxies that represent nodes. It stays on its host.
 pub const NODES_TOPIC: &str = "/_rnet/nodes";
 
-/// How a proxy has ended.
+/// How a proxy ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyEnd {
-    /// It was closed.
+    /// The proxy was closed.
     Left,
-    /// It was lost.
+    /// The proxy was lost.
     Died,
-    /// Its process has died.
+    /// The process of the proxy has died.
     LinkDied,
 }
 
 /// The nodes of other hosts, by name: `@host/node`.
 #[derive(Debug, Default)]
 pub struct RemoteNodes {
-    /// The proxies of each; none where a successor is waited for.
+    /// The proxies of each node; empty while a successor is awaited.
     nodes: BTreeMap<String, BTreeSet<u64>>,
-    /// Until when, CLOCK_MONOTONIC in ns.
+    /// Deadline of each wait, CLOCK_MONOTONIC in ns.
     awaited: BTreeMap<String, u64>,
     events: Vec<NodeEvent>,
 }
 
 impl RemoteNodes {
-    /// There is a proxy of this node.
+    /// A proxy of this node was opened.
     pub fn add_proxy(&mut self, id: u64, node: &str) {
         self.awaited.remove(node);
         match self.nodes.get_mut(node) {
@@ -48,10 +48,10 @@ impl RemoteNodes {
         }
     }
 
-    /// A proxy of this node is not there any more.
+    /// A proxy of this node has ended.
     pub fn remove_proxy(&mut self, id: u64, node: &str, end: ProxyEnd, now_ns: u64) {
         let Some(ids) = self.nodes.get_mut(node) else { return };
-        // Two links, while one takes over.
+        // During a takeover, two links have proxies.
         if !ids.remove(&id) || !ids.is_empty() {
             return;
         }
@@ -68,7 +68,7 @@ impl RemoteNodes {
         self.events.push(event(node.to_owned()));
     }
 
-    /// Gives up those whose successor has not come in time.
+    /// Gives up nodes whose successor did not appear in time.
     pub fn expire(&mut self, now_ns: u64) {
         let (nodes, events) = (&mut self.nodes, &mut self.events);
         self.awaited.retain(|node, until_ns| {
@@ -81,12 +81,12 @@ impl RemoteNodes {
         });
     }
 
-    /// When to look next.
+    /// Time of the next check.
     pub fn due_ns(&self) -> Option<u64> {
         self.awaited.values().min().copied()
     }
 
-    /// What has happened since this was asked last.
+    /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<NodeEvent> {
         std::mem::take(&mut self.events)
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_joins_leaves_and_dies() {
+    fn node_joins_leaves_and_dies() {
         let mut nodes = RemoteNodes::default();
         nodes.add_proxy(1, NODE);
         nodes.remove_proxy(1, NODE, ProxyEnd::Left, 0);
@@ -120,24 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_changes_hands_is_told_to_nobody() {
+    fn link_takeover_is_not_reported() {
         let mut nodes = RemoteNodes::default();
         nodes.add_proxy(1, NODE);
         nodes.remove_proxy(1, NODE, ProxyEnd::LinkDied, 0);
         nodes.expire(1);
         nodes.add_proxy(2, NODE);
-        // The other way round.
+        // In the opposite order.
         nodes.add_proxy(3, NODE);
         nodes.remove_proxy(2, NODE, ProxyEnd::LinkDied, 2);
         assert_eq!((nodes.take_events(), nodes.due_ns()), (vec![joined()], None));
     }
 
     #[test]
-    fn without_a_successor_its_nodes_have_died() {
+    fn nodes_die_without_successor_link() {
         let mut nodes = RemoteNodes::default();
         nodes.add_proxy(1, NODE);
         nodes.remove_proxy(1, NODE, ProxyEnd::LinkDied, 5);
-        let due_ns = nodes.due_ns().expect("it is waited for");
+        let due_ns = nodes.due_ns().expect("a successor is awaited");
         nodes.expire(due_ns - 1);
         assert_eq!(nodes.take_events(), [joined()]);
         nodes.expire(due_ns);

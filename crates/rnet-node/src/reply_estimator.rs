@@ -1,24 +1,24 @@
-//! Whether whoever has asked stays awake for the answer.
+//! Decides whether a caller stays awake for the reply.
 //!
-//! How close messages follow each other says nothing good here: an answer that is slept for comes later by that sleep, the
-//! next question goes out later by it, and so does its answer. Where waking takes 25 µs, two that sleep for each other
-//! are 50 µs apart, too far to be awake for, and stay so for ever, though the answer takes 2 µs. So one that asks is
-//! awake for a while wherever the answer would come if it were not for two such sleeps.
+//! The interval between messages is misleading here: a reply that is slept for comes later by that sleep, so
+//! the next request and its reply are late, too. If waking takes 25 µs, two peers that sleep for each other
+//! are 50 µs apart, too far to wait awake for, and remain so although the reply takes 2 µs. So a caller stays
+//! awake for a while whenever the reply would come in time without two such sleeps.
 
 use crate::period_estimator::SPIN_NS;
 
-/// Answers that did not come while it was awake, one after the other, until it sleeps for some at once.
+/// Consecutive late replies after which it sleeps for the next ones.
 const MAX_LATE_REPLIES: u32 = 4;
-/// For so many: one in so many tries costs next to nothing.
+/// Number of replies to sleep for: one try in this many costs next to nothing.
 const SLEPT_REPLIES: u32 = 64;
 
-/// What was learnt of the answers so far.
+/// Statistics of the replies so far.
 #[derive(Debug)]
 pub struct ReplyEstimator {
-    /// How long they took.
+    /// Latency of the replies.
     latency_ns: f64,
     late_replies: u32,
-    /// As many are still to be slept for.
+    /// Replies left to sleep for.
     sleeps_left: u32,
 }
 
@@ -29,13 +29,13 @@ impl Default for ReplyEstimator {
 }
 
 impl ReplyEstimator {
-    /// Until when a wait that began at `since_ns` is spent awake.
+    /// Until when a wait that started at `since_ns` stays awake.
     pub fn awake_until(&self, since_ns: u64) -> u64 {
         let pays = self.sleeps_left == 0 && self.latency_ns <= 2.0 * SPIN_NS as f64;
         since_ns.saturating_add(if pays { SPIN_NS } else { 0 })
     }
 
-    /// An answer has come `latency_ns` after the wait for it had begun.
+    /// Records a reply that came `latency_ns` after the start of its wait.
     pub fn record_latency(&mut self, latency_ns: u64) {
         let was_asleep = self.sleeps_left > 0;
         self.sleeps_left = self.sleeps_left.saturating_sub(1);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sleeps_apart_is_near_enough_and_a_millisecond_is_not() {
+    fn waits_awake_for_replies_two_sleeps_apart_but_not_for_a_millisecond() {
         let mut answers = ReplyEstimator::default();
         assert!(!is_awake(&answers), "nothing is known yet");
         answers.record_latency(90_000);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn in_vain_it_is_awake_for_few() {
+    fn few_waits_are_awake_when_replies_are_late() {
         let mut answers = ReplyEstimator::default();
         let mut awake = 0;
         for _ in 0..6_500 {
@@ -85,7 +85,7 @@ mod tests {
             answers.record_latency(90_000);
         }
         assert!((100..=110).contains(&awake), "{awake}");
-        // The server was given a core of its own.
+        // The server got its own core.
         let mut tries = 0;
         while !is_awake(&answers) {
             answers.record_latency(60_000);

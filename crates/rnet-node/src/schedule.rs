@@ -1,8 +1,8 @@
-//! When a timer or a rate is due: multiples of its period after its start, whatever happens in between.
+//! When a timer or a rate is due: at multiples of its period after its start.
 //!
-//! A tick that is taken late does not move the next one, so the schedule has no drift. A tick is taken
-//! late as long as the next one is not due; ticks that were not taken by then are skipped and counted,
-//! and do not come in a bunch. `rcl_timer_call` of ROS 2 does the same.
+//! A late tick does not move the next one, so the schedule does not drift. A tick may be taken late until the
+//! next one is due; ticks not taken by then are skipped and counted, and do not come in a burst.
+//! `rcl_timer_call` of ROS 2 does the same.
 
 use std::time::Duration;
 
@@ -12,14 +12,15 @@ use rnet_core::{Error, Result, time::ns_saturating};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tick {
-    /// The number of the tick in the schedule: 1 is due one period after the start. Skipped ones count.
+    /// Number of the tick in the schedule: tick 1 is due one period after the start. Skipped ticks count.
     pub number: u64,
-    /// When it was due, in ns of the time of the node that the timer or rate was made of (`rnet::Node::now`), and else
-    /// of `rnet::now_ns`. After a jump of a simulated time it is counted back from the new time, to 0 at the least.
+    /// When the tick was due, in ns of the time of the timer's or rate's node (`rnet::Node::now`), or of
+    /// `rnet::now_ns` without a node. After a jump of a simulated time it is counted back from the new time,
+    /// to 0 at the least.
     pub due_ns: u64,
-    /// How much later it was taken, in ns.
+    /// How late the tick was taken, in ns.
     pub late_ns: u64,
-    /// How many ticks were skipped since the last one that was taken.
+    /// Number of ticks skipped since the last tick taken.
     pub missed: u64,
 }
 
@@ -27,13 +28,13 @@ pub struct Tick {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     next: Option<u64>,
-    /// 0 for one that comes once.
+    /// 0 for a single tick.
     period_ns: u64,
     number: u64,
 }
 
 impl Schedule {
-    /// Ticks each `period` from `now_ns` on.
+    /// Ticks every `period` from `now_ns`.
     pub fn periodic(what: &str, period: Duration, now_ns: u64) -> Result<Schedule> {
         if period.is_zero() {
             let why = "the period is 0 s; it must be longer".to_owned();
@@ -49,12 +50,12 @@ impl Schedule {
         Schedule { next: Some(next), period_ns: 0, number: 0 }
     }
 
-    /// When the next tick is due; `None` if there is none.
+    /// When the next tick is due; `None` if no tick follows.
     pub fn due_ns(&self) -> Option<u64> {
         self.next
     }
 
-    /// The tick that is due at `now_ns`, if one is. The next one is due later than `now_ns`.
+    /// The tick that is due at `now_ns`, if any. The next tick is due later than `now_ns`.
     pub fn take(&mut self, now_ns: u64) -> Option<Tick> {
         let first_ns = self.next.filter(|due_ns| *due_ns <= now_ns)?;
         let missed = (now_ns - first_ns).checked_div(self.period_ns).unwrap_or(0);
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_tick_does_not_move_the_next_one() {
+    fn late_tick_does_not_move_next_one() {
         let mut schedule = each_10_ms();
         assert_eq!(schedule.take(1_009 * MS), None);
         for n in 1..1_000 {
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn ticks_that_passed_are_counted_and_not_bunched() {
+    fn missed_ticks_are_counted_and_not_sent_in_burst() {
         let mut schedule = each_10_ms();
         let tick = schedule.take(1_047 * MS).unwrap();
         assert_eq!(tick, Tick { number: 4, due_ns: 1_040 * MS, late_ns: 7 * MS, missed: 3 });
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_comes_once_is_over_then() {
+    fn single_tick_ends_schedule() {
         let mut schedule = Schedule::once(Duration::from_millis(1), 0);
         assert_eq!(schedule.take(MS - 1), None);
         let tick = schedule.take(5 * MS).unwrap();
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_clock_reaches_do_no_harm() {
+    fn unreachable_times_are_harmless() {
         assert!(Schedule::periodic("a test", Duration::ZERO, 0).is_err());
         let mut schedule = Schedule::periodic("a test", Duration::MAX, 5).unwrap();
         assert_eq!(schedule.take(u64::MAX - 1), None);

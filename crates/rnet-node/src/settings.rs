@@ -1,4 +1,4 @@
-//! With which settings a node joins which domain.
+//! The settings with which a node joins a domain.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use rnet_shm::domain::registry::TOOL_LANGUAGE;
 use crate::core::NodeCore;
 use crate::node_time::NodeTime;
 
-/// Settings of a node; each that is given overrides the environment.
+/// Settings of a node; each setting overrides its environment variable.
 #[derive(Clone, Debug, Default)]
 pub struct NodeSettings {
     /// The node's name.
     pub name: String,
     /// The domain, instead of `RNET_DOMAIN` (default `0`).
     pub domain: Option<String>,
-    /// The directory in which domains stand, instead of `RNET_DIR` (default `/dev/shm`).
+    /// The directory of the domains, instead of `RNET_DIR` (default `/dev/shm`).
     pub dir: Option<PathBuf>,
-    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: nobody).
+    /// The Unix group that shares the domain, instead of `RNET_GROUP` (default: none).
     pub group: Option<String>,
-    /// Whether waits may change what the scheduler does with the threads that wait, instead of what
-    /// `RNET_TUNE_THREADS` says (`1` or `0`, default `1`).
+    /// Whether waits may change the scheduling of the waiting threads, instead of `RNET_TUNE_THREADS` (`1` or
+    /// `0`, default `1`).
     pub tune_threads: Option<bool>,
-    /// Whether the node's time is what `/clock` says, instead of what `RNET_SIM_TIME` says (`1` or `0`, default `0`).
+    /// Whether the node's time follows `/clock`, instead of `RNET_SIM_TIME` (`1` or `0`, default `0`).
     pub sim_time: Option<bool>,
-    /// Below what names without a leading `/` go, instead of `RNET_NAMESPACE` (default: nothing).
+    /// Namespace of names without a leading `/`, instead of `RNET_NAMESPACE` (default: none).
     pub namespace: Option<String>,
-    /// Rules that rename, as pairs of a name and what it becomes, ahead of those of `RNET_REMAP`.
+    /// Remapping rules, as pairs of a name and its replacement; applied before those of `RNET_REMAP`.
     pub remap: Vec<(String, String)>,
     /// The language of the node's program, for the tools.
     pub language: String,
 }
 
 impl NodeSettings {
-    /// Those of the environment.
+    /// Settings from the environment.
     pub fn new(name: &str) -> NodeSettings {
         let (name, language) = (name.to_owned(), "rust".to_owned());
         NodeSettings { name, language, ..NodeSettings::default() }
@@ -45,14 +45,15 @@ impl NodeSettings {
     /// Joins the domain.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` for a setting; `NameTaken` if a living node has this name; `NoPermission`, `LayoutVersion`,
-    /// `OutOfMemory` for the domain's directory; `LimitReached` where there are as many nodes as there may be.
+    /// `BadName`; `BadValue` for a setting; `NameTaken` if a living node has this name; `NoPermission`,
+    /// `LayoutVersion`, `OutOfMemory` for the domain's directory; `LimitReached` if the domain has the
+    /// maximum number of nodes.
     pub fn open(self) -> Result<Arc<NodeCore>> {
         let naming = self.naming()?;
         let name = naming.node(&self.name)?;
         let tunes = self.tune_threads.map_or_else(may_tune_threads, Ok)?;
         let simulated = self.sim_time.map_or_else(|| env_flag("RNET_SIM_TIME", false), Ok)?;
-        // A tool has no time of its own.
+        // A tool does not have its own time.
         let time = if simulated && self.language != TOOL_LANGUAGE {
             NodeTime::simulated()
         } else {
@@ -65,12 +66,12 @@ impl NodeSettings {
         NodeCore::start(own, self.language == TOOL_LANGUAGE, time, naming)
     }
 
-    /// What becomes of names. Those that a tool is given are of the domain already.
+    /// The naming rules. A tool is given names of the domain, so it has none.
     fn naming(&self) -> Result<NameResolver> {
         if self.language == TOOL_LANGUAGE {
             return Ok(NameResolver::default());
         }
-        // An error names the place that has to be changed.
+        // An error names the setting to change.
         let of = |variable: &'static str| {
             move |error| match error {
                 Error::BadValue { why, .. } => Error::bad_value(variable, why),
@@ -92,14 +93,14 @@ impl NodeSettings {
     }
 }
 
-/// What a variable says; nothing if it is not set.
+/// The value of a variable; empty if it is not set.
 fn env_text(name: &str) -> Result<String> {
     let set = std::env::var_os(name).unwrap_or_default();
     set.into_string()
         .map_err(|set| Error::bad_value(name, format!("{} is not UTF-8 text", set.display())))
 }
 
-/// Whether robot-net may ask anything of the scheduler, where the program does not say.
+/// Whether robot-net may change scheduling parameters, if the program does not specify it.
 ///
 /// # Errors
 /// `BadValue`: `RNET_TUNE_THREADS` is neither 0 nor 1.
@@ -107,7 +108,7 @@ pub fn may_tune_threads() -> Result<bool> {
     env_flag("RNET_TUNE_THREADS", true)
 }
 
-/// What a variable says that is `1` or `0`.
+/// The value of a variable that is `1` or `0`.
 fn env_flag(name: &str, default: bool) -> Result<bool> {
     let set = std::env::var_os(name).unwrap_or_default();
     match set.as_encoded_bytes() {
@@ -121,7 +122,7 @@ fn env_flag(name: &str, default: bool) -> Result<bool> {
     }
 }
 
-/// Settings as given, else from the environment, else the defaults.
+/// Explicit settings, then the environment, then the defaults.
 pub fn domain_config(
     domain: Option<&str>,
     dir: Option<PathBuf>,

@@ -1,6 +1,6 @@
-//! Following `/clock`: the thread `rnet-clock` of a node whose time is simulated.
+//! Following `/clock`: the thread `rnet-clock` of a node with simulated time.
 //!
-//! A thread of its own, so that no callback that waits for a later time holds that time up.
+//! It is a separate thread, so that a callback that waits for a later time does not stop the clock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,15 +21,15 @@ use crate::SubscriberOptions;
 use crate::msgs::Clock;
 use crate::typed::{Decode, Subscriber};
 
-/// The topic that says what time it is.
+/// The topic of the simulated time.
 const TOPIC: &str = "/clock";
 
-/// Takes the time from `/clock` until the node ends.
+/// Takes the time from `/clock` until the node is closed.
 pub(crate) struct SimClock {
     stop: AtomicBool,
     interrupter: Interrupter,
     time: NodeTime,
-    /// Until the thread has taken it.
+    /// `None` once the thread has taken it.
     reader: Mutex<Option<Reader>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -40,7 +40,7 @@ struct Reader {
 }
 
 impl SimClock {
-    /// Has the time of a node follow `/clock`.
+    /// Makes the time of a node follow `/clock`.
     pub(crate) fn start(core: &Arc<NodeCore>) -> Result<()> {
         let clock = core.state.extension(|_| {
             let options = SubscriberOptions::new().keep_last(1).wait(Wait::Block);
@@ -56,7 +56,7 @@ impl SimClock {
             }))
         })?;
         if !clock.start_threads() {
-            // The control thread then tries again once a second.
+            // The control thread then retries once per second.
             core.state.own.ring_self();
         }
         Ok(())
@@ -65,16 +65,16 @@ impl SimClock {
     fn run(&self, Reader { mut receiver, mut buffer }: Reader) {
         let mut leader = None;
         while !self.stop.load(Ordering::Acquire) && !receiver.is_from_parent() {
-            // What happens to a publisher is counted, and shown by the tools.
+            // Errors of a publisher are counted, and shown by the tools.
             let Ok(Some(at)) = receiver.receive(None) else { continue };
-            // Two that publish it would have time go back and forth: the first one is followed for as long as it
-            // is there.
+            // Two publishers would make time jump back and forth: the first one is followed while it is
+            // connected.
             let publisher = receiver.channels[at].publisher();
             if leader.is_some_and(|now| now != publisher && receiver.channel_of(now).is_some()) {
                 continue;
             }
-            let said = receiver.sample::<Clock>(at, &mut buffer).map(|sample| sample.time_ns);
-            let Some(now_ns) = said.ok().and_then(|ns| u64::try_from(ns).ok()) else { continue };
+            let time_ns = receiver.sample::<Clock>(at, &mut buffer).map(|sample| sample.time_ns);
+            let Some(now_ns) = time_ns.ok().and_then(|ns| u64::try_from(ns).ok()) else { continue };
             leader = Some(publisher);
             self.time.set(now_ns);
             // Timers may be due.

@@ -1,4 +1,4 @@
-//! The part of a subscriber that other threads see.
+//! The part of a subscriber that other threads access.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,27 +15,27 @@ use crate::matched_publishers::MatchedPublishers;
 use crate::sync::lock;
 use crate::trace_publisher::TraceSlot;
 
-/// Something is in the inbox.
+/// The inbox is not empty.
 const INBOX: u8 = 1;
-/// The subscription is traced, and the receiver has not looked away from that.
+/// The subscription is traced, and the receiver has not paused tracing.
 const TRACE: u8 = 2;
 
 /// See the module.
 pub struct SubscriberState {
     inbox: Mutex<Inbox>,
-    /// What the receiver is to look at beside its channels: [`INBOX`], [`TRACE`].
+    /// What the receiver must check besides its channels: [`INBOX`], [`TRACE`].
     attention: AtomicU8,
-    /// Where records go while it is traced.
+    /// The destination of records while the subscription is traced.
     pub trace: TraceSlot,
     pub waiting: Arc<WaitControl>,
-    /// In which process it was made.
+    /// Detects use in a forked child of the process that made it.
     pub fork_guard: ForkGuard,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
     pub match_callbacks: Arc<MatchCallbacks>,
     pub deadlines: Arc<Callbacks<DeadlineMissed>>,
     pub liveliness: Arc<Callbacks<LivelinessChange>>,
-    /// For those who do not have the reader.
+    /// For threads that do not have the reader.
     pub matched_publishers: MatchedPublishers,
     pub shortage: ShortageReporter,
 }
@@ -66,61 +66,61 @@ impl SubscriberState {
         lock(&self.inbox)
     }
 
-    /// Brings something to the subscriber.
+    /// Puts something into the subscriber's inbox.
     pub fn update_inbox(&self, put: impl FnOnce(&mut Inbox)) {
         put(&mut self.inbox());
         self.attention.fetch_or(INBOX, Ordering::Release);
         self.waiting.ring();
     }
 
-    /// Whether the receiver is to look at something beside its channels.
+    /// Whether the receiver must check more than its channels.
     #[inline]
     pub fn needs_attention(&self) -> bool {
         self.attention.load(Ordering::Acquire) != 0
     }
 
-    /// Whether something is in the inbox.
+    /// Whether the inbox has items.
     #[inline]
     pub fn has_inbox_items(&self) -> bool {
         self.attention.load(Ordering::Acquire) & INBOX != 0
     }
 
-    /// The receiver takes what is in the inbox.
+    /// Takes the items of the inbox.
     pub fn take_inbox(&self) -> Inbox {
         self.attention.fetch_and(!INBOX, Ordering::Relaxed);
         std::mem::take(&mut *self.inbox())
     }
 
-    /// Whether the receiver is to trace what it takes.
+    /// Whether the receiver traces the messages that it takes.
     pub fn is_traced(&self) -> bool {
         self.attention.load(Ordering::Relaxed) & TRACE != 0
     }
 
-    /// The receiver is to trace from now on.
+    /// Makes the receiver trace.
     pub fn resume_tracing(&self) {
         self.attention.fetch_or(TRACE, Ordering::Release);
     }
 
-    /// The receiver looks at its traces no more, until it is told again.
+    /// Makes the receiver stop tracing until [`SubscriberState::resume_tracing`].
     pub fn pause_tracing(&self) {
         self.attention.fetch_and(!TRACE, Ordering::Relaxed);
     }
 
-    /// Wakes those who wait for a publisher: they are to look at [`SubscriberState::shortage`].
+    /// Wakes the threads that wait for a publisher, so that they check [`SubscriberState::shortage`].
     pub fn notify_shortage(&self) {
         self.matched_publishers.changed().notify_all();
         self.update_inbox(|_| ());
     }
 
-    /// Tells of a publisher that cannot be followed.
+    /// Reports a publisher that cannot be followed.
     pub fn push_refusal(&self, error: Error) {
         self.matched_publishers.push_refused(error.clone());
         self.update_inbox(|inbox| inbox.push_error(error));
     }
 
-    /// Adds a callback for periods of the deadline without a message.
+    /// Adds a callback for deadline periods without a message.
     pub fn on_deadline(&self, callback: Callback<DeadlineMissed>) {
-        // In a forked child there is no thread to call it.
+        // A forked child has no thread that could call it.
         if !self.fork_guard.is_from_parent() {
             self.deadlines.add(callback);
         }

@@ -1,4 +1,4 @@
-//! A subscriber with a callback, as its user holds it: the reader itself is with a dispatch thread.
+//! Handle of a subscriber with a callback; a dispatch thread has the reader itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,11 +16,11 @@ use crate::match_event::{
 };
 use crate::subscriber_state::SubscriberState;
 
-/// A running callback; it ends when this is dropped.
+/// A running callback; dropping this stops it.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node. One that
-/// never returns holds up the callbacks of its lane, this drop, and the end of its node; it holds up
-/// neither the other lane nor any other node, and reliable publishers no longer than they chose.
+/// Dropping waits for a callback that is running, except inside a callback of the same node. A callback that
+/// never returns blocks the callbacks of its lane, this drop, and the shutdown of its node. It blocks neither
+/// the other lane nor any other node, and reliable publishers only for their chosen time.
 #[must_use = "the callback stops when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
     #[doc(hidden)]
@@ -31,10 +31,10 @@ pub struct Subscription {
     pub file: Arc<SubscriptionFile>,
     #[doc(hidden)]
     pub state: Arc<SubscriberState>,
-    /// Set as this is dropped, which the callback itself may do.
+    /// Set when this is dropped, possibly by the callback itself.
     #[doc(hidden)]
     pub cancelled: Arc<AtomicBool>,
-    /// `None` once it was detached.
+    /// `None` once it is detached.
     #[doc(hidden)]
     pub core: Option<Arc<NodeCore>>,
 }
@@ -47,7 +47,8 @@ impl Subscription {
 
     /// Received and lost messages by publisher; the callback may call this, too.
     ///
-    /// Read from the counters in shared memory: former publishers are one entry, with publisher 0 and without a node.
+    /// Read from the counters in shared memory: former publishers are one entry, with publisher 0 and without
+    /// a node.
     pub fn stats(&self) -> Vec<PublisherStats> {
         let stats = |slot: &Arc<Slot>| {
             let page = slot.page();
@@ -65,10 +66,10 @@ impl Subscription {
             let expired = count(&page.count.expired);
             let deadline_missed = count(&page.count.deadline_missed);
             let any = received | skipped | expired | deadline_missed | lost.total() > 0;
-            let told = state == SLOT_BOUND || state == SLOT_TOTALS && any;
+            let is_known = state == SLOT_BOUND || state == SLOT_TOTALS && any;
             let node = self.core.as_ref().filter(|_| state == SLOT_BOUND);
             let node = node.and_then(|core| core.state.matching().node_of(publisher));
-            told.then(|| PublisherStats {
+            is_known.then(|| PublisherStats {
                 publisher,
                 connected: node.is_some(),
                 node: node.unwrap_or_default(),
@@ -94,8 +95,8 @@ impl Subscription {
         sum
     }
 
-    /// Read from outside: the reader itself is with the dispatch thread, which the callback may
-    /// keep busy.
+    /// Read from outside: the dispatch thread has the reader itself, and the callback may keep that thread
+    /// busy.
     fn behind_of(&self, page: &ReaderSlot) -> Backlog {
         let is_bound = page.bind.state.load(Ordering::Acquire) == SLOT_BOUND;
         let Some(core) = self.core.as_ref().filter(|_| is_bound) else { return Backlog::default() };
@@ -125,10 +126,10 @@ impl Subscription {
             .map_or_else(Default::default, |core| core.state.liveliness_of(self.file.id()))
     }
 
-    /// For a proxy: how many subscribers it stands for from now on.
+    /// For a proxy: sets the number of subscribers that it represents.
     ///
     /// # Errors
-    /// `BadValue` if it is no proxy, or for none and too many.
+    /// `BadValue` if it is not a proxy, or if the number is zero or too large.
     #[doc(hidden)]
     pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
         self.core
@@ -136,7 +137,7 @@ impl Subscription {
             .map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
     }
 
-    /// How many publishers serve the callback, as its thread has seen it last: that is busy while a
+    /// Number of publishers that serve the callback, as last seen by its thread, which is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {
         if self.file.fork_guard().is_from_parent() {
@@ -146,12 +147,12 @@ impl Subscription {
         }
     }
 
-    /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are counted as
-    /// lost.
+    /// Waits until at least `n` publishers are matched: messages sent after that reach the callback or are
+    /// counted as lost.
     ///
     /// # Errors
-    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, which would block its
-    /// own thread.
+    /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, which would
+    /// block its own thread.
     pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.file.fork_guard().check(|| format!("the subscriber of {}", self.topic))?;
         let own = self.core.as_ref().and_then(|core| {
@@ -185,13 +186,13 @@ impl Subscription {
         sum
     }
 
-    /// Why the callback is not called: its thread cannot be started (`LimitReached`); the start is retried once a
-    /// second. Lost messages are counted. Normally `None`.
+    /// Why the callback is not called: its thread cannot be started (`LimitReached`); the start is retried
+    /// once per second. Lost messages are counted. Normally `None`.
     pub fn error(&self) -> Option<Error> {
         self.core.as_ref()?.state.dispatch_error()
     }
 
-    /// Lets the callback run until the node ends.
+    /// Keeps the callback running until the node is closed.
     pub fn detach(mut self) {
         self.core = None;
     }

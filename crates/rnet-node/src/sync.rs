@@ -1,15 +1,16 @@
-//! Locks that serve on after a thread has panicked while it held them: what they guard is whole between two statements.
+//! Locks that remain usable after a thread has panicked while holding them: the data is consistent between
+//! any two statements.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Locks, poisoned or not.
+/// Locks a mutex, poisoned or not.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until somebody notifies, or until a moment.
+/// Waits until a notification or a time.
 pub fn wait<'a, T>(
     bell: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -24,7 +25,7 @@ pub fn wait<'a, T>(
     }
 }
 
-/// Waits for the end of a thread, unless it is this one: what it runs may be what ends it.
+/// Joins a thread, unless it is the current one: the thread may run the code that joins it.
 pub fn join(thread: Option<JoinHandle<()>>) {
     let this = std::thread::current().id();
     if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {

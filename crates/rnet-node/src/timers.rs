@@ -1,4 +1,4 @@
-//! The timers of a dispatch thread: which is due next, and running it.
+//! The timers of a dispatch thread: finds the next due timer and runs it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use crate::node_time::NodeTime;
 use crate::schedule::{Schedule, Tick};
 
-/// What the handle of a timer and the thread that runs it share.
+/// Shared by the handle of a timer and the thread that runs it.
 #[derive(Default)]
 pub struct TimerState {
-    /// Set by the handle, which the callback itself may do.
+    /// Set by the handle, possibly by the callback itself.
     pub cancelled: AtomicBool,
     pub ticks: AtomicU64,
     pub missed: AtomicU64,
 }
 
-/// A timer as the dispatch thread has it.
+/// A timer of a dispatch thread.
 pub struct TimerTask {
     pub schedule: Schedule,
     pub callback: Box<dyn FnMut(Tick) + Send>,
@@ -25,7 +25,7 @@ pub struct TimerTask {
 }
 
 impl TimerTask {
-    /// Calls back if the timer is due; returns whether it goes on.
+    /// Calls the callback if the timer is due; returns whether the timer continues.
     fn run(&mut self, time: &NodeTime, elapsed_ns: u64) -> bool {
         let cancelled = || self.shared.cancelled.load(Ordering::Acquire);
         if cancelled() {
@@ -33,7 +33,7 @@ impl TimerTask {
         }
         let Some(mut tick) = self.schedule.take(elapsed_ns) else { return true };
         tick.due_ns = time.at_ns(tick.due_ns);
-        // One thread writes.
+        // Only one thread writes.
         self.shared.missed.fetch_add(tick.missed, Ordering::Relaxed);
         self.shared.ticks.fetch_add(1, Ordering::Relaxed);
         let callback = &mut self.callback;
@@ -42,11 +42,11 @@ impl TimerTask {
     }
 }
 
-/// The timers of one dispatch thread, in the order in which they are due.
+/// The timers of one dispatch thread, in the order of their due times.
 #[derive(Default)]
 pub struct Timers {
     time: NodeTime,
-    /// By due time and id: of two timers that are due at the same time the older one goes first.
+    /// By due time and id: of two timers that are due at the same time, the older one runs first.
     queue: BTreeMap<(u64, u64), TimerTask>,
 }
 
@@ -73,20 +73,20 @@ impl Timers {
             .is_some_and(|((due_ns, _), _)| *due_ns <= self.time.elapsed_ns())
     }
 
-    /// How long until the next one is due; `None` if there is none.
+    /// Time until the next timer is due; `None` without timers.
     pub fn until_due(&self) -> Option<Duration> {
         self.queue.first_key_value().map(|((due_ns, _), _)| self.time.left_until(*due_ns))
     }
 
-    /// Runs the timers that are due by now, each of them once. `keep_going` is asked after each of them.
-    /// Returns those that are over, for the caller to drop. One that panics is dropped with the panic, which ends this
-    /// run: the others have their turn in the next.
+    /// Runs each due timer once. Calls `keep_going` after each timer. Returns the finished timers, for the
+    /// caller to drop. A timer that panics is dropped with the panic, which ends this run: the others run in
+    /// the next one.
     pub fn run(&mut self, mut keep_going: impl FnMut() -> bool) -> Vec<TimerTask> {
         let mut over = Vec::new();
         if !self.is_due() {
             return over;
         }
-        // One time for all of them, so that none is due again before every other had its turn.
+        // One time for all timers, so that none is due again before every other has run.
         let elapsed_ns = self.time.elapsed_ns();
         while let Some(first) = self.queue.first_entry().filter(|first| first.key().0 <= elapsed_ns)
         {

@@ -1,10 +1,11 @@
-//! Tracing: where the time of a subscription's messages goes, told on a topic of its own while somebody subscribes to
-//! that topic.
+//! Tracing: publishes where the time of a subscription's messages goes, on a reserved topic while that topic
+//! has a subscriber.
 //!
-//! The control thread finds the subscription of the trace and opens a [`TracePublisher`](crate::trace_publisher::TracePublisher) for each subscription of ours on the
-//! traced topic; the thread that receives sees a bit in the word that it looks at anyway (`SubscriberState::attention`),
-//! and writes a record when it is done with a message. While nobody traces, no instruction of the message path is for
-//! this. docs/design/trace.md.
+//! The control thread finds the subscription of the trace topic and opens a
+//! [`TracePublisher`](crate::trace_publisher::TracePublisher) for each of our subscriptions on the traced
+//! topic. The receiving thread sees a bit in a word that it reads anyway (`SubscriberState::attention`), and
+//! writes a record when it is done with a message. Without a tracer, the message path executes no instruction
+//! for tracing. See docs/design/trace.md.
 
 use std::cell::Cell;
 
@@ -15,31 +16,31 @@ use rnet_shm::os::clock;
 use crate::subscriber_state::SubscriberState;
 use crate::wait_strategy;
 
-/// What one record takes of what was saved up since the last.
+/// Credit that one record costs.
 const RECORD_COST_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;
-/// Records that may follow each other at once: a burst is traced whole.
+/// Maximum number of consecutive records: a burst is traced completely.
 const MAX_BURST: u64 = 64;
 
-/// What a receiver remembers of its tracing.
+/// The tracing state of a receiver.
 #[derive(Default)]
 pub struct Tracing {
-    /// The message that was received last, until the next receive says when the user was done with it.
+    /// The last received message, until the next receive shows that the user is done with it.
     current: Option<TracedMessage>,
-    /// What was saved up for records, in ns of their price, and when.
+    /// The saved credit for records, in ns, and when it was updated.
     credit_ns: u64,
     refilled_ns: u64,
-    /// Whether the receiver looks away until there is credit again.
+    /// Whether the receiver has paused tracing until it has credit again.
     paused: bool,
 }
 
-/// A message that was taken and is being worked on.
+/// A message that was taken and is being processed.
 pub struct TracedMessage {
     record: TraceRecord,
     session: u32,
 }
 
 impl TracedMessage {
-    /// The callback begins now.
+    /// Notes that the callback starts now.
     pub fn begin(&mut self) {
         self.record.began_ns = clock::now_ns();
         CALLBACK_BEGAN_NS.set(CALLBACK_PENDING);
@@ -61,7 +62,7 @@ impl Tracing {
         self.refilled_ns = self.refilled_ns.max(now_ns);
     }
 
-    /// A message was taken from one of these channels; what is known of it so far, if it is to be traced.
+    /// Starts a trace of a message taken from one of these channels; `None` without credit.
     pub fn start(
         &mut self,
         state: &SubscriberState,
@@ -79,7 +80,8 @@ impl Tracing {
         Some(TracedMessage { record, session: state.trace.session() })
     }
 
-    /// As [`Tracing::start`], of a receive, which ends with the next one. Without credit the receiver looks away.
+    /// As [`Tracing::start`], for a receive, which ends with the next one. Without credit the receiver pauses
+    /// tracing.
     pub fn start_receive(&mut self, state: &SubscriberState, channels: &[Reader], at: usize) {
         self.current = self.start(state, channels, at);
         match &mut self.current {
@@ -98,7 +100,7 @@ impl Tracing {
         }
     }
 
-    /// Looks again if there is credit.
+    /// Resumes tracing if there is credit.
     #[inline]
     pub fn resume_with_credit(&mut self, state: &SubscriberState) {
         if self.paused {
@@ -118,7 +120,7 @@ impl Tracing {
     }
 }
 
-/// The user is done with a message.
+/// The user is done with a message: writes its record.
 pub fn end(state: &SubscriberState, subscription: u64, started: TracedMessage) {
     let TracedMessage { mut record, session } = started;
     record.ended_ns = clock::now_ns();
@@ -132,7 +134,7 @@ pub fn end(state: &SubscriberState, subscription: u64, started: TracedMessage) {
     (record.subscription, record.written_ns) = (subscription, record.ended_ns);
     if !state.trace.put(record) {
         state.pause_tracing();
-        // Somebody may have begun to trace between the two.
+        // A tracer may have subscribed between the two.
         if state.trace.is_open() {
             state.resume_tracing();
         }
@@ -143,11 +145,12 @@ pub fn end(state: &SubscriberState, subscription: u64, started: TracedMessage) {
 const CALLBACK_PENDING: u64 = 1;
 
 thread_local! {
-    /// When the callback of a binding began, which had to wait for its interpreter; [`CALLBACK_PENDING`] before.
+    /// When the callback of a binding started, after waiting for its interpreter; [`CALLBACK_PENDING`]
+    /// before.
     static CALLBACK_BEGAN_NS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// For bindings: the user's callback begins now, and not when the binding was called.
+/// For bindings: the user's callback starts now, later than the call of the binding.
 pub fn callback_begins() {
     CALLBACK_BEGAN_NS.with(|cell| {
         if cell.get() == CALLBACK_PENDING {
@@ -161,18 +164,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_traced_whole_and_a_flood_in_part() {
+    fn burst_is_traced_completely_and_flood_partly() {
         let mut tracing = Tracing::default();
         let start_ns = 1_000_000_000_000;
         let burst = (0..1000).filter(|n| tracing.spend(start_ns + n)).count() as u64;
         assert_eq!(burst, MAX_BURST);
-        // A second of 100,000 messages.
+        // One second of 100,000 messages.
         let flood = (1..=100_000).filter(|n| tracing.spend(start_ns + n * 10_000)).count() as u64;
         assert!((MAX_TRACED_PER_S - 1..=MAX_TRACED_PER_S + 1).contains(&flood), "{flood}");
     }
 
     #[test]
-    fn messages_at_1_khz_are_all_traced() {
+    fn all_messages_at_1_khz_are_traced() {
         let mut tracing = Tracing::default();
         assert!((1..10_000).all(|n| tracing.spend(1_000_000_000_000 + n * 1_000_000)));
     }

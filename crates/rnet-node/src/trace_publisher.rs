@@ -1,4 +1,4 @@
-//! Where the records of a traced subscription go; `trace` says what this is for.
+//! The destination of the records of a traced subscription; see [`crate::trace`].
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,12 +10,12 @@ use rnet_shm::channel::publisher::Writer;
 /// The publisher of the records of one subscription.
 pub struct TracePublisher {
     writer: Writer,
-    /// Takes the endpoint back.
+    /// Withdraws the endpoint.
     close: Option<Box<dyn FnOnce() + Send>>,
 }
 
 impl TracePublisher {
-    /// Of this writer; `close` is called at its end.
+    /// Wraps this writer; `close` is called on drop.
     pub fn new(writer: Writer, close: impl FnOnce() + Send + 'static) -> TracePublisher {
         TracePublisher { writer, close: Some(Box::new(close)) }
     }
@@ -29,23 +29,23 @@ impl Drop for TracePublisher {
     }
 }
 
-/// Where a subscription's records go; shared by the thread that receives and the control thread.
+/// The destination of a subscription's records, shared by the receiving thread and the control thread.
 #[derive(Default)]
 pub struct TraceSlot {
     open: Mutex<SlotState>,
-    /// Counts the publishers: a message that began before one was opened ends in no record.
+    /// Counts the publishers: a message received before a publisher was opened gets no record.
     session: AtomicU32,
 }
 
 #[derive(Default)]
 struct SlotState {
     publisher: Option<TracePublisher>,
-    /// The subscription has ended.
+    /// The subscription is closed.
     closed: bool,
 }
 
 impl TraceSlot {
-    /// Puts a publisher there, or takes it away. The one that was there is dropped when nothing is locked.
+    /// Sets or removes the publisher. The old one is dropped after the lock is released.
     pub fn set(&self, publisher: Option<TracePublisher>) {
         let mut open = lock(&self.open);
         let over = match open.closed {
@@ -57,7 +57,7 @@ impl TraceSlot {
         drop(over);
     }
 
-    /// Takes the publisher away for good.
+    /// Removes the publisher permanently.
     pub fn close(&self) {
         let mut open = lock(&self.open);
         open.closed = true;
@@ -71,17 +71,18 @@ impl TraceSlot {
         lock(&self.open).publisher.is_some()
     }
 
-    /// Which publisher it is, of all that were there.
+    /// Number of the current publisher.
     pub fn session(&self) -> u32 {
         self.session.load(Ordering::Relaxed)
     }
 
-    /// Writes a record; `false` if nobody wants any.
+    /// Writes a record; `false` if no records are wanted.
     pub fn put(&self, record: TraceRecord) -> bool {
         let mut open = lock(&self.open);
         let Some(publisher) = &mut open.publisher else { return false };
-        // It waits for nobody. Without memory there is no record, and a number in the next shows it. Its stamp is what
-        // the record says: a tracer on another host finds by both how far apart the clocks are.
+        // It does not wait. Without memory the record is dropped, and a number in the next record shows it.
+        // Its stamp is the time in the record: a tracer on another host uses both to find the offset between
+        // the clocks.
         let stamp = Some(record.written_ns);
         let _ = publisher.writer.send_with(&record.to_bytes(), &Meta::default(), stamp);
         true

@@ -1,6 +1,7 @@
-//! Typed endpoints: what sends and receives Rust messages, and what waits for them and for the time.
+//! Typed endpoints: types that send and receive Rust messages, and types that wait for messages and time.
 //!
-//! Calls, remote state and observers are made of topics, so their crates use these. Users see them in `rnet`.
+//! Calls, remote state and observers are built from topics, so their crates use these types. Users see them
+//! in `rnet`.
 
 mod any_subscription;
 mod batch;

@@ -1,4 +1,4 @@
-//! What a topic's messages are: the type that an endpoint is opened with, and the types of peers.
+//! Types of a topic's messages: the type of an endpoint, and the types of peers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub enum MessageType {
 }
 
 impl MessageType {
-    /// How it is described to the other side.
+    /// The description for peers.
     pub fn desc(&self) -> TypeDesc {
         match self {
             MessageType::Raw => TypeDesc::Raw,
@@ -43,7 +43,7 @@ impl MessageType {
         }
     }
 
-    /// Length that every message has, in bytes; `None` if it may vary.
+    /// Fixed length of every message, in bytes; `None` if the length varies.
     #[doc(hidden)]
     pub fn fixed_len(&self) -> Option<usize> {
         match self {
@@ -52,16 +52,16 @@ impl MessageType {
         }
     }
 
-    /// Puts the description where peers find it; before an endpoint of `topic` names it.
+    /// Writes the description for peers; call it before an endpoint of `topic` names the type.
     #[doc(hidden)]
     pub fn write_description(&self, node: &OwnNode, topic: &str) -> Result<()> {
         let MessageType::Protobuf(schema) = self else { return Ok(()) };
         let kept = node.write_type(&schema.hash().to_string(), || {
             let with_docs = schema.descriptor_set_with_docs();
-            // A type is more than its comments.
+            // If the comments do not fit, the type is written without them.
             let fits = with_docs.len() <= MAX_SCHEMA_LEN_BYTES;
             let set = if fits { with_docs } else { schema.descriptor_set().to_vec() };
-            // What peers would refuse is refused here, where the user can do something about it.
+            // A type that peers would reject is rejected here, where the user can fix it.
             match Schema::from_descriptor_set(&set, schema.name()) {
                 Ok(_) => Ok(set),
                 Err(why) => Err(Error::bad_value(
@@ -86,8 +86,8 @@ impl From<PlainType> for MessageType {
 }
 
 /// # Errors
-/// `BadValue` for a protobuf message: a description names it, and does not say what it is. And for a type of
-/// an unknown kind.
+/// `BadValue` for a protobuf message, because a description only names it. Also for a type of an unknown
+/// kind.
 impl TryFrom<TypeDesc> for MessageType {
     type Error = Error;
 
@@ -113,7 +113,7 @@ impl From<Schema> for MessageType {
     }
 }
 
-/// The type of an endpoint: that of its messages in Rust, or, where these leave it open, the one given.
+/// Chooses the type of an endpoint: the type of its Rust messages, or, if they leave it open, the given one.
 pub fn choose_type<T: Message + ?Sized>(
     topic: &str,
     given: Option<MessageType>,
@@ -139,14 +139,14 @@ pub fn choose_type<T: Message + ?Sized>(
 
 const _: () = assert!(MAX_SCHEMA_LEN_BYTES == rnet_schema::limits::MAX_SCHEMA_LEN_BYTES);
 
-/// Most bytes of descriptor sets that are remembered.
+/// Maximum number of cached bytes of descriptor sets.
 pub const MAX_CACHED_LEN_BYTES: usize = 4 << 20;
 
-/// Most parts of types that are remembered: as many as one type may have. Built, each takes a kilobyte at most, and on the wire ten
-/// bytes.
+/// Maximum number of cached parts of types: as many as one type may have. A built part takes at most a
+/// kilobyte, and ten bytes on the wire.
 const MAX_CACHED_PARTS: usize = 1 << 15;
 
-/// Messages, fields, enum values and the like of all that a type needs.
+/// Number of messages, fields, enum values and similar parts that a type needs.
 fn count_parts(schema: &Schema) -> usize {
     let pool = schema.descriptor().parent_pool();
     let messages = pool.all_messages().map(|message| {
@@ -157,8 +157,8 @@ fn count_parts(schema: &Schema) -> usize {
     pool.files().len() + messages.sum::<usize>() + enums.sum::<usize>()
 }
 
-/// The types of peers. Each is read from its file whenever it is met, and built once: by all of its
-/// bytes, because a fingerprint proves nothing.
+/// The types of peers. Each type is read from its file at each match, but built only once: it is compared by
+/// all its bytes, because a fingerprint proves nothing.
 #[derive(Debug, Default)]
 pub struct SchemaCache {
     built: HashMap<Box<[u8]>, Schema>,
@@ -167,10 +167,10 @@ pub struct SchemaCache {
 }
 
 impl SchemaCache {
-    /// The type that an endpoint of the node in `folder` names.
+    /// Reads the type that an endpoint of the node in `folder` declares.
     ///
     /// # Errors
-    /// Those of reading the file; `Corrupt` if what it says is no type, or another one.
+    /// The errors of reading the file; `Corrupt` if its content is not a type, or is another type.
     pub fn read(&mut self, folder: &Path, named: &ProtobufType) -> Result<Schema> {
         let set = types::read(folder, &named.schema)?;
         let corrupt = |what: String| Error::Corrupt {
@@ -193,7 +193,7 @@ impl SchemaCache {
         Ok(schema)
     }
 
-    /// As [`SchemaCache::read`], of any endpoint; `None` if its messages are no protobuf messages.
+    /// As [`SchemaCache::read`], for any endpoint; `None` if its messages are not protobuf messages.
     ///
     /// # Errors
     /// As [`SchemaCache::read`].
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_is_bounded_by_what_was_built() {
+    fn cache_is_bounded_by_number_of_built_parts() {
         let mut schemas = SchemaCache::default();
         let mut most = 0;
         for number in 0..20 {

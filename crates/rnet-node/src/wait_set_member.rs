@@ -1,4 +1,4 @@
-//! What a wait set or a stream knows of each thing that it waits for.
+//! The interface between a wait set or a stream and the objects that it waits for.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use rnet_shm::os::bell::Bells;
 use crate::core::NodeState;
 use crate::wait_source::WaitSource;
 
-/// What a wait set needs to know of what it waits for; not nameable by users.
+/// The functions of a wait set's member; users cannot name this trait.
 pub trait WaitSetMember {
     fn name(&self) -> String;
-    /// The node that wakes who waits for it, if one does.
+    /// The node that wakes the waiting thread, if any.
     fn node(&self) -> Option<&NodeState>;
     /// Moves all wake-ups to a bell.
     fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64);
-    /// Takes in what has come, so that [`WaitSource::is_ready`] says what is there for the user.
+    /// Takes pending items, so that [`WaitSource::is_ready`] reflects what is available to the user.
     fn refresh(&mut self);
     fn wait_source(&self) -> &dyn WaitSource;
-    /// Has whoever brings something ring, from here on; whether who waits has to look once more himself.
+    /// Registers for wake-ups; returns whether the caller must check again itself.
     fn before_sleep(&self) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! What a thread waits for, alone or among others, and the one way in which it waits: as a subscriber, a watch of
-//! the state, a wait set, or a dispatch thread.
+//! The sources that a thread waits for, alone or together, and the common wait of subscribers, state watches,
+//! wait sets and dispatch threads.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -10,42 +10,43 @@ use rnet_shm::os::bell::{MAX_SLEEP, SleepMode, Waiter, WakeReason};
 
 use crate::wait_strategy::{WaitStrategy, WaitTarget};
 
-/// Something that a thread waits for at its bell.
+/// A source that a thread waits for at its bell.
 pub trait WaitSource {
-    /// Whether there may be something to take.
+    /// Whether something may be available.
     fn is_ready(&self) -> bool;
-    /// Whether the wait is to end without it.
+    /// Whether the wait must end without an item.
     fn must_stop(&self) -> bool {
         false
     }
-    /// As [`WaitSource::must_stop`], and forgets it.
+    /// As [`WaitSource::must_stop`], and clears the request.
     fn take_stop(&self) -> bool {
         false
     }
-    /// How long the thread may sleep.
+    /// Longest time that the thread may sleep.
     fn sleep_limit(&self) -> Duration {
         Duration::MAX
     }
-    /// Shows the words in which wakers look for a sleeper.
+    /// Passes the words that wakers check for a sleeper to `show`.
     fn wake_words(&self, _show: &mut dyn FnMut(&AtomicU64)) {}
-    /// Whether a waker counts on the barrier of the thread that sleeps.
+    /// Whether a waker relies on the barrier of the sleeping thread.
     fn needs_barrier(&self) -> bool {
         false
     }
-    /// The thread is about to sleep; told where [`WaitSource::wake_words`] does not show it.
+    /// Called before the thread sleeps; needed if [`WaitSource::wake_words`] does not show the sleep.
     fn before_sleep(&self) {}
-    /// The thread has slept, for at most `limit`.
+    /// Called after the thread has slept, for at most `limit`.
     fn after_sleep(&self, _woken: WakeReason, _limit: Duration) {}
 }
 
-/// Where a thread waits for several things. `each` shows them, as they are when it is called: others may come
-/// and go meanwhile, and ring.
+/// The wait of a thread for several sources. `each` passes the current sources on each call: sources may be
+/// added and removed meanwhile, and ring.
 pub struct BellWaitTarget<'a, E> {
     pub waiter: &'a Waiter,
-    /// What the bell read before it was looked whether something is ready.
+    /// Value of the bell before the sources were checked.
     pub before: u32,
     pub by_the_clock: bool,
-    /// Whether the thread asks for stops when it wakes; a dispatch thread, which never does, would not sleep.
+    /// Whether the thread checks stop requests when it wakes; a dispatch thread never does, and would not
+    /// sleep.
     pub checks_stop: bool,
     pub each: E,
 }
@@ -61,7 +62,7 @@ fn any<E: Fn(&mut dyn FnMut(&dyn WaitSource))>(
 
 impl<E: Fn(&mut dyn FnMut(&dyn WaitSource))> WaitTarget for BellWaitTarget<'_, E> {
     fn poll(&mut self) -> bool {
-        // Simulated time goes on with a ring and nothing else.
+        // Simulated time advances only with a ring.
         self.waiter.read() != self.before
             || any(&self.each, |one| one.is_ready() || self.checks_stop && one.must_stop())
     }
@@ -85,10 +86,10 @@ impl<E: Fn(&mut dyn FnMut(&dyn WaitSource))> WaitTarget for BellWaitTarget<'_, E
 }
 
 impl WaitStrategy {
-    /// Waits until something that `each` shows is ready; `false` when the time is over.
+    /// Waits until a source of `each` is ready; `false` on a timeout.
     ///
     /// # Errors
-    /// `Interrupted` if one of them says so, or by a signal if that may be.
+    /// `Interrupted` if a source requests it, or by a signal if `interruptible` is set.
     pub fn wait_until(
         &mut self,
         waiter: &Waiter,
@@ -112,7 +113,7 @@ impl WaitStrategy {
     ) -> Result<bool> {
         let mut interrupted = false;
         loop {
-            // Read first: who comes after the look ends the sleep.
+            // Read first: an item that arrives after the check ends the sleep.
             let before = waiter.read();
             if any(&each, |one| one.is_ready()) {
                 return Ok(true);

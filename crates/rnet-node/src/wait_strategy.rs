@@ -1,7 +1,8 @@
-//! How a thread passes the time until the next message or change: awake while that pays, by the clock when they
-//! keep time, else asleep until it is woken. What pays is learnt by [`PeriodEstimator`].
+//! How a thread waits for the next message or change: awake while that pays, with timed sleeps if they are
+//! periodic, otherwise asleep until it is woken. [`PeriodEstimator`] learns what pays.
 //!
-//! Subscribers, watches of the state, wait sets and dispatch threads wait so, for what [`crate::wait_source`] shows.
+//! Subscribers, state watches, wait sets and dispatch threads wait this way for the sources of
+//! [`crate::wait_source`].
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -14,73 +15,74 @@ use rnet_shm::os::cpu::{self, ShortSlice};
 use crate::period_estimator::{PeriodEstimator, Plan};
 use crate::reply_estimator::ReplyEstimator;
 
-/// Looks at the clock once per this many turns of a spin.
+/// Turns of a spin between two reads of the clock.
 const SPINS_PER_CLOCK_READ: u32 = 32;
-/// The same of a first spin, some 2 µs: most replies come sooner, and those that would come in the middle of the look, which
-/// takes a third of the time that they do, are late by it.
+/// The same for a first spin, some 2 µs: most replies arrive sooner. A reply that arrives during a check,
+/// which takes a third of that time, is late by it.
 const FIRST_SPINS_PER_CLOCK_READ: u32 = 128;
 
 thread_local! {
-    /// When a wait of this thread ended last, for traces: of several subscribers that one wait is for, and of none.
+    /// End of the last wait of this thread, for traces; shared by all subscribers, because one wait may be
+    /// for several.
     static WOKEN_NS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A wait of this thread ends now, for a trace of what it was for.
+/// Notes that a wait of this thread ends now, for a trace of the message.
 pub fn note_woken() {
     WOKEN_NS.set(clock::now_ns());
 }
 
-/// When a wait of this thread ended last, CLOCK_MONOTONIC in ns; 0 if none has.
+/// End of the last wait of this thread, CLOCK_MONOTONIC in ns; 0 without one.
 pub fn woken_ns() -> u64 {
     WOKEN_NS.get()
 }
 
-/// What can be waited for.
+/// A target of a wait.
 pub trait WaitTarget {
-    /// Whether there is something; it is looked at again behind the wait.
+    /// Whether something may be available; the caller checks again after the wait.
     fn poll(&mut self) -> bool;
-    /// Sleeps until there may be something.
+    /// Sleeps until something may be available.
     fn sleep(&mut self, sleep: SleepMode, limit: Duration) -> WakeReason;
 }
 
-/// The period of what comes to one target, and what was learnt of the last wait.
+/// The period of a target's messages, and the state of the last wait.
 #[derive(Debug, Default)]
 pub struct WaitStrategy {
-    /// Whether it may change what the scheduler does with the thread.
+    /// Whether it may change the scheduling of the thread.
     tunes: bool,
     period: PeriodEstimator,
-    /// Of a target at which replies are waited for.
+    /// Set for a target at which replies are awaited.
     replies: Option<ReplyEstimator>,
-    /// Whether what comes next was waited for, and whether awake.
+    /// Whether the next message was waited for, and whether awake.
     waited: bool,
     awake: bool,
-    /// When the last wait began, and when it ended.
+    /// Start and end of the last wait.
     since_ns: u64,
     ended_ns: u64,
-    /// Whether that wait has begun with a first spin, which found nothing: the next one is the rest of it.
+    /// Whether the wait started with a first spin that found nothing: the next wait is the rest of it.
     spun_first: bool,
-    /// Of the thread that slept last.
+    /// The short slice of the thread that slept last.
     short_slice: Option<ShortSlice>,
 }
 
 impl WaitStrategy {
-    /// Of a target at one of these bells.
+    /// A strategy for a target at one of these bells.
     pub fn of(bells: &Bells) -> WaitStrategy {
         WaitStrategy { tunes: bells.tunes_threads(), ..WaitStrategy::default() }
     }
 
-    /// What comes is the answer to what was sent right before the wait.
+    /// Declares that each wait is for a reply to a message sent right before it.
     pub fn expect_replies(&mut self) {
         self.replies = Some(ReplyEstimator::default());
     }
 
-    /// Something has come that was sent at `sent_ns`, and is number `count` of what came, skipped ones included.
+    /// Records a message sent at `sent_ns`, with number `count`, including skipped ones.
     pub fn record_arrival(&mut self, sent_ns: u64, count: u64) {
         self.period.note_sent(sent_ns);
         if !std::mem::take(&mut self.waited) {
             return;
         }
-        // Not until now: a dispatch thread may have run callbacks since the wait ended.
+        // Not the current time: a dispatch thread may have run callbacks since the wait ended.
         let latency_ns = self.ended_ns.saturating_sub(sent_ns);
         if let Some(replies) = &mut self.replies {
             replies.record_latency(self.ended_ns.saturating_sub(self.since_ns));
@@ -89,15 +91,15 @@ impl WaitStrategy {
         if self.awake {
             self.period.note_awake_latency(latency_ns);
         }
-        // What was sent before has not been waited for.
+        // A message sent before the wait started was not waited for.
         if sent_ns >= self.since_ns {
             self.period.note_delay(self.ended_ns, latency_ns);
         }
     }
 
-    /// The first part of an adaptive wait, if that is to be passed awake: looks at nothing but whether `come`, and now
-    /// and then for what else ends the wait. Whether it has come; [`WaitStrategy::record_arrival_at`] is told of it, and of the moment.
-    /// If not, [`WaitStrategy::wait`] is the rest of the wait.
+    /// The first part of an adaptive wait, if it is spent awake: polls only `come`, and now and then `other`,
+    /// which ends the wait. Returns whether `come` returned true; then report the message and its time with
+    /// [`WaitStrategy::record_arrival_at`]. If not, [`WaitStrategy::wait`] is the rest of the wait.
     pub fn spin_first(&mut self, come: impl Fn() -> bool, other: impl Fn() -> bool) -> bool {
         if come() {
             // It was not waited for.
@@ -107,8 +109,8 @@ impl WaitStrategy {
         let since_ns = clock::now_ns();
         (self.since_ns, self.awake, self.waited) = (since_ns, false, true);
         self.spun_first = true;
-        let mut looked_ns = since_ns;
-        while let Plan::Spin(_) = self.plan(looked_ns, since_ns) {
+        let mut checked_ns = since_ns;
+        while let Plan::Spin(_) = self.plan(checked_ns, since_ns) {
             for _ in 0..FIRST_SPINS_PER_CLOCK_READ {
                 if come() {
                     self.spun_first = false;
@@ -120,26 +122,27 @@ impl WaitStrategy {
                 break;
             }
             let now_ns = clock::now_ns();
-            self.period.note_delay(now_ns, now_ns.saturating_sub(looked_ns));
-            looked_ns = now_ns;
+            self.period.note_delay(now_ns, now_ns.saturating_sub(checked_ns));
+            checked_ns = now_ns;
         }
         false
     }
 
-    /// A wait that began with a first spin is over, perhaps before the rest of it has begun.
+    /// Ends a wait that started with a first spin, possibly before the rest of it started.
     pub fn end_first_spin(&mut self) {
         if std::mem::take(&mut self.spun_first) {
             self.ended_ns = clock::now_ns();
         }
     }
 
-    /// As [`WaitStrategy::record_arrival`], of what a first spin has found, which was taken at `taken_ns`: that is when the wait ended.
+    /// As [`WaitStrategy::record_arrival`], for a message that a first spin found: the wait ended at
+    /// `taken_ns`, when it was taken.
     pub fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
         self.ended_ns = taken_ns;
         self.record_arrival(sent_ns, count);
     }
 
-    /// What to do in an adaptive wait that began at `since_ns`.
+    /// The plan of an adaptive wait that started at `since_ns`.
     fn plan(&self, now_ns: u64, since_ns: u64) -> Plan {
         match self.replies.as_ref().map(|replies| replies.awake_until(since_ns)) {
             Some(until) if now_ns < until => Plan::Spin(until),
@@ -147,14 +150,14 @@ impl WaitStrategy {
         }
     }
 
-    /// Has this thread go before those that compute, once it is woken.
+    /// Makes the scheduler run this thread before threads that compute, once it is woken.
     pub fn keep_short_slice(&mut self, whom: cpu::SliceLen) {
         if self.tunes {
             ShortSlice::keep(&mut self.short_slice, whom);
         }
     }
 
-    /// Waits until there may be something at the target, for `limit` at the most.
+    /// Waits until something may be available at the target, at most for `limit`.
     pub fn wait(
         &mut self,
         target: &mut impl WaitTarget,
@@ -208,7 +211,7 @@ impl WaitStrategy {
                     let woken = target.sleep(sleep, left(to_ns));
                     let now_ns = clock::now_ns();
                     if now_ns < to_ns {
-                        // Somebody rang, or it was the user's time that was over.
+                        // A waker rang, or the user's timeout expired.
                         self.awake = false;
                         return woken;
                     }
@@ -226,10 +229,10 @@ impl WaitStrategy {
     }
 }
 
-/// Looks until there is something or the time is over; returns whether there is, and the longest time
-/// between two looks at the clock.
+/// Polls until something is available or the time is over; returns whether something is available, and the
+/// longest time between two reads of the clock.
 fn spin(target: &mut impl WaitTarget, until_ns: u64) -> (bool, u64) {
-    let (mut looked_ns, mut gap_ns) = (clock::now_ns(), 0);
+    let (mut checked_ns, mut gap_ns) = (clock::now_ns(), 0);
     loop {
         for _ in 0..SPINS_PER_CLOCK_READ {
             if target.poll() {
@@ -238,8 +241,8 @@ fn spin(target: &mut impl WaitTarget, until_ns: u64) -> (bool, u64) {
             std::hint::spin_loop();
         }
         let now_ns = clock::now_ns();
-        gap_ns = gap_ns.max(now_ns.saturating_sub(looked_ns));
-        looked_ns = now_ns;
+        gap_ns = gap_ns.max(now_ns.saturating_sub(checked_ns));
+        checked_ns = now_ns;
         if now_ns >= until_ns {
             return (false, gap_ns);
         }
@@ -250,7 +253,7 @@ fn spin(target: &mut impl WaitTarget, until_ns: u64) -> (bool, u64) {
 mod tests {
     use super::*;
 
-    /// A target at which something is from a time on.
+    /// A target that is ready from a given time.
     struct ReadyFrom {
         at_ns: u64,
         slept: Vec<bool>,
@@ -273,10 +276,10 @@ mod tests {
         }
     }
 
-    /// What a wait strategy does that has learnt changes of this period.
+    /// The actions of a wait strategy that has learned this period.
     fn waits(period_ns: u64) -> ReadyFrom {
         let mut wait_strategy = WaitStrategy { tunes: true, ..WaitStrategy::default() };
-        // The last one was half a period ago.
+        // The last message was sent half a period ago.
         let start_ns = clock::now_ns() - 100 * period_ns + period_ns / 2;
         for n in 0..100 {
             wait_strategy.period.learn(start_ns + n * period_ns, n + 1);
@@ -288,8 +291,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_awaited_awake_and_what_is_rare_asleep() {
-        // Again where the machine has held this thread up until the flood seems to be over.
+    fn flood_is_awaited_awake_and_rare_message_asleep() {
+        // Retried if the machine delays this thread until the flood seems to be over.
         let mut tries = (0..1000).map(|_| waits(20_000));
         assert!(tries.any(|flood| flood.polled > 0 && flood.slept.is_empty()));
         assert_eq!(waits(50_000_000).slept, [false]);
@@ -298,11 +301,11 @@ mod tests {
             WaitStrategy::default().wait(&mut none, Wait::Adaptive, Duration::ZERO),
             WakeReason::TimedOut
         );
-        assert_eq!((none.polled, none.slept.len()), (0, 0), "there is no time to look");
+        assert_eq!((none.polled, none.slept.len()), (0, 0), "a zero limit leaves no time to poll");
     }
 
-    /// Whether a wait strategy takes its core for contested after a change that it awaited awake, and a callback of
-    /// 500 µs.
+    /// Whether a wait strategy considers its core contested after a change that it awaited awake, and a
+    /// callback of 500 µs.
     fn is_contested_after_a_callback() -> bool {
         let mut wait_strategy = WaitStrategy { tunes: true, ..WaitStrategy::default() };
         let now_ns = clock::now_ns();
@@ -313,19 +316,20 @@ mod tests {
             std::hint::spin_loop();
         }
         wait_strategy.record_arrival(target.at_ns, 101);
-        // Longer than nothing is known of the core at first, shorter than it is contested then.
+        // Longer than the initial period without knowledge of the core, shorter than the first contested
+        // period.
         wait_strategy.period.is_contested(clock::now_ns() + 500_000_000)
     }
 
     #[test]
-    fn a_callback_is_no_latency() {
-        // Again where the machine has held this thread up.
+    fn callback_time_is_not_latency() {
+        // Retried if the machine delays this thread.
         assert!((0..1000).any(|_| !is_contested_after_a_callback()));
     }
 
     #[test]
-    fn what_keeps_time_is_dozed_for_and_then_awaited_awake() {
-        // Again where the machine has held this thread up for half a period.
+    fn periodic_message_is_dozed_for_then_awaited_awake() {
+        // Retried if the machine delays this thread for half a period.
         let mut tries = (0..1000).map(|_| waits(2_000_000));
         assert!(tries.any(|target| target.slept == [true] && target.polled > 1));
     }

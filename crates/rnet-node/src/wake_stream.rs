@@ -1,10 +1,10 @@
-//! What subscribers and watches are for async code, under any executor: a dispatch thread of the node waits for the
+//! Subscribers and watches for async code, under any executor: a dispatch thread of the node waits for the
 //! source and wakes the task.
 //!
-//! **The descriptor of a stream** is readable while the stream may have something: the dispatch thread wakes an
-//! [`Event`] in the task's place. It is level-triggered: the event stays raised until a take finds nothing. It is then
-//! lowered, and the stream asked once more; so what came between the look and the lowering raises it again, and
-//! nothing is slept through.
+//! **The descriptor of a stream** is readable while an item may be available: the dispatch thread raises an
+//! [`Event`] instead of waking the task. It is level-triggered: the event stays raised until a take finds
+//! nothing. It is then lowered, and the source is checked once more, so an item that arrives between the
+//! check and the lowering raises it again, and is not missed.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,12 +22,12 @@ use crate::wait_set_member::WaitSetMember;
 use crate::wait_source::WaitSource;
 
 struct StreamState<S> {
-    /// `None` once the stream has ended, or is its source again.
+    /// `None` once the stream has ended, or was turned back into its source.
     source: Option<S>,
     waker: Option<Waker>,
 }
 
-/// Wakes the async task when its source has something.
+/// Wakes the async task when its source has an item.
 struct WakeTask<S> {
     id: u64,
     bells: Arc<Bells>,
@@ -48,21 +48,21 @@ impl<S: WaitSetMember + Send + 'static> Task for WakeTask<S> {
     }
     fn run(&mut self, _lane: Lane, _must_yield: &dyn Fn() -> bool) -> bool {
         let mut shared = lock(&self.shared);
-        // Without a waker nobody waits.
+        // Without a waker, no task waits.
         if shared.waker.is_none() || !shared.source.as_mut().is_some_and(has_next) {
             return false;
         }
         let waker = shared.waker.take();
         drop(shared);
-        // A waker of the executor's that panics must not end the thread of all others.
+        // A panic in the executor's waker must not end the shared thread.
         let wake = |waker: Waker| catch_unwind(AssertUnwindSafe(|| waker.wake()));
         waker.map(wake).is_some()
     }
-    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
-        // Without a waker nobody waits, and publishers need not ring.
+    fn wait_sources(&self, visit: &mut dyn FnMut(&dyn WaitSource)) {
+        // Without a waker, no task waits, and publishers need not ring.
         let shared = lock(&self.shared);
         let source = shared.source.iter().filter(|_| shared.waker.is_some());
-        source.for_each(|source| look(source.wait_source()));
+        source.for_each(|source| visit(source.wait_source()));
     }
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
         lock(&self.shared).source.as_mut()?.take_arrival()
@@ -77,14 +77,14 @@ pub struct WakeStream<S: WaitSetMember + Send + 'static> {
     shared: Arc<Mutex<StreamState<S>>>,
     lane: Lane,
     core: Arc<NodeCore>,
-    /// Once the descriptor was asked for.
+    /// Set once the descriptor is requested.
     event: Option<Arc<Event>>,
 }
 
 impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
     pub fn new(core: Arc<NodeCore>, lane: Lane, source: S) -> WakeStream<S> {
         let shared = Arc::new(Mutex::new(StreamState { source: Some(source), waker: None }));
-        // A process that was forked since has no threads of the node; what its stream gives is `Closed`.
+        // A forked child has no threads of the node; its stream returns `Closed`.
         if !core.state.fork_guard().is_from_parent() {
             let (id, bells) = (core.state.next_task(), core.state.own.bells().clone());
             core.state.dispatcher(lane).add(Box::new(WakeTask {
@@ -96,12 +96,12 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
         WakeStream { shared, lane, core, event: None }
     }
 
-    /// Asked before its lock is taken: a thread that is not here may hold it.
+    /// Checked before the lock is taken: a thread that does not exist in the child may hold it.
     pub fn is_from_parent(&self) -> bool {
         self.core.state.fork_guard().is_from_parent()
     }
 
-    /// What `act` says of the source; nothing of one that is not here any more.
+    /// Calls `act` with the source; returns the default if the source is no longer here.
     pub fn with_source<R: Default>(&self, act: impl FnOnce(&mut S) -> R) -> R {
         if self.is_from_parent() {
             return R::default();
@@ -109,7 +109,7 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
         lock(&self.shared).source.as_mut().map(act).unwrap_or_default()
     }
 
-    /// The source again; a task that waits in it is not woken any more.
+    /// Returns the source; a task that waits in the stream is no longer woken.
     ///
     /// # Errors
     /// `Closed` in a forked child.
@@ -118,10 +118,10 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
         lock(&self.shared).source.take().ok_or_else(closed)
     }
 
-    /// What `take` finds in the source. A task that is to be woken stays so.
+    /// Calls `take` with the source. A registered task stays registered.
     ///
     /// # Errors
-    /// Those of `take`; `Closed` in a forked child.
+    /// The errors of `take`; `Closed` in a forked child.
     pub fn try_next<R>(
         &mut self,
         take: impl FnOnce(&mut S) -> Result<Option<R>>,
@@ -136,10 +136,10 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
         Ok(next)
     }
 
-    /// A descriptor that is readable when there may be something to take.
+    /// A descriptor that is readable when an item may be available.
     ///
     /// # Errors
-    /// `LimitReached` where the process has no descriptor left; `Closed` in a forked child.
+    /// `LimitReached` if the process has no free file descriptor; `Closed` in a forked child.
     pub fn fd(&mut self) -> Result<BorrowedFd<'_>> {
         self.core.state.check_fork()?;
         if self.event.is_none() {
@@ -150,7 +150,7 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
         self.event.as_ref().map(|event| event.as_fd()).ok_or_else(closed)
     }
 
-    /// Has the event raised once there is something.
+    /// Makes the dispatch thread raise the event once an item is available.
     fn arm(&mut self, event: &Arc<Event>) {
         let waker = Waker::from(event.clone());
         if self.poll_ready(&mut Context::from_waker(&waker)).is_ready() {
@@ -158,7 +158,7 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
         }
     }
 
-    /// Whether there is something to take: a result, or an error. If not, the task is woken once there is.
+    /// Ready if an item or an error may be available. If not, the task is woken once one is.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.is_from_parent() {
             return Poll::Ready(());
@@ -171,15 +171,15 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
             return Poll::Ready(());
         }
         *waker = Some(context.waker().clone());
-        let look = source.before_sleep();
+        let must_wake = source.before_sleep();
         drop(shared);
-        if look {
+        if must_wake {
             self.core.state.dispatcher(self.lane).wake();
         }
         Poll::Pending
     }
 
-    /// What `take` finds; the task is woken once there may be something.
+    /// Returns the result of `take`; if there is none, the task is woken once an item may be available.
     pub fn poll_next<R>(
         &mut self,
         context: &mut Context<'_>,
@@ -189,14 +189,14 @@ impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
             return Poll::Ready(result);
         }
         if self.poll_ready(context).is_ready() {
-            // It came just now. The executor decides who is next.
+            // The item has just arrived. The executor decides which task runs next.
             context.waker().wake_by_ref();
         }
         Poll::Pending
     }
 }
 
-/// Whether there is something to take; may be wrong in saying yes.
+/// Whether an item may be available; may return true without one.
 fn has_next(source: &mut impl WaitSetMember) -> bool {
     source.refresh();
     source.wait_source().is_ready()
@@ -211,12 +211,13 @@ impl<S: WaitSetMember + Send + 'static> Drop for WakeStream<S> {
         if self.is_from_parent() {
             return;
         }
-        // Dropped with the lock free: to take the endpoint back takes other locks.
+        // Dropped after the lock is released: withdrawing the endpoint takes other locks.
         let mut shared = lock(&self.shared);
         let ended = (shared.source.take(), shared.waker.take());
         drop(shared);
         drop(ended);
-        // The task is over now. The thread is not waited for: a callback of it may be waiting for this drop.
+        // The task has ended. Does not wait for the thread, because one of its callbacks may be waiting for
+        // this drop.
         self.core.state.dispatcher(self.lane).wake();
     }
 }

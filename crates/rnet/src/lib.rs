@@ -1,7 +1,8 @@
 //! robot-net: the communication core of robots.
 //!
 //! Controllers, sensors and actuators are *nodes*; a node publishes and subscribes to *topics*.
-//! On one host, messages are sent through shared memory, without a server: the death of a process does not stop the others.
+//! On one host, messages are sent through shared memory, without a server: the death of a process does not
+//! stop the others.
 //!
 //! ```
 //! # fn main() -> rnet::Result<()> {
@@ -9,10 +10,10 @@
 //! # let node = rnet::Node::builder("talker").dir(dir).domain(&format!("doc{}", std::process::id())).open()?;
 //! // let node = rnet::Node::new("talker")?;
 //! let mut hello = node.publisher::<[u8]>("/hello")?;
-//! let mut heard = node.subscriber::<[u8]>("/hello")?;
-//! heard.wait_for_publishers(1, None)?;
+//! let mut subscriber = node.subscriber::<[u8]>("/hello")?;
+//! subscriber.wait_for_publishers(1, None)?;
 //! hello.send(b"hello, robot")?;
-//! assert_eq!(&*heard.recv(None)?, b"hello, robot");
+//! assert_eq!(&*subscriber.recv(None)?, b"hello, robot");
 //! # Ok(()) }
 //! ```
 //!
@@ -22,16 +23,17 @@
 //! halves. ARCHITECTURE.md walks through it.
 //!
 //! # Threads
-//! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies. With the first callback or waker of a
-//! lane, including those of state, it starts one dispatch thread for that lane. While it writes the domain's durable state to
-//! disk, it has two more. All of them stop with the node. There may be a short-lived thread that cleans up the state of a
-//! dead node, and, once per process, one that registers the process for `membarrier`. A node in simulated time has a thread
-//! that follows `/clock`. A publisher has no thread. A [`Service`] has one thread per concurrent handler and one more. A
-//! [`Client`] has one from its first async call. A [`Pusher`] has one, in addition to that of its client. A
-//! [`Replica`](state::Replica) has one, and a [`Command`] has one.
+//! A [`Node`] has one control thread, which sleeps until a peer joins, leaves or dies. With the first
+//! callback or waker of a lane, including those of state, it starts one dispatch thread for that lane. While
+//! it writes the domain's durable state to disk, it has two more. All of them stop with the node. There may
+//! be a short-lived thread that cleans up the state of a dead node, and, once per process, one that registers
+//! the process for `membarrier`. A node in simulated time has a thread that follows `/clock`. A publisher has
+//! no thread. A [`Service`] has one thread per concurrent handler and one more. A [`Client`] has one from its
+//! first async call. A [`Pusher`] has one, in addition to that of its client. A [`Replica`](state::Replica)
+//! has one, and a [`Command`] has one.
 #![forbid(unsafe_code)]
 
-// Generated code says `::rnet::` everywhere, here too.
+// Generated code names `::rnet::`, in this crate, too.
 extern crate self as rnet;
 
 mod link_start;
@@ -85,14 +87,14 @@ pub use rnet_shm::os::thread::spawn as spawn_thread;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
 
-/// The named limits: how many nodes, topics, readers, how large a message.
+/// The named limits: maximum numbers of nodes, topics and readers, and the maximum message length.
 pub mod limits {
     pub use rnet_core::limits::*;
     pub use rnet_shm::os::bell::MAX_SLEEP;
 }
 
-/// Tracing of message latency: while a subscriber of a topic's trace exists, the subscribers of the topic publish a
-/// record of each message there.
+/// Tracing of message latency: while a subscriber of a topic's trace exists, the subscribers of the topic
+/// publish a record of each message there.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -108,7 +110,7 @@ pub mod limits {
 /// let options = SubscriberOptions::new().message_type(TraceRecord::plain_type());
 /// let topic = trace_topic(&TopicName::new("/imu")?)?;
 /// let mut records = node.subscriber_with::<[u8]>(topic.as_str(), options)?;
-/// records.wait_for_publishers(1, None)?; // the estimator has been told
+/// records.wait_for_publishers(1, None)?; // the estimator is traced
 /// # imu.send(b"1")?;
 /// let record = TraceRecord::from_bytes(&records.recv(None)?).unwrap_or_default();
 /// assert!(record.is_consistent());
@@ -124,7 +126,7 @@ pub mod trace {
     #[doc(hidden)]
     pub use rnet_node::trace::callback_begins;
 
-    /// The node of an endpoint, by a number that no other node has, on any host.
+    /// The node of an endpoint, by a number that is unique over all hosts.
     pub fn node_of(endpoint: u64) -> u64 {
         rnet_shm::domain::node::incarnation_of(endpoint)
     }
@@ -136,8 +138,8 @@ pub mod cpu {
     pub use rnet_shm::os::cpu::keep_short_slices;
 }
 
-/// A role that one process of a domain holds at a time, for the link between hosts, and the state that its holder
-/// leaves for the next one. `inspect::Location::role` opens a role.
+/// A role that one process of a domain holds at a time, for the link between hosts, and the state that its
+/// holder leaves for the next one. `inspect::Location::role` opens a role.
 #[doc(hidden)]
 pub mod role {
     pub use rnet_shm::channel::word_file::{Checkpoint, WordFile};
@@ -155,36 +157,37 @@ pub mod fork {
     pub use rnet_shm::os::fork::{ForkGuard, ProcessOwned};
 }
 
-/// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.
+/// The current time in ns of CLOCK_MONOTONIC: the clock of all message stamps.
 pub fn now_ns() -> u64 {
     rnet_shm::os::clock::now_ns()
 }
 
-/// How far the wall clock is ahead of [`now_ns`], as [`wall_offset`] has found it.
+/// The offset of the wall clock from [`now_ns`], as returned by [`wall_offset`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WallOffset {
     /// Add this to [`now_ns`] to get ns since 1970-01-01 UTC.
     pub offset_ns: i64,
-    /// By how much the offset may be wrong either way, in ns: the clocks cannot be read at the same moment.
+    /// Uncertainty of the offset in ns, in both directions: the two clocks cannot be read at the same moment.
     pub uncertainty_ns: u64,
 }
 
 /// Current offset of CLOCK_REALTIME from CLOCK_MONOTONIC, for times that leave the host.
 ///
-/// It changes when the wall clock is set, and slowly while NTP corrects it. It does not show whether the wall clock is
-/// right.
+/// It changes when the wall clock is set, and slowly while NTP corrects it. It does not show whether the wall
+/// clock is right.
 pub fn wall_offset() -> WallOffset {
     let (offset_ns, uncertainty_ns) = rnet_shm::os::clock::wall_offset();
     WallOffset { offset_ns, uncertainty_ns }
 }
 
-/// The current time in ns of CLOCK_BOOTTIME, which expires keys: it advances while the machine is suspended and cannot
-/// be set.
+/// The current time in ns of CLOCK_BOOTTIME, which expires keys: it advances while the machine is suspended
+/// and cannot be set.
 pub fn boot_ns() -> u64 {
     rnet_shm::os::clock::boot_ns()
 }
 
-/// A number for this boot of the machine, the same in all its containers; 0 if the system does not provide one.
+/// A number for this boot of the machine, the same in all its containers; 0 if the system does not provide
+/// one.
 pub fn boot_id() -> u64 {
     rnet_shm::os::clock::boot_id()
 }

@@ -1,9 +1,9 @@
-//! The first node that needs the link between hosts starts it.
+//! Starts the link between hosts from the first node that needs it.
 //!
-//! The link is a program of its own, `rnet-link`. `rnet-link start` reads the configuration, and puts a link into the
-//! background where there is to be one. What is asked here is only whether that is worth a process: each node asks
-//! when it opens, and when a link was killed and none has taken over. Where nothing is configured, that is a look at
-//! the environment and at whether there is a `robot.toml`. Nodes of tools start nothing.
+//! The link is a separate program, `rnet-link`. `rnet-link start` reads the configuration, and starts a link
+//! in the background if one is configured. This module only decides whether that is worth a process: each
+//! node checks when it opens, and when a link was killed and none has taken over. Without a configuration,
+//! this only reads the environment and checks for a `robot.toml`. Nodes of tools start nothing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,30 +23,31 @@ use rustix::fs::Access;
 const LINK_PROGRAM: &str = "rnet-link";
 const CONFIG_FILE: &str = "robot.toml";
 
-/// What the nodes of links are called, with the number of their process.
+/// Prefix of the names of link nodes; the process id follows.
 const LINK_NODE: &str = "/_rnet/link_";
-/// For so long the process that stands by has the time to take over from a link that was killed.
+/// Time for a standby process to take over from a killed link.
 const TAKEOVER_TIMEOUT: Duration = Duration::from_millis(300);
-/// Then nodes start another one, spread over this time: that of the first spares the others a process each.
+/// After that, nodes start another link, spread over this time: the first one saves the others a process
+/// each.
 const RESTART_JITTER: Duration = Duration::from_millis(400);
 
-/// A longer file is not looked into; `rnet-link` says that it is too long.
+/// A longer file is not read; `rnet-link` reports that it is too long.
 const MAX_FILE_LEN_BYTES: u64 = 1 << 20;
 
-/// Whether this process has said that the program is missing. Once is enough.
+/// Whether this process has reported the missing program, which is reported once.
 static ERROR_REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// What a node's program has said of its domain, beside the environment.
+/// The node's settings of its domain, besides the environment.
 pub(crate) struct LinkStarter {
     pub domain: Option<String>,
     pub dir: Option<PathBuf>,
     pub group: Option<String>,
-    /// Where a binding has its programs.
+    /// The folder of a binding's programs.
     pub programs: Option<PathBuf>,
 }
 
 impl LinkStarter {
-    /// Starts the link if one seems to be wanted, and again where it was killed.
+    /// Starts the link if one seems to be configured, and again if it was killed.
     pub fn keep_link_running(self, node: &Arc<NodeState>) {
         let Some(configured_by) = configured_by() else { return };
         self.start_link(&configured_by);
@@ -58,7 +59,7 @@ impl LinkStarter {
                 return;
             }
             let (starter, weak, by) = (starter.clone(), weak.clone(), configured_by.clone());
-            // The thread that calls this is that of the user's callbacks.
+            // The calling thread is the one of the user's callbacks.
             let _ = spawn("rnet-link", move || {
                 std::thread::sleep(pause);
                 let Some(node) = weak.upgrade() else { return };
@@ -74,10 +75,10 @@ impl LinkStarter {
         }));
     }
 
-    /// A node opens just as well without it, so what goes wrong is told on stderr.
+    /// A node opens without the link, so errors are printed on stderr.
     fn start_link(&self, configured_by: &str) {
         let started = find_program(self.programs.as_deref()).and_then(|program| self.run(&program));
-        // A closed stderr is a wish not to be told.
+        // Ignores a closed stderr.
         if let Err(why) = started
             && !ERROR_REPORTED.swap(true, Ordering::Relaxed)
         {
@@ -101,17 +102,18 @@ impl LinkStarter {
                 command.arg(option).arg(value);
             }
         }
-        // Ctrl-C in the terminal of the node is not meant for it.
+        // Ctrl-C in the terminal of the node must not reach the link.
         command.process_group(0);
         let failed = |e: io::Error| format!("cannot start {}: {e}", program.display());
         let mut child = command.spawn().map_err(failed)?;
-        // It ends at once, and what it has to say stands on stderr. Who does not wait leaves a zombie.
+        // The process exits at once and prints its errors on stderr. It must be waited for, or it becomes a
+        // zombie.
         spawn("rnet-link", move || drop(child.wait())).map(drop).map_err(|e| e.to_string())
     }
 }
 
-/// The setting that configures a network, as far as known without reading the configuration. A wrong guess only starts
-/// a process that exits at once.
+/// The setting that configures a network, as far as known without reading the configuration. A wrong guess
+/// only starts a process that exits at once.
 pub fn configured_by() -> Option<String> {
     if let Some(network) = env("RNET_NETWORK") {
         return (network != "off").then(|| format!("RNET_NETWORK={}", network.display()));
@@ -124,7 +126,7 @@ pub fn configured_by() -> Option<String> {
         Some(file) => (PathBuf::from(file), true),
         None => (PathBuf::from(CONFIG_FILE), false),
     };
-    // One that was named and cannot be read is for `rnet-link` to complain of.
+    // `rnet-link` reports a named file that cannot be read.
     configures_network(&file).unwrap_or(named).then(|| file.display().to_string())
 }
 
@@ -136,7 +138,7 @@ fn configures_network(file: &Path) -> io::Result<bool> {
     Ok(fs::read_to_string(file).map_or(true, |text| enables_network(&text)))
 }
 
-/// Whether the text of a file seems to have a network that is not off.
+/// Whether the text of a file seems to configure a network that is not off.
 fn enables_network(text: &str) -> bool {
     let (mut table, mut speaks) = (String::new(), false);
     for line in text.lines() {
@@ -157,8 +159,8 @@ fn enables_network(text: &str) -> bool {
     speaks
 }
 
-/// Finds the link program: named by the environment, next to this program, next to the binding's programs, or in the
-/// path.
+/// Finds the link program: named by the environment, next to this program, next to the binding's programs, or
+/// in the path.
 ///
 /// # Errors
 /// A text with the reason.
@@ -192,7 +194,7 @@ mod tests {
     use super::enables_network;
 
     #[test]
-    fn what_a_file_seems_to_want() {
+    fn detects_network_in_config_text() {
         for (text, wants) in [
             ("", false),
             ("[camera]\nmode = \"off\"", false),

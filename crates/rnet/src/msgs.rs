@@ -1,8 +1,9 @@
-//! The built-in messages: what robots say, in SI units.
+//! The built-in messages of robots, in SI units.
 //!
-//! Here stand the messages of the package `rnet.msgs`, and those of [`foxglove`] whose name is free. Two are in both packages: `JointState`
-//! is here that of all joints ([`foxglove::JointState`] is that of one, for viewers), `Event` what a robot reports
-//! ([`foxglove::Event`] is a stretch of a recording). What each is for stands in docs/guide/messages.md.
+//! This module has the messages of the package `rnet.msgs`, and those of [`foxglove`] whose names are not in
+//! `rnet.msgs`. Two names are in both packages: `JointState` here describes all joints
+//! ([`foxglove::JointState`] describes a single joint, for viewers), and `Event` is a report of a robot
+//! ([`foxglove::Event`] is an interval of a recording). docs/guide/messages.md describes each message.
 //!
 //! ```
 //! use rnet::msgs::{JointState, LaserScan, timestamp_now};
@@ -16,7 +17,8 @@
 //! # assert!(joints.timestamp.is_some() && scan.ranges.is_empty());
 //! ```
 //!
-//! A `.proto` of one's own imports them by their path (`import "rnet/msgs/JointState.proto";`); the crate `rnet-build` makes the code.
+//! Import them in your own `.proto` by their path (`import "rnet/msgs/JointState.proto";`); the crate
+//! `rnet-build` generates the code.
 
 pub mod plain;
 
@@ -34,11 +36,11 @@ pub use rnet_node::msgs::{
 #[doc(inline)]
 pub use rnet_state::msgs::*;
 
-// The names that stand here win over those of the glob above.
+// The names defined here take precedence over those of the glob above.
 include!(concat!(env!("OUT_DIR"), "/rnet.msgs.rs"));
 
-/// The [Foxglove schemas](https://docs.foxglove.dev/docs/sdk/schemas), with their names and numbers, so that viewers and recordings
-/// understand them.
+/// The [Foxglove schemas](https://docs.foxglove.dev/docs/sdk/schemas), with their names and numbers, so that
+/// viewers and recordings understand them.
 pub mod foxglove {
     #[doc(inline)]
     pub use rnet_node::msgs::{Log, log};

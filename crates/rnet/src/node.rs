@@ -23,13 +23,13 @@ pub use builder::NodeBuilder;
 
 /// A named participant of a domain.
 ///
-/// A process may have several nodes. Clones are handles to the same node, which is closed when the last handle,
-/// publisher, subscriber and kept sample is dropped. It has one control thread, and others when needed: [the crate's
-/// page](crate#threads) lists them. They stop with the node.
+/// A process may have several nodes. Clones are handles to the same node, which is closed when the last
+/// handle, publisher, subscriber and kept sample is dropped. It has one control thread, and others when
+/// needed: [the crate's page](crate#threads) lists them. They stop with the node.
 ///
-/// If a process exits without dropping the node, its peers see it as died; the next start cleans up automatically. In a
-/// forked child, objects created before the fork return `Closed` and do nothing when dropped; the child opens its own
-/// nodes. See docs/guide/processes.md.
+/// If a process exits without dropping the node, its peers see it as died; the next start cleans up
+/// automatically. In a forked child, objects created before the fork return `Closed` and do nothing when
+/// dropped; the child opens its own nodes. See docs/guide/processes.md.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -38,7 +38,7 @@ pub use builder::NodeBuilder;
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// // let node = rnet::Node::new("arm")?;
 /// let mut angles = node.publisher::<[u8]>("/angles")?;
-/// angles.send(b"0.25")?; // nobody listens yet, which is no error
+/// angles.send(b"0.25")?; // without subscribers this is not an error
 /// assert_eq!(node.name(), "/arm");
 /// # drop(angles);
 /// # let path = node.domain_path().to_owned();
@@ -49,9 +49,9 @@ pub use builder::NodeBuilder;
 #[derive(Clone)]
 pub struct Node {
     pub(crate) handle: NodeHandle,
-    /// Where durable state is kept, if the program chose a place.
+    /// The directory of durable state, if the program chose one.
     state_dir: Option<Arc<Path>>,
-    /// Those that [`Node::call`] uses again.
+    /// The clients that [`Node::call`] reuses.
     pub(crate) clients: Arc<ClientCache>,
 }
 
@@ -121,17 +121,16 @@ impl Node {
         self.handle.subscriber(topic, options)
     }
 
-    /// Calls `callback` for each message of each topic that matches `pattern`, including future topics, until the
-    /// returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name and `**` any number of
-    /// parts: `/**` is every topic, including those of this node.
+    /// Calls `callback` for each message of each topic that matches `pattern`, including future topics, until
+    /// the returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name and `**` any
+    /// number of parts: `/**` is every topic, including those of this node.
     ///
-    /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`] describe
-    /// them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it concurrently. It is
-    /// also called with errors, as in [`Subscriber::on_result`], including the error of a topic that cannot be
-    /// subscribed; that topic is retried with its next publisher. A callback that panics is not called again for that
-    /// topic, but still for the others.
-    /// Each topic is subscribed with the same options when its first publisher is found; earlier messages are received
-    /// only with `transient_local`.
+    /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`]
+    /// describe them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it
+    /// concurrently. It is also called with errors, as in [`Subscriber::on_result`], including the error of a
+    /// topic that cannot be subscribed; that topic is retried with its next publisher. A callback that panics
+    /// is not called again for that topic, but still for the others. Each topic is subscribed with the same
+    /// options when its first publisher is found; earlier messages are received only with `transient_local`.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -156,8 +155,8 @@ impl Node {
         AnySubscription::open(self.core(), pattern, options, callback)
     }
 
-    /// The state of the domain: keys that hold values. Opened at the first call, and one for the node: later
-    /// calls are cheap.
+    /// The state of the domain: keys that hold values. Opened at the first call, once per node: later calls
+    /// are cheap.
     ///
     /// # Errors
     /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for the file that holds it; `Closed` in a forked child.
@@ -165,11 +164,11 @@ impl Node {
         self.open_state(None)
     }
 
-    /// As [`Node::state`], with clocks of the caller's, for tests: the wall clock, which stamps writes, and
-    /// the one by which the time of keys ends, in this boot of the machine. They are those of the first call.
+    /// As [`Node::state`], with the caller's clocks, for tests: the wall clock, which stamps writes, and the
+    /// clock that expires keys, in this boot of the machine. The clocks of the first call are used.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Node::state`].
     #[doc(hidden)]
     pub fn state_with_clocks(
         &self,
@@ -184,8 +183,8 @@ impl Node {
         State::open(self.core(), clock, self.state_dir.as_deref())
     }
 
-    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many reads and
-    /// writes.
+    /// The state of another host, by the name under which `rnet link status` shows it. Hold one for many
+    /// reads and writes.
     ///
     /// # Errors
     /// `BadName` for an empty name; as [`Node::client`].
@@ -195,8 +194,8 @@ impl Node {
 
     /// A parameter of this node: a setting that users and other nodes can change while it runs.
     ///
-    /// It is state under `/params/<node>/` with a description that is checked on every write: a write of a forbidden
-    /// value returns an error with the reason and changes nothing. The value outlives the node.
+    /// It is state under `/params/<node>/` with a description that is checked on every write: a write of a
+    /// forbidden value returns an error with the reason and changes nothing. The value outlives the node.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -236,9 +235,10 @@ impl Node {
         &self.handle.log
     }
 
-    /// How many panics there were so far in the node's callbacks, timers and handlers, exceptions of a binding included.
+    /// Number of panics so far in the node's callbacks, timers and handlers, including exceptions of a
+    /// binding.
     ///
-    /// Each is counted, and reported on [`crate::LOG_TOPIC`], at most once a second for each callback; tools show
+    /// Each is counted, and reported on [`crate::LOG_TOPIC`] at most once per second and callback; tools show
     /// the count.
     pub fn callback_errors(&self) -> u64 {
         self.core().state.own.callback_errors()
@@ -253,10 +253,10 @@ impl Node {
     /// The node's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time
     /// ([`NodeBuilder::sim_time`]).
     ///
-    /// The simulated time is the last [`crate::msgs::Clock`] on `/clock`, and 0 before the first one. It stops while no
-    /// clock message arrives, and in a forked child. With several publishers, the node follows the first until it is
-    /// gone. Timers ([`Node::timer`]) and rates ([`Node::rate`]) of the node follow it; message timestamps, deadlines,
-    /// lifespans, liveliness and timeouts use the host's clock.
+    /// The simulated time is the last [`crate::msgs::Clock`] on `/clock`, and 0 before the first one. It
+    /// stops while no clock message arrives, and in a forked child. With several publishers, the node follows
+    /// the first one while it is connected. Timers ([`Node::timer`]) and rates ([`Node::rate`]) of the node
+    /// follow it; message timestamps, deadlines, lifespans, liveliness and timeouts use the host's clock.
     pub fn now(&self) -> u64 {
         self.core().state.time.now_ns()
     }
@@ -266,17 +266,17 @@ impl Node {
         self.core().state.time.is_simulated()
     }
 
-    /// Keeps a loop at `hz` turns a second of the node's time; as [`Rate::new`] where that is the host's.
+    /// Keeps a loop at `hz` turns per second of the node's time; as [`Rate::new`] if that is the host's time.
     ///
     /// # Errors
-    /// As there, and `Closed` in a forked child.
+    /// As [`Rate::new`], and `Closed` in a forked child.
     pub fn rate(&self, hz: f64) -> Result<Rate> {
         self.core().state.check_fork()?;
         Rate::of(self.core().state.time.clone(), hz)
     }
 
-    /// Calls `callback` each time `period` is over, on the dispatch thread of the bulk lane, until the
-    /// returned [`Timer`] is dropped.
+    /// Calls `callback` every `period`, on the dispatch thread of the bulk lane, until the returned [`Timer`]
+    /// is dropped.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -301,11 +301,12 @@ impl Node {
 
     /// A timer with options.
     ///
-    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due timers run
-    /// in the order of their due times, and then the next message. A timer thus waits for at most one callback, or for
-    /// the other due timers. The first tick is due one period after this call, and each further tick one period after
-    /// the previous due time. A tick that has not run when the next one is due is skipped and counted
-    /// ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called again.
+    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due
+    /// timers run in the order of their due times, and then the next message. A timer thus waits for at most
+    /// one callback, or for the other due timers. The first tick is due one period after this call, and each
+    /// further tick one period after the previous due time. A tick that has not run when the next one is due
+    /// is skipped and counted ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called
+    /// again.
     ///
     /// # Errors
     /// `BadValue` for a period of zero; `Closed` in a forked child.
@@ -318,39 +319,42 @@ impl Node {
         Timer::start(&self.handle.core, period, options, callback)
     }
 
-    /// For bindings that stop callbacks before the node: stops a simulated time, and sleeps in it return `Closed`.
+    /// For bindings that stop callbacks before the node: stops a simulated time; sleeps in it return
+    /// `Closed`.
     #[doc(hidden)]
     pub fn end_time(&self) {
         self.core().state.time.end();
     }
 
-    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. A callback that panics is not
-    /// called again. A short-lived node is reported as joined and then gone, if its directory still exists; if another
-    /// node has already removed it, it is not reported.
+    /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. A callback that panics is
+    /// not called again. A short-lived node is reported as joined and then gone, if its directory still
+    /// exists; if another node has already removed it, it is not reported.
     ///
-    /// Nodes of other hosts are reported as `@host/node`. They also count as died when their host is not reachable.
+    /// Nodes of other hosts are reported as `@host/node`. They also count as died when their host is not
+    /// reachable.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
-        // In a forked child there is no thread to call it.
+        // A forked child has no thread that could call it.
         if self.core().state.fork_guard().is_from_parent() {
             return;
         }
         self.core().state.watchers.add(Box::new(callback));
-        // It fails where this node cannot write a word of its own file, whose pages are there.
+        // It fails only if this node cannot write a word of its own file, whose pages are allocated.
         let watched = self.core().state.matching().watch_remote_nodes();
         self.core().state.deliver(watched.unwrap_or_default());
     }
 
-    /// The other nodes of this host, as this one knows them; for the link.
+    /// The other known nodes of this host; for the link.
     #[doc(hidden)]
     pub fn peers(&self) -> Vec<String> {
         self.handle.peers()
     }
 
-    /// Calls `callback` for each publisher and subscription of the domain, including those of this node: once for each
-    /// existing one, then when one is opened or closed. It stops when the returned [`EndpointWatch`] is dropped.
+    /// Calls `callback` for each publisher and subscription of the domain, including those of this node: once
+    /// for each existing one, then when one is opened or closed. It stops when the returned [`EndpointWatch`]
+    /// is dropped.
     ///
-    /// It runs on the bulk dispatch thread. A callback that panics is not called again. An endpoint that is closed
-    /// before the control thread wakes is not reported.
+    /// It runs on the bulk dispatch thread. A callback that panics is not called again. An endpoint that is
+    /// closed before the control thread wakes is not reported.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -376,7 +380,7 @@ impl Node {
     }
 }
 
-// Of [`crate::WaitSet::new`].
+// For [`crate::WaitSet::new`].
 #[doc(hidden)]
 impl AsRef<NodeCore> for Node {
     fn as_ref(&self) -> &NodeCore {

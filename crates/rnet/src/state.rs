@@ -1,4 +1,4 @@
-//! The state of a domain: keys that hold values, can be watched, and are there without a server.
+//! The state of a domain: keys that hold values and can be watched, without a server.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -8,7 +8,7 @@
 //! state.set("/arm/mode", "idle")?;
 //! assert_eq!(state.get_as::<String>("/arm/mode")?.as_deref(), Some("idle"));
 //! assert_eq!(state.add("/arm/starts", 1)?, 1);
-//! // Only if nobody wrote it since it was looked at:
+//! // Only if it was not written since it was read:
 //! let entry = state.entry("/arm/mode")?.expect("it was set");
 //! state.compare_and_set("/arm/mode", entry.revision, "moving")?;
 //! # let path = node.domain_path().to_owned();
@@ -17,8 +17,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes those of
-//! another host.
+//! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes the
+//! keys of another host.
 
 use rnet_core::Result;
 

@@ -1,12 +1,12 @@
-//! The embedded model: an arm of two links that hangs in a plane, a point mass at the end of each link.
+//! The embedded model: an arm of two links that hangs in a plane, with a point mass at the end of each link.
 //!
-//! Angles are in rad, the first against the vertical, the second against the first link; torques in N m.
+//! Angles are in rad: the first from the vertical, the second from the first link. Torques are in N m.
 
 /// Length of a link, in m.
 pub const LINK_M: f64 = 0.5;
 /// The mass at the end of a link, in kg.
 pub const MASS_KG: f64 = 1.0;
-/// Of each joint, in N m s/rad.
+/// Friction of each joint, in N m s/rad.
 const FRICTION: f64 = 0.1;
 const GRAVITY: f64 = 9.81;
 const STIFFNESS: [f64; 2] = [120.0, 60.0];
@@ -20,14 +20,14 @@ pub struct Arm {
 }
 
 impl Arm {
-    /// What keeps it where it is.
+    /// The torques that balance gravity.
     fn gravity(&self) -> [f64; 2] {
         let [a, b] = self.angle;
         let outer = MASS_KG * GRAVITY * LINK_M * (a + b).sin();
         [2.0 * MASS_KG * GRAVITY * LINK_M * a.sin() + outer, outer]
     }
 
-    /// The torques that move it to these angles: gravity is balanced, the rest is a spring and a damper.
+    /// The torques that move the arm to these angles: they balance gravity, and add a spring and a damper.
     pub fn toward(&self, target: [f64; 2]) -> [f64; 2] {
         let gravity = self.gravity();
         std::array::from_fn(|i| {
@@ -35,7 +35,7 @@ impl Arm {
         })
     }
 
-    /// Moves it on: the equations of motion, by semi-implicit Euler.
+    /// Advances the arm: the equations of motion, by semi-implicit Euler.
     pub fn step(&mut self, torque: [f64; 2], seconds: f64) {
         let [v, w] = self.speed;
         let (sin, cos) = self.angle[1].sin_cos();
@@ -54,7 +54,7 @@ impl Arm {
         }
     }
 
-    /// Where elbow and hand are, from the shoulder: to the right and up, in m.
+    /// Positions of elbow and hand from the shoulder, to the right and up, in m.
     pub fn joint_positions(&self) -> [[f64; 2]; 2] {
         let [a, b] = self.angle;
         let elbow = [LINK_M * a.sin(), -LINK_M * a.cos()];
@@ -94,7 +94,7 @@ mod tests {
             for _ in 0..1_000 {
                 arm.step([0.0; 2], STEP_S);
             }
-            // The steps of the integration may add a little of their own.
+            // The integration steps may add a little energy.
             assert!(energy(&arm) < before + 0.05, "{arm:?}");
             before = energy(&arm);
         }

@@ -1,4 +1,4 @@
-//! A node's endpoints: what it sent, what it heard, and what it missed.
+//! A node's endpoints: the messages that it sent, received and missed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use crate::measure::message::SequenceCounter;
 use crate::measure::worker_link::MATCH_TIMEOUT;
 use rnet_format::Outcome;
 
-/// A picture of 640 x 480 pixels, a byte for each of red, green and blue; its number takes the place of the first.
+/// A picture of 640 x 480 pixels, with one byte each for red, green and blue; its number replaces the first
+/// bytes.
 pub const WIDTH: usize = 640;
 pub const HEIGHT: usize = 480;
 const IMAGE_LEN_BYTES: usize = WIDTH * HEIGHT * 3;
-/// For so long a reader that stands still may hold up a sender.
+/// How long a stalled reader may block a sender.
 const STALL: Duration = Duration::from_millis(50);
 
-/// What was sent on a topic.
+/// The messages sent on a topic.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sent {
     pub topic: String,
@@ -30,15 +31,15 @@ pub struct Sent {
     pub count: u64,
 }
 
-/// What was heard of a topic.
+/// The messages received on a topic.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ReceivedTopic {
     pub topic: String,
     /// The number of the first message.
     pub first: Option<u64>,
-    /// By publisher, and by the numbers in the messages.
+    /// By publisher, from the numbers in the messages.
     pub tallies: BTreeMap<u64, SequenceCounter>,
-    /// By rnet.
+    /// Counted by rnet.
     pub counted_lost: u64,
     pub latencies: Latencies,
 }
@@ -52,7 +53,7 @@ struct Input {
 
 impl Input {
     fn new(node: &Node, spec: &NodeSpec, topic: &str) -> Outcome<Input> {
-        // Nothing is left out by choice: so what is not received is lost.
+        // No message is skipped on purpose, so a message that is not received is lost.
         let mut options = SubscriberOptions::new().keep_all().message_type(type_of(topic)?);
         if is_reliable(topic) && spec.name == "logger" || topic == STOP {
             options = options.reliable();
@@ -65,7 +66,7 @@ impl Input {
         Ok(Input { subscriber, heard, newest: Default::default() })
     }
 
-    /// Takes all that is there.
+    /// Takes all available messages.
     fn drain(&mut self) -> Outcome {
         loop {
             match self.subscriber.try_recv() {
@@ -77,7 +78,8 @@ impl Input {
                     self.heard.tallies.entry(sample.publisher()).or_default().count(number);
                 }
                 Ok(None) => return Ok(()),
-                // The controller, that was killed; and what this node was too slow for, which is counted as lost.
+                // The killed controller; and messages that this node was too slow for, which are counted as
+                // lost.
                 Err(Error::PeerLost { .. } | Error::Detached { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -89,7 +91,7 @@ impl Input {
     }
 }
 
-/// The type of a topic's messages: a picture is bytes.
+/// The type of a topic's messages: a picture is raw bytes.
 fn type_of(topic: &str) -> rnet::Result<MessageType> {
     if topic == IMAGE { Ok(MessageType::Raw) } else { <Signal as Message>::message_type() }
 }
@@ -102,7 +104,7 @@ pub struct NodeEndpoints {
 }
 
 impl NodeEndpoints {
-    /// Opens all that the node sends and hears, and waits until it has met its peers.
+    /// Opens all endpoints of the node, and waits until they are matched.
     pub fn open(node: Node, spec: &NodeSpec) -> Outcome<NodeEndpoints> {
         let mut publishers = Vec::new();
         for topic in spec.publishes {
@@ -128,14 +130,14 @@ impl NodeEndpoints {
         Ok(NodeEndpoints { set: WaitSet::new(&node), publishers, inputs, _node: node })
     }
 
-    /// Waits until something is heard or the time is over, and takes all that is there.
+    /// Waits until a message arrives or the time is over, and takes all available messages.
     pub fn listen(&mut self, time: Duration) -> Outcome {
         let inputs = self.inputs.iter_mut().map(|input| &mut input.subscriber as &mut dyn Waitable);
         self.set.wait(&mut inputs.collect::<Vec<_>>(), Some(time))?;
         self.inputs.iter_mut().try_for_each(Input::drain)
     }
 
-    /// The newest of a topic that this node hears, and whether it has come since the last call.
+    /// The newest signal of a subscribed topic, and whether it arrived since the last call.
     pub fn newest(&mut self, topic: &str) -> (Signal, bool) {
         let input = self.inputs.iter_mut().find(|input| input.heard.topic == topic);
         input.map_or_else(Default::default, |input| {
@@ -144,7 +146,7 @@ impl NodeEndpoints {
         })
     }
 
-    /// Its values, if it is new.
+    /// The newest signal, if it is new.
     pub fn take_new(&mut self, topic: &str) -> Option<Signal> {
         let (signal, is_new) = self.newest(topic);
         is_new.then_some(signal)
@@ -159,7 +161,7 @@ impl NodeEndpoints {
         Ok(())
     }
 
-    /// Sends a picture, drawn where its readers will read it.
+    /// Sends a picture, drawn in the memory that its readers read.
     pub fn send_image(&mut self, draw: impl FnOnce(&mut [u8])) -> Outcome {
         let image = self.publishers.iter_mut().find(|(_, sent)| sent.topic == IMAGE);
         let Some((publisher, sent)) = image else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! A node of the demo, in a process of its own: it acts when it hears something and when it is due.
+//! A node of the demo, in its own process: it acts when it receives a message and when it is due.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ use crate::measure::schedule::sleep_precisely;
 use crate::measure::worker_link::{Event, Link, ORDER_POLL_INTERVAL, WorkerNode};
 use rnet_format::Outcome;
 
-/// The phase in which nodes send no more, and go on receiving.
+/// The phase in which nodes no longer send, but still receive.
 pub const QUIET_PHASE: usize = 2;
-/// A node that was held up for longer leaves out what it missed: a sensor does not measure the past.
+/// A node that was delayed longer skips the ticks that it missed: a sensor does not measure the past.
 const MAX_BEHIND_NS: u64 = 5_000_000;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ pub fn run(node: &WorkerNode, role: &DemoJob, link: &Link) -> Outcome {
     link.finish(&DemoReport { sent, heard, changes, round_trips })
 }
 
-/// Until it is ordered to be quiet.
+/// Runs until it gets the order to be quiet.
 fn run_loop(
     endpoints: &mut NodeEndpoints,
     logic: &mut dyn NodeLogic,

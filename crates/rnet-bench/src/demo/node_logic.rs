@@ -1,4 +1,4 @@
-//! What each node does with what it hears.
+//! The reaction of each node to its messages.
 
 use super::arm::{Arm, LINK_M, MASS_KG};
 use super::endpoints::{HEIGHT, NodeEndpoints, WIDTH};
@@ -6,25 +6,27 @@ use super::robot::{BATTERY, DRIVE, ESTIMATE, FORCE, SHUTTER, STATE, STOP, Signal
 use crate::measure::figure::Latencies;
 use rnet_format::Outcome;
 
-/// Without torques for so long the motors hold the arm where it is.
+/// Time without torques after which the motors hold the arm.
 const HOLD_AFTER_NS: u64 = 20_000_000;
-/// Without torques for so long the safety monitor raises the stop, and takes it back so long after they came again.
+/// Time without torques after which the safety monitor raises the stop; it clears the stop this long after
+/// torques return.
 const SILENCE_NS: u64 = 60_000_000;
 const CLEAR_NS: u64 = 300_000_000;
-/// Of this many states one opens the camera's shutter: 30 a second.
+/// One in this many states opens the camera's shutter: 30 per second.
 const STATES_PER_FRAME: u64 = 33;
 
-/// What a node does. `step` is called after each wake; `due` says whether it is time for what it does by itself.
+/// The logic of a node. `step` is called after each wake-up; `due` is true when the node's own period has
+/// elapsed.
 pub trait NodeLogic {
     fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, due: bool) -> Outcome;
 
-    /// When it changed to and fro: the simulation by whom the motors are driven (`true`: the controller), the safety
-    /// monitor whether there is a stop.
+    /// The times of changes: for the simulation, whether the controller drives the motors (`true`); for the
+    /// safety monitor, whether a stop is raised.
     fn changes(&mut self) -> Vec<(u64, bool)> {
         Vec::new()
     }
 
-    /// From a state to its torques.
+    /// Time from a state to its torques.
     fn round_trips(&mut self) -> Latencies {
         Latencies::default()
     }
@@ -44,7 +46,7 @@ pub fn node_logic(name: &str) -> Box<dyn NodeLogic> {
     }
 }
 
-/// Owner of the physics: it stands where a robot has its motors and sensors.
+/// Owner of the physics: it replaces the motors and sensors of a robot.
 #[derive(Default)]
 struct Simulation {
     arm: Arm,
@@ -110,7 +112,7 @@ impl NodeLogic for Controller {
     }
 }
 
-/// Where the hand is, and its speed, smoothed.
+/// Position of the hand, and its speed, smoothed.
 #[derive(Default)]
 struct Estimator {
     speed: f64,
@@ -129,7 +131,7 @@ impl NodeLogic for Estimator {
     }
 }
 
-/// The load cell in the wrist: 10,000 samples a second, with noise.
+/// The load cell in the wrist: 10,000 samples per second, with noise.
 struct Force {
     random: u64,
 }
@@ -139,7 +141,7 @@ impl NodeLogic for Force {
         if !due {
             return Ok(());
         }
-        // xorshift64 (Marsaglia, "Xorshift RNGs", 2003): evenly spread over -1 to 1.
+        // xorshift64 (Marsaglia, "Xorshift RNGs", 2003): uniform over -1 to 1.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -150,7 +152,7 @@ impl NodeLogic for Force {
     }
 }
 
-/// A picture of the arm whenever the shutter opens.
+/// Takes a picture of the arm whenever the shutter opens.
 struct Camera;
 
 impl NodeLogic for Camera {
@@ -189,19 +191,19 @@ impl NodeLogic for Battery {
     }
 }
 
-/// Raises an urgent stop when the controller falls silent, and takes it back when it speaks again.
+/// Raises an urgent stop when the controller falls silent, and clears it when the controller sends again.
 #[derive(Default)]
 struct Safety {
     stopped: bool,
     silent_ns: u64,
-    /// When there was a stop, and when no more.
+    /// When a stop was raised (`true`) or cleared.
     changes: Vec<(u64, bool)>,
 }
 
 impl NodeLogic for Safety {
     fn step(&mut self, endpoints: &mut NodeEndpoints, now_ns: u64, _: bool) -> Outcome {
         let (state, torque) = (endpoints.newest(STATE).0, endpoints.newest(TORQUE).0);
-        // A simulation that stands still blames nobody, and before its first torque no controller is silent.
+        // A stalled simulation must not cause a stop, and before its first torque no controller is silent.
         let silent = torque.read_ns > 0 && state.read_ns > torque.read_ns + SILENCE_NS;
         if silent {
             self.silent_ns = now_ns;
@@ -219,7 +221,7 @@ impl NodeLogic for Safety {
     }
 }
 
-/// Says where the arm is to be, and stands still while there is a stop or no charge.
+/// Sets the target of the arm, and pauses during a stop or without charge.
 #[derive(Default)]
 struct Operator {
     seconds: f64,
@@ -241,7 +243,7 @@ impl NodeLogic for Operator {
     }
 }
 
-/// Hears, and is heard by nobody: the logger and the display.
+/// Only receives: the logger and the display.
 struct Listener;
 
 impl NodeLogic for Listener {

@@ -1,4 +1,4 @@
-//! Who the ten nodes are, and what they say to each other.
+//! The ten nodes and their topics.
 
 use std::path::PathBuf;
 
@@ -15,19 +15,21 @@ pub const BATTERY: &str = "/battery/state";
 pub const DRIVE: &str = "/operator/drive";
 pub const STOP: &str = "/safety/stop";
 
-/// A message of every topic but the camera's. `python/python/rnet/demo.py` has it too, and rnet compares the two.
+/// The message of every topic except the camera's. `python/python/rnet/demo.py` defines it too, and rnet
+/// compares the two.
 #[derive(Clone, Copy, Debug, Default, Plain)]
 #[repr(C)]
 pub struct Signal {
-    /// The sender's number of it, from 0: by it each receiver finds out what it missed, without asking rnet.
+    /// The sender's number of the message, from 0: each receiver uses it to find missing messages without
+    /// rnet.
     pub number: u64,
-    /// When the sensor was read, or when that was which it answers, by [`rnet::now_ns`].
+    /// When the sensor was read; in a reply, when the sensor of the request was read, by [`rnet::now_ns`].
     pub read_ns: u64,
     pub values: [f64; 4],
 }
 
 impl Signal {
-    /// From the bytes of a message; of a picture the number.
+    /// Decodes the bytes of a message; of a picture only the number.
     pub fn of(bytes: &[u8]) -> Signal {
         let word = |at: usize| bytes.get(8 * at..).and_then(|rest| rest.first_chunk().copied());
         let number = |at| word(at).map_or(0, u64::from_le_bytes);
@@ -44,11 +46,11 @@ impl Signal {
 /// The job of a node's process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct DemoJob {
-    /// Which of [`NODES`].
+    /// Index in [`NODES`].
     pub node: usize,
-    /// How many nodes hear each of the topics that it sends on.
+    /// Number of nodes that subscribe to each of the topics that it publishes.
     pub subscriber_counts: Vec<usize>,
-    /// The Python that does it, if it is not this program.
+    /// The Python that runs the node, if it is not this program.
     pub python: Option<PathBuf>,
 }
 
@@ -63,7 +65,7 @@ impl DemoJob {
 /// One node.
 pub struct NodeSpec {
     pub name: &'static str,
-    /// How often it acts by itself; 0 is never.
+    /// How often the node acts by itself; 0 for never.
     pub hz: u64,
     pub publishes: &'static [&'static str],
     pub subscribes: &'static [&'static str],
@@ -84,9 +86,9 @@ const fn spec(
     NodeSpec { name, hz, publishes, subscribes }
 }
 
-/// The one with the model.
+/// The node with the model.
 pub const SIMULATION: usize = 0;
-/// The one that is killed.
+/// The node that is killed.
 pub const CONTROLLER: usize = 1;
 
 pub const NODES: [NodeSpec; 10] = [
@@ -102,12 +104,12 @@ pub const NODES: [NodeSpec; 10] = [
     spec("display", 0, &[], &[IMAGE, ESTIMATE, STOP]),
 ];
 
-/// How many nodes hear a topic.
+/// Number of nodes that subscribe to a topic.
 pub fn subscriber_count(topic: &str) -> usize {
     NODES.iter().filter(|spec| spec.subscribes.contains(&topic)).count()
 }
 
-/// Whether a slow reader may hold up its senders, for a moment: not those that measure.
+/// Whether a slow reader may briefly block its senders; not for topics that measure.
 pub fn is_reliable(topic: &str) -> bool {
     ![FORCE, SHUTTER, IMAGE].contains(&topic)
 }

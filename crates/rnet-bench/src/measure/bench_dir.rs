@@ -1,10 +1,10 @@
-//! The private directory in which a bench runs.
+//! The private directory of a benchmark.
 //!
-//! Its domains stand in a directory of its own beside those of the robots, so that no node of
-//! the bench meets one of theirs and nothing is left when it is gone. Whoever is last removes it: the
-//! command, or when that was killed, the workers (see [`super::worker`]). When it was killed while it
-//! had none, the next bench does: a place is in use for as long as its directory is locked, which
-//! the kernel undoes when the command ends, however it ends.
+//! Its domains are in a private directory next to those of the robots, so that no node of the benchmark meets
+//! a node of a robot. The last process removes the directory: the command, or, if the command was killed, the
+//! workers (see [`super::worker`]). If the command was killed while it had no workers, the next benchmark
+//! removes it: a directory is in use while it is locked, and the kernel releases the lock when the command
+//! exits for any reason.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -15,15 +15,15 @@ use rustix::fs::OFlags;
 
 use rnet_format::{CommandError, Outcome};
 
-/// Directory names that are tried before giving up; each one taken is a bench of the same process
-/// id in another container.
+/// Maximum number of directory names to try; each one taken belongs to a benchmark of the same process id in
+/// another container.
 const MAX_TRIES: u32 = 100;
 
-/// How the name of each place begins. Not as that of a domain's directory, which `rnet doctor` would
-/// look into.
+/// Prefix of each directory name. It differs from that of a domain's directory, which `rnet doctor` would
+/// inspect.
 const PREFIX: &str = "robot-net-bench-";
 
-/// A directory of this bench alone; removed on drop.
+/// The private directory of this benchmark; removed on drop.
 #[derive(Debug)]
 pub struct BenchDir {
     path: PathBuf,
@@ -32,10 +32,11 @@ pub struct BenchDir {
 }
 
 impl BenchDir {
-    /// A new one in `base`, where domains stand. Removes what benches that were killed have left there.
+    /// Creates a directory in `base`, which holds the domains. Removes the directories of killed benchmarks
+    /// there.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// The directory cannot be created.
     pub fn new(base: &Path) -> Outcome<BenchDir> {
         remove_abandoned(base);
         let pid = std::process::id();
@@ -44,7 +45,7 @@ impl BenchDir {
             let made = DirBuilder::new().mode(0o700).create(&path);
             match made.and_then(|()| lock_dir(&path).inspect_err(|_| remove(&path))) {
                 Ok(Some(lock)) => return Ok(BenchDir { path, _lock: lock }),
-                // Another bench took it for left over, as it was not held yet.
+                // Another benchmark removed it as abandoned, because it was not locked yet.
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => {
@@ -73,14 +74,14 @@ impl Drop for BenchDir {
     }
 }
 
-/// Whether this is the name of a place, and thus may be removed with all that is in it.
+/// Whether this is the name of a benchmark's directory, which may thus be removed recursively.
 pub fn is_bench_dir(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
 }
 
-/// Locks a place until the file is closed; `None` if another holds it or it is gone.
+/// Locks a directory until the file is closed; `None` if another process holds it or it no longer exists.
 fn lock_dir(path: &Path) -> io::Result<Option<File>> {
-    let look = || {
+    let open = || {
         let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
         let lock = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
         match lock.try_lock() {
@@ -88,24 +89,24 @@ fn lock_dir(path: &Path) -> io::Result<Option<File>> {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
         }
-        // It may have been removed, and its name taken again, before it was locked.
+        // It may have been removed and created again before it was locked.
         let (locked, there) = (lock.metadata()?, fs::symlink_metadata(path)?);
         let same = (locked.dev(), locked.ino()) == (there.dev(), there.ino());
         Ok(same.then_some(lock))
     };
-    match look() {
+    match open() {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
         lock => lock,
     }
 }
 
-/// Removes this user's places in `base` that nobody holds.
+/// Removes this user's directories in `base` that no process holds.
 fn remove_abandoned(base: &Path) {
     let own = rustix::process::geteuid().as_raw();
-    // Where that cannot be read, no place can be made either, and that is told.
+    // If `base` cannot be read, no directory can be created there either, and that error is reported.
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let path = entry.path();
-        // Of a symbolic link this is the link's own kind.
+        // For a symbolic link, this is the type of the link itself.
         let is_own = entry.metadata().is_ok_and(|meta| meta.is_dir() && meta.uid() == own);
         if is_own
             && is_bench_dir(&path)
@@ -116,9 +117,9 @@ fn remove_abandoned(base: &Path) {
     }
 }
 
-/// Removes a place with all that is in it. Others may do so at the same time.
+/// Removes a directory recursively. Other processes may do so at the same time.
 pub fn remove(path: &Path) {
-    // What a worker that is being killed still creates in between is caught the next time.
+    // Files that a dying worker still creates in between are removed in the next round.
     for _ in 0..3 {
         if fs::remove_dir_all(path).is_ok() || !path.exists() {
             return;
@@ -126,10 +127,10 @@ pub fn remove(path: &Path) {
     }
 }
 
-/// Bytes of memory that the files in a directory and below it take.
+/// Memory used by the files in a directory, recursively, in bytes.
 pub fn used_bytes(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else { return 0 };
-    // A file may go while we look; it then takes nothing.
+    // A file may be removed meanwhile; it then counts as 0.
     let of = |entry: fs::DirEntry| match entry.metadata() {
         Ok(meta) if meta.is_dir() => used_bytes(&entry.path()),
         Ok(meta) => meta.blocks() * 512,

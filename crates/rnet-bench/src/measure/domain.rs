@@ -1,11 +1,10 @@
-//! What the nodes of a domain cost, how long they take to join and to meet, and
-//! how soon a death is noticed by those whom it concerns.
+//! The cost of idle nodes, the time that nodes take to join and match, and the time to detect a death.
 //!
-//! Each node has one publisher and one subscriber, and node *n* hears node *n + 1*. Nodes of a large domain share
-//! processes, as many processes would measure the machine and not robot-net. For `death` one process after the other
-//! joins, blocks all watchers, and is killed with SIGKILL. The clock runs from just before the kill. With `--settle 0` a
-//! process is killed as soon as it has met its peers, when it is a few milliseconds old; with `--apart` it is in a pid
-//! namespace of its own, as in another container.
+//! Each node has one publisher and one subscriber, and node *n* subscribes to node *n + 1*. Nodes of a large
+//! domain share processes, because as many processes would measure the machine and not robot-net. For
+//! `death`, one process after the other joins, blocks all watchers, and is killed with SIGKILL. The clock
+//! starts just before the kill. With `--settle 0` a process is killed as soon as it has met its peers, when
+//! it is a few milliseconds old; with `--apart` it is in its own pid namespace, as in another container.
 
 use std::time::Duration;
 
@@ -70,14 +69,14 @@ pub fn idle(host: &mut BenchHost<'_>, args: &IdleOptions) -> Outcome<BenchReport
     Ok(bench.report(settings, tables, None, Ok(())))
 }
 
-/// Has the nodes of all workers join, and waits until each pair has met.
+/// Makes the nodes of all workers join, and waits until each pair is matched.
 fn collect_match_reports(workers: &mut Workers) -> Outcome<Vec<MatchReport>> {
     let count = workers.len();
     workers.order(0..count, Order::phase(SEND_PHASE))?;
     (0..count).map(|number| workers.report(number, WAIT_LIMIT)).collect()
 }
 
-/// Has one more node join.
+/// Makes one more node join.
 fn collect_join_report(workers: &mut Workers, nodes: usize) -> Outcome<JoinReport> {
     let number = workers.len();
     workers.add(false, vec![("joining".to_owned(), Role::Joiner { topic: topic(0, nodes) })])?;
@@ -98,7 +97,7 @@ pub fn nodes(host: &mut BenchHost<'_>, args: &NodesOptions) -> Outcome<BenchRepo
     Ok(bench.report(settings, vec![table], None, Ok(())))
 }
 
-/// Measures a domain of so many nodes, and kills the last of its processes.
+/// Measures a domain with this many nodes, and kills the last of its processes.
 fn one_domain(bench: &Bench, run: usize, all: usize, processes: usize) -> Outcome<Case> {
     let processes = processes.min(all);
     let first = |process: usize| process * all / processes;
@@ -127,7 +126,8 @@ fn one_domain(bench: &Bench, run: usize, all: usize, processes: usize) -> Outcom
     workers.stop_all()?;
     let labels = [("nodes", all), ("processes", processes), ("killed", killed)];
     let figures = vec![
-        // From the order to join until the last process had all its nodes open, and until the last pair had met.
+        // From the order to join until the last process had opened all its nodes, and until the last pair was
+        // matched.
         since(began_ns, most(|met| met.open_ns)),
         since(began_ns, most(|met| met.met_ns)),
         join.map_or(f64::NAN, |join| join.median),
@@ -157,7 +157,7 @@ pub fn death(host: &mut BenchHost<'_>, args: &DeathOptions) -> Outcome<BenchRepo
         workers.add(args.apart, vec![(format!("victim {n}"), Role::Victim { watchers })])?;
         workers.order(0..watchers, Order::phase(SEND_PHASE))?;
         for number in 0..watchers {
-            // Blocked, every one of them.
+            // All of them are blocked.
             workers.report::<()>(number, Duration::ZERO)?;
         }
         workers.run_for(args.settle)?;
@@ -187,7 +187,7 @@ pub fn death(host: &mut BenchHost<'_>, args: &DeathOptions) -> Outcome<BenchRepo
     Ok(bench.report(settings, vec![table], None, verdict))
 }
 
-/// Whether the slowest notice came within the limit that was set.
+/// Checks that the slowest detection came within the limit.
 fn check_limit(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
     let Some(limit_ms) = limit_ms else { return Ok(()) };
     let worst = |(way, all): (&&'static str, &Vec<u64>)| Some((*all.iter().max()?, *way));

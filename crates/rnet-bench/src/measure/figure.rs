@@ -1,9 +1,9 @@
-//! Figures: the median of several runs with its range, and latencies in a histogram.
+//! Figures: the median of several runs with its range, and histograms of latencies.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// The middle one of several runs, and the two at the ends.
+/// The median of several runs, with the minimum and the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunSpread {
     pub median: f64,
@@ -12,7 +12,7 @@ pub struct RunSpread {
 }
 
 impl RunSpread {
-    /// Of values in any order, those that are no numbers left out; `None` of none.
+    /// The spread of values in any order, without NaN; `None` without values.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<RunSpread> {
         let mut values: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         values.sort_by(f64::total_cmp);
@@ -26,19 +26,19 @@ impl RunSpread {
         Some(RunSpread { median, min, max })
     }
 
-    /// `1.2 us  [1.1 us - 1.4 us]`, or the one value of a single run.
+    /// `1.2 us  [1.1 us - 1.4 us]`, or only the value of a single run.
     pub fn show(&self, unit: impl Fn(f64) -> String) -> String {
         let (median, min, max) = (unit(self.median), unit(self.min), unit(self.max));
         if self.min == self.max { median } else { format!("{median}  [{min} - {max}]") }
     }
 }
 
-/// Longest latency that is told from a longer one: a minute.
+/// Largest latency of the histogram: a minute.
 const LONGEST_NS: u64 = 60_000_000_000;
-/// Latencies are told apart to three digits.
+/// Resolution of the histogram: three significant digits.
 const DIGITS: u8 = 3;
 
-/// Latencies in ns, by how often they came.
+/// Histogram of latencies in ns.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(into = "Vec<(u64, u64)>", from = "Vec<(u64, u64)>")]
 pub struct Latencies(Histogram<u64>);
@@ -46,7 +46,7 @@ pub struct Latencies(Histogram<u64>);
 impl Default for Latencies {
     fn default() -> Latencies {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS);
-        Latencies(histogram.expect("the bounds are constants in the range that is allowed"))
+        Latencies(histogram.expect("the bounds are constants in the allowed range"))
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_runs() {
+    fn median_and_range_of_runs() {
         let spread = RunSpread::of([3.0, f64::NAN, 1.0, 2.0]).unwrap();
         assert_eq!((spread.median, spread.min, spread.max), (2.0, 1.0, 3.0));
         assert_eq!(RunSpread::of([4.0, 2.0]).unwrap().median, 3.0);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_go_through_a_pipe_unharmed() {
+    fn latencies_survive_serialization() {
         let mut latencies = Latencies::default();
         for ns in (0..1000).chain([u64::MAX]) {
             latencies.record(ns);

@@ -1,10 +1,10 @@
-//! The message of the benches, and the counts of what became of it.
+//! The message of the benchmarks, and the counts of received messages.
 //!
 //! ```text
 //! 0..8    number of the message from this publisher, from 0; the top 16 bits are the publisher
-//! ..-8    the number again: one written over while it is read has two
+//! ..-8    the number again: the two differ in a message that was overwritten while it was read
 //! ```
-//! Both little-endian. Between them one byte is repeated, in long messages only (see [`Body`]).
+//! Both are little-endian. The bytes between them repeat one byte, in long messages only (see [`Body`]).
 
 use rnet::{Publisher, Result};
 use serde::{Deserialize, Serialize};
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 /// Shortest message, in bytes: the number, twice.
 pub const MIN_LEN_BYTES: usize = 16;
 const WORD_LEN_BYTES: usize = 8;
-/// Bits of the number that count; the publisher is above them.
+/// Bits of the number; the publisher is above them.
 const NUMBER_BITS: u32 = 48;
 
-/// What is done with the bytes of a long message, one that is loaned and read in place. A short one is copied in full
-/// whatever its content.
+/// Which bytes of a long message, one that is loaned and read in place, are written and read. A short message
+/// is copied in full in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
-    /// Every byte is written by the sender and read by the reader, as an image would be.
+    /// The sender writes every byte and the reader reads every byte, as for an image.
     Whole,
-    /// Only the first and last bytes are, which leaves the cost of the transport itself.
+    /// Only the first and last bytes are written and read, which leaves the cost of the transport itself.
     Ends,
 }
 
@@ -32,7 +32,7 @@ impl Body {
     }
 }
 
-/// Whether a message of this length is built where its readers read it.
+/// Whether a message of this length is built in the memory that its readers read.
 fn is_long(len: usize) -> bool {
     len > rnet::limits::MAX_INLINE_LEN_BYTES
 }
@@ -53,7 +53,7 @@ pub struct Outgoing {
     publisher: u16,
     len: usize,
     body: Body,
-    /// A short message. A long one is built in memory that is loaned.
+    /// Buffer of a short message. A long one is built in loaned memory.
     buffer: Vec<u8>,
 }
 
@@ -75,7 +75,7 @@ impl Outgoing {
     }
 }
 
-/// Sends back what was received, of the same length and content.
+/// Sends back the received message, with the same length and content.
 pub fn answer(topic: &mut Publisher<[u8]>, message: &[u8], body: Body) -> Result<()> {
     let len = message.len();
     if !is_long(len) {
@@ -93,14 +93,14 @@ pub fn answer(topic: &mut Publisher<[u8]>, message: &[u8], body: Body) -> Result
     loan.send().map_err(|(_, error)| error)
 }
 
-/// A received message that is whole.
+/// A valid received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadMessage {
     pub publisher: u16,
     pub number: u64,
 }
 
-/// Reads and checks a message; `None` if it is not as it was sent.
+/// Reads and checks a message; `None` if it differs from the sent one.
 pub fn read(message: &[u8], body: Body) -> Option<ReadMessage> {
     let (head, rest) = message.split_first_chunk()?;
     let (between, tail) = rest.split_last_chunk()?;
@@ -112,7 +112,7 @@ pub fn read(message: &[u8], body: Body) -> Option<ReadMessage> {
     if body == Body::Whole && is_long(message.len()) {
         let (words, rest) = between.as_chunks::<WORD_LEN_BYTES>();
         let expected = u64::from_le_bytes([number as u8; WORD_LEN_BYTES]);
-        // A sum and no comparison word by word: it reads every byte, at the speed of the memory.
+        // A sum instead of a comparison word by word: it reads every byte at memory speed.
         let sum = words.iter().fold(0_u64, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
         let is_right = sum == expected.wrapping_mul(words.len() as u64)
             && rest.iter().all(|b| *b == number as u8);
@@ -123,19 +123,19 @@ pub fn read(message: &[u8], body: Body) -> Option<ReadMessage> {
     Some(ReadMessage { publisher: (word >> NUMBER_BITS) as u16, number })
 }
 
-/// What one reader received from one publisher.
+/// Messages that one reader received from one publisher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequenceCounter {
-    /// Messages that came in order and whole.
+    /// Valid messages received in order.
     pub received: u64,
-    /// Messages that came behind a later one, or twice.
+    /// Messages received after a later one, or twice.
     pub out_of_order: u64,
-    /// The number behind the last one.
+    /// The number after the last one.
     pub next: u64,
 }
 
 impl SequenceCounter {
-    /// Counts a whole message; whether it came in order.
+    /// Counts a valid message; returns whether it was in order.
     #[inline]
     pub fn count(&mut self, number: u64) -> bool {
         if number < self.next {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_reads_as_it_was_written() {
+    fn message_reads_as_written() {
         for len in [16, 22, 24, 4096, 4097, 10_001] {
             let read = read(&message(len, 300), Body::Whole).unwrap();
             assert_eq!((read.publisher, read.number), (7, 300), "{len}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_is_found() {
+    fn changed_bytes_are_detected() {
         assert_eq!(read(&message(22, 1)[..21], Body::Ends), None);
         assert_eq!(read(&[], Body::Ends), None);
         for at in [0, 7, 8, 5000, 9_990, 9_993, 10_000] {

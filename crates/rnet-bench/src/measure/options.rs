@@ -14,7 +14,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The defaults of a benchmark are so many seconds and runs.
+    /// The given values, or these defaults of a benchmark.
     pub(super) fn or(&self, seconds: f64, repeats: u32) -> (Duration, usize) {
         let seconds = self.seconds.unwrap_or_else(|| Duration::from_secs_f64(seconds));
         (seconds, self.repeats.unwrap_or(repeats) as usize)

@@ -1,4 +1,4 @@
-//! Figures of several cases and runs: a table for people, a document for programs.
+//! Figures of several cases and runs: a table for people, and a document for programs.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -8,18 +8,18 @@ use super::roles::robot::Received;
 use rnet_format::units;
 use rnet_format::{CommandError, Outcome};
 
-/// Something that is measured.
+/// A measured quantity.
 #[derive(Clone, Copy)]
 pub struct Figure {
-    /// For people.
+    /// Name for people.
     name: &'static str,
-    /// For programs, with the unit.
+    /// Name for programs, with the unit.
     key: &'static str,
     show: fn(f64) -> String,
     in_table: TableColumns,
 }
 
-/// What a table of several cases has of a figure.
+/// How a table of several cases shows a figure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TableColumns {
     Nothing,
@@ -32,18 +32,18 @@ impl Figure {
         Figure { name, key, show, in_table: TableColumns::Median }
     }
 
-    /// A table has the range of the runs, too.
+    /// Adds the range of the runs to tables.
     pub const fn with_range(self) -> Figure {
         Figure { in_table: TableColumns::Range, ..self }
     }
 
-    /// A table leaves it out.
+    /// Omits the figure from tables.
     pub const fn hidden_in_tables(self) -> Figure {
         Figure { in_table: TableColumns::Nothing, ..self }
     }
 }
 
-/// The figures that [`latencies`] has.
+/// The figures of [`latencies`].
 pub const LATENCIES: [Figure; 5] = [
     Figure::new("p50", "p50_ns", latency),
     Figure::new("p90", "p90_ns", latency).hidden_in_tables(),
@@ -57,7 +57,8 @@ pub fn latencies(latencies: &Latencies) -> [f64; 5] {
     [p.p50_ns, p.p90_ns, p.p99_ns, p.p999_ns, p.max_ns].map(|ns| ns as f64)
 }
 
-/// What is compared: a size, a wait mode, a topic. Each run has all figures of its table; NaN where there is none.
+/// A compared case: a size, a wait mode, a topic. Each run has all figures of its table; NaN for a missing
+/// one.
 pub struct Case {
     pub labels: Vec<(&'static str, Value)>,
     pub runs: Vec<Vec<f64>>,
@@ -74,7 +75,7 @@ pub struct Table {
 pub enum TableView {
     /// Names and figures of the only case.
     Lines(Vec<(&'static str, String)>),
-    /// A row for each case. A title that ends with a blank is that of right-aligned cells.
+    /// One row per case. A title that ends with a space marks right-aligned cells.
     Rows {
         /// Titles of the columns.
         titles: Vec<String>,
@@ -84,13 +85,13 @@ pub enum TableView {
 }
 
 impl Table {
-    /// A table of one case.
+    /// A table with one case.
     pub(super) fn of_runs(name: &'static str, figures: Vec<Figure>, runs: Vec<Vec<f64>>) -> Table {
         Table { name, figures, cases: vec![Case { labels: Vec::new(), runs }] }
     }
 
-    /// Adds ratios of figure `at` to that of the case `base(case)`, each within one run before the median is taken: what
-    /// else happens on the machine meets all cases of a run alike.
+    /// Adds ratios of figure `at` to that of the case `base(case)`, computed within each run before the
+    /// median is taken: other load on the machine affects all cases of a run alike.
     pub(super) fn add_ratios(&mut self, figure: Figure, at: usize, base: impl Fn(usize) -> usize) {
         let values = |case: &Case| case.runs.iter().map(|run| run[at]).collect::<Vec<_>>();
         let values: Vec<Vec<f64>> = self.cases.iter().map(values).collect();
@@ -124,7 +125,7 @@ impl Table {
         self.cases.iter().map(of_case).collect()
     }
 
-    /// Shows one case on lines, with the range of each figure, and several cases in rows.
+    /// Shows one case as lines, with the range of each figure, and several cases as rows.
     pub fn view(&self) -> TableView {
         let show = |case: &Case, at, figure: &Figure, with_range| match Table::spread(case, at) {
             None => "-".to_owned(),
@@ -138,7 +139,7 @@ impl Table {
         }
         let text = |label: &Value| label.as_str().map_or_else(|| label.to_string(), str::to_owned);
         let first = self.cases.first().map_or(&[][..], |case| &case.labels);
-        // A label that all cases share says nothing.
+        // A label that all cases share is omitted.
         let differs = |at: &usize| self.cases.iter().any(|case| case.labels[*at] != first[*at]);
         let labels: Vec<usize> = (0..first.len()).filter(differs).collect();
         let figures = self.figures.iter().enumerate();
@@ -161,7 +162,7 @@ pub fn latency(ns: f64) -> String {
     units::latency(ns as u64)
 }
 
-/// `98 %`, `0.03 %`: of a core.
+/// `98 %`, `0.03 %`: share of a core.
 pub fn percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent < 0.995 => format!("{percent:.2} %"),
@@ -181,16 +182,16 @@ pub fn count(n: f64) -> String {
     }
 }
 
-/// What became of the messages of all runs.
+/// Delivery counts of all runs.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct DeliveryCounts {
     /// Messages that readers should have received.
     pub expected: u64,
     /// Messages that they received.
     pub received: u64,
-    /// By the numbers in the messages.
+    /// Messages lost, from the numbers in the messages.
     pub lost: u64,
-    /// By robot-net's own counters.
+    /// Messages lost, by robot-net's own counters.
     pub counted_lost: u64,
     /// Messages that arrived after a later one.
     pub out_of_order: u64,
@@ -210,7 +211,7 @@ impl std::ops::AddAssign for DeliveryCounts {
 }
 
 impl DeliveryCounts {
-    /// Of what one reader received, by how many messages each of the topic's publishers sent.
+    /// The counts of one reader, given the number of messages that each of the topic's publishers sent.
     pub(super) fn of(received: &Received, sent: &[u64]) -> DeliveryCounts {
         let mut delivery = DeliveryCounts {
             counted_lost: received.counted_lost,
@@ -226,7 +227,7 @@ impl DeliveryCounts {
         delivery
     }
 
-    /// The counts, in words.
+    /// The counts, as text.
     pub fn show(&self) -> String {
         let DeliveryCounts { expected, received, lost, out_of_order, corrupt, .. } = self;
         format!(
@@ -234,7 +235,7 @@ impl DeliveryCounts {
         )
     }
 
-    /// An error if robot-net broke a promise.
+    /// An error if robot-net broke a guarantee.
     pub(super) fn verdict(&self, may_lose: bool) -> Outcome {
         let DeliveryCounts { expected, lost, counted_lost, out_of_order, corrupt, .. } = self;
         let what = if *corrupt > 0 {
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_for_people() {
+    fn figures_are_formatted_for_people() {
         assert_eq!(percent(0.00031), "0.03 %");
         assert_eq!(percent(0.98), "98 %");
         assert_eq!(percent(0.05), "5.0 %");
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_one_run() {
+    fn ratios_are_computed_within_one_run() {
         let case = |runs: &[f64]| Case {
             labels: Vec::new(),
             runs: runs.iter().map(|value| vec![*value]).collect(),
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_promise_is_an_error() {
+    fn broken_delivery_guarantee_is_error() {
         let good = DeliveryCounts { expected: 5, received: 5, ..DeliveryCounts::default() };
         assert!(good.verdict(false).is_ok());
         let lost = DeliveryCounts { received: 4, lost: 1, counted_lost: 1, ..good };

@@ -1,4 +1,4 @@
-//! What workers do.
+//! The roles of workers.
 
 pub mod death;
 pub mod echo;

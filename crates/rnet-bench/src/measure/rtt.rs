@@ -32,7 +32,7 @@ pub fn run(host: &mut BenchHost<'_>, args: &RttOptions) -> Outcome<BenchReport> 
         let mut workers = bench.start_workers(n, roles)?;
         workers.order([1, 0], Order::phase(SEND_PHASE))?;
         let time = seconds.saturating_mul(args.size.len() as u32);
-        // A reply that does not come at all ends the run with an error.
+        // A reply that never arrives ends the run with an error.
         let reports: Vec<SizeReport> = workers.report(0, time)?;
         workers.order([1], Order::phase(COLLECT_PHASE))?;
         workers.report::<()>(1, time)?;

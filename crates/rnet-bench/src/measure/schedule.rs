@@ -1,21 +1,20 @@
-//! When the next message is due.
+//! A schedule of messages.
 
 use std::num::NonZeroU64;
 
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec};
 
-/// Between messages that are closer than this the sender spins: going to sleep and being woken
-/// takes as long.
+/// If messages are closer than this, the sender spins: going to sleep and being woken takes as long.
 const SPIN_BELOW_NS: f64 = 50_000.0;
 
-/// A schedule with a fixed period. A message that is late is sent at once and the schedule kept,
-/// so that a stall of the sender does not thin out the load behind it.
+/// A schedule with a fixed period. A late message is sent at once and the schedule is kept, so that a stall
+/// of the sender does not reduce the load after it.
 #[derive(Debug)]
 pub struct Schedule {
     start_ns: u64,
     period_ns: f64,
-    /// How late the sender was at worst.
+    /// The sender's largest delay.
     pub behind_max_ns: u64,
 }
 
@@ -42,9 +41,9 @@ impl Schedule {
     }
 }
 
-/// Lets sleeps of this thread end on time and not up to 50 us later, which is the kernel's default.
+/// Makes sleeps of this thread end on time, instead of up to 50 us later, the kernel's default.
 pub fn sleep_precisely() {
-    // Where it is refused the schedule is coarser, which `behind_max_ns` shows.
+    // If it is refused, the schedule is coarser, which `behind_max_ns` shows.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
@@ -54,7 +53,7 @@ pub fn sleep_until(due_ns: u64) {
         tv_nsec: (due_ns % 1_000_000_000) as _,
     };
     while rnet::now_ns() < due_ns {
-        // Interrupted by a signal it goes on.
+        // A sleep interrupted by a signal continues.
         let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
     }
 }
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_message_leaves_before_it_is_due() {
+    fn messages_are_not_sent_before_due_time() {
         for period_ns in [20_000.0, 200_000.0] {
             let mut schedule = Schedule::new(rnet::now_ns(), period_ns);
             for number in 0..20 {

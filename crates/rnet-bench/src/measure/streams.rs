@@ -1,6 +1,7 @@
 //! Throughput, latency, wait modes and tracing: one sender, and readers of one topic.
 //!
-//! Cases take turns within each run, every second time in reverse order, so that none is always the first.
+//! Cases alternate within each run, in reverse order in every second run, so that no case is always the
+//! first.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use rnet_format::units;
 use rnet_format::{CommandError, Outcome};
 
 const TOPIC: &str = "/bench";
-/// Messages of the first so many seconds are not timed, but at most every tenth.
+/// Start of a run whose messages are not timed, in s; at most a tenth of the run.
 const WARM_UP_SECONDS: f64 = 0.1;
 
 const THROUGHPUT: [Figure; 4] = [
@@ -32,11 +33,11 @@ const THROUGHPUT: [Figure; 4] = [
 const BEHIND: Figure = Figure::new("behind", "sender_behind_max_ns", report::latency);
 const TRACED: Figure = Figure::new("traced", "traced_share", report::percent);
 
-/// What is measured once.
+/// A measured case.
 #[derive(Clone, Copy)]
 struct Stream {
     len: usize,
-    /// `None` sends as fast as the readers take it.
+    /// `None` sends as fast as the readers read.
     rate_hz: Option<f64>,
     readers: usize,
     wait: Wait,
@@ -48,7 +49,8 @@ struct Stream {
     traced: bool,
 }
 
-/// What the sender and the readers report, the sender first, and how many messages the tracer has records of.
+/// The reports of the sender and the readers, the sender first, and the number of messages that the tracer
+/// recorded.
 struct StreamResult {
     reports: Vec<RobotReport>,
     records: u64,
@@ -79,7 +81,7 @@ pub fn throughput(host: &mut BenchHost<'_>, args: &ThroughputOptions) -> Outcome
     for n in 0..repeats {
         let StreamResult { reports, .. } = stream.run(&bench, n)?;
         let (sender, readers) = reports.split_first().ok_or_else(no_report)?;
-        // Of the slowest reader.
+        // The rate of the slowest reader.
         let per_s = readers.iter().map(|reader| {
             let took_ns = reader.received[0].last_ns.saturating_sub(sender.start_ns).max(1);
             reader.received[0].tallies[0].received as f64 * 1e9 / took_ns as f64
@@ -109,13 +111,13 @@ fn delivery_counts(sender: &RobotReport, reader: &RobotReport) -> DeliveryCounts
     DeliveryCounts::of(&reader.received[0], &[sender.published[0].sent])
 }
 
-/// What `latency`, `wait` and `trace` compare.
+/// The comparisons of `latency`, `wait` and `trace`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Compare {
     Nothing,
-    /// Wait modes, with the last one, on idle cores and beside a busy loop per core.
+    /// Wait modes relative to the last one, on idle cores and next to one busy loop per core.
     Waits,
-    /// A traced topic with one that is not.
+    /// A traced topic relative to an untraced one.
     Tracing,
 }
 
@@ -196,7 +198,7 @@ pub fn latency(
         Compare::Tracing => traced.len(),
     };
     if turns > 0 {
-        // The last wait mode of the same rate and load; the topic that is not traced.
+        // The last wait mode of the same rate and load; for tracing, the untraced topic.
         let first = |case: usize| case / turns * turns;
         let last = if compare == Compare::Waits { turns - 1 } else { 0 };
         for (name, key, at) in RATIOS {
@@ -212,14 +214,14 @@ pub fn latency(
     Ok(bench.report(settings, vec![table], Some(delivery), verdict))
 }
 
-/// Which figures are compared, by their place.
+/// The compared figures, by index.
 const RATIOS: [(&str, &str, usize); 3] = [
     ("p50 ratio", "p50_ratio", 0),
     ("p99.9 ratio", "p999_ratio", 3),
     ("CPU ratio", "reader_cores_ratio", 7),
 ];
 
-/// In which order a run takes the cases.
+/// The order of the cases in a run.
 fn case_order(cases: usize, run: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..cases).collect();
     if !run.is_multiple_of(2) {
@@ -268,7 +270,7 @@ impl Stream {
         if self.traced {
             roles.push(("tracer".to_owned(), Role::Tracer { topic: TOPIC.to_owned() }));
         }
-        // They meet on quiet cores.
+        // They match on idle cores.
         let mut workers = bench.start_workers(n, roles)?;
         let busy = |core| (format!("loop {core}"), Role::Busy { core });
         workers.add(false, (0..self.busy_loops).map(busy).collect())?;
@@ -293,7 +295,7 @@ impl Stream {
     }
 }
 
-/// The reports of the first workers, which are robots, once all has been sent and read.
+/// The reports of the first workers, which are robots, after everything is sent and read.
 pub fn collect(
     workers: &mut Workers,
     robots: usize,
@@ -309,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_case_is_always_the_first() {
+    fn case_order_alternates() {
         assert_eq!((case_order(3, 0), case_order(3, 1)), (vec![0, 1, 2], vec![2, 1, 0]));
     }
 }

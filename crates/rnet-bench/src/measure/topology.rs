@@ -1,7 +1,7 @@
-//! A whole robot, a process for each node.
+//! A complete robot, with one process per node.
 //!
-//! What is late is defined as in iRobot's ros2-performance: late above a fifth of the period or
-//! 5 ms, too late above the period or 50 ms, whichever is less.
+//! Late messages are defined as in iRobot's ros2-performance: late above a fifth of the period or 5 ms, too
+//! late above the period or 50 ms, whichever is less.
 
 use std::path::Path;
 use std::time::Duration;
@@ -104,7 +104,7 @@ pub fn run(
     Ok(bench.report(settings, vec![topics, robot], Some(delivery), verdict))
 }
 
-/// The topology of a file, or the built-in one, with names that nodes and topics may have.
+/// The topology of a file, or the built-in one, with names valid for nodes and topics.
 fn read(file: Option<&Path>) -> Outcome<Topology> {
     let read = match file {
         Some(path) => Topology::read(path),
@@ -125,7 +125,7 @@ fn absolute(topic: &str) -> String {
     format!("/{topic}")
 }
 
-/// What all subscribers of a topic received in one run.
+/// Messages that all subscribers of a topic received in one run.
 #[derive(Default)]
 struct TopicResult {
     delivery: DeliveryCounts,
@@ -141,19 +141,19 @@ impl TopicResult {
         let sent: Vec<u64> =
             published.filter(|(p, _)| p.topic == topic).map(|(_, p)| p.sent).collect();
         let received = nodes().flat_map(|(node, r)| node.subscribes.iter().zip(&r.received));
-        let mut heard = TopicResult::default();
+        let mut result = TopicResult::default();
         for (_, received) in received.filter(|(name, _)| *name == topic) {
             let Received { late, too_late, latencies, .. } = received;
-            heard.delivery += DeliveryCounts::of(received, &sent);
-            heard.late += late;
-            heard.too_late += too_late;
-            heard.latencies.add(latencies);
+            result.delivery += DeliveryCounts::of(received, &sent);
+            result.late += late;
+            result.too_late += too_late;
+            result.latencies.add(latencies);
         }
-        heard
+        result
     }
 }
 
-/// What each node is to do.
+/// The role of each node.
 fn roles(topology: &Topology, seconds: Duration) -> Vec<NamedRole> {
     let count: usize = topology.nodes.iter().map(|node| node.publishes.len()).sum();
     let mut indices = std::collections::BTreeMap::<&str, u16>::new();
@@ -171,7 +171,7 @@ fn roles(topology: &Topology, seconds: Duration) -> Vec<NamedRole> {
                 index: *index - 1,
                 len: publish.len_bytes,
                 period_ns,
-                // Within the run, so that the slow topics of a short one send, too.
+                // Within the run, so that the slow topics of a short run send, too.
                 shift_ns: period_ns.min(run_ns) * f64::from(started - 1) / count as f64,
                 subscribers: topology.subscribers_of(&publish.topic).count(),
             }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_topic_of_the_built_in_robot_has_a_subscriber() {
+    fn each_topic_of_built_in_robot_has_subscriber() {
         let walker = read(None).unwrap();
         assert_eq!(walker.nodes.len(), 10);
         assert!(walker.topics().iter().all(|t| walker.subscribers_of(t).next().is_some()));

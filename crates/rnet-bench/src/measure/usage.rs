@@ -1,4 +1,5 @@
-//! What a figure depends on, the machine, and what this process uses of it: CPU time, memory, wake-ups.
+//! The machine on which a figure was measured, and the resources that this process uses: CPU time, memory,
+//! wake-ups.
 
 use std::fmt;
 use std::fs;
@@ -8,23 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use rnet_format::units;
 
-/// The thread of a worker that listens to its parent: that of [`crate::worker::spawn_order_reader`].
+/// The thread of a worker that reads orders: that of [`crate::worker::spawn_order_reader`].
 const ORDER_THREAD_NAME: &str = "orders";
 
-/// CPU time of this process so far, all threads together, in ns.
+/// CPU time of this process so far, of all threads, in ns.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Resident memory of this process, in bytes: all that it has touched, shared pages included.
+/// Resident memory of this process, in bytes: all pages that it has touched, including shared ones.
 pub fn rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     proc_field(&status, "VmRSS:").unwrap_or(0) * 1024
 }
 
-/// How often the threads of robot-net in this process have gone to sleep by themselves, which is
-/// how often they were awake for something. The main thread and the listener belong to the bench.
+/// Number of voluntary sleeps of robot-net's threads in this process, which is the number of wake-ups. The
+/// main thread and the order reader belong to the benchmark.
 fn wakeups() -> u64 {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return 0 };
     let main = std::process::id().to_string();
@@ -38,24 +39,24 @@ fn wakeups() -> u64 {
         .sum()
 }
 
-/// The number behind `name` in a file of /proc.
+/// The number after `name` in a file of /proc.
 fn proc_field(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// What a process used in a stretch of time.
+/// Resources that a process used in an interval.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct ResourceUsage {
     pub wall_ns: u64,
     pub cpu_ns: u64,
     pub wakeups: u64,
-    /// At the end of it.
+    /// At the end of the interval.
     pub rss_bytes: u64,
 }
 
 impl ResourceUsage {
-    /// CPU time per time: 1 is a core kept busy.
+    /// CPU time per wall time: 1 is one busy core.
     pub fn cores(&self) -> f64 {
         self.cpu_ns as f64 / self.wall_ns.max(1) as f64
     }
@@ -65,7 +66,7 @@ impl ResourceUsage {
     }
 }
 
-/// Reads what is used from now on.
+/// Measures the usage from now on.
 #[derive(Debug)]
 pub struct UsageMeter {
     start_ns: u64,
@@ -86,24 +87,24 @@ impl UsageMeter {
     }
 }
 
-/// What of the machine a figure depends on.
+/// Properties of the machine that affect figures.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
-    /// Model of the processor.
+    /// Model of the CPU.
     pub cpu: String,
     /// Cores that this process may use.
     pub cores: usize,
     /// Memory of the machine.
     pub memory_bytes: u64,
-    /// Release of the kernel.
+    /// Kernel release.
     pub kernel: String,
-    /// Whether it is a virtual machine, as far as the processor says.
+    /// Whether it is a virtual machine, according to the CPU.
     pub virtual_machine: bool,
-    /// What sets the clock of the cores; `None` if the kernel does not say.
+    /// Frequency governor of the cores; `None` if the kernel does not report it.
     pub governor: Option<String>,
-    /// Processes that ran or wanted to, the last minute's mean, before the first run.
+    /// Load average over one minute, before the first run.
     pub load_1min: f64,
-    /// `release`, or `debug`, whose figures mean nothing.
+    /// `release`, or `debug`, whose figures are meaningless.
     pub build: &'static str,
 }
 
@@ -151,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_described() {
+    fn machine_is_described() {
         let machine = Machine::detect();
         assert!(machine.cores >= 1 && machine.memory_bytes > 0, "{machine:?}");
         assert!(machine.to_string().contains("core"), "{machine}");
     }
 
     #[test]
-    fn a_busy_process_uses_cpu_and_memory() {
+    fn busy_process_uses_cpu_and_memory() {
         let meter = UsageMeter::start();
         while meter.read().cpu_ns == 0 {
             std::hint::spin_loop();

@@ -1,8 +1,8 @@
-//! One process of a bench or of the demo, which start it.
+//! A worker process of a benchmark or of the demo.
 //!
-//! It speaks the protocol of [`crate::worker`]. The command holds the other end of the worker's stdin for as long as
-//! it lives. When that end is gone the command has died, however it died: a thread that reads stdin then removes the
-//! private directory and exits, whatever the other threads are doing.
+//! It uses the protocol of [`crate::worker`]. The command holds the write end of the worker's stdin for its
+//! lifetime. If that end is closed, the command has exited for any reason: a thread that reads stdin then
+//! removes the private directory and exits, whatever the other threads do.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct Job {
     pub role: Role,
 }
 
-/// What a worker does, and with what.
+/// The role of a worker, with its parameters.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -38,13 +38,13 @@ pub enum Role {
 }
 
 impl Role {
-    /// The Python that plays it, if it is not this program.
+    /// The Python that runs the role, if it is not this program.
     pub fn python(&self) -> Option<&Path> {
         if let Role::Demo(job) = self { job.python.as_deref() } else { None }
     }
 }
 
-/// Runs a worker: reads its job from stdin, does it, and reports to the command that started it.
+/// Runs a worker: reads its job from stdin, runs it, and reports to the command that started it.
 ///
 /// # Errors
 /// The job is invalid or failed.
@@ -57,7 +57,7 @@ pub fn run() -> Outcome {
     let link = Link::open(&node.bench_dir)?;
     let Err(failure) = work(&node, &role, &link) else { return Ok(()) };
     let timed_out = matches!(failure, CommandError::TimedOut(_));
-    // If the command is gone this fails too, and the listener ends the process.
+    // If the command has exited, this fails too, and the order reader ends the process.
     let _ = link.send_event(&Event::Failed { why: failure.to_string(), timed_out });
     link.wait_for(Order::stop());
     Err(CommandError::AlreadyReported)

@@ -1,4 +1,4 @@
-//! What a worker of a bench and its command share: the worker's node, the phases, and what each says.
+//! Shared by the workers of a benchmark and their command: the worker's node, the phases, and the events.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -12,33 +12,33 @@ use serde_json::Value;
 use super::bench_dir;
 use rnet_format::{CommandError, Outcome};
 
-/// Exit code of a worker whose command has died. Nobody is there to read it.
+/// Exit code of a worker whose command has exited. Nothing reads it.
 const ORPHANED_EXIT_CODE: i32 = 1;
 /// The phase in which workers send.
 pub const SEND_PHASE: usize = 0;
-/// The phase after it: all has been sent; read what is left and report.
+/// The phase after it: everything is sent; read the rest and report.
 pub const COLLECT_PHASE: usize = 1;
-/// How long endpoints of a topic wait for each other. All workers are started, so one that does not come has failed, and
-/// says so itself.
+/// How long endpoints of a topic wait for each other. All workers are started, so a worker that does not
+/// appear has failed, and reports that itself.
 pub const MATCH_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a sender waits for a reader that makes no progress.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
-/// How often a worker that receives nothing looks for an order.
+/// How often a worker that receives nothing checks for an order.
 pub const ORDER_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A worker's node.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerNode {
     pub name: String,
-    /// The private directory of the bench, which is removed with it.
+    /// The private directory of the benchmark, which is removed with it.
     pub bench_dir: PathBuf,
-    /// Directory of the domain: the same, or the one with the domains of robots.
+    /// Directory of the domain: the private one, or that of the robots' domains.
     pub dir: PathBuf,
     pub domain: String,
 }
 
 impl WorkerNode {
-    /// Opens a node in that domain, whatever the environment says.
+    /// Opens a node in that domain, regardless of the environment.
     pub fn open_as(&self, name: &str) -> rnet::Result<Node> {
         Node::builder(name).dir(&self.dir).domain(&self.domain).open()
     }
@@ -48,7 +48,7 @@ impl WorkerNode {
     }
 }
 
-/// What a worker says.
+/// An event of a worker.
 pub type Event = crate::worker::Event<Report>;
 
 /// The report of a role.
@@ -63,9 +63,9 @@ pub struct Link {
 }
 
 impl Link {
-    /// Listens to the command of a bench in this private directory.
+    /// Reads orders from the command of a benchmark in this private directory.
     pub fn open(bench_dir: &Path) -> Outcome<Link> {
-        // It is removed with all that is in it, whoever gave the job.
+        // The directory is removed recursively, so it is checked regardless of who gave the job.
         if !bench_dir::is_bench_dir(bench_dir) {
             let path = bench_dir.display();
             return Err(CommandError::Usage(format!(
@@ -86,13 +86,13 @@ impl Link {
         Ok(Link { orders })
     }
 
-    /// Waits for this order; those before it are obsolete.
+    /// Waits for this order; earlier ones are obsolete.
     pub fn wait_for(&self, order: Order) {
-        // The listener ends only with the process.
-        while self.orders.recv().is_ok_and(|came| came != order) {}
+        // The order reader ends only with the process.
+        while self.orders.recv().is_ok_and(|received| received != order) {}
     }
 
-    /// Whether there is a new order.
+    /// Whether a new order has arrived.
     pub fn has_new_order(&self) -> bool {
         !matches!(self.orders.try_recv(), Err(TryRecvError::Empty))
     }
@@ -101,7 +101,7 @@ impl Link {
         Ok(crate::worker::send_event(event)?)
     }
 
-    /// Says that this worker has met its peers, and waits for the first phase.
+    /// Reports that this worker has met its peers, and waits for the first phase.
     pub fn report_ready(&self) -> Outcome {
         self.send_event(&Event::Ready)?;
         self.wait_for(Order::phase(SEND_PHASE));
@@ -113,7 +113,7 @@ impl Link {
         self.send_event(&Event::Done { phase: SEND_PHASE, result: Box::new(Report { report }) })
     }
 
-    /// The last report; what the worker has open stays until the bench ends.
+    /// Sends the last report; the worker's endpoints stay open until the benchmark ends.
     pub fn finish(&self, report: &impl Serialize) -> Outcome {
         self.send_report(report)?;
         self.wait_for(Order::stop());

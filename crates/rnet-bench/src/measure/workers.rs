@@ -1,7 +1,7 @@
-//! The workers of a run, as the command sees them.
+//! The workers of a run, as the command controls them.
 //!
-//! They are this same program, started again. Each is in a process group of its own, so that Ctrl-C reaches the command
-//! alone, which then ends them; when the command is killed they exit by themselves (see [`super::worker`]).
+//! They are processes of this program. Each is in its own process group, so that Ctrl-C reaches only the
+//! command, which then stops them; if the command is killed, they exit by themselves (see [`super::worker`]).
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,12 @@ use super::worker::{Job, Role};
 use super::worker_link::{Event, WorkerNode};
 use rnet_format::{CommandError, Outcome};
 
-/// How often a wait looks for a stop request: seldom, as it takes time from the workers.
+/// How often a wait checks for a stop request: rarely, because it takes CPU time from the workers.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// How long workers may take to start and meet.
+/// How long workers may take to start and match.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long they may take beyond the time of a run: a sender waits 10 s for a reader that makes no progress.
+/// How long they may take beyond the duration of a run: a sender waits 10 s for a reader that makes no
+/// progress.
 const COMPLETION_MARGIN: Duration = Duration::from_secs(30);
 /// How long they may take to exit.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -37,11 +38,11 @@ struct WorkerState {
     ready: bool,
     sent: bool,
     report: Option<Value>,
-    /// Its end was ordered, by [`Workers::kill`].
+    /// Its exit was ordered by [`Workers::kill`].
     killed: bool,
 }
 
-/// All workers of a run; those that are left are killed on drop, one by one.
+/// All workers of a run; on drop, the remaining ones are killed, one by one.
 pub struct Workers {
     members: Vec<WorkerState>,
     lines: Receiver<WorkerLine>,
@@ -54,7 +55,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts a process for each role in a domain of `dir`, and waits until all have met.
+    /// Starts a process for each role in a domain of `dir`, and waits until all are matched.
     pub fn start(
         bench_dir: &BenchDir,
         dir: PathBuf,
@@ -70,7 +71,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Adds workers, `apart` each in a pid namespace of its own; returns once they are ready, too.
+    /// Adds workers, with `apart` each in its own pid namespace; returns once they are ready, too.
     pub fn add(&mut self, apart: bool, roles: Vec<NamedRole>) -> Outcome {
         for (name, role) in roles {
             self.spawn(name, role, apart)?;
@@ -96,10 +97,10 @@ impl Workers {
             // Python imports modules of its current folder.
             command.args(["-m", "rnet.demo"]).current_dir(&self.bench_dir);
         }
-        // What is measured here is this machine, whatever the robot's configuration says.
+        // Only this machine is measured, regardless of the robot's configuration.
         command.env_remove("RNET_GROUP").env("RNET_NETWORK", "off").process_group(0);
         if apart {
-            // Where the process that it waits for is killed, unshare complains of something else.
+            // If the process that it waits for is killed, unshare prints an unrelated error.
             command.stderr(Stdio::null());
         }
         let worker = Worker::start(number, command, &job, self.sender.clone()).map_err(cannot)?;
@@ -115,17 +116,17 @@ impl Workers {
         member.killed = true;
         let pid = worker_pid(&member.worker).map_err(cannot)?;
         let at_ns = rnet::now_ns();
-        // The process is a child that was not waited for, or the one child of such a one, which it waits for only once
-        // the child is dead: so the id is still its own.
+        // The process is a child that was not waited for, or the only child of such a process, which waits
+        // for it only after its death: so the id is still valid.
         kill_process(pid, Signal::KILL).map_err(|e| cannot(e.into()))?;
         member.worker.close_orders();
         Ok(at_ns)
     }
 
-    /// Gives an order to some of the workers.
+    /// Sends an order to some of the workers.
     pub fn order(&mut self, numbers: impl IntoIterator<Item = usize>, order: Order) -> Outcome {
         for number in numbers {
-            // The exit status of one that has ended says why.
+            // The exit status of an exited worker shows the reason.
             let given = self.members[number].worker.order(&order);
             given.map_err(|_| self.ended(number))?;
         }
@@ -140,14 +141,14 @@ impl Workers {
         &self.members[number].name
     }
 
-    /// Waits until the first `count` have sent everything. `run` is how long that takes.
+    /// Waits until the first `count` workers have sent everything. `run` is the expected time.
     pub fn wait_until_sent(&mut self, count: usize, run: Duration) -> Outcome {
         self.wait_until(run.saturating_add(COMPLETION_MARGIN), "finish sending", |members| {
             first_missing(&members[..count], |member| member.killed || member.sent)
         })
     }
 
-    /// Waits for the report of a worker. `run` is how long its work takes.
+    /// Waits for the report of a worker. `run` is the expected time of its work.
     pub fn report<R: DeserializeOwned>(&mut self, number: usize, run: Duration) -> Outcome<R> {
         let report =
             self.wait_until(run.saturating_add(COMPLETION_MARGIN), "report", |members| {
@@ -159,14 +160,14 @@ impl Workers {
         })
     }
 
-    /// Waits this long, while no worker may end.
+    /// Waits for this time; a worker that exits meanwhile is an error.
     pub fn run_for(&mut self, time: Duration) -> Outcome {
         let end = Instant::now() + time;
         while self.receive_event(end)? {}
         Ok(())
     }
 
-    /// Waits until `take` finds what it looks for; else it says which worker is missing.
+    /// Waits until `take` returns a value; on a timeout the error names the missing worker.
     fn wait_until<T>(
         &mut self,
         time: Duration,
@@ -201,7 +202,7 @@ impl Workers {
             };
             let member = &mut self.members[number];
             if member.killed {
-                // Its output ends, as it has to.
+                // Its output ends, as expected.
                 let _ = member.worker.process().child().wait();
                 continue;
             }
@@ -218,7 +219,7 @@ impl Workers {
         }
     }
 
-    /// Why a worker failed: perhaps because another one has died.
+    /// The error of a failed worker, which may be caused by the exit of another.
     fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> CommandError {
         let dead = self.members.iter_mut().position(|member| {
             !member.killed && matches!(member.worker.process().child().try_wait(), Ok(Some(_)))
@@ -231,10 +232,10 @@ impl Workers {
         }
     }
 
-    /// The failure of a worker that exited too early.
+    /// The error of a worker that exited too early.
     fn ended(&mut self, number: usize) -> CommandError {
         let member = &mut self.members[number];
-        // Its output has ended, so if it has not ended it will not say anything either.
+        // Its output has ended, so if it still runs, it sends nothing more.
         let child = member.worker.process().child();
         let _ = child.kill();
         let how = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
@@ -244,7 +245,7 @@ impl Workers {
         ))
     }
 
-    /// Has all workers close their endpoints and exit.
+    /// Makes all workers close their endpoints and exit.
     pub fn stop_all(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
         self.order(living.iter().copied(), Order::stop())?;
@@ -266,12 +267,12 @@ impl Workers {
     }
 }
 
-/// The first worker that is not so.
+/// The first worker for which `is` is false.
 fn first_missing(members: &[WorkerState], is: impl Fn(&WorkerState) -> bool) -> Result<(), usize> {
     members.iter().position(|member| !is(member)).map_or(Ok(()), Err)
 }
 
-/// Whether workers can run in pid namespaces of their own; if not, why.
+/// Whether workers can run in their own pid namespaces; the error is the reason if not.
 pub fn check_pid_namespaces() -> Outcome {
     let why = match pid_namespace_command(Path::new("true")).output() {
         Ok(out) if out.status.success() => return Ok(()),
@@ -281,7 +282,7 @@ pub fn check_pid_namespaces() -> Outcome {
     Err(CommandError::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
 }
 
-/// A command that starts `program` in a pid namespace of its own, and kills it when it is killed.
+/// A command that starts `program` in its own pid namespace, and kills it when the command is killed.
 fn pid_namespace_command(program: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child", "--mount", "--mount-proc"]);
@@ -292,7 +293,7 @@ fn pid_namespace_command(program: &Path) -> Command {
     command
 }
 
-/// The worker itself, where the process that was started only waits for it.
+/// The process id of the worker itself; the started process may only wait for it.
 fn worker_pid(worker: &Worker) -> std::io::Result<Pid> {
     let pid = worker.id();
     let path = format!("/proc/{pid}/task/{pid}/children");

@@ -1,4 +1,4 @@
-//! What holds for every topology, whichever form it came in.
+//! Checks for every topology, in either format.
 
 use super::{
     Error, MAX_LEN_BYTES, MAX_NODES, MAX_PERIOD_MS, MIN_LEN_BYTES, MIN_PERIOD_MS, Publish, Result,
@@ -63,9 +63,9 @@ pub(crate) fn check(topology: Topology, path: &Path) -> Result<Topology> {
     Ok(topology)
 }
 
-/// Checks that all publishers of a topic have one type.
+/// Checks that all publishers of a topic have the same type.
 pub(crate) fn one_type(topology: &Topology) -> std::result::Result<(), String> {
-    // Of each topic: its first publisher, and the type.
+    // For each topic: its first publisher, and the type.
     let mut topics: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     for node in &topology.nodes {
         for Publish { topic, msg_type, .. } in &node.publishes {
@@ -81,7 +81,7 @@ pub(crate) fn one_type(topology: &Topology) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// A name that every system under comparison can carry.
+/// Checks a name that every compared system must support.
 fn name(name: &str) -> std::result::Result<(), String> {
     let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'_';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(fits) {
@@ -94,7 +94,7 @@ fn name(name: &str) -> std::result::Result<(), String> {
 fn endpoint(publish: &Publish) -> std::result::Result<(), String> {
     name(&publish.topic).map_err(|why| format!("the topic's {why}"))?;
     let period = publish.period_ms;
-    // Not-a-number is in no range.
+    // NaN is in no range.
     if !(MIN_PERIOD_MS..=MAX_PERIOD_MS).contains(&period) {
         return Err(format!(
             "the period is {period} ms; it must be from {MIN_PERIOD_MS} to {MAX_PERIOD_MS} ms"

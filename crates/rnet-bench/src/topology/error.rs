@@ -1,15 +1,15 @@
-//! What can be wrong with a topology file, in words for the one who wrote it.
+//! Errors of a topology file, for its author.
 
 use std::fmt;
 use std::path::Path;
 
-/// Why a topology was not taken: the file, and what is wrong where.
+/// Why a topology was rejected: the file, and the error with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Error {
     /// The file.
     pub file: String,
-    /// What is wrong, and where in the file.
+    /// The error, with its location in the file.
     pub what: String,
 }
 

@@ -1,6 +1,6 @@
-//! iRobot's form, JSON, read as `performance_test_factory/src/factory.cpp` of ros2-performance does.
+//! iRobot's JSON format, read as by `performance_test_factory/src/factory.cpp` of ros2-performance.
 //!
-//! That reader ignores what it does not know, and so does this one.
+//! That reader ignores unknown keys, and so does this one.
 
 use super::{Error, MAX_NODES, Node, Publish, Result, Topology, check, msg_type};
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
         .map_err(|e| wrong(format!("is not in iRobot's JSON format: {e}")))?;
     let mut reader = Reader::default();
     for node in &file.nodes {
-        // Before they are made: a number is quickly written.
+        // Checked before the nodes are made: a large number is easily written.
         let more = node.number.unwrap_or(1);
         if more.saturating_add(reader.nodes.len()) > MAX_NODES {
             return Err(wrong(format!(
@@ -85,7 +85,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
     Ok(topology)
 }
 
-/// What was read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Reader {
     nodes: Vec<Node>,
@@ -137,7 +137,7 @@ impl Reader {
     }
 }
 
-/// A name with namespaces in one word. ROS allows no `__` in a name, so no two fall together.
+/// A name with namespaces as one word. ROS does not allow `__` in a name, so the result is unique.
 pub(crate) fn flat(name: &str) -> String {
     name.replace('/', "__")
 }

@@ -1,4 +1,4 @@
-//! How many bytes the messages of ros2-performance take.
+//! Lengths of the messages of ros2-performance.
 //!
 //! Each of its types is a `performance_test_msgs/PerformanceHeader` and an array called `data`:
 //!
@@ -12,18 +12,18 @@
 //! stamped10b … 600kb    byte[10] …, kb = 1024 bytes; stamped1mb … 8mb, mb = 1024 * 1024
 //! stamped_vector        byte[] of `msg_size` bytes; its count is another uint32
 //! ```
-//! (msg/*.msg in its packages `performance_test_msgs` and `irobot_interfaces_plugin`.) Counted here
-//! is what the fields take. Left out is what depends on who serialises: CDR's encapsulation (4
-//! bytes) and padding (4 before an int64). The benchmark's own column `size[b]` counts `data` only.
+//! (msg/*.msg in its packages `performance_test_msgs` and `irobot_interfaces_plugin`.) The lengths include
+//! only the fields. They exclude what depends on the serialization: CDR's encapsulation (4 bytes) and padding
+//! (4 before an int64). The benchmark's own column `size[b]` counts only `data`.
 
-/// Bytes of the header in each message.
+/// Length of the header in each message, in bytes.
 pub const HEADER_LEN_BYTES: usize = 20;
-/// Bytes of the count before the elements of an array of no fixed length.
+/// Length of the count before the elements of a variable-length array, in bytes.
 const COUNT_LEN_BYTES: usize = 4;
 
-/// Bytes of a message of type `msg_type`; `msg_size` is what the topology says of a
-/// `stamped_vector` (nothing there is zero, as in the benchmark) and means nothing for the others.
-/// `None` when there is no such type.
+/// Length of a message of type `msg_type`, in bytes. `msg_size` is the topology's value for a
+/// `stamped_vector` (`None` is zero, as in the benchmark), and is ignored for other types. `None` for an
+/// unknown type.
 pub fn len_bytes(msg_type: &str, msg_size: Option<usize>) -> Option<usize> {
     let data = match base_name(msg_type).strip_prefix("stamped")? {
         "_vector" => msg_size.unwrap_or(0).checked_add(COUNT_LEN_BYTES)?,
@@ -32,12 +32,12 @@ pub fn len_bytes(msg_type: &str, msg_size: Option<usize>) -> Option<usize> {
     data.checked_add(HEADER_LEN_BYTES)
 }
 
-/// The type's name without the plugin that brings it, for instance `irobot_interfaces_plugin::`.
+/// The type's name without the prefix of its plugin, for instance `irobot_interfaces_plugin::`.
 pub(crate) fn base_name(msg_type: &str) -> &str {
     msg_type.rsplit("::").next().unwrap_or(msg_type)
 }
 
-/// Bytes of an array of fixed length, given as in `10kb`, `4_int32` and `_int64` (one element).
+/// Length of an array of fixed length, given as in `10kb`, `4_int32` and `_int64` (one element).
 fn array_len_bytes(array: &str) -> Option<usize> {
     let digits = array.find(|c: char| !c.is_ascii_digit())?;
     let (count, element) = array.split_at(digits);
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_types_of_the_benchmark_have_the_lengths_of_their_fields() {
+    fn benchmark_types_have_lengths_of_their_fields() {
         for (name, len) in [
             ("stamped_int64", 28),
             ("stamped4_int32", 36),
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_types() {
+    fn other_names_are_not_types() {
         for name in [
             "",
             "stamped",

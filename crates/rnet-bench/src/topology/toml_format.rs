@@ -1,4 +1,4 @@
-//! Our form, TOML. Unknown keys are errors: a misspelt key would otherwise change what is measured.
+//! Our TOML format. Unknown keys are errors: a misspelt key would otherwise change what is measured.
 
 use super::{Error, Node, Publish, Result, Topology, check, irobot_json, msg_type};
 use serde::Deserialize;
@@ -30,15 +30,15 @@ struct FilePublish {
     topic: String,
     #[serde(rename = "type")]
     msg_type: Option<String>,
-    /// Bytes of a `stamped_vector`'s data.
+    /// Length of a `stamped_vector`'s data, in bytes.
     size: Option<usize>,
-    /// Bytes of the whole message, instead of a type.
+    /// Length of the whole message in bytes, instead of a type.
     bytes: Option<usize>,
     period_ms: f64,
 }
 
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Topology> {
-    // The error's text has the line, and points at the place.
+    // The error's text has the line and marks the position.
     let file: File = toml::from_str(text)
         .map_err(|e| Error::new(path, format!("is not in robot-net's TOML format: {e}")))?;
     let mut nodes = Vec::with_capacity(file.node.len());
@@ -63,7 +63,7 @@ fn word(topic: &str) -> String {
     irobot_json::flat(topic.strip_prefix('/').unwrap_or(topic))
 }
 
-/// The type and the length of what is published.
+/// The type and the length of a publisher's messages.
 fn typed(publish: FilePublish) -> std::result::Result<(String, usize), String> {
     match (publish.msg_type, publish.size, publish.bytes) {
         (None, None, Some(bytes)) => Ok(("bytes".into(), bytes)),

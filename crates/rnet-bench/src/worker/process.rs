@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 pub struct Process(Child);
 
 impl Process {
-    /// Starts it.
+    /// Starts the process.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// The process cannot be started.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         command.spawn().map(Self)
     }
@@ -29,10 +29,10 @@ impl Process {
         self.0.id()
     }
 
-    /// Waits until it has ended; `None` when it takes longer.
+    /// Waits until the process has exited; `None` on a timeout.
     ///
     /// # Errors
-    /// When it cannot be waited for.
+    /// The process cannot be waited for.
     pub fn wait_timeout(&mut self, time: Duration) -> io::Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
@@ -47,27 +47,27 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only for a process that has ended.
+        // Both fail only for a process that has exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What a worker says: its number, and the line, or `None` at the end of its output.
+/// A line of a worker: its number, and the line, or `None` at the end of its output.
 pub type WorkerLine = (usize, Option<String>);
 
-/// A worker as the program sees it.
+/// A worker, as the program controls it.
 pub struct Worker {
     process: Process,
-    /// `None` once it is to be heard no more.
+    /// `None` once it gets no more orders.
     orders: Option<ChildStdin>,
 }
 
 impl Worker {
-    /// Starts worker `number`, gives it its job and has its lines sent to `said`.
+    /// Starts worker `number`, sends it its job, and sends its lines to `said`.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// The worker cannot be started.
     pub fn start(
         number: usize,
         mut command: Command,
@@ -85,13 +85,13 @@ impl Worker {
                     return;
                 }
             }
-            // Nobody listens when the run is over.
+            // The receiver is dropped when the run is over.
             let _ = said.send((number, None));
         };
         std::thread::Builder::new().name("events".into()).spawn(read)?;
         let mut worker = Self { process, orders };
         match worker.write(job) {
-            // It has ended, and the end of what it says tells that.
+            // It has exited, which the end of its output reports.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(worker),
             written => written.map(|()| worker),
         }
@@ -105,15 +105,15 @@ impl Worker {
         orders.flush()
     }
 
-    /// Orders something.
+    /// Sends an order.
     ///
     /// # Errors
-    /// When the worker has ended.
+    /// The worker has exited.
     pub fn order(&mut self, order: &Order) -> io::Result<()> {
         self.write(order)
     }
 
-    /// Closes the pipe of the orders: of each of many thousands a descriptor would be too much.
+    /// Closes the pipe of the orders, which saves a descriptor for each of many thousands of workers.
     pub fn close_orders(&mut self) {
         self.orders = None;
     }

@@ -1,4 +1,4 @@
-//! Both forms: what they mean, and what is said of files that are wrong.
+//! Both formats: their meaning, and the errors of invalid files.
 
 use rnet_bench::topology::{Error, Topology};
 use std::path::Path;
@@ -47,7 +47,7 @@ fn both_formats_give_the_same_topology() {
 }
 
 #[test]
-fn a_node_with_a_number_is_many() {
+fn node_with_number_becomes_several_nodes() {
     let robot = json(
         r#"{"nodes": [
             {"node_name": "talker", "number": 2, "node_namespace": "/arm", "publishers": [
@@ -84,7 +84,7 @@ fn services_and_actions_are_left_out_by_name() {
 }
 
 #[test]
-fn a_length_may_stand_for_a_type() {
+fn length_may_replace_type() {
     let robot = toml(
         "name='n'\nsource='s'\n[[node]]\nname='a'\npublishes=[{topic='t',bytes=64,period_ms=5}]",
     )
@@ -93,7 +93,7 @@ fn a_length_may_stand_for_a_type() {
     assert_eq!((publish.len_bytes, publish.msg_type.as_str()), (64, "bytes"));
 }
 
-/// Each changed text is refused, and the words name the file, and what and where.
+/// Each changed text is rejected, and the error names the file, the error and its location.
 fn refused(read: fn(&str) -> Result<Topology, Error>, good: &str, cases: &[(&str, &str, &str)]) {
     read(good).expect("the text without a mistake is right");
     for (from, to, words) in cases {
@@ -110,7 +110,7 @@ fn refused(read: fn(&str) -> Result<Topology, Error>, good: &str, cases: &[(&str
 }
 
 #[test]
-fn a_topic_is_one_word_with_or_without_its_slashes() {
+fn topic_is_one_word_with_or_without_slashes() {
     let slashes = TOML.replace("\"image\"", "\"/Arm/image\"").replace("[\"state\"", "[\"/state\"");
     let robot = toml(&slashes).expect("right");
     assert_eq!(robot.nodes[1].subscribes, ["state", "Arm__image"]);
@@ -118,7 +118,7 @@ fn a_topic_is_one_word_with_or_without_its_slashes() {
 }
 
 #[test]
-fn wrong_toml_is_refused_in_words() {
+fn invalid_toml_is_rejected_with_reason() {
     refused(
         toml,
         TOML,
@@ -161,7 +161,7 @@ fn wrong_toml_is_refused_in_words() {
 }
 
 #[test]
-fn wrong_json_is_refused_in_words() {
+fn invalid_json_is_rejected_with_reason() {
     refused(
         json,
         JSON,
@@ -210,7 +210,7 @@ fn wrong_json_is_refused_in_words() {
     }
 }
 
-/// No text crashes a reader: each prefix of a right one, and each with one byte changed.
+/// Invalid text does not crash a reader: each prefix of a valid text, and each with one byte changed.
 #[test]
 fn broken_texts_give_errors_and_no_panics() {
     for (read, good) in [(toml as fn(&str) -> _, TOML), (json, JSON)] {
@@ -226,7 +226,7 @@ fn broken_texts_give_errors_and_no_panics() {
 }
 
 #[test]
-fn a_file_that_is_no_topology_is_named() {
+fn error_names_invalid_topology_file() {
     for path in ["/nonexistent/robot.toml", "Cargo.toml", "src"] {
         let why = Topology::read(Path::new(path)).expect_err(path).to_string();
         assert!(why.starts_with(&format!("topology {path}: ")), "{why}");

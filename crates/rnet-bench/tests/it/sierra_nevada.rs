@@ -1,4 +1,4 @@
-//! The committed topology says the same as the file that it was written after.
+//! The committed topology matches its original file.
 
 use rnet_bench::topology::Topology;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ fn committed() -> PathBuf {
 }
 
 #[test]
-fn it_has_the_nodes_topics_and_links_that_the_benchmark_shows() {
+fn has_nodes_topics_and_links_of_benchmark() {
     let robot = Topology::read(&committed()).expect("it is right");
     assert_eq!((robot.nodes.len(), robot.topics().len()), (10, 13));
     // One row for each in the benchmark's latency_all.txt.
@@ -39,7 +39,7 @@ fn it_has_the_nodes_topics_and_links_that_the_benchmark_shows() {
 }
 
 #[test]
-fn it_is_the_original_where_that_file_is_at_hand() {
+fn equals_original_file_if_present() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = ["../../../shared/topologies", "../../../../shared/topologies"];
     let Some(original) =

@@ -1,61 +1,61 @@
-//! What a parameter file sets.
+//! The settings in a parameter file.
 //!
-//! Two shapes are read. Ours names the node and then its parameters:
+//! Two formats are read. Ours names the node and then its parameters:
 //! ```yaml
 //! /arm/controller:
 //!   gain: 1.5
 //!   pid/p: 2.0
 //! ```
-//! That of ROS 2 has `ros__parameters:` in between, may give the node's name in parts, and joins the parts of
-//! a parameter's name by dots. Either may nest instead.
+//! The ROS 2 format has `ros__parameters:` in between, may split the node's name into nested parts, and joins
+//! the parts of a parameter's name with dots. Both formats may nest parameter names instead.
 
 use rnet::NamePattern;
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 
 use crate::yaml::{Key, Problem, Tree, TreeValue};
 
-/// The word that tells a ROS 2 file.
+/// The key that identifies a ROS 2 file.
 const ROS_PARAMETERS_KEY: &str = "ros__parameters";
 
-/// One value for one parameter of one node, or of all nodes of a pattern.
+/// A value for a parameter of one node, or of all nodes that match a pattern.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
     /// `/arm`, or a pattern: `/**`, `/arm/*`.
     pub node: String,
     /// `/pid/p`
     pub name: String,
-    /// Its value, as it is written.
+    /// The value as written.
     pub value: Tree,
     /// The line, from 1.
     pub line: usize,
-    /// Whether it is of a file of ROS 2.
+    /// Whether it comes from a ROS 2 file.
     pub is_ros: bool,
 }
 
 impl Setting {
-    /// Whether every node of ROS 2 has it, so that `ros2 param dump` writes it.
+    /// Whether every ROS 2 node has it, so that `ros2 param dump` writes it.
     pub fn is_of_every_ros_node(&self) -> bool {
         let names = ["/use_sim_time", "/start_type_description_service"];
         self.is_ros
             && (names.contains(&self.name.as_str()) || self.name.starts_with("/qos_overrides/"))
     }
 
-    /// Whether it is for the nodes of a pattern.
+    /// Whether it is for all nodes that match a pattern.
     pub fn is_for_many(&self) -> bool {
         self.node.contains('*')
     }
 
-    /// Whether it is for this node. `*` stands for one part of a name, `**` for any number of them.
+    /// Whether it is for this node. `*` matches one part of a name, `**` any number of parts.
     pub fn is_for(&self, node: &str) -> bool {
         let pattern = NamePattern::new("node pattern", &self.node, MAX_NODE_NAME_LEN_BYTES);
         pattern.is_ok_and(|pattern| pattern.matches(node))
     }
 }
 
-/// All that a file sets, in its order.
+/// All settings of a file, in its order.
 ///
 /// # Errors
-/// All that is wrong with it.
+/// All errors in the file.
 pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     let Some(root) = root else { return Ok(Vec::new()) };
     let nodes = match root.value {
@@ -87,7 +87,7 @@ pub fn parse(root: Option<Tree>) -> Result<Vec<Setting>, Vec<Problem>> {
     if problems.is_empty() { Ok(all) } else { Err(problems) }
 }
 
-/// Whether this is, or leads to, the parameters of a ROS 2 node.
+/// Whether this contains the parameters of a ROS 2 node.
 fn has_ros_parameters(tree: &Tree) -> bool {
     match &tree.value {
         TreeValue::Map(pairs) => pairs
@@ -101,7 +101,7 @@ fn slashed(name: &str) -> String {
     format!("/{}", name.trim_matches('/'))
 }
 
-/// A node of ROS 2, or what its name begins with.
+/// A ROS 2 node, or a prefix of its name.
 fn parse_ros_node(
     node: &str,
     tree: Tree,
@@ -125,7 +125,7 @@ fn parse_ros_node(
     }
 }
 
-/// The parameters below a node, whose names begin with `prefix`.
+/// The parameters below a node, whose names start with `prefix`.
 fn parse_params(
     node: &str,
     prefix: &str,
@@ -142,7 +142,7 @@ fn parse_params(
                 parse_params(node, &name, &key, tree, all, problems);
             }
         }
-        // `/arm:` with nothing below sets nothing.
+        // `/arm:` without content sets nothing.
         TreeValue::Scalar(scalar)
             if prefix.is_empty() && scalar.plain && scalar.text.is_empty() => {}
         _ if prefix.is_empty() => {
@@ -159,7 +159,7 @@ fn parse_params(
     }
 }
 
-/// Finds what is set twice by names that are written differently.
+/// Finds parameters that are set twice by differently written names.
 fn find_duplicates(all: &[Setting], problems: &mut Vec<Problem>) {
     let mut seen = std::collections::HashMap::new();
     for setting in all {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn our_shape() {
+    fn reads_rnet_format() {
         let text = "/arm:\n  gain: 1\n  pid/p: 2\n  pid.i: 3\n  leg:\n    left: 4\nlidar: {rate: 5}\n/empty:\n";
         let expected =
             ["/arm /gain", "/arm /pid/p", "/arm /pid/i", "/arm /leg/left", "/lidar /rate"];
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shapes_of_ros() {
+    fn reads_ros_formats() {
         let text = "/arm/controller:\n  ros__parameters:\n    gain: 1\n    pid.p: 2\n    pid:\n      d: 3\n";
         let expected =
             ["/arm/controller /gain", "/arm/controller /pid/p", "/arm/controller /pid/d"];

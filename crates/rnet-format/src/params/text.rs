@@ -6,7 +6,7 @@ use rnet::state::Value;
 use super::write;
 use crate::text::escape_controls;
 
-/// A value on a line: text as it is, all else as in YAML.
+/// A value on a line: text unchanged, everything else as in YAML.
 pub fn line(value: &Value) -> String {
     match value {
         Value::Str(text) => escape_controls(text).into_owned(),
@@ -24,7 +24,7 @@ pub fn range(description: &ParamDescription) -> String {
     }
 }
 
-/// How it came to its value: `default`, `set by /rnet_param_7`.
+/// The origin of its value: `default`, `set by /rnet_param_7`.
 pub fn origin(info: &ParamInfo) -> String {
     let description = info.description.as_ref();
     let refused = description.and_then(|d| d.refused.as_ref()).filter(|_| info.is_default);

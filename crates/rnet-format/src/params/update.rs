@@ -1,4 +1,4 @@
-//! What a file of parameters sets in a domain.
+//! The updates that a parameter file makes in a domain.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::{text, value};
 use crate::suggestions::did_you_mean;
 use crate::yaml::Problem;
 
-/// A parameter: node, name and what is known of it.
+/// A parameter: node, name and information.
 pub type NodeParam = (String, String, ParamInfo);
 
-/// A value that is to be set.
+/// A value to set.
 pub struct ParamUpdate {
     /// The node.
     pub node: String,
@@ -24,12 +24,12 @@ pub struct ParamUpdate {
     pub value: Value,
     /// Whether the node has declared it.
     pub declared: bool,
-    /// The line that says so, and whether it names this very node.
+    /// Line of the setting, and whether it names this node exactly.
     pub line: usize,
     is_exact_node: bool,
 }
 
-/// Whether `ros2 param dump` has written it, and no node here has declared it.
+/// Whether `ros2 param dump` has written it and no node here has declared it.
 #[must_use]
 pub fn is_ros_default(setting: &Setting, all: &[NodeParam]) -> bool {
     let declared = |(node, name, info): &NodeParam| {
@@ -38,10 +38,10 @@ pub fn is_ros_default(setting: &Setting, all: &[NodeParam]) -> bool {
     setting.is_of_every_ros_node() && !all.iter().any(declared)
 }
 
-/// What the file sets, by key.
+/// The updates of the file, by key.
 ///
 /// # Errors
-/// All that it cannot set.
+/// The settings that cannot be applied.
 pub fn resolve_updates(
     settings: Vec<Setting>,
     all: &[NodeParam],
@@ -69,7 +69,7 @@ pub fn resolve_updates(
                 Err(why) => {
                     problems.push(Problem::new(line, format!("parameter {name} of {node}: {why}")));
                 }
-                // What names the node goes before what is said of many, wherever it stands.
+                // A setting that names the node overrides patterns, regardless of order.
                 Ok(_)
                     if !is_exact_node
                         && updates.get(&key).is_some_and(|before| before.is_exact_node) => {}
@@ -86,7 +86,7 @@ pub fn resolve_updates(
     if problems.is_empty() { Ok(updates) } else { Err(problems) }
 }
 
-/// Key, node and description of each parameter that a line means.
+/// Key, node and description of each parameter that a setting matches.
 type Target<'a> = (String, String, Option<&'a ParamDescription>);
 
 fn targets<'a>(
@@ -124,10 +124,10 @@ fn targets<'a>(
     Ok(vec![(key, node.as_str().to_owned(), description)])
 }
 
-/// Sets all, or none.
+/// Sets all values, or none.
 ///
 /// # Errors
-/// The state refuses a value.
+/// The state rejects a value.
 pub fn set_all(state: &State, updates: &BTreeMap<String, ParamUpdate>) -> rnet::Result<()> {
     let mut transaction = state.transaction();
     for (key, ParamUpdate { value, declared, .. }) in updates {
@@ -139,7 +139,7 @@ pub fn set_all(state: &State, updates: &BTreeMap<String, ParamUpdate>) -> rnet::
     Ok(())
 }
 
-/// What may have been meant by a name that a node does not have.
+/// Suggestions for a parameter name that a node does not have.
 #[must_use]
 pub fn parameter_hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();

@@ -1,14 +1,14 @@
-//! The value of a parameter, as it is written in a file and on a command line.
+//! The value of a parameter, as written in a file and on a command line.
 
 use rnet::param::{ParamDescription, ParamKind};
 use rnet::state::Value;
 
 use crate::yaml::{Scalar, Tree, TreeValue, tree};
 
-/// The value of a command line. Where a text is wanted it is one, whatever it looks like.
+/// The value of a command line. If text is expected, it is text, whatever it looks like.
 ///
 /// # Errors
-/// Why it is none, in words.
+/// The reason why it is not a valid value, as text.
 pub fn parse_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value, String> {
     if wanted.is_some_and(|wanted| wanted.kind == ParamKind::Str) {
         return Ok(Value::Str(text.to_owned()));
@@ -17,10 +17,10 @@ pub fn parse_text(text: &str, wanted: Option<&ParamDescription>) -> Result<Value
     value(&tree.ok_or("the value is missing")?, wanted)
 }
 
-/// The value that stands in a file, for a parameter of this description, or for one that was not declared yet.
+/// A value in a file, for a parameter with this description, or for an undeclared parameter.
 ///
 /// # Errors
-/// Why it is none, in words.
+/// The reason why it is not a valid value, as text.
 pub fn value(tree: &Tree, wanted: Option<&ParamDescription>) -> Result<Value, String> {
     let value = match &tree.value {
         TreeValue::Scalar(scalar) => scalar_value(scalar, wanted.map(|wanted| wanted.kind))?,
@@ -41,7 +41,7 @@ pub fn value(tree: &Tree, wanted: Option<&ParamDescription>) -> Result<Value, St
     })
 }
 
-/// A list of one type. In one of numbers that are not all whole, all are numbers.
+/// A list of one type. In a list of integers and floats, all items become floats.
 fn uniform_list(items: Vec<Value>, declared: bool) -> Result<Value, String> {
     let list = Value::List(items);
     if declared || ParamKind::of(&list).is_some() {
@@ -62,7 +62,7 @@ fn uniform_list(items: Vec<Value>, declared: bool) -> Result<Value, String> {
         .ok_or_else(|| "the items of the list are of different types".to_owned())
 }
 
-/// The meaning of one scalar, where a value of `kind` is wanted.
+/// The value of a scalar, where a value of `kind` is expected.
 fn scalar_value(scalar: &Scalar, kind: Option<ParamKind>) -> Result<Value, String> {
     let word = if kind == Some(ParamKind::Bool) { scalar.yes_or_no() } else { None };
     match word {
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_mean_what_yaml_says() {
+    fn scalars_follow_yaml() {
         for (text, meant) in [
             ("true", Value::Bool(true)),
             ("False", Value::Bool(false)),

@@ -1,14 +1,14 @@
-//! Parameters as YAML that every reader reads the same way, the older ones too.
+//! Writes parameters as YAML that all readers, including older ones, read in the same way.
 
 use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
 
-/// Words that some version of YAML takes for more than text.
+/// Words that some version of YAML does not read as text.
 const RESERVED_WORDS: [&str; 11] =
     ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"];
 
-/// A file with parameters, `(node, name, what is known of it)` in order. Those that are their default are
-/// comments, unless `all`.
+/// A file with parameters, `(node, name, information)` in order. Default values are commented out, unless
+/// `all` is set.
 pub fn file_text(domain: &str, params: &[(String, String, ParamInfo)], all: bool) -> String {
     let mut out = format!("# Parameters of domain {domain}, for rnet param load.\n");
     let mut nodes: Vec<&str> = params.iter().map(|(node, ..)| node.as_str()).collect();
@@ -33,7 +33,7 @@ pub fn file_text(domain: &str, params: &[(String, String, ParamInfo)], all: bool
     out
 }
 
-/// What helps who edits the file.
+/// A comment for people who edit the file.
 fn description_comment(description: &ParamDescription) -> String {
     let mut parts = vec![super::text::range(description)];
     parts.push(description.unit.clone());
@@ -71,7 +71,7 @@ pub fn text(value: &Value) -> String {
         Value::Float(value) if value.is_infinite() => {
             if *value > 0.0 { ".inf" } else { "-.inf" }.to_owned()
         }
-        // YAML 1.1 takes 1e-7 for text, and 1.0e-7 for a number.
+        // YAML 1.1 reads 1e-7 as text, and 1.0e-7 as a number.
         Value::Float(value) => match format!("{value:?}").split_once('e') {
             Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0e{exponent}"),
             _ => format!("{value:?}"),
@@ -85,7 +85,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// Text in double quotes, in which everything that is not plainly visible is written as its number.
+/// Text in double quotes, with every character that is not clearly visible written as its number.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -94,7 +94,7 @@ fn quoted(text: &str) -> String {
             '\\' => out += "\\\\",
             '\n' => out += "\\n",
             '\t' => out += "\\t",
-            // The mark of byte order, and what changes the direction of writing.
+            // The byte-order mark, and characters that change the text direction.
             '\u{feff}'
             | '\u{200b}'..='\u{200f}'
             | '\u{202a}'..='\u{202e}'
@@ -102,7 +102,7 @@ fn quoted(text: &str) -> String {
                 out += &format!("\\u{:04X}", u32::from(c));
             }
             c if c.is_control() || is_break(c) => out += &format!("\\u{:04X}", u32::from(c)),
-            // What has no place in YAML is there as its number.
+            // Characters that YAML does not allow are written as their number.
             c if u32::from(c) & 0xfffe == 0xfffe => out += &format!("\\U{:08X}", u32::from(c)),
             c => out.push(c),
         }
@@ -120,7 +120,7 @@ mod tests {
     use crate::yaml::tree;
 
     #[test]
-    fn keys_that_could_be_more_than_text_are_quoted() {
+    fn ambiguous_keys_are_quoted() {
         for (name, written) in [
             ("gain", "gain"),
             ("pid/p", "pid/p"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn values_look_as_people_write_them() {
+    fn values_are_written_like_people_write_them() {
         assert_eq!(text(&Value::Float(1.0)), "1.0");
         assert_eq!(text(&Value::Float(1e-7)), "1.0e-7");
         assert_eq!(text(&Value::Float(f64::NEG_INFINITY)), "-.inf");
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(
+        fn written_file_is_read_back(
             float in any::<f64>().prop_filter("a number", |f| !f.is_nan()),
             int in any::<i64>(), string in any::<String>(), texts in prop::collection::vec("\\PC{0,8}", 1..4),
         ) {

@@ -1,4 +1,4 @@
-//! All message types that a command knows by name: those of the files that were given, else those that are built in.
+//! All message types that a command knows by name: those of the given files, or the built-in ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,29 +11,29 @@ use super::names;
 use super::source_files::{self, CompiledFile};
 use crate::error::{CommandError, Outcome};
 
-/// Types by full name; none by default.
+/// Types by full name; empty by default.
 #[derive(Default)]
 pub struct Catalog {
     units: Vec<CompiledFile>,
-    /// Where the type is defined. Those of imports are found, and not listed.
+    /// Where the type is defined. Types of imports are found, but not listed.
     own: BTreeMap<String, Definition>,
     imported: BTreeMap<String, Definition>,
 }
 
-/// What defines a type.
+/// The definition of a type.
 #[derive(Clone)]
 enum Definition {
-    /// The unit of this index.
+    /// The compiled file with this index.
     CompiledFile(usize),
     /// A built-in layout.
     Plain(Box<HeaderDescription>),
 }
 
-/// Name of the text that imports all that is built in.
+/// Name of the text that imports all built-in types.
 const BUILT_IN: &str = "built in";
 
 impl Catalog {
-    /// Types of the given files, or else those that are built in. `include` has the folders of imports.
+    /// Types of the given files, or the built-in ones. `include` has the folders of imports.
     pub fn of(files: &[PathBuf], include: &[PathBuf]) -> Outcome<Catalog> {
         if !files.is_empty() {
             return Catalog::of_files(files, include);
@@ -46,7 +46,7 @@ impl Catalog {
         Catalog::built_in()
     }
 
-    /// The types that every robot-net knows.
+    /// The built-in types of robot-net.
     pub fn built_in() -> Outcome<Catalog> {
         let mut text = "syntax = \"proto3\";\n".to_owned();
         for file in builtin_files() {
@@ -70,7 +70,7 @@ impl Catalog {
             units.extend(source_files::compile(path, include)?);
         }
         let by_name = |of: fn(&CompiledProtos) -> Vec<String>| -> BTreeMap<String, Definition> {
-            // The path that is shown is that of the first file; `get` compares the others with it.
+            // The shown path is that of the first file; `get` compares the others with it.
             let all = units.iter().enumerate().rev();
             let named = |(i, unit): (usize, &CompiledFile)| {
                 of(&unit.compiled).into_iter().map(move |name| (name, Definition::CompiledFile(i)))
@@ -87,7 +87,7 @@ impl Catalog {
         self.own.keys().map(String::as_str)
     }
 
-    /// The type of this full or short name. Own types go before those of imports.
+    /// The type with this full or short name. Own types take precedence over those of imports.
     pub fn find(&self, name: &str) -> Outcome<MessageType> {
         let none = match self.is_built_in() {
             true => "no built-in type is named".to_owned(),
@@ -108,19 +108,20 @@ impl Catalog {
         self.get(full)
     }
 
-    /// The type of this full name, which is one of [`Catalog::names`]. Files that define it differently are an error.
+    /// The type with this full name, one of [`Catalog::names`]. Files that define it differently are an
+    /// error.
     pub fn get(&self, full: &str) -> Outcome<MessageType> {
         if let Some(Definition::Plain(described)) = self.defined(full) {
             return Ok(described.plain.clone().into());
         }
-        // The text of what is built in has all of it by import.
+        // The text of the built-in types has all of them by import.
         let own = !self.is_built_in() && self.own.contains_key(full);
         let schema = source_files::schema(&self.units, full, own)?;
         let none = || CommandError::Failed(format!("type {full} not found"));
         Ok(schema.ok_or_else(none)?.into())
     }
 
-    /// The file that the user named for this type; `None` for what is built in.
+    /// The file that the user named for this type; `None` for a built-in type.
     pub fn path(&self, full: &str) -> Option<&Path> {
         match self.defined(full)? {
             Definition::CompiledFile(at) if !self.is_built_in() => Some(&self.units[*at].path),
@@ -137,7 +138,7 @@ impl Catalog {
     }
 }
 
-/// A few of many paths.
+/// The first few of many paths.
 fn first_paths(paths: &[String]) -> String {
     const MAX_SHOWN: usize = 3;
     match paths.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {

@@ -1,4 +1,4 @@
-//! An old version of types against a new one.
+//! Compares an old version of types with a new one.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,15 @@ pub enum Direction {
     OldWrites,
     /// New nodes write, old nodes read.
     NewWrites,
-    /// Both at once.
+    /// Both directions.
     Both,
 }
 
-/// What is compared.
+/// The compared sides.
 pub struct Sides<'a> {
     /// A `.proto` file, a folder of them, or a descriptor set.
     pub old: &'a Path,
-    /// The new version of it.
+    /// The new version of the path.
     pub new: &'a Path,
     /// Names of the types; all if empty.
     pub types: &'a [String],
@@ -35,7 +35,7 @@ pub struct Sides<'a> {
     pub include: &'a [PathBuf],
 }
 
-/// The message types of one path, by full name; without those of imports, or only those that are asked for.
+/// The message types of one path, by full name; without those of imports, or only the requested ones.
 struct TypeSet {
     path: PathBuf,
     types: BTreeMap<String, Schema>,
@@ -69,33 +69,33 @@ impl TypeSet {
     }
 }
 
-/// One type of either side.
+/// A type on both sides, or on one.
 struct TypePair<'a> {
     name: &'a str,
     old: Option<&'a Schema>,
     new: Option<&'a Schema>,
 }
 
-/// A type that is on one side only.
+/// A type on only one side.
 #[derive(Serialize)]
 pub struct UnmatchedType {
     name: String,
-    /// Whether nodes that use the type are left alone.
+    /// Whether the change breaks nodes that use the type.
     breaking: bool,
-    /// A type of the other side that has the same fields.
+    /// A type on the other side with the same fields.
     same_fields: Option<String>,
 }
 
-/// The types of two sides, compared.
+/// The result of comparing the types of two sides.
 #[derive(Serialize)]
 pub struct TypeReport<T> {
     old: String,
     new: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<&'static str>,
-    /// Whether nothing breaks.
+    /// Whether no change breaks compatibility.
     pub compatible: bool,
-    /// What both sides have.
+    /// The types on both sides.
     pub types: Vec<T>,
     removed: Vec<UnmatchedType>,
     added: Vec<UnmatchedType>,
@@ -105,22 +105,22 @@ pub struct TypeReport<T> {
     gone: usize,
 }
 
-/// A type of both sides, checked.
+/// A checked type on both sides.
 #[derive(Serialize)]
 pub struct CheckedType {
     name: String,
     compatible: bool,
-    /// The new version reads what the old one writes.
+    /// Whether the new version reads what the old one writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     old_writes: Option<Verdict>,
-    /// The old version reads what the new one writes.
+    /// Whether the old version reads what the new one writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     new_writes: Option<Verdict>,
-    /// What works where two nodes meet, and is a mistake in a change.
+    /// Changes that work where two nodes meet, but are probably mistakes.
     warnings: Vec<DiffLine>,
 }
 
-/// Checks each type that both sides have by the rules of nodes.
+/// Checks each type on both sides by the rules of nodes.
 ///
 /// # Errors
 /// A side cannot be read or defines no type.
@@ -129,7 +129,7 @@ pub fn check_types(sides: &Sides<'_>, direction: Direction) -> Outcome<TypeRepor
     report(sides, Some(direction), compare, |one| one.compatible)
 }
 
-/// Lists all changes of each type that both sides have.
+/// Lists all changes of each type on both sides.
 ///
 /// # Errors
 /// A side cannot be read or defines no type.
@@ -146,7 +146,7 @@ fn report<T>(
     let (old, new) = (TypeSet::of(sides.old, sides)?, TypeSet::of(sides.new, sides)?);
     let pairs = pairs(&old, &new);
     let (mut removed, added) = unmatched_types(&pairs);
-    // What is gone is not written by new nodes.
+    // New nodes do not write removed types.
     removed.iter_mut().for_each(|r| r.breaking &= direction != Some(Direction::NewWrites));
     let both = pairs.iter().filter_map(|pair| pair.old.zip(pair.new));
     let types: Vec<T> = both.map(|(old, new)| compare(old, new)).collect();
@@ -178,7 +178,7 @@ fn pairs<'a>(old: &'a TypeSet, new: &'a TypeSet) -> Vec<TypePair<'a>> {
     names.into_iter().map(pair).collect()
 }
 
-/// The types that only one side has: removed, and added.
+/// The types on only one side: removed, and added.
 fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType>, Vec<UnmatchedType>) {
     let removed: Vec<(&'a str, &Schema)> = pairs
         .iter()
@@ -194,7 +194,7 @@ fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType>, Vec<Unmat
         let same = |(_, other): &&(&str, &Schema)| same_fields(of.descriptor(), other.descriptor());
         among.iter().find(same).map(|(name, _)| *name)
     };
-    // A topic may be of a type that stands by itself; one inside of another is a part of that, which is compared.
+    // A topic may have a top-level type; a nested type is compared as part of its outer type.
     let old_names = || pairs.iter().filter(|pair| pair.old.is_some()).map(|pair| pair.name);
     let unmatched =
         |(name, schema): &(&'a str, &Schema), breaking, others: &[(&'a str, &Schema)]| {
@@ -221,7 +221,7 @@ fn checked(old: &Schema, new: &Schema, direction: Direction) -> CheckedType {
     let old_writes = (direction != Direction::NewWrites).then(|| check(old, new));
     let new_writes = (direction != Direction::OldWrites).then(|| check(new, old));
     let compatible = [&old_writes, &new_writes].into_iter().flatten().all(|v| v.compatible);
-    // What only time makes a fault is no verdict here; it is told.
+    // A change that breaks only over time does not affect the result here; it is reported as a warning.
     let breaks = |line: &DiffLine| {
         let changes = [&old_writes, &new_writes].into_iter().flatten().flat_map(|v| &v.changes);
         changes.filter(|c| c.severity == Severity::Breaking).any(|c| c.path == line.path)
@@ -232,7 +232,7 @@ fn checked(old: &Schema, new: &Schema, direction: Direction) -> CheckedType {
 }
 
 impl CheckedType {
-    /// The result in lines.
+    /// The result as lines of text.
     pub fn lines(&self) -> Vec<String> {
         let one = self;
         let mut lines = Vec::new();
@@ -271,7 +271,7 @@ impl CheckedType {
 }
 
 impl<T> TypeReport<T> {
-    /// The types of only one side, in lines.
+    /// The types on only one side, as lines of text.
     pub fn unmatched_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for one in &self.removed {
@@ -287,7 +287,7 @@ impl<T> TypeReport<T> {
         lines
     }
 
-    /// How many types were compared, and what was found, in words.
+    /// The number of compared types and the result, as text.
     pub fn summary(&self) -> String {
         let (compared, broken) = (self.types.len(), self.broken);
         let s = if compared == 1 { "" } else { "s" };

@@ -3,7 +3,7 @@
 use rnet::msgs::plain::HeaderDescription;
 use rnet::{Field, FieldType, PlainType};
 
-/// One field per line: offset from the start of the message, name, type; of a built-in type, what it means.
+/// One field per line: offset from the start of the message, name, type; for a built-in type, its meaning.
 pub fn layout(plain: &PlainType) -> Vec<String> {
     let mut lines = Vec::new();
     fields(&mut lines, HeaderDescription::find(plain).as_ref(), &plain.fields, ("", 0, 1));
@@ -17,7 +17,7 @@ pub fn layout(plain: &PlainType) -> Vec<String> {
 
 type FieldLine = (String, Option<&'static str>);
 
-/// `within` is the path of the struct, where it starts, and how deep it is.
+/// `within` is the path of the struct, its start, and its nesting depth.
 fn fields(
     lines: &mut Vec<FieldLine>,
     described: Option<&HeaderDescription>,

@@ -5,11 +5,11 @@ use rnet::schema::find_types;
 use crate::error::{CommandError, Outcome};
 use crate::suggestions::nearest;
 
-/// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
-/// `sensor_msgs/msg/LaserScan`).
+/// The full name for a name: the name itself, or the only type whose name ends with it (`LaserScan`,
+/// `foxglove/LaserScan`, `sensor_msgs/msg/LaserScan`).
 ///
 /// # Errors
-/// `none`, with the names that may be meant; or that there are several.
+/// `none`, with similar names; or that several types match.
 pub fn find<'a>(
     name: &str,
     known: impl Iterator<Item = &'a str> + Clone,
@@ -26,7 +26,7 @@ pub fn find<'a>(
     }
 }
 
-/// What may have been meant.
+/// Suggestions for a name.
 fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let name = &name.trim_start_matches('.').replace('/', ".");
     if let Some(near) = nearest(name, known.clone()) {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn full_short_and_other_ways_of_writing() {
+    fn accepts_full_short_and_ros_names() {
         for (written, meant) in [
             ("foxglove.LaserScan", "foxglove.LaserScan"),
             (".foxglove.LaserScan", "foxglove.LaserScan"),
@@ -87,9 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn several_are_listed() {
-        let said = found("Event").unwrap_err();
-        assert!(said.contains("2 types: foxglove.Event, rnet.msgs.Event"), "{said}");
+    fn ambiguous_names_are_listed() {
+        let error = found("Event").unwrap_err();
+        assert!(error.contains("2 types: foxglove.Event, rnet.msgs.Event"), "{error}");
     }
 
     #[test]
@@ -102,8 +102,8 @@ mod tests {
             ("Evemt", "did you mean foxglove.Event or rnet.msgs.Event?"),
             ("Lidar", "see rnet type list"),
         ] {
-            let said = found(written).unwrap_err();
-            assert!(said.starts_with("no such type") && said.contains(meant), "{said}");
+            let error = found(written).unwrap_err();
+            assert!(error.starts_with("no such type") && error.contains(meant), "{error}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A message type as the text of a `.proto` file, made from its descriptors.
+//! A message type as the text of a `.proto` file, generated from its descriptors.
 //!
-//! Of one package it is a file that compiles to the same type. The unit of a field, which its comment ends in, stands behind the field,
-//! where people look for it.
+//! For a type with a single package, the text compiles to the same type. If a field's comment ends with a
+//! unit, the unit is printed after the field, where people look for it.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::text::escape_controls;
 /// Reserved numbers up to this one are written `to max`.
 const MAX_FIELD_NUMBER: u32 = 536_870_911;
 
-/// The message, and with `all` every type that it needs.
+/// The message; with `all`, also every type that it needs.
 pub fn proto_text(schema: &Schema, all: bool) -> String {
     let mut text = ProtoWriter { docs: schema.docs(), out: String::new(), indent: 0 };
     let asked = outermost(schema.descriptor());
@@ -35,7 +35,7 @@ pub fn proto_text(schema: &Schema, all: bool) -> String {
     text.out
 }
 
-/// A nested type is shown where it stands.
+/// A nested type is shown within its outermost message.
 fn outermost(message: &MessageDescriptor) -> MessageDescriptor {
     let mut message = message.clone();
     while let Some(parent) = message.parent_message() {
@@ -81,7 +81,7 @@ fn single_type(field: &FieldDescriptor) -> String {
     }
 }
 
-/// The name of a type as it is written at a field: as short as it can be without meaning another type.
+/// The name of a type at a field: as short as possible without meaning another type.
 fn shortest_name(field: &FieldDescriptor, full_name: &str) -> String {
     let message = field.parent_message();
     let package = message.package_name();
@@ -102,7 +102,8 @@ fn shortest_name(field: &FieldDescriptor, full_name: &str) -> String {
     }
 }
 
-/// The full name that a written name means at a field: the innermost scope in which its first word means something decides.
+/// The full name of a written name at a field: the innermost scope in which its first word is defined
+/// decides.
 fn resolve_name(field: &FieldDescriptor, written: &str) -> String {
     let pool = field.parent_pool();
     let first = written.split('.').next().unwrap_or_default();
@@ -119,7 +120,7 @@ fn resolve_name(field: &FieldDescriptor, written: &str) -> String {
     written.to_owned()
 }
 
-/// The unit that a comment names, and the comment without it where it stands at the end by itself.
+/// The comment without the unit at its end, and the unit.
 fn split_unit(comment: &str) -> (String, Option<&str>) {
     let unit = unit_of(comment);
     let bare = match (unit, comment.rsplit_once("Unit: ")) {
@@ -188,7 +189,7 @@ impl ProtoWriter<'_> {
         }
     }
 
-    /// A message, behind the words of the field if it is a group.
+    /// A message; for a group, after the text of its field.
     fn message(&mut self, message: &MessageDescriptor, group: Option<&str>) {
         match group {
             Some(field) => self.line(&format!("{field} {{")),
@@ -280,7 +281,8 @@ impl ProtoWriter<'_> {
             .collect();
         self.reserved(ranges, enumeration.reserved_names());
         for value in enumeration.values() {
-            // Comments of values stand under the name of their enum, descriptors have them beside it.
+            // Comments of values are stored under the name of their enum; in descriptors they are next to the
+            // enum.
             self.doc(&format!("{}.{}", enumeration.full_name(), value.name()));
             self.line(&format!("{} = {};", value.name(), value.number()));
         }
@@ -289,14 +291,14 @@ impl ProtoWriter<'_> {
     }
 }
 
-/// ` [default = 1, packed = true]`: what the canonical form keeps of the options.
+/// ` [default = 1, packed = true]`: the options that the canonical form keeps.
 fn options(field: &FieldDescriptor) -> String {
     let proto = field.field_descriptor_proto();
     let mut options = Vec::new();
     if let Some(default) = &proto.default_value {
         let text = match field.kind() {
             Kind::String => serde_json::Value::from(default.as_str()).to_string(),
-            // Escaped already.
+            // Already escaped.
             Kind::Bytes => format!("\"{default}\""),
             _ => default.clone(),
         };

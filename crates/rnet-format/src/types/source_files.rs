@@ -1,4 +1,4 @@
-//! `.proto` files, folders of them, and descriptor sets, as they stand on the command line.
+//! `.proto` files, folders of them, and descriptor sets, as given on the command line.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -9,21 +9,21 @@ use rnet::schema::{CompiledProtos, Schema, SchemaError, Sources};
 
 use crate::error::{CommandError, Outcome};
 
-/// Most `.proto` files in a folder: one that holds more is not the one that was meant.
+/// Maximum number of `.proto` files in a folder: a folder with more is probably not the intended one.
 const MAX_FOLDER_FILES: usize = 4096;
-/// How deep folders are searched.
+/// Maximum depth of searched folders.
 const MAX_FOLDER_DEPTH: usize = 32;
-/// Names of descriptor sets: those of protoc, of buf, of ours, of others.
+/// File extensions of descriptor sets: those of protoc, of buf, of ours, of others.
 const SET_EXTENSIONS: [&str; 5] = ["bin", "binpb", "pb", "desc", "protoset"];
 
-/// One file, compiled.
+/// A compiled file.
 pub struct CompiledFile {
-    /// As it was named.
+    /// The path as given.
     pub path: PathBuf,
     pub compiled: CompiledProtos,
 }
 
-/// Compiles a file, a folder, or reads a descriptor set.
+/// Compiles a file or a folder, or reads a descriptor set.
 pub fn compile(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
     let metadata = std::fs::metadata(path)
         .map_err(|e| CommandError::Failed(format!("cannot read {}: {e}", path.display())))?;
@@ -61,7 +61,7 @@ fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
     files.into_iter().map(compile).collect()
 }
 
-/// All `.proto` files below a folder, in the order of their names. Hidden folders and links to folders are skipped.
+/// All `.proto` files below a folder, sorted by name. Hidden folders and links to folders are skipped.
 fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
     let failed =
         |e: std::io::Error| CommandError::Failed(format!("cannot read {}: {e}", folder.display()));
@@ -97,7 +97,7 @@ fn descriptor_set(path: &Path) -> Outcome<CompiledProtos> {
     let failed =
         |e: std::io::Error| CommandError::Failed(format!("cannot read {}: {e}", path.display()));
     let mut bytes = Vec::new();
-    // One more than may be, so that the limit is what is said of it.
+    // Reads one byte more than the limit, so that the limit is reported as the error.
     let file = std::fs::File::open(path).map_err(failed)?;
     file.take(MAX_SCHEMA_LEN_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     CompiledProtos::from_descriptor_set(&bytes).map_err(|e| schema_failure(path, e))
@@ -124,8 +124,8 @@ fn schema_failure(path: &Path, mut error: SchemaError) -> CommandError {
     })
 }
 
-/// The type of this name, which must be the same in all files that define it, or that have it by import if not only `own` types are
-/// meant; `None` if there is none.
+/// The type with this name, which must be equal in all files that define it (with `own`) or also have it by
+/// import (without `own`); `None` if it is not defined.
 pub fn schema(units: &[CompiledFile], name: &str, own: bool) -> Outcome<Option<Schema>> {
     let mut found: Option<(&Path, Schema)> = None;
     for unit in units {

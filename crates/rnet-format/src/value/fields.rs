@@ -1,4 +1,4 @@
-//! Fields: all of them on lines, all of them as cells of a table.
+//! Fields of JSON values, as lines or as cells of a table.
 
 use std::io::{self, Write};
 
@@ -40,7 +40,7 @@ fn block(out: &mut impl Write, value: &Value, depth: usize, limit: usize) -> io:
     Ok(())
 }
 
-/// Whether a value needs lines of its own.
+/// Whether a value needs its own lines.
 fn is_nested(value: &Value) -> bool {
     match value {
         Value::Object(map) => !map.is_empty(),
@@ -59,7 +59,7 @@ fn inline(value: &Value, limit: usize) -> String {
             }
             format!("[{}]", shown.join(", "))
         }
-        // Not a number and the infinities, which YAML writes this way.
+        // NaN and the infinities, which YAML writes this way.
         Value::String(s) => match s.as_str() {
             "nan" => ".nan".to_owned(),
             "inf" => ".inf".to_owned(),
@@ -70,7 +70,7 @@ fn inline(value: &Value, limit: usize) -> String {
     }
 }
 
-/// All single values inside of a value, in order, each with its path.
+/// All scalar values within a value, in order, each with its path.
 pub fn cells(path: &str, value: &Value) -> Vec<(String, String)> {
     match value {
         Value::Object(map) => {

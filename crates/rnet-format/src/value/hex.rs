@@ -1,12 +1,12 @@
-//! Bytes in hex: as a dump, as digits, from digits.
+//! Bytes in hex: dumps, and digits in both directions.
 
 use std::io::{self, Write};
 
 /// Bytes on a line of a hex dump.
 const DUMP_ROW_LEN: usize = 16;
 
-/// Prints bytes as `hexdump -C` does: offset, hex, printable characters. What lies behind `limit`
-/// bytes is counted.
+/// Prints bytes as `hexdump -C` does: offset, hex, printable characters. Bytes beyond `limit` are only
+/// counted.
 pub fn hex_dump(out: &mut impl Write, bytes: &[u8], limit: usize) -> io::Result<()> {
     let shown = &bytes[..bytes.len().min(limit)];
     for (row, chunk) in shown.chunks(DUMP_ROW_LEN).enumerate() {
@@ -30,12 +30,12 @@ pub fn hex_dump(out: &mut impl Write, bytes: &[u8], limit: usize) -> io::Result<
     }
 }
 
-/// Bytes as hex digits without anything between.
+/// Bytes as hex digits without separators.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes from hex digits; blanks, colons and a leading `0x` are ignored.
+/// Bytes from hex digits; spaces, colons and a leading `0x` are ignored.
 pub fn from_hex(text: &str) -> Result<Vec<u8>, String> {
     let text = text.strip_prefix("0x").unwrap_or(text);
     let mut digits = Vec::new();

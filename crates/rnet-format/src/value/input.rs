@@ -1,4 +1,4 @@
-//! A value of the state as it is written on the command line or in a file.
+//! A state value, as written on the command line or in a file.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::error::{CommandError, Outcome};
 use crate::types::Catalog;
 use crate::yaml::{self, Scalar};
 
-/// Which type a value is to have.
+/// The type that a value must have.
 #[derive(Debug)]
 pub enum Kind {
     /// `true` or `false`.
@@ -35,7 +35,7 @@ pub enum Kind {
     Message(Box<MessageType>),
 }
 
-/// Names of the types that are no messages.
+/// Names of the types other than messages.
 const KINDS: &str = "bool, int, float, str, bytes, json, list, set";
 
 /// The value of a command line: text, or the content of a file.
@@ -46,7 +46,7 @@ pub enum ValueInput {
     File(Vec<u8>),
 }
 
-/// The last will of a key that is to hold `value`: of the same type.
+/// The last will of a key that will hold `value`: of the same type.
 ///
 /// # Errors
 /// It has another type.
@@ -58,7 +58,7 @@ pub fn last_will(text: &str, value: &Value) -> Outcome<Value> {
     }
 }
 
-/// The type of this name: a built-in one, or a message type of `files`.
+/// The type with this name: a built-in one, or a message type of `files`.
 ///
 /// # Errors
 /// The type is not known.
@@ -82,7 +82,7 @@ pub fn kind_by_name(name: &str, files: &[PathBuf], include: &[PathBuf]) -> Outco
     })
 }
 
-/// `None` for a kind of value that this program does not know.
+/// The kind of a value; `None` if this program does not know it.
 pub fn kind_of(value: &Value) -> Option<Kind> {
     Some(match value {
         Value::Bool(_) => Kind::Bool,
@@ -98,13 +98,13 @@ pub fn kind_of(value: &Value) -> Option<Kind> {
     })
 }
 
-/// A value of this type; `why` says why it is to have it.
+/// Parses a value of this type; `why` is the reason for the type, for the error.
 ///
 /// # Errors
 /// The text is not a value of the type.
 pub fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
     let text = match (kind, given) {
-        // What is in a file needs no hex.
+        // Bytes in a file are not hex.
         (Kind::Bytes, ValueInput::File(bytes)) => return Ok(Value::Bytes(bytes.clone())),
         (_, ValueInput::Text(text)) => text.as_str(),
         (_, ValueInput::File(bytes)) => std::str::from_utf8(bytes).map_err(|_| {
@@ -124,7 +124,7 @@ pub fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
             Value::Int(text.trim().parse().map_err(|_| no("int (a 64-bit whole number)"))?)
         }
         Kind::Float => match text.trim().parse::<f64>() {
-            // Digits that are infinite are a number that is too large.
+            // Digits that parse as infinity are a number that is too large.
             Ok(x) if x.is_finite() || !text.contains(|c: char| c.is_ascii_digit()) => {
                 Value::Float(x)
             }
@@ -141,10 +141,10 @@ pub fn parse_as(kind: &Kind, given: &ValueInput, why: &str) -> Outcome<Value> {
     })
 }
 
-/// What a text looks like to whoever wrote it.
+/// Infers the value from the text.
 ///
 /// # Errors
-/// It looks like a number or JSON, and is not.
+/// The text looks like a number or JSON, but is not valid.
 pub fn infer_value(text: &str) -> Outcome<Value> {
     if text.trim_start().starts_with(['{', '[']) {
         return parse_json_value(text, "inferred as JSON; for a string, give --type str");
@@ -157,7 +157,7 @@ pub fn infer_value(text: &str) -> Outcome<Value> {
     }
 }
 
-/// JSON as it was written, or that of YAML.
+/// JSON as written, or converted from YAML.
 fn parse_json_value(text: &str, why: &str) -> Outcome<Value> {
     match Value::json(text) {
         Ok(json) => Ok(json),
@@ -188,7 +188,7 @@ fn message(message_type: &MessageType, text: &str, why: &str) -> Outcome<StateMe
     Ok(StateMessage::new(message_type.clone(), bytes)?)
 }
 
-/// A text in an error message.
+/// Quotes a text for an error message.
 fn quote_input(text: &str) -> String {
     const MAX_VALUE_CHARS: usize = 60;
     match text.char_indices().nth(MAX_VALUE_CHARS) {

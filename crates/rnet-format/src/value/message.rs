@@ -1,4 +1,4 @@
-//! A message of whatever type, or a field of it.
+//! A message of any type, or a field of it.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 use super::{FieldPath, Limits, ReadableFormat, base64, fields, hex, json_options, readable};
 use crate::error::{CommandError, Outcome};
 
-/// A message that is of its type, and the field that is asked for.
+/// A message that matches its type, with the requested field.
 pub enum Message<'a> {
     /// Bytes without a type.
     Raw(&'a [u8]),
@@ -23,7 +23,7 @@ pub enum Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// What a key holds; what cannot be decoded is bytes.
+    /// The value of a key; a message that cannot be decoded is shown as bytes.
     pub fn of_state(message: &'a StateMessage) -> Message<'a> {
         match message.message_type() {
             MessageType::Protobuf(schema) => match Dynamic::decode(schema, message.bytes()) {
@@ -35,7 +35,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// A field of what a key holds; `None` of bytes.
+    /// A field of the value of a key; `None` for bytes.
     ///
     /// # Errors
     /// The type has no such field, or the value is not of its type.
@@ -57,10 +57,10 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Prints it on lines of its own.
+    /// Prints it on separate lines.
     ///
     /// # Errors
-    /// The message does not have the field, or `out` cannot be written.
+    /// The field does not exist, or `out` cannot be written.
     pub fn print(&self, out: &mut impl Write, limits: Limits) -> Outcome {
         match self {
             Message::Raw(bytes) => hex::hex_dump(out, bytes, limits.elements)?,
@@ -82,10 +82,11 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// It as JSON: names as in the `.proto` file, and each field that has a value, for which scripts look. Bytes are base64.
+    /// The message as JSON: names as in the `.proto` file, and every field with its value, so that scripts
+    /// find them. Bytes are base64.
     ///
     /// # Errors
-    /// There is no such field.
+    /// The field does not exist.
     pub fn json(&self) -> Outcome<Json> {
         Ok(match self {
             Message::Raw(bytes) => base64(bytes).into(),

@@ -1,4 +1,4 @@
-//! A message from what a person wrote, and what one of its type looks like.
+//! A message from text written by a person, and examples of a type.
 
 use rnet::msgs::plain::HeaderDescription;
 use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
@@ -8,16 +8,16 @@ use serde_json::{Map, Value, json};
 use crate::error::{CommandError, Outcome};
 use crate::yaml;
 
-/// Messages in a message that an example shows, unless it gets longer than this.
+/// Nesting depth of an example, unless the example gets longer than this.
 const EXAMPLE_DEPTH: usize = 2;
 const EXAMPLE_CHARS: usize = 300;
-/// Arrays of a plain message that an example shows.
+/// Maximum number of array elements of a plain message in an example.
 const EXAMPLE_ITEMS: u32 = 4;
 
 /// The bytes of a message; `what` is its name on the command line.
 ///
 /// # Errors
-/// What is wrong with it, with an example of the type.
+/// The reason, with an example of the type.
 pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<Vec<u8>> {
     if let MessageType::Raw = message_type {
         let why = "raw bytes have no fields; use --hex, --text or --file";
@@ -30,7 +30,7 @@ pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<
     })
 }
 
-/// The fields of a message as DATA on the command line has them.
+/// The fields of a message from DATA on the command line.
 pub fn fields(data: &str) -> Outcome<Value> {
     yaml::json(data).map_err(|why| {
         CommandError::Usage(format!(
@@ -39,7 +39,7 @@ pub fn fields(data: &str) -> Outcome<Value> {
     })
 }
 
-/// The fields of a type with a value for each, as they are written.
+/// The fields of a type with a value for each, in the input format.
 pub fn example(message_type: &MessageType) -> String {
     let of_depth = |depth| match message_type {
         MessageType::Plain(plain) => plain_example(plain),
@@ -57,7 +57,7 @@ fn message_example(message: &MessageDescriptor, depth: usize) -> Value {
         name if name.starts_with("google.protobuf.") => return Value::Null,
         _ => {}
     }
-    // Of a oneof one field may be set.
+    // Only one field of a oneof may be set.
     let fields = message.fields().filter(|field| {
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         oneof.is_none_or(|oneof| oneof.fields().next().as_ref() == Some(field))
@@ -85,7 +85,7 @@ fn is_well_known(message: &MessageDescriptor) -> bool {
 }
 
 fn plain_example(plain: &PlainType) -> Value {
-    // Of a built-in header it is filled in where the data is.
+    // In a built-in header, the fields that describe the data are filled in.
     let filled_in = if HeaderDescription::find(plain).is_some() { "data_" } else { "\0" };
     let fields = plain.fields.iter().filter(|f| !f.is_padding() && !f.name.starts_with(filled_in));
     let shown = fields.filter_map(|field| Some((field.name.clone(), field_example(&field.ty)?)));
@@ -113,7 +113,7 @@ mod tests {
     use crate::types::Catalog;
 
     #[test]
-    fn the_example_of_each_built_in_type_is_one() {
+    fn example_of_each_built_in_type_is_valid() {
         let catalog = Catalog::built_in().unwrap();
         for name in catalog.names() {
             let found = catalog.get(name).unwrap();
@@ -121,7 +121,7 @@ mod tests {
             let value =
                 yaml::json(&example).unwrap_or_else(|why| panic!("{name}: {why}: {example}"));
             let is_one = match &found {
-                // What built-in headers say has to fit their data, which an example does not have.
+                // The values of built-in headers must match their data, which an example does not have.
                 MessageType::Plain(plain) => plain.encode(&value).is_ok(),
                 _ => encode("DATA", &found, &value).is_ok(),
             };

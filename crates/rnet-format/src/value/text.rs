@@ -1,4 +1,4 @@
-//! Values of the state for people: on lines of their own, and on one line.
+//! State values for people: on separate lines, and on one line.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -11,10 +11,10 @@ use super::{Limits, Message, to_json};
 use crate::error::Outcome;
 use crate::text::escape_controls;
 
-/// Bytes of a value of bytes that are shown on a line.
+/// Number of bytes of a bytes value shown on a line.
 const SHOWN_LINE_BYTES: usize = 16;
 
-/// Prints a value on lines of its own.
+/// Prints a value on separate lines.
 pub fn print(out: &mut impl Write, value: &Value, limits: Limits) -> Outcome {
     match value {
         Value::Str(text) | Value::Json(text) => writeln!(out, "{}", escape_for_terminal(text))?,
@@ -37,16 +37,16 @@ pub fn print(out: &mut impl Write, value: &Value, limits: Limits) -> Outcome {
     Ok(())
 }
 
-/// A program gets the text as it is; a terminal would do what it says.
+/// A program gets the text unchanged; on a terminal, control characters are escaped.
 fn escape_for_terminal(text: &str) -> Cow<'_, str> {
     match io::stdout().is_terminal() {
-        // Its lines are its own.
+        // Line breaks of the text are kept.
         true => Cow::Owned(text.split('\n').map(escape_controls).collect::<Vec<_>>().join("\n")),
         false => Cow::Borrowed(text),
     }
 }
 
-/// A value on one line, of no more than so many characters: texts in quotes, bytes as hex with their number.
+/// A value on one line, of at most `max_chars` characters: texts in quotes, bytes as hex with their number.
 pub fn line(value: &Value, max_chars: usize) -> String {
     let text = match value {
         Value::Str(text) => Json::from(text.as_str()).to_string(),
@@ -60,7 +60,7 @@ pub fn line(value: &Value, max_chars: usize) -> String {
         Value::List(items) => format!("[{}]", elements(items, max_chars)),
         Value::Set(items) => format!("{{{}}}", elements(items, max_chars)),
         other => match to_json(other) {
-            // Not a number, and the infinities.
+            // NaN and the infinities.
             Json::String(text) => text,
             json => json.to_string(),
         },
@@ -68,7 +68,7 @@ pub fn line(value: &Value, max_chars: usize) -> String {
     cut(&escape_controls(&text), max_chars)
 }
 
-/// So many of the elements that they fill the line.
+/// As many elements as fit on the line.
 fn elements(items: &[Value], max_chars: usize) -> String {
     let mut text = String::new();
     for (i, item) in items.iter().enumerate() {
@@ -91,10 +91,11 @@ fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// JSON without the blanks between its parts. Not read and written anew, which would cut large numbers.
+/// JSON without whitespace between its parts. It is not parsed and written again, which would truncate large
+/// numbers.
 fn compact_json(text: &str) -> String {
     let (mut inside, mut escaped) = (false, false);
-    let says = |c: &char| {
+    let keep = |c: &char| {
         let blank = !inside && matches!(c, ' ' | '\t' | '\n' | '\r');
         match (inside, escaped, c) {
             (true, true, _) => escaped = false,
@@ -104,7 +105,7 @@ fn compact_json(text: &str) -> String {
         }
         !blank
     };
-    text.chars().filter(says).collect()
+    text.chars().filter(keep).collect()
 }
 
 #[cfg(test)]

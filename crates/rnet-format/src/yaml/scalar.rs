@@ -1,32 +1,32 @@
-//! What a word of YAML means, by the core schema of YAML 1.2.
+//! The meaning of a YAML scalar, by the core schema of YAML 1.2.
 
 use rnet::state::Value;
 
-/// Words that YAML 1.1, and so ROS 2, take for true and false.
+/// Words that YAML 1.1, and so ROS 2, read as true and false.
 const YES: [&str; 4] = ["yes", "on", "y", "true"];
 const NO: [&str; 4] = ["no", "off", "n", "false"];
 
-/// A word as it is written.
+/// A scalar as written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scalar {
-    /// The word without quotes.
+    /// The text without quotes.
     pub text: String,
-    /// Without quotes, so that it may be a number.
+    /// Whether it is unquoted, so that it may be a number.
     pub plain: bool,
-    /// The type that is asked for: `str` of `!!str`.
+    /// The requested type: `str` for `!!str`.
     pub tag: Option<String>,
 }
 
 impl Scalar {
-    /// A word without quotes.
+    /// An unquoted scalar.
     pub fn plain(text: &str) -> Scalar {
         Scalar { text: text.to_owned(), plain: true, tag: None }
     }
 
-    /// A bool, number or text; `None` if it says that there is none.
+    /// A bool, number or text; `None` for null.
     ///
     /// # Errors
-    /// Why it is not what its tag says, or a number without room.
+    /// The text does not match its tag, or a number does not fit.
     pub fn value(&self) -> Result<Option<Value>, String> {
         let text = self.text.as_str();
         let not = |what: &str| format!("{text:?} is not a valid {what}");
@@ -50,12 +50,12 @@ impl Scalar {
         Ok(Some(found))
     }
 
-    /// Whether digits in it are a number: neither quotes nor a tag nor leading zeros say otherwise.
+    /// Whether its digits may be a number: it has no quotes, no tag and no leading zeros.
     pub fn may_be_number(&self) -> bool {
         self.plain && self.tag.is_none() && !is_padded(&self.text)
     }
 
-    /// What it says where a bool is wanted.
+    /// Its value where a bool is expected.
     pub fn yes_or_no(&self) -> Option<bool> {
         let is = |words: [&str; 4]| words.iter().any(|word| word.eq_ignore_ascii_case(&self.text));
         let quoted = !self.plain && self.tag.is_none();
@@ -63,12 +63,13 @@ impl Scalar {
     }
 }
 
-/// Whether digits follow a zero: octal to older readers, decimal to newer ones, and often no number at all.
+/// Whether digits follow a leading zero: octal to older readers, decimal to newer ones, and often not meant
+/// as a number.
 fn is_padded(bare: &str) -> bool {
     bare.strip_prefix('0').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// A whole number; too large a one is an error and no other number.
+/// An integer; one that is too large is an error, not another number.
 fn int_of(text: &str) -> Option<Result<Value, String>> {
     let (digits, radix) = match text.split_at_checked(2) {
         Some(("0x", hex)) => (hex, 16),
@@ -84,8 +85,8 @@ fn int_of(text: &str) -> Option<Result<Value, String>> {
     Some(value.map(Value::Int).map_err(|_| format!("{text} does not fit in 64 bits")))
 }
 
-/// A number; too large a one is an error and not infinity. Rust reads words such as `inf` and `nan` too, which are text
-/// here.
+/// A number; one that is too large is an error, not infinity. Rust also reads words such as `inf` and `nan`,
+/// which are text here.
 fn float_of(text: &str) -> Option<Result<Value, String>> {
     let (sign, bare) = match text.strip_prefix('-') {
         Some(bare) => (-1.0, bare),

@@ -1,4 +1,4 @@
-//! YAML text as a tree with lines, within limits.
+//! YAML text as a tree with line numbers, within limits.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,28 +7,28 @@ use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
 use super::{Problem, Scalar};
 
-/// Longest text, in bytes. A thousand parameters with all their words need a tenth of it.
+/// Maximum length of a text, in bytes. A thousand parameters with complete descriptions need a tenth of it.
 pub const MAX_YAML_LEN_BYTES: usize = 1 << 20;
-/// Deepest nesting.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 16;
 
-/// A value and where it begins.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
     /// The line, from 1.
     pub line: usize,
-    /// What it is.
+    /// The value.
     pub value: TreeValue,
 }
 
 /// A scalar, a list or a map.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TreeValue {
-    /// A scalar as it is written.
+    /// A scalar as written.
     Scalar(Scalar),
     /// A list.
     List(Vec<Tree>),
-    /// In order; no name twice.
+    /// In order, with unique names.
     Map(Vec<(Key, Tree)>),
 }
 
@@ -41,16 +41,16 @@ pub struct Key {
     pub line: usize,
 }
 
-/// A map or list that is being read.
+/// A map or list that is not closed yet.
 struct OpenCollection {
     tree: Tree,
-    /// Of a map: the name whose value comes next.
+    /// In a map: the name whose value comes next.
     key: Option<Key>,
-    /// Of a map: its names, with their lines.
+    /// In a map: its names, with their lines.
     names: HashMap<String, usize>,
 }
 
-/// Reads a text; `None` if there is nothing in it.
+/// Reads a text; `None` if it is empty.
 pub fn read(text: &str) -> Result<Option<Tree>, Problem> {
     if text.len() > MAX_YAML_LEN_BYTES {
         let len = text.len();
@@ -125,7 +125,7 @@ fn open_collection(
     Ok(())
 }
 
-/// Puts a finished value where it belongs.
+/// Adds a complete value to the innermost open collection.
 fn insert(open: &mut [OpenCollection], root: &mut Option<Tree>, tree: Tree) -> Result<(), Problem> {
     let Some(OpenCollection { tree: outer, key, names }) = open.last_mut() else {
         *root = Some(tree);
@@ -151,7 +151,7 @@ fn insert(open: &mut [OpenCollection], root: &mut Option<Tree>, tree: Tree) -> R
 fn type_tag(tag: Option<Cow<'_, Tag>>, line: usize) -> Result<Option<String>, Problem> {
     match tag {
         None => Ok(None),
-        // `!` alone: this is text.
+        // `!` alone means text.
         Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => Ok(Some("str".to_owned())),
         Some(tag) if tag.is_yaml_core_schema() => Ok(Some(tag.suffix.clone())),
         Some(tag) => Err(Problem::new(line, format!("unknown tag {tag}"))),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_data_does_not_need_is_refused() {
+    fn features_beyond_data_are_rejected() {
         assert_eq!(why("/a:\n  x: &x 1\n  y: *x\n").0, 3);
         assert!(why("/a:\n  x: &x 1\n  y: *x\n").1.contains("aliases"));
         assert_eq!(
@@ -195,15 +195,15 @@ mod tests {
         assert!(why("/a: !!python/object:os.system [rm]\n").1.ends_with("os.system"));
         assert!(why("/a: !mine 3\n").1.contains("unknown tag !mine"));
         assert!(why("? [1, 2]\n: x\n").1.contains("expected a name"));
-        let (line, said) = why("/a:\n  x: 1\n  y: 2\n  x: 3\n");
+        let (line, error) = why("/a:\n  x: 1\n  y: 2\n  x: 3\n");
         assert_eq!(line, 4);
-        assert!(said.contains("duplicate name \"x\"; first in line 2"), "{said}");
+        assert!(error.contains("duplicate name \"x\"; first in line 2"), "{error}");
         assert!(why("/a:\n  x: [1,\n").1.contains("invalid YAML"));
         assert!(why("/a:\n\tx: 1\n").1.contains("invalid YAML"));
     }
 
     #[test]
-    fn bombs_do_not_go_off() {
+    fn exponential_yaml_is_rejected() {
         // A billion laughs: nine levels of nine references each.
         let mut bomb = "a: &a [lol]\n".to_owned();
         for (name, before) in ('b'..='j').zip('a'..='i') {
@@ -212,20 +212,20 @@ mod tests {
         }
         assert_eq!(why(&bomb).0, 2);
         for deep in ["[", "{a: ", "- "] {
-            let (_, said) = why(&deep.repeat(200_000));
-            // The parser has a limit of its own for brackets, which it looks ahead for.
+            let (_, error) = why(&deep.repeat(200_000));
+            // The parser has its own limit for brackets, because it looks ahead for them.
             assert!(
-                said.contains("16 levels") || said.contains("recursion limit"),
-                "{deep}: {said}"
+                error.contains("16 levels") || error.contains("recursion limit"),
+                "{deep}: {error}"
             );
         }
-        let (_, said) = why(&"a: 1\n".repeat(300_000));
-        assert!(said.contains("1500000 bytes"), "{said}");
+        let (_, error) = why(&"a: 1\n".repeat(300_000));
+        assert!(error.contains("1500000 bytes"), "{error}");
     }
 
     proptest! {
         #[test]
-        fn arbitrary_text_is_read_or_refused(
+        fn arbitrary_text_is_read_or_rejected(
             text in "\\PC{0,40}|[-\\[\\]{}:,&*!#|>'\"%@ \na1?]{0,40}|(- |\\? |: |\\n|a|  |\\t|---\\n|\\.\\.\\.\\n|!!str |\\||>){0,20}",
         ) {
             let _ = read(&text);

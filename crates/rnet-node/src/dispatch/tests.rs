@@ -18,13 +18,13 @@ fn node(test: &str) -> (PathBuf, Arc<OwnNode>) {
 }
 
 #[test]
-fn a_ring_alone_ends_a_wait_awake() {
+fn ring_ends_poll_of_awake_thread() {
     let (base, own) = node("bell");
     let errors = CallbackErrors::new(&own);
     let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::simulated(), errors);
     let waiter = Waiter::new(own.bells().clone());
     let (bell, before) = (waiter.bell(), waiter.read());
-    /// Was interrupted while nobody waited for it.
+    /// Is interrupted while nothing waits for it.
     struct Interrupted;
     impl WaitSource for Interrupted {
         fn is_ready(&self) -> bool {
@@ -34,14 +34,14 @@ fn a_ring_alone_ends_a_wait_awake() {
             true
         }
     }
-    let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
-        look(&*dispatcher.shared);
-        look(&Interrupted);
+    let each = |visit: &mut dyn FnMut(&dyn WaitSource)| {
+        visit(&*dispatcher.shared);
+        visit(&Interrupted);
     };
     let by_the_clock = false;
     let mut target =
         BellWaitTarget { waiter: &waiter, before, by_the_clock, checks_stop: false, each };
-    assert!(!target.poll(), "the thread sleeps, whoever was interrupted");
+    assert!(!target.poll(), "an interrupt without a ring does not end the wait");
     // As a simulated clock does.
     own.bells().ring(bell);
     assert!(target.poll());
@@ -64,7 +64,7 @@ enum Stage {
     Never,
 }
 
-/// A task that panics at one stage, and says when it has run and when it is gone.
+/// A task that panics at one stage, and signals when it has run and when it is dropped.
 struct PanickingTask {
     at: Stage,
     ran: Sender<()>,
@@ -73,7 +73,7 @@ struct PanickingTask {
 
 impl PanickingTask {
     fn pass(&self, stage: Stage) {
-        // `describe` is asked for one that has failed in another way.
+        // `describe` is also called for a task that failed at another stage.
         let at =
             if self.at == Stage::Describe && stage == Stage::Run { Stage::Run } else { self.at };
         assert!(at != stage, "on purpose, in {stage:?}");
@@ -100,7 +100,7 @@ impl Task for PanickingTask {
         self.pass(Stage::Run);
         false
     }
-    fn wait_sources(&self, _look: &mut dyn FnMut(&dyn WaitSource)) {
+    fn wait_sources(&self, _visit: &mut dyn FnMut(&dyn WaitSource)) {
         self.pass(Stage::WaitSource);
     }
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
@@ -125,7 +125,7 @@ impl Drop for PanickingTask {
 }
 
 #[test]
-fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
+fn panic_at_any_stage_drops_only_its_task() {
     let (base, own) = node("panics");
     let errors = CallbackErrors::new(&own);
     let dispatcher = Dispatcher::start(&own, Lane::Bulk, NodeTime::default(), errors);
@@ -149,20 +149,20 @@ fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
     for stage in stages {
         let (broken, ended) = mpsc::channel();
         add(stage, broken);
-        // Its end of the channel goes with it.
+        // The sender is dropped with the task.
         while ended.recv().is_ok() {}
         failed += u64::from(stage != Stage::Drop);
-        // What is posted comes after the count.
+        // The posted job runs after the count.
         let (done, posted) = mpsc::channel();
         dispatcher.post(Box::new(move || done.send(()).unwrap()));
         posted.recv().unwrap();
         assert_eq!((own.callback_errors(), own.dropped_callbacks()), (failed, failed), "{stage:?}");
-        // The other task goes on.
+        // The other task continues.
         while runs.try_recv().is_ok() {}
         dispatcher.wake();
         runs.recv().unwrap();
     }
-    dispatcher.post(Box::new(|| panic!("on purpose, in what was posted")));
+    dispatcher.post(Box::new(|| panic!("on purpose, in a posted job")));
     let (tick, ticks) = mpsc::channel();
     let timer = |callback: Box<dyn FnMut(crate::Tick) + Send>| TimerTask {
         schedule: crate::schedule::Schedule::periodic("t", Duration::from_millis(1), 0).unwrap(),
@@ -172,7 +172,7 @@ fn a_panic_at_any_stage_ends_the_task_and_nothing_else() {
     dispatcher.add_timer(2, timer(Box::new(|_| panic!("on purpose, in a timer"))));
     dispatcher.add_timer(3, timer(Box::new(move |_| tick.send(()).unwrap())));
     (0..3).for_each(|_| ticks.recv().unwrap());
-    // What was posted is run once anyway.
+    // A posted job runs only once anyway.
     assert_eq!((own.callback_errors(), own.dropped_callbacks()), (failed + 2, failed + 1));
     dispatcher.stop();
     drop((dispatcher, own));

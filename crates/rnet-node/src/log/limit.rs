@@ -1,19 +1,19 @@
-//! How many lines one place in a program, and one node, may write.
+//! Rate limits of log lines, per source location and per node.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::LogLevel;
 
-/// Lines of one place per second, and at once.
+/// Lines of one location per second, and burst.
 pub(super) const MAX_LINES_PER_S_PER_LOCATION: u32 = 100;
-/// Lines of a node per second, and at once.
+/// Lines of a node per second, and burst.
 pub(super) const MAX_LINES_PER_S_PER_NODE: u32 = 1_000;
-/// Places that are told apart. Those that have been silent make room for others.
+/// Locations with a separate limit. New locations replace silent ones.
 const MAX_LOCATIONS: usize = 1_024;
-/// Named in place of a file where there are more places than are told apart.
+/// Replaces the file name if there are too many locations.
 const OTHERS: &str = "other places";
-/// How often lines that were held back are reported.
+/// How often suppressed lines are reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A line of a source file.
@@ -23,7 +23,7 @@ pub(super) struct SourceLocation {
     pub line: u32,
 }
 
-/// Lines of a location that were held back since it was reported last.
+/// Lines of a location suppressed since its last report.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SuppressedLines {
     pub location: SourceLocation,
@@ -31,7 +31,7 @@ pub(super) struct SuppressedLines {
     pub count: u64,
 }
 
-/// Tokens that come back with time.
+/// Token bucket, refilled with time.
 #[derive(Debug)]
 struct TokenBucket {
     tokens: f64,
@@ -57,12 +57,12 @@ struct LocationCount {
     level: LogLevel,
 }
 
-/// The counts of a node.
+/// The rate limiter of a node.
 #[derive(Debug)]
 pub(super) struct Limiter {
     node: TokenBucket,
     locations: HashMap<SourceLocation, LocationCount>,
-    /// When lines that were held back are reported, if there are any.
+    /// When suppressed lines are reported, if any.
     report_at: Option<Instant>,
 }
 
@@ -75,13 +75,13 @@ impl Limiter {
         }
     }
 
-    /// Whether a line may go out.
+    /// Whether a line may be logged.
     pub fn admit(&mut self, location: &SourceLocation, level: LogLevel, now: Instant) -> bool {
         self.node.fill(MAX_LINES_PER_S_PER_NODE, now);
         if !self.locations.contains_key(location) && self.locations.len() >= MAX_LOCATIONS - 1 {
             self.forget_silent(now);
         }
-        // Where all are busy, those that are not known share one.
+        // If all locations are busy, unknown ones share one.
         let is_one_more =
             !self.locations.contains_key(location) && self.locations.len() >= MAX_LOCATIONS - 1;
         let location = if is_one_more {
@@ -107,7 +107,7 @@ impl Limiter {
         false
     }
 
-    /// What was held back, once a report is due.
+    /// The suppressed lines, once a report is due.
     pub fn take_due(&mut self, now: Instant) -> Vec<SuppressedLines> {
         match self.report_at {
             Some(at) if now >= at => self.take_all(),
@@ -115,7 +115,7 @@ impl Limiter {
         }
     }
 
-    /// All that was held back and not reported.
+    /// All suppressed lines that were not reported.
     pub fn take_all(&mut self) -> Vec<SuppressedLines> {
         if self.report_at.take().is_none() {
             return Vec::new();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_may_write_a_hundred_lines_at_once_and_a_hundred_in_each_second() {
+    fn location_may_write_burst_of_100_lines_and_100_per_second() {
         let begun = Instant::now();
         let mut limiter = Limiter::new(begun);
         assert_eq!(admitted(&mut limiter, &location(1), 150, begun), 100);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn all_places_of_a_node_share_a_thousand() {
+    fn locations_of_node_share_1000_lines_per_second() {
         let begun = Instant::now();
         let mut limiter = Limiter::new(begun);
         let all: u32 = (0..20).map(|at| admitted(&mut limiter, &location(at), 100, begun)).sum();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded_and_silent_ones_make_room() {
+    fn locations_are_bounded_and_replace_silent_ones() {
         let begun = Instant::now();
         let mut limiter = Limiter::new(begun);
         for at in 0..5_000 {
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(
             held.iter().map(|held| held.count).sum::<u64>(),
             5_000 - 1_000,
-            "each is counted"
+            "each line is counted"
         );
         assert!(held.iter().any(|held| held.location.file == OTHERS));
         for at in 0..100 {
@@ -197,6 +197,6 @@ mod tests {
         let later = begun + Duration::from_secs(2);
         limiter.admit(&location(9_000), LogLevel::Info, later);
         let held = limiter.locations.values().filter(|count| count.suppressed_count > 0).count();
-        assert_eq!((limiter.locations.len(), held), (101, 100), "what is not reported is kept");
+        assert_eq!((limiter.locations.len(), held), (101, 100), "unreported lines are kept");
     }
 }

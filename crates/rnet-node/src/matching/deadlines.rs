@@ -1,7 +1,7 @@
-//! The deadlines and leases of a node's endpoints, looked at by the control thread when they are due.
+//! The deadlines and leases of a node's endpoints, which the control thread checks when they are due.
 //!
-//! Both sides of a match look at the publisher's log, so both come to the same verdict without a message
-//! between them. A node without such endpoints is not woken and looks at nothing.
+//! Both sides of a match read the publisher's log, so both come to the same result without a message between
+//! them. A node without such endpoints is not woken and checks nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::match_event::{
     Callbacks, DeadlineMissed, LivelinessChange, LivelinessCounts, Notice, PeerInfo,
 };
 
-/// A publisher that a subscription of ours watches.
+/// A publisher that one of our subscriptions watches.
 pub struct WatchedPublisher {
     map: PublisherMap,
     deadline: Option<Deadline>,
@@ -25,10 +25,10 @@ pub struct WatchedPublisher {
     lease: Option<Lease>,
 }
 
-/// When the control thread looks at deadlines and leases next.
+/// When the control thread checks deadlines and leases next.
 #[derive(Debug)]
 pub struct NextCheck {
-    /// CLOCK_MONOTONIC in ns; [`u64::MAX`] if there is nothing to look at.
+    /// CLOCK_MONOTONIC in ns; [`u64::MAX`] if there is nothing to check.
     due_ns: u64,
     /// Whether it is earlier than the control thread knows.
     earlier: bool,
@@ -59,19 +59,19 @@ fn push_call<E: Send + 'static>(
 }
 
 impl Matching {
-    /// For how long nothing is to be looked at; `None` if nothing is.
+    /// Time until the next check; `None` if there is nothing to check.
     pub fn until_next_check(&mut self) -> Option<Duration> {
         self.next_check.earlier = false;
         let due_ns = Some(self.next_check.due_ns).filter(|due_ns| *due_ns != u64::MAX)?;
         Some(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns())))
     }
 
-    /// Whether something is to be looked at earlier than the control thread knows.
+    /// Whether a check is due earlier than the control thread knows.
     pub fn must_check_earlier(&self) -> bool {
         self.next_check.earlier
     }
 
-    /// The deadline of a publisher of ours begins to be watched.
+    /// Starts to watch the deadline of one of our publishers.
     pub fn watch_own_deadline(&mut self, id: u64) {
         let Some(own) = self.publishers.get_mut(&id) else { return };
         let Some(period) = own.meta.qos.deadline else { return };
@@ -90,7 +90,7 @@ impl Matching {
         }
     }
 
-    /// A publisher has been matched with a subscription of ours: watches what it promised.
+    /// A publisher was matched with one of our subscriptions: watches its deadline and lease.
     pub fn watch_peer(&mut self, id: u64, publisher: u64, watched: Option<WatchedPublisher>) {
         let (Some(own), Some(watched)) = (self.subscriptions.get_mut(&id), watched) else { return };
         let due_ns = watched.due_ns(!own.state.liveliness.is_empty());
@@ -99,7 +99,7 @@ impl Matching {
         self.timed.insert(id);
     }
 
-    /// Looks at what is due, and counts it.
+    /// Checks what is due, and counts missed periods.
     pub fn check_deadlines(&mut self) -> Vec<Notice> {
         let mut notices = Vec::new();
         let now_ns = clock::now_ns();
@@ -123,7 +123,7 @@ impl Matching {
         notices
     }
 
-    /// How many publishers of a subscription of ours are alive at this moment.
+    /// How many publishers of one of our subscriptions are alive now.
     pub fn liveliness_of(&self, id: u64) -> LivelinessCounts {
         let now_ns = clock::now_ns();
         let alive = |watched: &WatchedPublisher| watched.lapsed_for_ns(now_ns).is_none();
@@ -152,13 +152,14 @@ impl OwnPublisher {
 }
 
 impl OwnSubscription {
-    /// What is to be watched of a publisher that fits; `None` if it has promised nothing that we count.
+    /// What to watch of a compatible publisher; `None` if it has neither a deadline that we count nor a
+    /// lease.
     pub fn open_watch(&self, peer: &PeerPublisher) -> Result<Option<WatchedPublisher>> {
         let lease = peer.meta.qos.liveliness.lease();
         if self.meta.qos.deadline.is_none() && lease.is_none() {
             return Ok(None);
         }
-        // Beside the reader's, which belongs to the user's thread.
+        // Separate from the reader's map, which belongs to the user's thread.
         let (map, now_ns) = (peer.map()?, clock::now_ns());
         let deadline = self.meta.qos.deadline.map(|p| Deadline::new(p, now_ns, map.newest()));
         let lease = lease.map(|lease| Lease::new(lease, map.last_alive_ns(now_ns)));
@@ -195,7 +196,7 @@ impl OwnSubscription {
         watched.chain(self.proxies.due_ns()).min()
     }
 
-    /// A publisher has gone. One that has died breaks its promise with that: it is not waited for.
+    /// A publisher has left. If it died, the running period of its deadline counts as missed at once.
     pub fn stop_watching_publisher(
         &mut self,
         id: u64,
@@ -213,7 +214,7 @@ impl OwnSubscription {
         }
     }
 
-    /// Calls for a publisher that has become alive, or is so no more.
+    /// Calls the callbacks for a publisher that has become alive, or is no longer alive.
     pub fn notify_liveliness(&self, publisher: PeerInfo, alive: bool, notices: &mut Vec<Notice>) {
         if !self.state.liveliness.is_empty() {
             let counts = self.count(|watched| watched.lease.as_ref().is_none_or(Lease::is_alive));
@@ -222,7 +223,7 @@ impl OwnSubscription {
         }
     }
 
-    /// Those that fit. Of one with a lease `alive` decides; of others the kernel says when they end.
+    /// Counts compatible publishers. With a lease, `alive` decides; for others the kernel reports the exit.
     fn count(&self, alive: impl Fn(&WatchedPublisher) -> bool) -> LivelinessCounts {
         let mut counts = LivelinessCounts::default();
         for (id, _) in self.known.iter().filter(|(_, node)| node.is_some()) {

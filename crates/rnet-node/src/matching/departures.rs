@@ -1,4 +1,4 @@
-//! The end of matches: with nodes that are gone, and with endpoints that were taken back.
+//! Ends matches with nodes that have left and with endpoints that were withdrawn.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::own::endpoints_of_node;
 use crate::match_event::Notice;
 
 impl Matching {
-    /// Ends the matches with a node that is gone.
+    /// Ends the matches with a node that has left.
     pub(super) fn end_matches_with(&mut self, node: u64, died: bool, notices: &mut Vec<Notice>) {
         for publisher in self.publishers.values_mut() {
             let gone: Vec<u64> = endpoints_of_node(node, publisher.known.keys());
@@ -29,7 +29,7 @@ impl Matching {
         self.schedule_awaited();
     }
 
-    /// Ends the matches of our endpoints of a topic, whose entries these are, with endpoints that were taken back.
+    /// Ends the matches of our endpoints on the topic of `entries` with endpoints that were withdrawn.
     pub(super) fn drop_withdrawn(&mut self, entries: &[Entry], notices: &mut Vec<Notice>) {
         let here: BTreeSet<u64> = entries.iter().map(|e| e.id).collect();
         for id in &here {
@@ -54,7 +54,7 @@ impl Matching {
         }
     }
 
-    /// Whether an endpoint that is not there any more was lost, while its node is there.
+    /// Whether a withdrawn endpoint of a present node was lost.
     pub(super) fn was_lost(&self, id: u64) -> bool {
         let incarnation = incarnation_of(id);
         if incarnation == self.own.incarnation() {

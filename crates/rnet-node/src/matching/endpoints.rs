@@ -1,7 +1,7 @@
-//! The endpoints of the domain, for those who watch them come and go.
+//! The endpoints of the domain, for watchers of opened and closed endpoints.
 //!
-//! A node that watches says so in its header, and nodes ring it after each change of their lists. Its
-//! control thread then reads the lists as for matching, and here the description of each new entry.
+//! A watching node sets a flag in its header, and nodes ring it after each change of their lists. Its control
+//! thread then reads the lists as for matching, and also the description of each new entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,43 +20,43 @@ use crate::endpoints::{Endpoint, EndpointEvent, EndpointQos, EndpointWatcher};
 use crate::match_event::Notice;
 use crate::remote_nodes::{NODES_TOPIC, ProxyEnd, RemoteNodes};
 
-/// Who watches, and what they were told.
+/// The watchers, and what they were notified of.
 #[derive(Default)]
 pub struct EndpointTracker {
     watchers: Vec<Arc<EndpointWatcher>>,
-    /// Those that the watchers were told of, by id.
+    /// Endpoints announced to the watchers, by id.
     announced: BTreeMap<u64, Arc<Endpoint>>,
-    /// Those whose description could not be read, and may be with the next look; by id.
+    /// Entries whose description could not be read and is retried at the next refresh, by id.
     unread: BTreeMap<u64, Entry>,
     /// Peers that watch.
     watching_peers: BTreeSet<u64>,
-    /// Whether our own list has changed since they were rung.
+    /// Whether our own list has changed since the last ring.
     own_changed: bool,
-    /// Nodes of other hosts, of which our user is told; the hash of their topic, while he is.
+    /// Nodes of other hosts that our user is notified of; the hash of their topic, while the user watches.
     remote: RemoteNodes,
     nodes_topic: Option<u64>,
 }
 
 impl EndpointTracker {
     fn push(&self, event: EndpointEvent) {
-        // What stands for a node is nobody's endpoint.
+        // An endpoint that represents a node is not a user's endpoint.
         if is_node(event.endpoint()) {
             return;
         }
         self.watchers.iter().for_each(|watcher| watcher.push(event.clone()));
     }
 
-    /// Whether somebody is told of this endpoint.
+    /// Whether a watcher is notified of endpoints of this topic.
     fn is_watched(&self, topic_hash: u64) -> bool {
         !self.watchers.is_empty() || self.nodes_topic == Some(topic_hash)
     }
 
-    /// Whether endpoints of other nodes are looked at without a watcher.
+    /// Whether endpoints of other nodes are read, even without a watcher.
     fn is_watching(&self) -> bool {
         !self.watchers.is_empty() || self.nodes_topic.is_some()
     }
 
-    /// It is told of by `event`, and, if it stands for a node, that this one has ended so.
+    /// Notifies the watchers with `event`; if the endpoint represents a node, ends that node with `end`.
     fn remove(&mut self, endpoint: Arc<Endpoint>, lost: bool, end: ProxyEnd) {
         if is_node(&endpoint) {
             self.remote.remove_proxy(endpoint.id, &endpoint.node, end, clock::now_ns());
@@ -65,7 +65,7 @@ impl EndpointTracker {
     }
 }
 
-/// Whether it stands for a node of another host.
+/// Whether it represents a node of another host.
 fn is_node(endpoint: &Endpoint) -> bool {
     endpoint.topic == NODES_TOPIC
         && endpoint.proxy.is_some()
@@ -73,7 +73,8 @@ fn is_node(endpoint: &Endpoint) -> bool {
 }
 
 impl Matching {
-    /// Tells of nodes of other hosts from now on, of those that are there already only when they go.
+    /// Starts to notify of nodes of other hosts. Nodes that are already present are reported only when they
+    /// leave.
     ///
     /// # Errors
     /// As [`Matching::watch_endpoints`].
@@ -86,24 +87,24 @@ impl Matching {
         self.endpoints.nodes_topic = Some(hash);
         let known: Vec<Entry> = self.index.get(&hash).into_iter().flatten().copied().collect();
         known.into_iter().for_each(|entry| self.endpoint_added(entry));
-        // Nobody rang us before. Who is there already has not joined now.
+        // No peer rang us before. Nodes that are already present did not join now.
         let mut notices = self.refresh_lists();
         notices.retain(|notice| !matches!(notice, Notice::Node(event) if event.is_remote()));
         self.endpoints.remote.take_events();
         Ok(notices)
     }
 
-    /// Others ring us from now on when their lists change.
+    /// Makes others ring us when their lists change.
     fn start_watching(&mut self) -> Result<()> {
         if !self.endpoints.is_watching() {
-            // Before the lists are read: who changes its own afterwards sees that we watch.
+            // Before the lists are read: a node that changes its list afterwards sees that we watch.
             self.own.set_watching(true)?;
             self.greet();
         }
         Ok(())
     }
 
-    /// Gives up nodes of other hosts whose link has had no successor.
+    /// Gives up nodes of other hosts whose link has no successor.
     pub fn expire_remote_nodes(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
         self.endpoints.remote.expire(now_ns);
         self.notify_remote_nodes(notices);
@@ -119,10 +120,10 @@ impl Matching {
         }
     }
 
-    /// Tells a watcher of all endpoints; call [`Matching::refresh`] afterwards, which also has it called.
+    /// Adds a watcher for all endpoints. Call [`Matching::refresh`] afterwards, which also calls the watcher.
     ///
     /// # Errors
-    /// `Io`, `OutOfMemory` if the node cannot say that it watches.
+    /// `Io`, `OutOfMemory` if the node cannot announce that it watches.
     pub fn watch_endpoints(&mut self, watcher: &Arc<EndpointWatcher>) -> Result<()> {
         for endpoint in self.endpoints.announced.values().filter(|endpoint| !is_node(endpoint)) {
             watcher.push(EndpointEvent::Opened(endpoint.clone()));
@@ -137,7 +138,7 @@ impl Matching {
         Ok(())
     }
 
-    /// Tells a watcher of nothing more.
+    /// Removes a watcher.
     pub fn unwatch_endpoints(&mut self, watcher: &Arc<EndpointWatcher>) {
         self.endpoints.watchers.retain(|other| !Arc::ptr_eq(other, watcher));
         if self.endpoints.watchers.is_empty() {
@@ -146,34 +147,36 @@ impl Matching {
             self.endpoints.unread.retain(|_, entry| nodes == Some(entry.topic_hash));
             if nodes.is_none() {
                 self.endpoints.remote = RemoteNodes::default();
-                // Failing to write costs rings that find nothing.
+                // If the write fails, the only cost is unneeded rings.
                 let _ = self.own.set_watching(false);
             }
         }
     }
 
-    /// Notes that our own list has changed: the next refresh rings who watches.
+    /// Notes that our own list has changed: the next refresh rings the watching peers.
     pub fn note_own_change(&mut self) {
         self.endpoints.own_changed = true;
     }
 
-    /// There is an entry that was not there before.
+    /// Handles a new entry.
     pub fn endpoint_added(&mut self, entry: Entry) {
         if !self.endpoints.is_watched(entry.topic_hash) {
             return;
         }
         self.endpoints.unread.remove(&entry.id);
-        if let Some(told) = self.endpoints.announced.get_mut(&entry.id) {
-            if told.proxy.is_some() && told.endpoint_count != entry.endpoint_count {
-                let changed =
-                    Arc::new(Endpoint { endpoint_count: entry.endpoint_count, ..(**told).clone() });
-                *told = changed.clone();
+        if let Some(known) = self.endpoints.announced.get_mut(&entry.id) {
+            if known.proxy.is_some() && known.endpoint_count != entry.endpoint_count {
+                let changed = Arc::new(Endpoint {
+                    endpoint_count: entry.endpoint_count,
+                    ..(**known).clone()
+                });
+                *known = changed.clone();
                 self.endpoints.push(EndpointEvent::Changed(changed));
             }
             return;
         }
         match self.describe(&entry) {
-            // What forwards messages between hosts is no subscription of anybody.
+            // A subscription that forwards messages between hosts is not a user's endpoint.
             Ok(None) => {}
             Ok(Some(endpoint)) => {
                 let endpoint = Arc::new(endpoint);
@@ -183,9 +186,9 @@ impl Matching {
                 self.endpoints.push(EndpointEvent::Opened(endpoint.clone()));
                 self.endpoints.announced.insert(entry.id, endpoint);
             }
-            // What contradicts itself is nobody's endpoint.
+            // An entry that contradicts itself is ignored.
             Err(Error::Corrupt { .. } | Error::BadName { .. } | Error::LayoutVersion { .. }) => {}
-            // Closed again, or there is no file descriptor for it.
+            // It was closed again, or file descriptors ran out.
             Err(error) => {
                 self.has_shortage |= is_transient(&error);
                 self.endpoints.unread.insert(entry.id, entry);
@@ -193,7 +196,7 @@ impl Matching {
         }
     }
 
-    /// What the files of an endpoint say of it.
+    /// Reads the description of an endpoint from its files.
     fn describe(&self, entry: &Entry) -> Result<Option<Endpoint>> {
         let closed = || Error::closed("the peer");
         let peer_location = self.location_of(entry.id).ok_or_else(closed)?;
@@ -232,7 +235,7 @@ impl Matching {
         }))
     }
 
-    /// An entry is no longer there.
+    /// Handles the removal of an entry.
     pub fn endpoint_removed(&mut self, entry: &Entry) {
         self.endpoints.unread.remove(&entry.id);
         if let Some(endpoint) = self.endpoints.announced.remove(&entry.id) {
@@ -245,7 +248,7 @@ impl Matching {
         }
     }
 
-    /// A node is gone, and with it what it had.
+    /// Removes the endpoints of a node that has left.
     pub fn endpoints_departed(&mut self, node: u64, died: bool) {
         for id in endpoints_of_node(node, self.endpoints.announced.keys()) {
             if let Some(endpoint) = self.endpoints.announced.remove(&id) {
@@ -262,18 +265,18 @@ impl Matching {
         if !peer.node.is_watching() {
             self.endpoints.watching_peers.remove(&node);
         } else if self.endpoints.watching_peers.insert(node) {
-            // Our list may have changed after it was read there, and before we knew.
+            // The peer may have read our list before it changed, and before we knew that it watches.
             self.own.ring(peer.node.folder());
         }
     }
 
-    /// Reads again what could not be read.
+    /// Retries entries that could not be read.
     pub fn retry_unread(&mut self) {
         let unread = std::mem::take(&mut self.endpoints.unread);
         unread.into_values().for_each(|entry| self.endpoint_added(entry));
     }
 
-    /// Rings who watches if our own list has changed, and has our own watchers called.
+    /// Rings the watching peers if our own list has changed, and calls our own watchers.
     pub fn notify_watchers(&mut self, notices: &mut Vec<Notice>) {
         self.notify_remote_nodes(notices);
         if std::mem::take(&mut self.endpoints.own_changed) {

@@ -1,4 +1,4 @@
-//! The limits of a domain: how many nodes and topics there may be.
+//! The limits of a domain: maximum numbers of nodes and topics.
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, RESERVED_TOOL_NODES, Result};
 use rnet_shm::domain::registry::{Peer, TOOL_LANGUAGE};
@@ -6,8 +6,8 @@ use rnet_shm::domain::registry::{Peer, TOOL_LANGUAGE};
 use super::Matching;
 
 impl Matching {
-    /// Checks the limit of nodes; call once the registry was refreshed for the first time. Tools take no place from
-    /// other nodes: one that starts again while somebody watches finds its own.
+    /// Checks the limit of nodes; call it after the first refresh of the registry. Tools have reserved slots,
+    /// so they do not take slots of other nodes.
     pub fn check_node_limit(&self, is_tool: bool) -> Result<()> {
         let peers = self.registry.peers();
         let is_a_tool = |peer: &&Peer| peer.node.meta().language == TOOL_LANGUAGE;

@@ -1,9 +1,9 @@
-//! The observers of this node's publishers: found here, rung by the writers.
+//! Finds the observers of this node's publishers; the writers ring them.
 
 use super::Matching;
 
 impl Matching {
-    /// Looks at who reads along: hands each publisher the observers that follow it.
+    /// Gives each publisher the observers that follow it.
     pub(crate) fn update_observers(&mut self) {
         if !self.observers.refresh() {
             return;

@@ -1,4 +1,4 @@
-//! What a node's matching knows of its own endpoints.
+//! The matching state of a node's own endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,24 +25,24 @@ pub struct OwnPublisher {
     pub meta: PublisherMeta,
     pub readers: Arc<ReaderTable>,
     pub state: Arc<PublisherState>,
-    /// Subscriptions that were looked at.
+    /// Subscriptions that were checked.
     pub known: BTreeMap<u64, MatchState>,
-    /// Those of which the user was told that they cannot be served for now.
+    /// Subscriptions with a shortage that was reported to the user.
     pub shortage_reported: BTreeSet<u64>,
-    /// Its own deadline, if it has promised one.
+    /// Its own deadline, if it declares one.
     pub deadline: Option<Deadline>,
-    /// The subscriptions that it is to admit; `None` if it admits all.
+    /// The subscriptions to admit; `None` if it admits all.
     pub granted: Option<BTreeSet<u64>>,
 }
 
 #[allow(clippy::large_enum_variant, reason = "few are pending at a time")]
 pub enum MatchState {
-    /// Fits; waits to bind a page to us.
+    /// Compatible; waits for it to bind a page to us.
     Pending(PeerSubscription),
-    /// Served, or passive. Its file is opened again if it has to be admitted anew: thousands of open files
-    /// would be too many.
+    /// Served, or passive. If it must be admitted again, its file is reopened: thousands of open files would
+    /// be too many.
     Admitted,
-    /// Does not fit, or was refused.
+    /// Incompatible, or refused.
     Rejected,
 }
 
@@ -51,24 +51,24 @@ pub struct OwnSubscription {
     pub meta: SubscriptionMeta,
     pub file: Arc<SubscriptionFile>,
     pub state: Arc<SubscriberState>,
-    /// Publishers that were looked at, and the names of the nodes of those that fit.
+    /// Publishers that were checked; for compatible ones the name of the node.
     pub known: BTreeMap<u64, Option<String>>,
-    /// Those of which the user was told that they cannot be followed for now.
+    /// Publishers with a shortage that was reported to the user.
     pub shortage_reported: BTreeSet<u64>,
     pub lane: Option<Lane>,
-    /// Publishers whose deadline or lease is watched.
+    /// Publishers with a watched deadline or lease.
     pub watched: BTreeMap<u64, WatchedPublisher>,
-    /// From which message on it forwards.
+    /// The first message to forward.
     pub from: Option<u64>,
-    /// The publishers that are to serve it if it is passive, and the pages that are bound to them.
+    /// The publishers that serve it if it is passive, and the pages bound to them.
     pub served_by: BTreeMap<u64, Option<PassivePage>>,
     pub proxies: ProxyTracker,
-    /// Whether it is traced; `None` if it never is.
+    /// Whether it is traced; `None` if it is never traced.
     pub traced: Option<TraceInterest>,
 }
 
 impl OwnPublisher {
-    /// A subscription is served from now on.
+    /// Notes that a subscription is served.
     pub fn note_match(&self, peer: PeerInfo, notices: &mut Vec<Notice>) {
         let mut matches = self.state.lock();
         if !matches.matched.contains(&peer) {
@@ -79,7 +79,7 @@ impl OwnPublisher {
         push_notice(notices, self.state.match_callbacks.clone(), MatchEvent::Matched(peer));
     }
 
-    /// A subscription does not fit. One that is not counted is its own node's to tell of.
+    /// Notes an incompatible subscription. If the subscription is not counted, its own node reports it.
     pub fn note_incompatible(
         &self,
         meta: &SubscriptionMeta,
@@ -89,7 +89,8 @@ impl OwnPublisher {
         if meta.counts() {
             self.state.lock().push_incompatible(error.clone());
             self.state.changed.notify_all();
-            // Of a proxy, the node for which it stands tells. Servers and clients of calls tell of theirs by themselves.
+            // A proxy's error is reported by the node that it represents. Servers and clients of calls report
+            // their own.
             if self.meta.proxy.is_none() && !is_internal(&self.meta.topic) {
                 notices.push(Notice::Report(error.clone()));
             }
@@ -140,7 +141,7 @@ impl OwnSubscription {
         }
     }
 
-    /// The match is over; gives the publisher's node.
+    /// Ends the match; returns the name of the publisher's node.
     pub fn end_match(&mut self, id: u64, died: bool, notices: &mut Vec<Notice>) -> Option<String> {
         self.proxies.forget(id);
         let node = self.known.remove(&id)??;
@@ -158,7 +159,7 @@ impl OwnSubscription {
         location: PublisherLocation,
         publisher: u64,
     ) -> Result<Reader> {
-        // Those that are there. What those that have left leave unread has room besides.
+        // Counts present publishers. Unread messages of publishers that have left have separate capacity.
         let there =
             self.known.iter().filter(|(id, n)| n.is_some() && !self.proxies.is_awaited(**id));
         if there.count() >= MAX_PUBLISHERS_PER_SUBSCRIPTION {

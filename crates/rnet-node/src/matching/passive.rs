@@ -1,5 +1,5 @@
-//! Passive subscriptions, which a link between hosts opens for those of another host: found to fit or not as any
-//! other, and served by the publishers that the link names.
+//! Passive subscriptions, which a link between hosts opens for subscriptions of another host. They are
+//! checked like any other, and served by the publishers that the link names.
 
 use rnet_core::{Error, Result};
 use rnet_shm::channel::subscription::PassivePage;
@@ -12,7 +12,7 @@ use super::peer_locations::PeerLocation;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, push_notice};
 
 impl OwnSubscription {
-    /// Binds a page to the publisher, if it is to serve us; returns whether it is.
+    /// Binds a page to the publisher if it is to serve us; returns whether it is.
     fn bind_passive(&mut self, publisher: u64, peer_location: &PeerLocation) -> Result<bool> {
         let Some(page) = self.served_by.get_mut(&publisher) else { return Ok(false) };
         if page.is_none() {
@@ -23,7 +23,7 @@ impl OwnSubscription {
         Ok(true)
     }
 
-    /// A publisher that fits is gone.
+    /// A compatible publisher has left.
     pub fn drop_passive(&mut self, peer: PeerInfo, died: bool, notices: &mut Vec<Notice>) {
         if self.served_by.remove(&peer.id).flatten().is_some() {
             let event = if died { MatchEvent::Lost(peer) } else { MatchEvent::Unmatched(peer) };
@@ -33,7 +33,7 @@ impl OwnSubscription {
 }
 
 impl Matching {
-    /// Our passive subscription has looked at a publisher, which fits or not.
+    /// Our passive subscription has checked a publisher.
     pub fn match_passive(
         &mut self,
         sub: u64,
@@ -73,11 +73,11 @@ impl Matching {
         }
     }
 
-    /// Our passive subscription is to be served by this publisher as soon as it fits, or no more. The next refresh
-    /// does it.
+    /// Sets whether this publisher serves our passive subscription as soon as it is compatible. The next
+    /// refresh applies it.
     ///
     /// # Errors
-    /// `BadValue` if it is not passive; `Closed` if it is not there any more.
+    /// `BadValue` if the subscription is not passive; `Closed` if it was closed.
     pub fn set_served_by(&mut self, id: u64, publisher: u64, yes: bool) -> Result<()> {
         let Some(own) = self.subscriptions.get_mut(&id) else {
             return Err(Error::closed("the subscription"));
@@ -88,12 +88,12 @@ impl Matching {
         }
         if yes {
             let is_bound = own.served_by.entry(publisher).or_default().is_some();
-            // One that was found to fit is met anew.
+            // A compatible publisher is checked again.
             if !is_bound && own.known.get(&publisher).is_some_and(Option::is_some) {
                 own.known.remove(&publisher);
             }
         } else {
-            // Its page is freed, and the publisher rung.
+            // Frees its page and rings the publisher.
             own.served_by.remove(&publisher);
         }
         self.pending.insert(own.topic_hash);

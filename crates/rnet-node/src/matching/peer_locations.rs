@@ -1,4 +1,4 @@
-//! Where the node of an endpoint is.
+//! The location of an endpoint's node.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rnet_shm::os::bell::Bells;
 
 use super::Matching;
 
-/// Where a peer is, ourselves included.
+/// The location of a peer, or of this node.
 #[derive(Clone)]
 pub struct PeerLocation {
     pub node: String,
@@ -17,12 +17,12 @@ pub struct PeerLocation {
 }
 
 impl Matching {
-    /// Name of the node that an endpoint belongs to, while it is there.
+    /// Name of the node that owns an endpoint, while the node is present.
     pub fn node_of(&self, endpoint: u64) -> Option<String> {
         self.location_of(endpoint).map(|peer_location| peer_location.node)
     }
 
-    /// The file of a publisher, while its node is there.
+    /// The file of a publisher, while its node is present.
     pub fn publisher_path(&self, id: u64, topic_hash: u64) -> Option<PathBuf> {
         let entry = Entry::new(id, topic_hash, EndpointKind::Publisher);
         self.location_of(id).map(|peer_location| entry.path(&peer_location.folder))

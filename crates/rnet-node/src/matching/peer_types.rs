@@ -1,4 +1,4 @@
-//! The protobuf types that peers name.
+//! The protobuf types that peers declare.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -12,23 +12,23 @@ use rnet_shm::os::shortage::is_transient;
 use super::Matching;
 use crate::compatibility::PeerType;
 
-/// How long the types of one node are looked at in each [`BUDGET_WINDOW`]. It can name a thousand, and the
-/// worst takes this long; the others are not to wait for all of them.
+/// Time for checking the types of one node in each [`BUDGET_WINDOW`]. A node can declare a thousand types,
+/// and the slowest takes this long; other nodes must not wait for all of them.
 const NODE_TYPES_BUDGET: Duration = Duration::from_millis(100);
-/// How long the types of all nodes are. Nodes that a hostile process makes share it, in turn.
+/// Time for checking the types of all nodes. Nodes that a hostile process makes share it, in turn.
 const ALL_TYPES_BUDGET: Duration = Duration::from_millis(300);
-/// Nodes whose turn is over that are remembered.
+/// Maximum number of remembered nodes that had their turn.
 const MAX_EXHAUSTED_NODES: usize = 1024;
-/// A little less than the second after which it is tried again.
+/// Slightly less than the second after which a check is retried.
 const BUDGET_WINDOW: Duration = Duration::from_millis(900);
 
-/// The time that the types of each node have taken of late.
+/// The recent time spent on the types of each node.
 #[derive(Debug, Default)]
 pub struct TypeCheckBudget {
     since: Option<Instant>,
     nodes: HashMap<u64, Duration>,
     total: Duration,
-    /// Had their time in earlier windows, and wait for others that have not.
+    /// Nodes that used their time in earlier windows, and wait for others that have not.
     exhausted: HashSet<u64>,
 }
 
@@ -47,7 +47,7 @@ impl TypeCheckBudget {
     fn begin_window(&mut self) {
         let nodes = std::mem::take(&mut self.nodes);
         let over = nodes.into_iter().filter(|(_, spent)| *spent >= NODE_TYPES_BUDGET);
-        // With time left, everybody has had a turn.
+        // Time was left, so every node had a turn.
         if self.total < ALL_TYPES_BUDGET || self.exhausted.len() > MAX_EXHAUSTED_NODES {
             self.exhausted.clear();
         } else {
@@ -56,13 +56,13 @@ impl TypeCheckBudget {
         self.total = Duration::ZERO;
     }
 
-    /// Notes how long a type of a node was read.
+    /// Adds the time spent reading a type of a node.
     fn add_read(&mut self, node: u64, time: Duration) {
         *self.nodes.entry(node).or_default() += time;
         self.total += time;
     }
 
-    /// Notes how long `endpoint` was looked at further, if its type was read.
+    /// Adds the time spent checking `endpoint`, if its type was read.
     pub fn add(&mut self, endpoint: u64, time: Duration) {
         if let Some(spent) = self.nodes.get_mut(&incarnation_of(endpoint)) {
             *spent += time;
@@ -72,13 +72,13 @@ impl TypeCheckBudget {
 }
 
 impl Matching {
-    /// The type that `endpoint`, of the node in `folder`, names, and that of our endpoint `own`, if
-    /// they need to be known: only protobuf messages are compared with each other. Ours is read back
-    /// from our own folder, as the other side reads it, so that both come to the same verdict.
+    /// Loads the type that `endpoint`, of the node in `folder`, declares, and the type of our endpoint `own`,
+    /// if both are needed: only protobuf messages are compared. Our type is read back from our own folder, as
+    /// the peer reads it, so that both come to the same result.
     ///
     /// # Errors
-    /// What may be otherwise at the next look: the node is leaving, or something ran out, time for
-    /// the types of this node included.
+    /// Errors that may not recur at the next refresh: the node is leaving, or a resource ran out, including
+    /// the time for this node's types.
     pub fn load_types(
         &mut self,
         endpoint: u64,
@@ -96,7 +96,7 @@ impl Matching {
         let (began, node) = (Instant::now(), incarnation_of(endpoint));
         let is_other = node != self.own.incarnation();
         if is_other && !self.type_check_budget.has_budget_for(node, began) {
-            // Nothing is wrong, so nobody is told; it goes on with the next look.
+            // Not an error, so it is not reported; the check continues at the next refresh.
             self.has_shortage = true;
             let after_ms = NODE_TYPES_BUDGET.as_millis() as u64;
             let what = "other types of its node".to_owned();
@@ -111,7 +111,7 @@ impl Matching {
         both
     }
 
-    /// The type that an endpoint of the node in `folder` names.
+    /// Loads the type that an endpoint of the node in `folder` declares.
     fn load_type(&mut self, folder: &Path, named: &ProtobufType) -> Result<PeerType> {
         match self.schemas.read(folder, named) {
             Ok(schema) => Ok(PeerType::Type(Some(schema))),
@@ -132,12 +132,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_waits_for_itself_alone() {
+    fn node_waits_only_for_its_own_types() {
         let endpoint = |node: u64| node << 24 | 1;
         let (mut budget, now) = (TypeCheckBudget::default(), Instant::now());
         let nodes = [incarnation_of(endpoint(1)), incarnation_of(endpoint(2))];
         assert!(nodes.iter().all(|node| budget.has_budget_for(*node, now)));
-        // What names no type that was read is not noted at all.
+        // The time of an endpoint without a loaded type is not counted.
         budget.add(endpoint(1), NODE_TYPES_BUDGET);
         assert!(budget.nodes.is_empty() && budget.has_budget_for(nodes[0], now));
         budget.add_read(nodes[0], NODE_TYPES_BUDGET / 2);
@@ -149,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn many_nodes_share_a_time_in_turn() {
+    fn nodes_share_total_budget_in_turn() {
         let (mut budget, begin) = (TypeCheckBudget::default(), Instant::now());
-        // Ten that take all they get come first in every look, and one that needs little is last.
+        // Ten nodes that use all their time come first in every refresh, and one that needs little is last.
         let mut turns = HashMap::<u64, u32>::new();
         for window in 0..12 {
             let now = begin + BUDGET_WINDOW * window;

@@ -1,4 +1,4 @@
-//! Proxies: endpoints that stand for those of other hosts.
+//! Proxies: endpoints that represent endpoints of other hosts.
 
 use rnet_core::{Error, Proxy, Result};
 use rnet_shm::domain::node::Entry;
@@ -7,13 +7,13 @@ use super::Matching;
 use super::own::OwnPublisher;
 use crate::match_event::{MatchEvent, Notice, PeerInfo, push_notice};
 
-/// The node that users see: of a proxy that for which it stands.
+/// The node that users see: for a proxy, the node that it represents.
 pub fn visible_node(proxy: &Option<Proxy>, node: &str) -> String {
     proxy.as_ref().map_or_else(|| node.to_owned(), Proxy::to_string)
 }
 
 impl OwnPublisher {
-    /// A proxy that is served may stand for more or fewer by now.
+    /// Updates the number of endpoints that a served proxy represents.
     pub fn note_endpoint_count(&self, entry: &Entry, notices: &mut Vec<Notice>) {
         let mut matches = self.state.lock();
         match matches.endpoint_counts.get_mut(&entry.id) {
@@ -28,8 +28,8 @@ impl OwnPublisher {
 }
 
 impl OwnPublisher {
-    /// Whether this subscription, which has bound a page to us, is to be admitted now. One that is not is
-    /// reported once.
+    /// Whether to admit this subscription, which has bound a page to us, now. A subscription that is not
+    /// admitted is reported once.
     pub fn admits(&mut self, peer: &PeerInfo, notices: &mut Vec<Notice>) -> bool {
         let Some(granted) = &self.granted else { return true };
         let mut matches = self.state.lock();
@@ -51,10 +51,10 @@ impl OwnPublisher {
 }
 
 impl Matching {
-    /// Our publisher, which defers, is to admit this subscription. The next refresh does it.
+    /// Admits this subscription to our publisher, which defers admission. The next refresh applies it.
     ///
     /// # Errors
-    /// `Closed` if the publisher is not there any more.
+    /// `Closed` if the publisher was closed.
     pub fn admit(&mut self, publisher: u64, subscription: u64) -> Result<()> {
         let Some(own) = self.publishers.get_mut(&publisher) else {
             return Err(Error::closed("the publisher"));
@@ -66,11 +66,11 @@ impl Matching {
         Ok(())
     }
 
-    /// Our subscription, which is a proxy, stands for so many endpoints from now on. The next refresh tells our own
+    /// Sets the number of endpoints that our proxy subscription represents. The next refresh notifies our own
     /// publishers.
     ///
     /// # Errors
-    /// `BadValue` if it is no proxy; `Closed` if it is not there any more; those of announcing.
+    /// `BadValue` if it is not a proxy; `Closed` if it was closed; the errors of announcing.
     pub fn set_endpoint_count(&mut self, id: u64, endpoint_count: u32) -> Result<()> {
         let found = self.subscriptions.get(&id).map(|s| (s.topic_hash, s.meta.proxy.is_some()));
         let Some((topic_hash, is_proxy)) = found else {

@@ -1,5 +1,5 @@
-//! Matches that fail for want of something that may be there later: a file descriptor, a map, a page
-//! of memory, a place in a table. The user is told once, and it is tried again until it works.
+//! Matches that fail because of a temporary shortage: a file descriptor, a map, a page of memory, a table
+//! entry. The user is notified once, and the match is retried until it works.
 
 use rnet_core::Error;
 use rnet_shm::channel::subscription::PeerSubscription;
@@ -12,14 +12,14 @@ use crate::inspection_shortage::ShortageReporter;
 use crate::match_event::{MatchEvent, Notice, push_notice};
 
 impl Matching {
-    /// Whether something is left undone for want of what may be there later: a file descriptor, a
-    /// map, a place in a table. Then the control thread looks again once a second.
+    /// Whether a shortage left work undone (a file descriptor, a map, a table entry). The control thread then
+    /// retries once per second.
     pub fn needs_retry(&self) -> bool {
         self.has_shortage || self.registry.needs_rescan()
     }
 
-    /// A publisher fits and cannot be followed for want of something: tells the user once, and has
-    /// it tried again until it can be.
+    /// A compatible publisher cannot be followed because of a shortage: reports it once to the user and
+    /// retries until it works.
     pub fn cannot_follow(
         &mut self,
         sub: u64,
@@ -34,12 +34,13 @@ impl Matching {
         }
     }
 
-    /// For an endpoint of this node.
+    /// A reporter for an endpoint of this node.
     pub fn shortage_reporter(&self) -> ShortageReporter {
         ShortageReporter::new(self.shortage.clone())
     }
 
-    /// Some node of the domain cannot be looked at for want of something, and may have what somebody waits for.
+    /// Some node of the domain cannot be inspected because of a shortage, and may have an endpoint that a
+    /// wait needs.
     pub fn cannot_inspect(&mut self, error: Error) {
         if !self.shortage.begin(error) {
             return;
@@ -48,7 +49,7 @@ impl Matching {
         self.subscriptions.values().for_each(|own| own.state.notify_shortage());
     }
 
-    /// The subscription, which cannot be served yet, is looked at again whenever its topic is.
+    /// The subscription cannot be served yet; it is checked again with every refresh of its topic.
     pub fn retry_later(
         &mut self,
         publisher: u64,
@@ -64,8 +65,8 @@ impl Matching {
         self.cannot_serve(publisher, entry.id, error, notices);
     }
 
-    /// A subscription fits and cannot be served for now: tells the user once, and has it tried
-    /// again until it can be.
+    /// A compatible subscription cannot be served for now: reports it once to the user and retries until it
+    /// works.
     pub fn cannot_serve(
         &mut self,
         publisher: u64,

@@ -1,8 +1,8 @@
 //! Waiting for the successor of a proxy whose process has died.
 //!
-//! What forwards messages between hosts is a process of this host. Its death is not that of the publishers for
-//! which its proxies stand: its next life opens proxies for them. Only when none has come for a while are they
-//! lost for the subscribers here.
+//! A process of this host forwards messages between hosts. Its death is not the death of the publishers that
+//! its proxies represent: after its restart it opens new proxies for them. If no successor appears in time,
+//! the publishers are lost for the subscribers here.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use super::Matching;
 use super::own::OwnSubscription;
 use crate::match_event::Notice;
 
-/// For how long the successor of a proxy is waited for.
+/// How long to wait for the successor of a proxy.
 pub const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The proxies that a subscription follows.
 #[derive(Default)]
 pub struct ProxyTracker {
-    /// Whom they stand for: host and endpoint.
+    /// The origin of each proxy: host and endpoint.
     origins: BTreeMap<u64, (String, u64)>,
-    /// Those whose process has died, and until when their successor is waited for: CLOCK_MONOTONIC in ns.
+    /// Proxies whose process has died, and until when to wait for a successor: CLOCK_MONOTONIC in ns.
     awaited: BTreeMap<u64, u64>,
 }
 
 impl ProxyTracker {
-    /// Whether its successor is waited for.
+    /// Whether the successor of `id` is awaited.
     pub fn is_awaited(&self, id: u64) -> bool {
         self.awaited.contains_key(&id)
     }
 
-    /// When the first is given up.
+    /// When the first wait expires.
     pub fn due_ns(&self) -> Option<u64> {
         self.awaited.values().min().copied()
     }
@@ -44,14 +44,14 @@ impl ProxyTracker {
 }
 
 impl OwnSubscription {
-    /// The process of a publisher has died. Says whether it was a proxy, whose end is seen to.
+    /// The process of a publisher has died. Returns whether it was a proxy, which this function handles.
     pub fn await_successor(&mut self, id: u64, notices: &mut Vec<Notice>) -> bool {
         let Some(origin) = self.proxies.origins.get(&id) else { return false };
         let is_other = |(other, of): (&u64, &(String, u64))| {
             *other != id && of == origin && !self.proxies.is_awaited(*other)
         };
         if self.proxies.origins.iter().any(is_other) {
-            // It is there already.
+            // The successor is already matched.
             self.drop_publisher(id, false, notices);
             return true;
         }
@@ -61,7 +61,7 @@ impl OwnSubscription {
         true
     }
 
-    /// A publisher has been matched. A proxy succeeds those of its origin whose processes have died.
+    /// A publisher was matched. A proxy succeeds the proxies of its origin whose processes have died.
     pub fn note_proxy(&mut self, id: u64, proxy: &Option<Proxy>, notices: &mut Vec<Notice>) {
         let Some(proxy) = proxy else { return };
         let origin = (proxy.host().to_owned(), proxy.endpoint());
@@ -73,7 +73,7 @@ impl OwnSubscription {
         self.proxies.origins.insert(id, origin);
     }
 
-    /// Gives up those whose successor has not come in time.
+    /// Gives up the proxies whose successor did not appear in time.
     pub fn expire_awaited(&mut self, now_ns: u64, notices: &mut Vec<Notice>) {
         let over = self.proxies.awaited.iter().filter(|(_, due_ns)| **due_ns <= now_ns);
         for id in over.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -85,7 +85,7 @@ impl OwnSubscription {
 }
 
 impl Matching {
-    /// Looks at those whose successor is waited for when their time is over.
+    /// Schedules the check of the awaited successors.
     pub fn schedule_awaited(&mut self) {
         for (id, own) in &self.subscriptions {
             if let Some(due_ns) = own.proxies.due_ns() {

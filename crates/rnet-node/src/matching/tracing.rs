@@ -1,4 +1,4 @@
-//! Which of this node's subscriptions are traced: those of whose topic somebody subscribes to the trace.
+//! Which of this node's subscriptions are traced: those with a subscriber on their trace topic.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,31 +10,32 @@ use rnet_shm::domain::node::{EndpointKind, incarnation_of};
 use super::Matching;
 use crate::subscriber_state::SubscriberState;
 
-/// What becomes of the tracing of one subscription.
+/// A change of the tracing of one subscription.
 pub struct TraceChange {
     pub id: u64,
     pub state: Arc<SubscriberState>,
-    /// The topic of its records; `None` if there are to be no more.
+    /// The topic of its records; `None` to stop tracing.
     pub topic: Option<TopicName>,
 }
 
-/// What is known of one of our subscriptions.
+/// The trace state of one of our subscriptions.
 pub struct TraceInterest {
-    /// The topic of its records, and the hash of that.
+    /// The topic of its records, and the hash of the topic.
     topic: TopicName,
     hash: u64,
-    /// Whether they are wanted.
+    /// Whether records are wanted.
     wanted: bool,
 }
 
 impl TraceInterest {
-    /// Of a subscription of ours. What forwards messages is not traced: it stands for those who receive them on
-    /// another host.
+    /// The trace state of one of our subscriptions. A subscription that forwards messages is not traced: it
+    /// represents receivers on another host.
     pub fn of_subscription(meta: &SubscriptionMeta) -> Option<TraceInterest> {
         if meta.link.is_some() { None } else { TraceInterest::of(&meta.topic) }
     }
 
-    /// Of a subscription of this topic; `None` if it is not traced: its name is too long, or it is a trace itself.
+    /// The trace state for this topic; `None` if it is not traced: its name is too long, or it is a trace
+    /// itself.
     pub fn of(topic: &str) -> Option<TraceInterest> {
         if traced_topic(topic).is_some() {
             return None;
@@ -44,33 +45,33 @@ impl TraceInterest {
     }
 }
 
-/// What the matching knows of traces.
+/// The trace state of the matching.
 #[derive(Default)]
 pub struct TraceInterests {
-    /// Topics of ours by those of their traces.
+    /// Hashes of our topics, by the hashes of their trace topics.
     of: HashMap<u64, u64>,
     /// Topics that we trace.
     ours: BTreeSet<u64>,
-    /// What is to be done when the lock is free.
+    /// Changes to apply after the lock is released.
     changes: Vec<TraceChange>,
 }
 
 impl Matching {
-    /// A subscription of ours has come: it may be traced, or trace.
+    /// One of our subscriptions was added: it may be traced, or subscribe to a trace.
     pub(super) fn note_traced(&mut self, id: u64) {
         let Some(own) = self.subscriptions.get(&id) else { return };
         if let Some(traced) = &own.traced {
             self.traces.of.insert(traced.hash, own.topic_hash);
         }
         if let Some(topic) = traced_topic(&own.meta.topic) {
-            // The next refresh rings those that subscribe to it.
+            // The next refresh rings the nodes that subscribe to it.
             let topic = fnv1a_64(topic.as_bytes());
             self.traces.ours.insert(topic);
             self.pending.insert(topic);
         }
     }
 
-    /// One is gone, of this topic.
+    /// One of our subscriptions of this topic was removed.
     pub(super) fn forget_traced(&mut self, topic: &str, topic_hash: u64) {
         let is_left = |hash| self.subscriptions.values().any(|own| own.topic_hash == hash);
         if let Some(traced) = traced_topic(topic)
@@ -88,7 +89,7 @@ impl Matching {
         }
     }
 
-    /// Endpoints of this topic have come or gone: is tracing to begin or to end?
+    /// Endpoints of this topic were added or removed: starts or stops tracing.
     pub(super) fn update_traces(&mut self, topic: u64) {
         if self.traces.ours.contains(&topic) {
             self.ring_subscribers(topic);
@@ -112,7 +113,7 @@ impl Matching {
         }
     }
 
-    /// Those that subscribe to a topic which we trace are to look at us.
+    /// Rings the nodes that subscribe to a topic that we trace, so that they check us.
     fn ring_subscribers(&self, topic: u64) {
         let entries = self.index.get(&topic).into_iter().flatten();
         let nodes: BTreeSet<u64> = entries
@@ -124,18 +125,18 @@ impl Matching {
         }
     }
 
-    /// What is to be done since this was asked last, without the lock of this.
+    /// Takes the pending changes, to be applied without this lock.
     pub fn take_trace_changes(&mut self) -> Vec<TraceChange> {
         std::mem::take(&mut self.traces.changes)
     }
 
-    /// Whether records of a subscription are wanted, as far as is known now.
+    /// Whether records of a subscription are wanted, as far as known now.
     pub fn wants_trace(&self, id: u64) -> bool {
         let traced = self.subscriptions.get(&id).and_then(|own| own.traced.as_ref());
         traced.is_some_and(|traced| traced.wanted)
     }
 
-    /// The tracing of a subscription could not begin for want of something: it is tried again.
+    /// The tracing of a subscription could not start because of a shortage: it is retried.
     pub fn retry_trace(&mut self, id: u64) {
         if let Some(own) = self.subscriptions.get_mut(&id)
             && let Some(traced) = &mut own.traced

@@ -1,15 +1,16 @@
-//! Times in messages, and as one number.
+//! Times in messages, and as a single number.
 //!
-//! A message says when something was, in UTC: `google.protobuf.Timestamp`, seconds and nanoseconds since 1970. robot-net counts in ns, as
-//! one signed 64-bit number, which reaches from 1677 to 2262.
+//! A message carries UTC time as `google.protobuf.Timestamp`: seconds and nanoseconds since 1970. robot-net
+//! counts in ns, as one signed 64-bit number, which covers the years 1677 to 2262.
 
 pub use prost_types::{Duration, Timestamp};
 
 const NS_PER_S: i64 = 1_000_000_000;
 
-/// Now, UTC.
+/// The current time, UTC.
 ///
-/// The clock of people and recordings: it is set, and may jump. Time between events is measured by `rnet::now_ns`.
+/// The clock for people and recordings: it can be set, and may jump. To measure the time between events, use
+/// `rnet::now_ns`.
 pub fn timestamp_now() -> Timestamp {
     Timestamp::from(std::time::SystemTime::now())
 }
@@ -25,7 +26,7 @@ pub fn timestamp_from_ns(ns: i64) -> Timestamp {
     Timestamp { seconds: ns.div_euclid(NS_PER_S), nanos }
 }
 
-/// A `Timestamp` in ns since 1970-01-01 UTC; `None` when it lies outside of 1677 to 2262.
+/// A `Timestamp` in ns since 1970-01-01 UTC; `None` if it is outside 1677 to 2262.
 ///
 /// ```
 /// use rnet::msgs::{timestamp_from_ns, timestamp_to_ns};
@@ -45,7 +46,7 @@ pub fn duration_from_ns(ns: i64) -> Duration {
     Duration { seconds: ns / NS_PER_S, nanos: (ns % NS_PER_S) as i32 }
 }
 
-/// A `Duration` in ns; `None` when it is longer than 292 years.
+/// A `Duration` in ns; `None` if it is longer than 292 years.
 ///
 /// ```
 /// use rnet::msgs::{duration_from_ns, duration_to_ns};
@@ -56,7 +57,7 @@ pub fn duration_to_ns(duration: &Duration) -> Option<i64> {
 }
 
 fn to_ns(seconds: i64, nanos: i32) -> Option<i64> {
-    // Wider than the result: the seconds of i64::MIN ns are themselves below it.
+    // Wider than the result: the seconds of `i64::MIN` ns alone are below it.
     let ns = i128::from(seconds) * i128::from(NS_PER_S) + i128::from(nanos);
     i64::try_from(ns).ok()
 }
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ns_survive_the_way_there_and_back() {
+    fn ns_survive_round_trip() {
         for ns in [0, 1, -1, NS_PER_S, -NS_PER_S, NS_PER_S - 1, 1 - NS_PER_S, i64::MAX, i64::MIN] {
             let timestamp = timestamp_from_ns(ns);
             assert!((0..NS_PER_S as i32).contains(&timestamp.nanos), "{timestamp:?}");
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_none() {
+    fn out_of_range_values_are_none() {
         let last = timestamp_from_ns(i64::MAX);
         let one_more = Timestamp { nanos: last.nanos + 1, ..last };
         assert_eq!(timestamp_to_ns(&one_more), None);

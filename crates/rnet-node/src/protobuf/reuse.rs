@@ -1,8 +1,8 @@
-//! Decoding into a message that was decoded before, without giving back its memory.
+//! Decoding into a message that was decoded before, reusing its memory.
 //!
-//! prost's `clear` and `merge` keep the memory of strings and of lists of numbers, but drop the strings in a list: a JointState costs an
-//! allocation for the name of each joint, twice the time of all the rest. Generated code says which fields are such lists, and these are
-//! decoded here, into the strings that are there. Everything else is prost's.
+//! prost's `clear` and `merge` keep the memory of strings and of lists of numbers, but drop the strings in a
+//! list: a JointState costs one allocation per joint name, twice the time of everything else. Generated code
+//! lists such fields, and this module decodes them into the existing strings. prost decodes everything else.
 
 use prost::encoding::{DecodeContext, decode_key, string};
 use prost::{DecodeError, Message};
@@ -15,7 +15,7 @@ pub struct StringList<T> {
     pub field: fn(&mut T) -> &mut Vec<String>,
 }
 
-/// Makes `message` what `bytes` say, whatever it was before.
+/// Decodes `bytes` into `message`, replacing its content.
 ///
 /// # Errors
 /// As prost: the bytes are not such a message. `message` is then empty.
@@ -41,7 +41,7 @@ fn merge<T: Message, const N: usize>(
     mut bytes: &[u8],
     lists: &[StringList<T>; N],
 ) -> Result<(), DecodeError> {
-    // How many strings of each list are of this message; those behind are of the one before.
+    // Number of strings of each list that belong to this message; the rest belong to the message before.
     let mut used = [0; N];
     while !bytes.is_empty() {
         let (tag, wire_type) = decode_key(&mut bytes)?;
@@ -52,7 +52,7 @@ fn merge<T: Message, const N: usize>(
                 if used[i] == list.len() {
                     list.push(String::new());
                 }
-                // It replaces what is there.
+                // Replaces the old content.
                 string::merge(wire_type, &mut list[used[i]], &mut bytes, context)?;
                 used[i] += 1;
             }

@@ -1,12 +1,12 @@
-//! Publishers of other hosts, which may come by one proxy after another.
+//! Publishers of other hosts, which one proxy after another may represent.
 //!
-//! When the link between hosts changes hands, its new life opens proxies beside those of the old one. A
-//! subscriber reads the older proxy of a publisher to its end before the newer one, which goes on behind what
-//! was had by the older. So order per publisher holds, and nothing comes twice.
+//! When another process takes over the link between hosts, it opens proxies next to the old ones. A
+//! subscriber reads the older proxy of a publisher to its end before the newer one, which continues after the
+//! messages that the older proxy delivered. So order per publisher holds, and no message is delivered twice.
 //!
-//! Of an older proxy that still lives, because its process is stopped say, that is read first which it had
-//! sent when the newer one came. After that both are read, as different publishers: nobody can keep
-//! another's proxy from being read, or end it.
+//! If the older proxy still lives, for example because its process is stopped, the subscriber first reads
+//! what the older proxy had sent when the newer one appeared. After that it reads both, as different
+//! publishers: no process can keep another process's proxy from being read, or end it.
 
 use std::collections::VecDeque;
 
@@ -15,25 +15,25 @@ use rnet_shm::channel::reader::Reader;
 
 use super::Receiver;
 
-/// What follows on the proxies that are read.
+/// The successors of the proxies that are read.
 #[derive(Default)]
 pub struct ProxySuccession {
-    /// Proxies that are not read yet, in the order in which they came.
+    /// Proxies that are not read yet, in the order of arrival.
     successors: Vec<SuccessorProxy>,
-    /// What was had of publishers whose proxies are gone; the newest last.
+    /// The last origin received from closed proxies; the newest last.
     delivered: VecDeque<(Proxy, Origin)>,
 }
 
-/// A proxy that is to be read after another.
+/// A proxy to read after another.
 struct SuccessorProxy {
     reader: Reader,
-    /// The proxy before it.
+    /// The proxy to read first.
     before: u64,
-    /// Up to where that is read before. One that has left is read to its end, and closed.
+    /// The position up to which `before` is read first. A proxy that has left is read to its end and closed.
     until: u64,
 }
 
-/// Whether both stand for one endpoint.
+/// Whether both represent one endpoint.
 fn is_same(a: &Proxy, b: &Proxy) -> bool {
     (a.host(), a.endpoint()) == (b.host(), b.endpoint())
 }
@@ -51,24 +51,24 @@ impl ProxySuccession {
         self.successors.iter_mut().map(|successor| &mut successor.reader)
     }
 
-    /// How many wait for others to be read.
+    /// Number of proxies that wait for others to be read.
     pub fn len(&self) -> usize {
         self.successors.len()
     }
 
-    /// Remembers what was had of a publisher whose proxy is closed.
+    /// Remembers the last origin received from a publisher whose proxy is closed.
     pub fn remember(&mut self, channel: &Reader) {
-        let (Some(proxy), Some(heard)) = (&channel.meta().proxy, channel.last_origin()) else {
+        let (Some(proxy), Some(origin)) = (&channel.meta().proxy, channel.last_origin()) else {
             return;
         };
         self.delivered.retain(|(of, _)| !is_same(of, proxy));
         if self.delivered.len() == MAX_PUBLISHERS_PER_SUBSCRIPTION {
             self.delivered.pop_front();
         }
-        self.delivered.push_back((proxy.clone(), heard));
+        self.delivered.push_back((proxy.clone(), origin));
     }
 
-    /// The first that may be read by now, of a subscriber that reads these channels.
+    /// The first successor that may be read now, for a subscriber that reads these channels.
     fn next(&self, channels: &[Reader]) -> Option<usize> {
         let may_begin = |successor: &SuccessorProxy| {
             let is_before = |reader: &Reader| reader.publisher() == successor.before;
@@ -81,7 +81,7 @@ impl ProxySuccession {
 }
 
 impl Receiver {
-    /// A publisher has come: it is read, at once or after those before it.
+    /// Adds a publisher: it is read at once, or after its predecessors.
     pub(super) fn add_reader(&mut self, reader: Reader) {
         let before = reader.meta().proxy.as_ref().and_then(|proxy| {
             let known = self.channels.iter().chain(self.succession.readers());
@@ -106,27 +106,28 @@ impl Receiver {
                 .filter(|c| is_of(c, proxy))
                 .find_map(Reader::last_origin);
             let had = || self.succession.delivered.iter().find(|(of, _)| is_same(of, proxy));
-            if let Some(heard) = read.or_else(|| had().map(|(_, heard)| *heard)) {
-                reader.resume_after(heard);
+            if let Some(origin) = read.or_else(|| had().map(|(_, origin)| *origin)) {
+                reader.resume_after(origin);
             }
         }
         reader.set_bell(self.state.bell());
         self.channels.push(reader);
     }
 
-    /// Whether a proxy may be read that had to wait for another.
+    /// Whether a waiting proxy may be read now.
     pub(super) fn has_successor(&self) -> bool {
         self.succession.next(&self.channels).is_some()
     }
 
-    /// Takes note of who has admitted us of those that are not read yet. What goes wrong is told when they are.
+    /// Updates the admission of the proxies that are not read yet. Their errors are reported when they are
+    /// read.
     pub fn begin_successors(&mut self) {
         for reader in self.succession.readers_mut() {
             let _ = reader.begin();
         }
     }
 
-    /// Begins to read the proxies that had to wait for others, as far as they need not any more.
+    /// Starts to read the waiting proxies that no longer need to wait.
     #[cold]
     pub(super) fn start_successors(&mut self) {
         while let Some(at) = self.succession.next(&self.channels) {

@@ -6,7 +6,7 @@ use super::Receiver;
 use crate::trace::TracedMessage;
 
 impl Receiver {
-    /// [`Receiver::advance`] where there is more than messages: what the control thread has brought, or a trace.
+    /// [`Receiver::advance`] when more than messages is pending: an inbox item, or a trace.
     #[cold]
     pub(super) fn advance_slow(&mut self) -> Result<Option<usize>> {
         self.drain_inbox();
@@ -19,21 +19,21 @@ impl Receiver {
         Ok(at)
     }
 
-    /// The user begins a receive of another form: he is done with the message of the last.
+    /// The user starts another form of receive, and so is done with the last message.
     pub fn end_receive(&mut self) {
         if self.state.is_traced() {
             self.tracing.end_receive(&self.state, self.id);
         }
     }
 
-    /// A message was taken, perhaps, which the user now has.
+    /// Starts a trace of the message that was taken, if any, for the user.
     pub fn trace_receive(&mut self, at: Option<usize>) {
         if let Some(at) = at.filter(|_| self.state.is_traced()) {
             self.tracing.start_receive(&self.state, &self.channels, at);
         }
     }
 
-    /// A message was taken that a callback is to have; what is known of it so far, if it is to be traced.
+    /// Starts a trace of a message that was taken for a callback; `None` if it is not traced.
     pub fn start_trace(&mut self, at: usize) -> Option<TracedMessage> {
         let traced = self.state.is_traced();
         traced.then(|| self.tracing.start(&self.state, &self.channels, at)).flatten()

@@ -1,4 +1,4 @@
-//! How a receiver waits: as its subscriber asks for, until it is rung.
+//! How a receiver waits: in its subscriber's wait mode, until its bell rings.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl WaitSource for Receiver {
     fn needs_barrier(&self) -> bool {
         self.channels.iter().any(Reader::needs_barrier)
     }
-    /// Counts a sleep that nobody ended though there was something to read.
+    /// Counts a sleep that was not ended by a waker although a message was available.
     fn after_sleep(&self, woken: WakeReason, limit: Duration) {
         if woken == WakeReason::TimedOut && limit > MAX_SLEEP {
             self.channels.iter().for_each(Reader::count_late_wake);
@@ -37,11 +37,11 @@ impl WaitSource for Receiver {
 }
 
 impl Receiver {
-    /// Waits until [`Receiver::advance`] may find something; `false` when the time is over.
+    /// Waits until [`Receiver::advance`] may find something; `false` on a timeout.
     pub fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
         self.check_fork()?;
         if self.state.bell() != self.waiter.bell() {
-            // A wait set had this subscriber before.
+            // A wait set may have had this subscriber before.
             self.set_bell(self.waiter.bell());
         }
         let urgent = self.lane() == Some(Lane::Urgent);
@@ -54,7 +54,7 @@ impl Receiver {
             });
         }
         let Receiver { waiter, qos, interruptible, .. } = &*self;
-        let each = |look: &mut dyn FnMut(&dyn WaitSource)| look(self);
+        let each = |visit: &mut dyn FnMut(&dyn WaitSource)| visit(self);
         let waited = wait_strategy.wait_until(waiter, qos.wait, until, *interruptible, each);
         self.wait_strategy = wait_strategy;
         self.tracing.resume_with_credit(&self.state);
@@ -66,13 +66,13 @@ impl Receiver {
         if self.qos.wait != Wait::Adaptive {
             return;
         }
-        // Those that were passed over came, too. The counters stand in a file that others may write.
+        // Includes skipped messages. The counters are in a file that others may write.
         let counts = self.channels.iter().flat_map(|c| [c.received(), c.skipped()]);
         let count = counts.fold(0, u64::wrapping_add);
         self.wait_strategy.record_arrival(self.channels[at].current_arrival_ns(), count);
     }
 
-    /// Sleeps until something about matching may have changed.
+    /// Sleeps until a match may have changed.
     pub fn wait_for_match(&mut self, until: Option<Instant>) -> Result<bool> {
         if self.state.waiting.take_stop() {
             return Err(Error::Interrupted);

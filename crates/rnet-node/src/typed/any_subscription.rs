@@ -13,12 +13,12 @@ use crate::{NodeCore, SubscriberOptions};
 
 type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 
-/// A callback for all topics that match a pattern; made by `Node::subscribe_any`. It ends when this is dropped.
+/// A callback for all topics that match a pattern; made by `Node::subscribe_any`. Dropping this stops it.
 ///
 /// Dropping waits for callbacks that are running, except inside a callback of the same node.
 #[must_use = "the callback stops when the AnySubscription is dropped"]
 pub struct AnySubscription {
-    // First: no topic is added when those that there are end.
+    // First: no topic is added while the existing ones are closed.
     watch: EndpointWatch,
     topics: Topics,
     pattern: NamePattern,
@@ -30,7 +30,7 @@ impl AnySubscription {
         self.pattern.as_str()
     }
 
-    /// The topics that it has found so far, those without a publisher by now included.
+    /// The topics found so far, including those without a publisher now.
     pub fn topics(&self) -> Vec<String> {
         lock(&self.topics).keys().cloned().collect()
     }
@@ -52,10 +52,10 @@ crate::debug_by!(
 );
 
 impl AnySubscription {
-    /// Starts it; `rnet::Node::subscribe_any` is how users do.
+    /// Starts it; users call `rnet::Node::subscribe_any`.
     ///
     /// # Errors
-    /// As there.
+    /// As `rnet::Node::subscribe_any`.
     #[doc(hidden)]
     pub fn open(
         core: &Arc<NodeCore>,

@@ -11,9 +11,9 @@ use super::subscriber::{Decode, Subscriber};
 use crate::Message;
 
 impl<T: Message + ?Sized> Subscriber<T> {
-    /// Passes up to `max` messages to `each`, in the order of [`Subscriber::recv`]: waits for the first message as
-    /// `recv` does, then takes the available ones. Returns the number of messages, at least one unless `max` is 0.
-    /// `each` can end the batch with [`ControlFlow::Break`].
+    /// Passes up to `max` messages to `each`, in the order of [`Subscriber::recv`]: waits for the first
+    /// message as `recv` does, then takes the available ones. Returns the number of messages, at least one
+    /// unless `max` is 0. `each` can end the batch with [`ControlFlow::Break`].
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -55,7 +55,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                     Some(at) => at,
                     None => return Err(self.timed_out("a message", timeout)),
                 },
-                // It comes again by itself, unless a sample was dropped meanwhile.
+                // The error recurs by itself, unless a sample is dropped meanwhile.
                 Err(Error::TooManyPins { .. }) if count > 0 => break,
                 Err(error) if count > 0 => {
                     self.receiver.errors.push_front(error);

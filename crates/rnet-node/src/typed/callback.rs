@@ -1,4 +1,4 @@
-//! Subscribers with a callback, which a dispatch thread runs.
+//! Subscribers with a callback that a dispatch thread runs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use super::sample::Sample;
 use super::subscriber::{Decode, Subscriber};
 use crate::{Message, Subscription};
 
-/// Messages that one subscriber may take before the others have their turn.
+/// Messages that one subscriber may take before the others get their turn.
 const MAX_MESSAGES_PER_TURN: usize = 32;
 
-/// What came of a look for a message.
+/// Result of a check for a message.
 enum StepResult {
     Continue,
     Empty,
-    /// The turn is over; whether there was something.
+    /// The turn is over; whether there was work.
     Stop(bool),
 }
 
@@ -30,7 +30,7 @@ struct CallbackTask<T: Message + ?Sized, F> {
     receiver: Receiver,
     callback: F,
     finished: bool,
-    /// Set by the [`Subscription`] as it is dropped, which the callback itself may do.
+    /// Set when the [`Subscription`] is dropped, possibly by the callback itself.
     cancelled: Arc<AtomicBool>,
     buffer: T::DecodeBuffer,
 }
@@ -60,8 +60,8 @@ where
         self.receiver.state.matched_publishers.set_count(self.receiver.admitted_count());
         busy
     }
-    fn wait_sources(&self, look: &mut dyn FnMut(&dyn WaitSource)) {
-        look(&self.receiver);
+    fn wait_sources(&self, visit: &mut dyn FnMut(&dyn WaitSource)) {
+        visit(&self.receiver);
     }
     fn is_finished(&self) -> bool {
         self.finished
@@ -79,7 +79,7 @@ where
 {
     fn run_turn(&mut self, lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         for done in 0..MAX_MESSAGES_PER_TURN {
-            // One at least: timers that are always due must not keep every message from its callback.
+            // At least one message: timers that are always due must not block every message.
             if done > 0 && must_yield() {
                 return true;
             }
@@ -100,14 +100,14 @@ where
         true
     }
 
-    /// One message, if there is one. Only with `SLOW_PATH` there is more to look at.
+    /// Processes one message, if there is one. Only `SLOW_PATH` checks more than messages.
     #[inline]
     fn step<const SLOW_PATH: bool>(&mut self, lane: Lane) -> StepResult {
         if SLOW_PATH {
             self.receiver.drain_inbox();
         }
-        // The first publisher may have come this moment and be of the other lane: then not
-        // even its first message may run here.
+        // The first publisher may have matched just now, on the other lane: then even its first message must
+        // not run here.
         if self.lane().is_some_and(|now| now != lane) {
             return StepResult::Stop(true);
         }
@@ -122,12 +122,12 @@ where
             }
             Err(error) => Err(error),
         };
-        // Until the user drops a sample there is nothing to do here.
+        // Until the user drops a sample, there is nothing to do here.
         let starved = matches!(result, Err(Error::TooManyPins { .. }));
         if SLOW_PATH && let Some(trace) = &mut trace {
             trace.begin();
         }
-        // One that panics is dropped by the dispatch thread, with its subscription.
+        // The dispatch thread drops a callback that panics, with its subscription.
         (self.callback)(result);
         if self.receiver.is_from_parent() {
             return StepResult::Stop(true);
@@ -143,11 +143,11 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// Calls `callback` for each message, on the dispatch thread of the topic's lane, until the
     /// returned [`Subscription`] is dropped.
     ///
-    /// The callbacks of one lane share a thread: a slow callback delays the others of its lane, but not those of the
-    /// other lane. A callback that panics is not called again.
-    /// If the thread cannot be started, [`Subscription::error`] returns the reason, and the start is retried.
-    /// Errors of single publishers (`PeerLost`, `Detached`, …) are counted and shown by the tools; use
-    /// [`Subscriber::on_result`] to receive them.
+    /// The callbacks of one lane share a thread: a slow callback delays the others of its lane, but not those
+    /// of the other lane. A callback that panics is not called again. If the thread cannot be started,
+    /// [`Subscription::error`] returns the reason, and the start is retried. Errors of single publishers
+    /// (`PeerLost`, `Detached`, …) are counted and shown by the tools; use [`Subscriber::on_result`] to
+    /// receive them.
     pub fn on(self, mut callback: impl FnMut(Sample<'_, T>) + Send + 'static) -> Subscription {
         self.on_result(move |result| {
             if let Ok(sample) = result {
@@ -171,15 +171,15 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 .matched_publishers
                 .retain_refused(receiver.errors.iter().filter(|e| is_refusal(e)).cloned());
         }
-        // While no publisher is known the lane is not either: the urgent thread waits for the
-        // first one, because it is the one that is never held up.
+        // Without a known publisher the lane is not known either: the urgent thread waits for the first one,
+        // because that thread is never delayed.
         let lane = receiver.lane().unwrap_or(Lane::Urgent);
         let cancelled = Arc::new(AtomicBool::new(false));
         let finished = false;
         let task =
             CallbackTask { id, receiver, callback, finished, cancelled: cancelled.clone(), buffer };
         if forked {
-            // No thread is here to run it, and what it holds is the parent's.
+            // This process has no thread to run the task, and what the task holds belongs to the parent.
             std::mem::forget(task);
         } else {
             core.state.dispatcher(lane).add(Box::new(task));

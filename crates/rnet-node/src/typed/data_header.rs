@@ -1,4 +1,4 @@
-//! What the headers of large messages have in common: where the data is, and reading one that may be hostile.
+//! Common parts of the headers of large messages: the position of the data, and reading an untrusted header.
 
 use std::ops::Range;
 
@@ -8,54 +8,54 @@ use rnet_shm::plain;
 /// Data starts at a multiple of this, in bytes.
 const DATA_MULTIPLE: u64 = 64;
 
-/// Where the data of a message is.
+/// Position of a message's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataLayout {
-    /// From the start of the message to that of its data, in bytes.
+    /// From the start of the message to its data, in bytes.
     pub data_offset: u64,
-    /// Bytes of the data.
+    /// Length of the data, in bytes.
     pub data_len: u64,
 }
 
 /// A header that data follows: `rnet::msgs::Image`, `PointCloud`, `Tensor`.
 ///
-/// Values that were made by a constructor, or read by [`read`], are consistent in themselves: no view reaches beyond the data.
+/// Values made by a constructor, or read by [`read`], are consistent: no view exceeds the data.
 pub trait DataHeader: PlainHeader {
-    /// The header with its data, as it is looked at.
+    /// The view of the header with its data.
     type View<'a>;
 
     /// Bytes of the header that every version of the type has.
     const FIRST_LEN_BYTES: usize;
 
-    /// Where the data is.
+    /// The position of the data.
     fn layout(&self) -> DataLayout;
 
-    /// Sets the time that the message tells, ns since 1970 UTC; 0 for not known.
+    /// Sets the timestamp of the message, in ns since 1970 UTC; 0 if unknown.
     fn set_timestamp_ns(&mut self, timestamp_ns: i64);
 
     /// Checks a received header, whose [`DataLayout`] has been checked.
     ///
     /// # Errors
-    /// In words, the field and the value that cannot be.
+    /// The invalid field and its value, as text.
     fn check(&self) -> std::result::Result<(), String>;
 
-    /// The header with `data`, which has the length that it says.
+    /// The view of the header with `data`, whose length must match the header.
     fn with_data<'a>(&'a self, data: &'a [u8]) -> Self::View<'a>;
 
-    /// Which bytes of the message are its data.
+    /// The range of the message that is its data.
     fn data_range(&self) -> Range<usize> {
         let DataLayout { data_offset, data_len } = self.layout();
         data_offset as usize..(data_offset + data_len) as usize
     }
 }
 
-/// The header of a message, copied and checked, and its data.
+/// Returns a checked copy of a message's header, and its data.
 ///
-/// For messages from elsewhere than a subscriber, a recording for example. A longer header, of a later version, is read as far as it
-/// is known here; what a shorter one lacks is zero.
+/// For messages that do not come from a subscriber, for example from a recording. Of a longer header, of a
+/// later version, only the known fields are read; the missing fields of a shorter one are zero.
 ///
 /// # Errors
-/// `BadValue` names the field and the value that cannot be. No message makes it panic.
+/// `BadValue` names the invalid field and its value. No message makes it panic.
 ///
 /// ```
 /// use rnet::msgs::plain::{Image, DataHeader, read};
@@ -74,7 +74,7 @@ pub fn read<T: DataHeader>(message: &[u8]) -> Result<(T, &[u8])> {
     Ok((header, &message[header.data_range()]))
 }
 
-/// The header of a message, copied, and checked in the order of the page.
+/// A copy of a message's header, checked in the order of the page.
 pub fn header_of<T: DataHeader>(message: &[u8]) -> std::result::Result<T, String> {
     let len = message.len();
     if len < T::FIRST_LEN_BYTES {
@@ -96,14 +96,14 @@ pub fn header_of<T: DataHeader>(message: &[u8]) -> std::result::Result<T, String
             "data_offset {data_offset} and data_len {data_len} do not add up to the {len} bytes of the message"
         ));
     }
-    // Fields of a version that the sender did not know: what stands there is its data.
+    // Fields of a version that the sender did not know: their place holds its data.
     let known = size_of::<T>().min(data_offset as usize);
     plain::bytes_of_header_mut(&mut header)[known..].fill(0);
     header.check()?;
     Ok(header)
 }
 
-/// The error of a header that cannot be.
+/// The error of an invalid header.
 pub fn bad_header<T: PlainHeader>(why: String) -> Error {
     Error::bad_value(T::header_type().name, why)
 }

@@ -1,6 +1,6 @@
 //! Large plain messages on a topic: a publisher fills them in place, a subscriber reads them in place.
 
-#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
+#![expect(clippy::result_large_err, reason = "a loan is returned by value, without allocating")]
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -15,16 +15,16 @@ use super::sample::{OwnedSample, Sample};
 use crate::Message;
 
 impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
-    /// Sends a header with its data, which is copied once, to where readers read it.
+    /// Sends a header with its data. The data is copied once, to the memory that readers read.
     ///
     /// # Errors
-    /// `BadValue` if `data` has another length than the header says; else as [`Publisher::send`].
+    /// `BadValue` if `data` does not have the length in the header; otherwise as [`Publisher::send`].
     pub fn send_data(&mut self, header: &T, data: &[u8]) -> Result<()> {
         let layout = header.layout();
         if layout.data_len != data.len() as u64 {
-            let (said, len) = (layout.data_len, data.len());
+            let (declared, len) = (layout.data_len, data.len());
             return Err(bad_header::<T>(format!(
-                "{len} bytes of data, but the header declares {said}"
+                "{len} bytes of data, but the header declares {declared}"
             )));
         }
         let mut loan = self.loan_with(header)?;
@@ -32,7 +32,7 @@ impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
         loan.send().map_err(|(_, error)| error)
     }
 
-    /// Lends the memory of a message with this header, whose data is then written in place and never copied.
+    /// Lends the memory of a message with this header; its data is written in place and never copied.
     ///
     /// # Errors
     /// As [`Publisher::send`].
@@ -66,9 +66,10 @@ impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
     }
 }
 
-/// Memory of a message lent by [`Publisher::loan_with`]: the bytes of its data. Dropped without [`DataLoan::send`], nothing is sent.
+/// Memory of a message lent by [`Publisher::loan_with`]: the bytes of its data. Dropping it without
+/// [`DataLoan::send`] sends nothing.
 ///
-/// The data is that of an earlier message until it is written.
+/// Until it is written, the data is that of an earlier message.
 pub struct DataLoan<'a, T: DataHeader> {
     loan: Loan<'a>,
     header: T,
@@ -80,17 +81,17 @@ impl<'a, T: DataHeader> DataLoan<'a, T> {
         &self.header
     }
 
-    /// Sets the time that the message tells, ns since 1970 UTC.
+    /// Sets the timestamp of the message, in ns since 1970 UTC.
     pub fn set_timestamp_ns(&mut self, timestamp_ns: i64) {
         self.header.set_timestamp_ns(timestamp_ns);
     }
 
-    /// Sends the message. On error the loan comes back, its content intact.
+    /// Sends the message. On error the loan is returned unchanged.
     pub fn send(self) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
         self.send_by(Loan::send)
     }
 
-    /// As [`DataLoan::send`], with what the message carries beside its content.
+    /// As [`DataLoan::send`], with metadata.
     pub fn send_with(self, meta: Meta) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
         self.send_by(|loan| loan.send_with(meta))
     }
@@ -100,7 +101,7 @@ impl<'a, T: DataHeader> DataLoan<'a, T> {
         send: impl FnOnce(Loan<'a>) -> std::result::Result<(), (Loan<'a>, Error)>,
     ) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
         let bytes = plain::bytes_of_header(&self.header);
-        // What is between this header and the data is of a later version than this one knows: zero.
+        // Bytes between this header and the data belong to a later version of the header: zero.
         let (head, _) = self.loan.split_at_mut(self.header.data_range().start);
         let (own, later) = head.split_at_mut(bytes.len());
         own.copy_from_slice(bytes);
@@ -133,12 +134,12 @@ impl<T: DataHeader + fmt::Debug> fmt::Debug for DataLoan<'_, T> {
 macro_rules! view {
     ($sample:ty) => {
         impl<T: DataHeader + Message<DecodeBuffer = T>> $sample {
-            /// The data, where the publisher wrote it.
+            /// The data, in the publisher's memory.
             pub fn data(&self) -> &[u8] {
                 self.bytes().get(self.data_range()).unwrap_or_default()
             }
 
-            /// The header, as it was checked, with the data, where the publisher wrote it.
+            /// The checked header, with the data in the publisher's memory.
             pub fn view(&self) -> T::View<'_> {
                 T::with_data(self, self.data())
             }

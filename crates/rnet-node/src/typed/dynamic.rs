@@ -1,4 +1,4 @@
-//! Protobuf messages without their code, as messages of a topic.
+//! Protobuf messages without generated code, as messages of a topic.
 
 use std::ops::{Deref, DerefMut};
 
@@ -22,13 +22,13 @@ use rnet_schema::Schema;
 /// let options = PublisherOptions::new().schema(&level);
 /// let mut levels = node.publisher_with::<Dynamic>("/level", options)?;
 /// let options = SubscriberOptions::new().schema(&level);
-/// let mut heard = node.subscriber_with::<Dynamic>("/level", options)?;
-/// heard.wait_for_publishers(1, None)?;
+/// let mut subscriber = node.subscriber_with::<Dynamic>("/level", options)?;
+/// subscriber.wait_for_publishers(1, None)?;
 /// let message = schema::Dynamic::from_json(&level, &serde_json::json!({"volt": 24.1}))?;
 /// levels.send(&message.into())?;
 /// let volt = schema::FieldPath::parse(&level, "volt")?;
-/// assert_eq!(heard.recv(None)?.get(&volt).and_then(|value| value.as_f64()), Some(24.1));
-/// # drop((levels, heard));
+/// assert_eq!(subscriber.recv(None)?.get(&volt).and_then(|value| value.as_f64()), Some(24.1));
+/// # drop((levels, subscriber));
 /// # let path = node.domain_path().to_owned();
 /// # drop(node);
 /// # std::fs::remove_dir_all(path)?;
@@ -38,7 +38,7 @@ use rnet_schema::Schema;
 pub struct Dynamic(rnet_schema::Dynamic);
 
 impl Dynamic {
-    /// A message of which no field is set.
+    /// A message without any field set.
     pub fn new(schema: &Schema) -> Dynamic {
         Dynamic(rnet_schema::Dynamic::new(schema))
     }

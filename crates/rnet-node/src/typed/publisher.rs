@@ -1,6 +1,6 @@
 //! Sending.
 
-#![expect(clippy::result_large_err, reason = "a loan goes back by value, without allocating")]
+#![expect(clippy::result_large_err, reason = "a loan is returned by value, without allocating")]
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ mod interrupt;
 mod last_will;
 mod reserve;
 
-/// Memory for encoding that a publisher keeps for the next message.
+/// Maximum length of the encoding buffer that a publisher keeps for the next message.
 const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 
 /// Sends messages of type `T` on one topic.
 ///
-/// Dropping it waits for at most a second until its reliable subscribers have read its large messages, because their
-/// memory is freed with it. Messages in the log can still be read afterwards.
+/// Dropping it waits at most a second until its reliable subscribers have read its large messages, because
+/// their memory is freed with it. Messages in the log can still be read afterwards.
 ///
 /// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
 /// share it, or create one per thread: subscribers merge them.
@@ -42,7 +42,7 @@ const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 /// use std::time::Duration;
 /// use rnet::{OnFull, PublisherOptions, SubscriberOptions};
 ///
-/// // Every message arrives; a send waits for room for at most 50 ms.
+/// // Every message arrives; a send waits for a full subscriber for at most 50 ms.
 /// let on_full = OnFull::Wait(Duration::from_millis(50));
 /// let mut jobs = node.publisher_with::<[u8]>("/jobs", PublisherOptions::new().reliable(on_full))?;
 /// let mut worker = node.subscriber_with::<[u8]>("/jobs", SubscriberOptions::new().reliable())?;
@@ -62,9 +62,9 @@ pub struct Publisher<T: Message + ?Sized> {
     message_type: MessageType,
     /// Length that each message must have, from the type.
     fixed_len: Option<usize>,
-    /// Where messages are encoded that cannot be sent as they are.
+    /// Encoding buffer for messages that cannot be sent as they are.
     encoded: Vec<u8>,
-    /// Whether the last one was longer than is kept: those of a topic are alike.
+    /// Whether the last message was longer than the kept buffer: the messages of a topic are alike.
     was_large: bool,
     state: Arc<PublisherState>,
     core: Arc<NodeCore>,
@@ -93,7 +93,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         let entry = Entry::new(id, topic.hash(), EndpointKind::Publisher);
         ty.write_description(&state.own, topic.as_str())?;
         let mut writer = Writer::create(&state.own, entry.path(state.own.folder()), id, &meta)?;
-        // Before anybody is told that there is a publisher.
+        // Before the publisher is announced.
         will.map_or(Ok(()), |will| writer.set_will(Some(&will)))?;
         let reader_table = writer.reader_table().clone();
         let matches =
@@ -138,8 +138,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Sends one message. On `Err` it was not sent, and earlier messages are not lost.
     ///
     /// # Errors
-    /// `Full` if a reliable subscriber is full and the chosen [`rnet_core::OnFull`] did not help; `OutOfMemory` and
-    /// `MessageTooLarge` for large messages; `BadValue` for a message of another type.
+    /// `Full` if a reliable subscriber is full and the chosen [`rnet_core::OnFull`] did not help;
+    /// `OutOfMemory` and `MessageTooLarge` for large messages; `BadValue` for a message of another type.
     #[inline]
     pub fn send(&mut self, message: &T) -> Result<()> {
         let Some(bytes) = message.as_bytes() else { return self.send_encoded(message) };
@@ -147,8 +147,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.writer.send(bytes)
     }
 
-    /// As [`Publisher::send`], with metadata. If the metadata has a known gap, each subscriber counts the gap as lost,
-    /// by its cause, even if the message itself is overrun.
+    /// As [`Publisher::send`], with metadata. If the metadata has a known gap, each subscriber counts the gap
+    /// as lost, by its cause, even if the message itself is overrun.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -157,13 +157,13 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// # let node = rnet::Node::builder("calls").dir(dir).domain(&domain).open()?;
     /// use rnet::Meta;
     /// let mut replies = node.publisher::<[u8]>("/replies")?;
-    /// let mut heard = node.subscriber::<[u8]>("/replies")?;
+    /// let mut subscriber = node.subscriber::<[u8]>("/replies")?;
     /// replies.wait_for_subscribers(1, None)?;
     /// replies.send_with(b"done", Meta::default().with_correlation(42))?;
-    /// let reply = heard.recv(None)?;
+    /// let reply = subscriber.recv(None)?;
     /// assert_eq!((&*reply, reply.correlation()), (&b"done"[..], Some(42)));
     /// # drop(reply);
-    /// # drop((replies, heard));
+    /// # drop((replies, subscriber));
     /// # let path = node.domain_path().to_owned();
     /// # drop(node);
     /// # std::fs::remove_dir_all(path).unwrap();
@@ -187,9 +187,9 @@ impl<T: Message + ?Sized> Publisher<T> {
         sent
     }
 
-    /// Makes each subscriber count `size` messages as lost for this cause, before the next message: messages that the
-    /// publisher knows to be missing, such as messages lost by a link. Sends no message; waiting subscribers wake up to
-    /// count.
+    /// Makes each subscriber count `size` messages as lost for this cause, before the next message. For
+    /// messages that the publisher knows to be missing, such as messages lost by a link. Sends no message;
+    /// waiting subscribers wake up to count.
     ///
     /// # Errors
     /// `Closed` in a forked child, `Io` if the publisher's file was truncated; the gap is not counted then.
@@ -214,8 +214,8 @@ impl<T: Message + ?Sized> Publisher<T> {
             .map_err(|why| Error::bad_value(format!("message on {}", self.topic), why))
     }
 
-    /// The length of a message that is better encoded where its readers read it. That costs a look at
-    /// all of it, so it is asked only after another such message.
+    /// The length of a message if it is better encoded in the memory that its readers read. The length
+    /// requires a pass over the whole message, so it is computed only after another such message.
     fn large_len(&mut self, message: &T) -> Option<usize> {
         let len = self.was_large.then(|| message.encoded_len())?;
         self.was_large = len > MAX_REUSED_LEN_BYTES;
@@ -239,8 +239,8 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.encoded.clear();
     }
 
-    /// Sends one message if that needs neither a wait nor memory beyond the log. Otherwise it sends nothing and returns
-    /// `false`; use [`Publisher::send`] then.
+    /// Sends one message if that needs neither a wait nor memory beyond the log. Otherwise it sends nothing
+    /// and returns `false`; use [`Publisher::send`] then.
     ///
     /// For callers that must release something before they wait.
     ///
@@ -287,7 +287,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         readers.into_iter().map(|(id, node)| PeerInfo { id, node }).collect()
     }
 
-    /// Errors of subscribers that did not fit (types or quality of service), oldest first.
+    /// Errors of incompatible subscribers (types or quality of service), oldest first.
     pub fn incompatible(&self) -> Vec<Error> {
         if self.writer.fork_guard().is_from_parent() {
             return Vec::new();
@@ -295,12 +295,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.state.lock().incompatible.clone()
     }
 
-    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits without a
-    /// limit.
+    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits
+    /// without a limit.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that cannot be
-    /// matched; `LimitReached`, once, while nodes cannot be inspected, for example without free file descriptors.
+    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that
+    /// cannot be matched; `LimitReached`, once, while nodes cannot be inspected, for example without free
+    /// file descriptors.
     pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_fork()?;
         let state = &self.state;
@@ -309,7 +310,7 @@ impl<T: Message + ?Sized> Publisher<T> {
                 return Some(Ok(()));
             }
             let mut matches = state.lock();
-            // Each once: it may be dealt with by the next call.
+            // Each error once: the next call may find it resolved.
             let error = matches.incompatible.get(matches.reported).cloned();
             matches.reported += usize::from(error.is_some());
             drop(matches);
@@ -337,7 +338,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 }
 
-/// What it has promised.
+/// Deadline and liveliness.
 impl<T: Message + ?Sized> Publisher<T> {
     /// Shows that the publisher is alive without sending, if its liveliness is manual by topic. Each message
     /// shows it, too.
@@ -350,13 +351,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         Ok(())
     }
 
-    /// Periods of its deadline so far in which it sent nothing; 0 without a deadline.
+    /// Number of deadline periods so far without a message; 0 without a deadline.
     pub fn deadline_missed(&self) -> u64 {
         self.writer.reader_table().deadline_missed()
     }
 
-    /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread. The first
-    /// period starts with the first message.
+    /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread.
+    /// The first period starts with the first message.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
         if !self.writer.fork_guard().is_from_parent() {
             self.state.deadlines.add(Box::new(callback));
@@ -365,7 +366,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 }
 
 impl<T: Message + ?Sized> Publisher<T> {
-    /// [`Publisher::loan`], whatever the messages are.
+    /// [`Publisher::loan`] for messages of any type.
     #[doc(hidden)]
     pub fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
         self.check_len(len)?;
@@ -376,8 +377,8 @@ impl<T: Message + ?Sized> Publisher<T> {
 }
 
 impl Publisher<[u8]> {
-    /// Lends `len` bytes to be filled in place and then sent. A large message is built where its
-    /// readers will read it, and is never copied.
+    /// Lends `len` bytes to be filled in place and then sent. A large message is built in the memory that its
+    /// readers read, and is never copied.
     ///
     /// # Errors
     /// `MessageTooLarge`, `OutOfMemory`, and `Full` as for [`Publisher::send`].
@@ -385,10 +386,9 @@ impl Publisher<[u8]> {
         self.loan_bytes(len)
     }
 
-    /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be
-    /// filled at a time. Every one must be returned with [`Publisher::send_loan`] or
-    /// [`Publisher::drop_loan`]; one that is only dropped keeps its memory until the publisher
-    /// ends.
+    /// As [`Publisher::loan`], but the loan does not borrow the publisher, so that several can be filled at a
+    /// time. Return each with [`Publisher::send_loan`] or [`Publisher::drop_loan`]; a loan that is only
+    /// dropped keeps its memory until the publisher is dropped.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -413,14 +413,14 @@ impl Publisher<[u8]> {
         Ok(OwnedLoan { publisher: self.id, loan: self.writer.loan(len)? })
     }
 
-    /// The bytes of a loan of this publisher; of another one's, no bytes.
+    /// The bytes of a loan of this publisher; empty for a loan of another publisher.
     ///
-    /// They stay where they are until the loan is returned.
+    /// They do not move until the loan is returned.
     pub fn loaned<'a>(&'a mut self, loan: &'a mut OwnedLoan) -> &'a mut [u8] {
         if loan.publisher == self.id { self.writer.loan_bytes_mut(&mut loan.loan) } else { &mut [] }
     }
 
-    /// Sends a loan. On error it comes back, its content intact.
+    /// Sends a loan. On error the loan is returned unchanged.
     pub fn send_loan(&mut self, loan: OwnedLoan) -> Result<(), (OwnedLoan, Error)> {
         self.send_loan_by(loan, Writer::send_loan)
     }
@@ -446,7 +446,7 @@ impl Publisher<[u8]> {
             .map_err(|(loan, error)| (OwnedLoan { publisher, loan }, error))
     }
 
-    /// Ends a loan without sending.
+    /// Returns a loan without sending it.
     pub fn drop_loan(&mut self, loan: OwnedLoan) {
         if loan.publisher == self.id {
             self.writer.drop_loan(loan.loan);
@@ -485,9 +485,9 @@ pub struct OwnedLoan {
     loan: WriterLoan,
 }
 
-/// Memory lent by [`Publisher::loan`]. Dropped without [`Loan::send`], nothing is sent.
+/// Memory lent by [`Publisher::loan`]. Dropping it without [`Loan::send`] sends nothing.
 ///
-/// The bytes are those of an earlier message until they are written.
+/// Until they are written, the bytes are those of an earlier message.
 pub struct Loan<'a> {
     writer: &'a mut Writer,
     loan: Option<WriterLoan>,
@@ -496,7 +496,7 @@ pub struct Loan<'a> {
 }
 
 impl<'a> Loan<'a> {
-    /// Sends the message. On error the loan comes back, its content intact.
+    /// Sends the message. On error the loan is returned unchanged.
     pub fn send(self) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(Writer::send_loan)
     }

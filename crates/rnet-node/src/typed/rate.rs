@@ -31,15 +31,15 @@ pub struct Rate {
     period: Duration,
     overruns: u64,
     missed: u64,
-    /// Whether somebody has looked for the next tick before it was due.
+    /// Whether the next tick was checked before it was due.
     awaited: bool,
-    /// At which a wait set sleeps for it.
+    /// The bell at which a wait set sleeps for it.
     bell: Option<(Arc<Bells>, u64)>,
     interruptible: bool,
 }
 
 impl Rate {
-    /// So many times a second, counted from now.
+    /// A rate of `hz` ticks per second, from now.
     ///
     /// # Errors
     /// `BadValue` unless `hz` is a number greater than 0 and not above 10⁹.
@@ -59,7 +59,7 @@ impl Rate {
         Rate::start(time, period)
     }
 
-    /// Once in each `period`, counted from now.
+    /// One tick per `period`, from now.
     ///
     /// # Errors
     /// `BadValue` for a period of zero.
@@ -73,20 +73,20 @@ impl Rate {
         Ok(Rate { time, schedule, period, overruns, missed, awaited, bell, interruptible })
     }
 
-    /// Sleeps until the next tick is due. If it is already due, this returns at once and counts an overrun; missed
-    /// ticks are skipped.
+    /// Sleeps until the next tick is due. If it is already due, this returns at once and counts an overrun;
+    /// missed ticks are skipped.
     ///
     /// # Errors
-    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node of its simulated time is closed, and in a
-    /// forked child.
+    /// `Interrupted`; see [`Rate::set_interruptible`]. `Closed` once the node of its simulated time is
+    /// closed, and in a forked child.
     pub fn sleep(&mut self) -> Result<Tick> {
         self.sleep_for(Duration::MAX)
     }
 
-    /// As [`Rate::sleep`], for `limit` of the host's time at the longest.
+    /// As [`Rate::sleep`], at most for `limit` of the host's time.
     ///
     /// # Errors
-    /// As [`Rate::sleep`], and `Timeout`; the tick is still to come then.
+    /// As [`Rate::sleep`], and `Timeout`; the tick is not consumed then.
     pub fn sleep_for(&mut self, limit: Duration) -> Result<Tick> {
         let end_ns = now_ns().saturating_add(rnet_core::time::ns_saturating(limit));
         loop {
@@ -110,7 +110,7 @@ impl Rate {
         }
     }
 
-    /// The tick that is due, if one is: for a [`crate::WaitSet`], or a loop that waits for something else.
+    /// The tick that is due, if any: for a [`crate::WaitSet`], or a loop that waits for something else.
     ///
     /// # Errors
     /// `Closed`, as [`Rate::sleep`].
@@ -133,18 +133,17 @@ impl Rate {
         is_due
     }
 
-    /// Names the bell of a wait set.
     /// The time between two ticks.
     pub fn period(&self) -> Duration {
         self.period
     }
 
-    /// How many sleeps began after their tick was due: the loop took longer than its period.
+    /// Number of sleeps that started after their tick was due: the loop took longer than its period.
     pub fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// How many ticks were skipped, because the next one was due before the loop came to them.
+    /// Number of ticks skipped because the next one was due before the loop slept.
     pub fn missed(&self) -> u64 {
         self.missed
     }
@@ -170,7 +169,6 @@ impl WaitSource for Rate {
     }
 }
 
-/// Each `next` is a [`Rate::sleep`]. Ends when that is interrupted.
 impl WaitSetMember for Rate {
     fn name(&self) -> String {
         "a rate".to_owned()
@@ -189,6 +187,7 @@ impl WaitSetMember for Rate {
     }
 }
 
+/// Each `next` is a [`Rate::sleep`]. Ends when a sleep is interrupted or fails.
 impl Iterator for Rate {
     type Item = Tick;
 

@@ -13,9 +13,10 @@ use rnet_schema::Schema;
 
 /// A received message, valid until the next receive from the same subscriber.
 ///
-/// Large messages are read where the publisher wrote them, which cannot reuse the memory until the
-/// next receive; small ones in the copy that the subscriber made of the log. [`Sample::into_owned`] keeps either for longer without copying.
-/// Protobuf messages are decoded: kept, they hold nothing of the publisher's, and [`Sample::into_message`] gives them away.
+/// Large messages are read in the publisher's memory, which cannot be reused until the next receive; small
+/// ones are read in the copy that the subscriber made of the log. [`Sample::into_owned`] keeps either for
+/// longer without copying. Protobuf messages are decoded: when kept, they hold no memory of the publisher,
+/// and [`Sample::into_message`] returns them.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -23,16 +24,16 @@ use rnet_schema::Schema;
 /// # let domain = format!("sample{}", std::process::id());
 /// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
 /// # let mut scans = node.publisher::<[u8]>("/scan")?;
-/// # let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// # let mut subscriber = node.subscriber::<[u8]>("/scan")?;
 /// # scans.wait_for_subscribers(1, None)?;
 /// # scans.send(b"first")?;
 /// # scans.send(b"second")?;
-/// let first = heard.recv(None)?.into_owned(); // stays when the next one is received
-/// let second = heard.recv(None)?;
+/// let first = subscriber.recv(None)?.into_owned(); // stays valid after the next receive
+/// let second = subscriber.recv(None)?;
 /// assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]));
 /// assert_eq!(second.seq(), first.seq() + 1);
 /// # drop((first, second));
-/// # drop((scans, heard));
+/// # drop((scans, subscriber));
 /// # let path = node.domain_path().to_owned();
 /// # drop(node);
 /// # let _ = std::fs::remove_dir_all(path);
@@ -40,16 +41,16 @@ use rnet_schema::Schema;
 /// ```
 pub struct Sample<'a, T: Message + ?Sized> {
     pub(crate) taken: ReceivedMessage<'a>,
-    /// What was decoded of it.
+    /// The decoded content.
     pub(crate) buffer: &'a mut T::DecodeBuffer,
 }
 
 impl<'a, T: Message + ?Sized> Sample<'a, T> {
-    /// Keeps the message for as long as the result lives.
+    /// Keeps the message until the result is dropped.
     ///
-    /// At most [`rnet_core::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at
-    /// a time; receiving then fails with `TooManyPins` until one is dropped. Any number of those
-    /// that were decoded can be kept.
+    /// At most [`rnet_core::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at a time;
+    /// receiving then fails with `TooManyPins` until one is dropped. Any number of decoded messages can be
+    /// kept.
     pub fn into_owned(self) -> OwnedSample<T> {
         OwnedSample {
             stamp: self.taken.stamp(),
@@ -59,8 +60,8 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
         }
     }
 
-    /// The message itself, which was decoded. For protobuf messages; plain ones are copied:
-    /// `*sample`. Of an image and its like it is the header alone.
+    /// Returns the decoded message. For protobuf messages; copy plain ones with `*sample`. For an image and
+    /// similar types it is only the header.
     ///
     /// ```no_run
     /// # let mut plans = rnet::Node::new("arm")?.subscriber::<rnet::msgs::JointState>("/joints")?;
@@ -80,17 +81,17 @@ fn decoded<T: Message>(buffer: T::DecodeBuffer) -> T
 where
     T::DecodeBuffer: Into<Option<T>>,
 {
-    buffer.into().expect("a sample is made of what was decoded")
+    buffer.into().expect("a sample is decoded")
 }
 
 impl<T: Message + ?Sized> Sample<'_, T> {
-    /// The bytes of the message, as they were sent.
+    /// The bytes of the message as sent.
     pub fn bytes(&self) -> &[u8] {
         self.taken.bytes()
     }
 
-    /// Whether it has become older than its publisher's lifespan since it was received, which is counted: for a language
-    /// whose callbacks wait for their interpreter.
+    /// Whether the message has exceeded its publisher's lifespan since it was received, in which case it is
+    /// counted. For a language whose callbacks wait for their interpreter.
     #[doc(hidden)]
     pub fn expire(&self) -> bool {
         self.taken.channel().count_if_expired(self.taken.stamp().sent_ns)
@@ -103,7 +104,7 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         self.taken.has_meta()
     }
 
-    /// The topic that it was sent on.
+    /// The topic of the message.
     pub fn topic(&self) -> &str {
         &self.taken.channel().meta().topic
     }
@@ -113,8 +114,8 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         self.taken.channel().node()
     }
 
-    /// How far from the truth its stamp may be, in ns: 0 for a message of this host, and for one of another host how
-    /// well the link knows the clock there now. `None` if that is not known.
+    /// The uncertainty of its stamp, in ns: 0 for a message of this host; for one of another host, how well
+    /// the link knows the clock there now. `None` if unknown.
     pub fn sent_uncertainty_ns(&self) -> Option<u64> {
         Some(self.taken.channel().uncertain_ns()).filter(|ns| *ns != u64::MAX)
     }
@@ -124,10 +125,10 @@ impl<T: Message + ?Sized> Sample<'_, T> {
         &self.taken.channel().meta().type_desc
     }
 
-    /// The protobuf type that its publisher declares, read on each call; `None` for messages of another kind.
+    /// The protobuf type that its publisher declares, read on each call; `None` for other kinds of messages.
     ///
     /// # Errors
-    /// `Io` once the node is gone; `Corrupt` if its file does not hold this type.
+    /// `Io` after the node has left; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
         SchemaCache::default().read_protobuf(self.taken.channel().folder(), self.type_desc())
     }
@@ -146,12 +147,12 @@ impl<T: Message + ?Sized> Deref for Sample<'_, T> {
     }
 }
 
-/// A received message that is kept.
+/// A received message that the user keeps.
 pub struct OwnedSample<T: Message + ?Sized> {
     stamp: Stamp,
-    /// `None` for most.
+    /// `None` for most messages.
     meta: Option<Box<Meta>>,
-    /// `None` for what was decoded: it must not hold the publisher's memory.
+    /// `None` for decoded messages, which must not hold the publisher's memory.
     payload: Option<Payload>,
     buffer: T::DecodeBuffer,
 }
@@ -168,10 +169,10 @@ impl<T: Message + ?Sized> OwnedSample<T> {
         self.payload.as_ref().map_or(&[], Payload::bytes)
     }
 
-    /// The bytes of the message, as they were sent; for bytes and plain types.
+    /// The bytes of the message as sent; for bytes and plain types.
     ///
-    /// A protobuf message was decoded and is kept without its bytes: this then does not compile.
-    /// [`Sample::bytes`] has them when it is received, and a subscriber of `[u8]` keeps them.
+    /// A protobuf message was decoded and is kept without its bytes, so this does not compile for it. Use
+    /// [`Sample::bytes`] on receipt, or a subscriber of `[u8]` to keep the bytes.
     pub fn bytes(&self) -> &[u8] {
         const {
             assert!(
@@ -212,8 +213,8 @@ macro_rules! stamp_accessors {
             pub fn sent_ns(&$self) -> u64 {
                 $stamp.sent_ns
             }
-            /// When the subscriber took it out of the log, CLOCK_MONOTONIC in ns. Messages that
-            /// had piled up are taken together.
+            /// When the subscriber took it out of the log, CLOCK_MONOTONIC in ns. Queued messages are taken
+            /// together.
             pub fn taken_ns(&$self) -> u64 {
                 $stamp.taken_ns
             }
@@ -225,7 +226,7 @@ macro_rules! stamp_accessors {
             pub fn origin(&$self) -> Option<Origin> {
                 $self.meta().origin
             }
-            /// The time of its source, ns since 1970 UTC, if given.
+            /// The time of its source, ns since 1970 UTC, if set.
             pub fn source_ns(&$self) -> Option<i64> {
                 $self.meta().source_ns
             }
@@ -233,11 +234,11 @@ macro_rules! stamp_accessors {
             pub fn is_last_will(&$self) -> bool {
                 $self.meta().last_will
             }
-            /// Its correlation with another message, if given: the number of a request, in its reply.
+            /// Its correlation with another message, if set: in a reply, the number of the request.
             pub fn correlation(&$self) -> Option<u64> {
                 $self.meta().correlation
             }
-            /// How long it took from sending to taking.
+            /// Time from sending to taking.
             pub fn latency(&$self) -> Duration {
                 Duration::from_nanos($stamp.taken_ns.saturating_sub($stamp.sent_ns))
             }

@@ -17,8 +17,7 @@ use crate::{
     DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, PublisherStats,
 };
 
-/// A subscriber for async code: a [`Stream`] of samples, or one at a time with
-/// [`SampleStream::recv`].
+/// A subscriber for async code: a [`Stream`] of samples; [`SampleStream::recv`] returns one at a time.
 pub struct SampleStream<T: Message + ?Sized>(WakeStream<Subscriber<T>>);
 
 impl<T: Message + ?Sized> Subscriber<T> {
@@ -35,12 +34,12 @@ fn next<T: Message + ?Sized>(subscriber: &mut Subscriber<T>) -> Result<Option<Ow
 }
 
 impl<T: Message + ?Sized> SampleStream<T> {
-    /// Turns the stream back into a subscriber; a task that waits in it is not woken any more.
+    /// Turns the stream back into a subscriber; a task that waits in it is no longer woken.
     ///
     /// # Panics
-    /// In a process that was forked since the stream was made: it is its parent's.
+    /// In a forked child, because the stream belongs to the parent.
     pub fn into_subscriber(self) -> Subscriber<T> {
-        self.0.into_source().expect("a stream of this process, not of the one that forked it")
+        self.0.into_source().expect("the stream belongs to this process, not to its parent")
     }
 
     /// Received and lost messages by publisher, including former publishers.
@@ -48,7 +47,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.with_source(|subscriber| subscriber.stats())
     }
 
-    /// How many publishers serve it now.
+    /// Number of publishers that serve it now.
     pub fn publisher_count(&self) -> usize {
         self.0.with_source(Subscriber::publisher_count)
     }
@@ -83,7 +82,7 @@ impl<T: Message + ?Sized> SampleStream<T> {
         poll_fn(|context| self.poll_recv(context))
     }
 
-    /// The next message if it is there. A task that is to be woken stays so.
+    /// The next message, if available. A registered task stays registered.
     ///
     /// # Errors
     /// As [`Subscriber::try_recv`].
@@ -91,12 +90,12 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.try_next(next)
     }
 
-    /// A file descriptor that is readable when a message may be available, for event loops such as epoll, Qt or libuv.
-    /// It is an `eventfd`, created by the first call and closed with the stream.
+    /// A file descriptor that is readable when a message may be available, for event loops such as epoll, Qt
+    /// or libuv. It is an `eventfd`, created by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] returns `None`, so receive until then. It
-    /// may be readable without a message. Do not read from it or write to it. Use either the descriptor or async code,
-    /// not both.
+    /// Level-triggered: it stays readable until [`SampleStream::try_recv`] returns `None`, so receive until
+    /// then. It may be readable without a message. Do not read from it or write to it. Use either the
+    /// descriptor or async code, not both.
     ///
     /// # Errors
     /// `LimitReached` if the process has no free file descriptor; `Closed` in a forked child.
@@ -104,8 +103,8 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.fd()
     }
 
-    /// Ready if a message or an error is probably available, without taking it; false positives are possible. Otherwise
-    /// the task is woken later.
+    /// Ready if a message or an error is probably available, without taking it; false positives are possible.
+    /// Otherwise the task is woken later.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.0.poll_ready(context)
     }

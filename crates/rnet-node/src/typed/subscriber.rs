@@ -18,13 +18,14 @@ use crate::{
     PublisherStats, SubscriberOptions,
 };
 
-/// What was decoded of a longer message is not used again: it may have become hundreds of times as much memory.
+/// The buffer of a longer decoded message is not reused: it may have grown to hundreds of times the length of
+/// the message.
 const MAX_REUSED_LEN_BYTES: usize = 64 << 10;
 
 /// Receives messages of type `T` from all publishers of one topic.
 ///
-/// Messages of one publisher arrive in the order of sending; several publishers are merged in turn. Lost messages are
-/// counted by publisher and cause, see [`Subscriber::stats`].
+/// Messages of one publisher arrive in the order of sending; several publishers are merged in turn. Lost
+/// messages are counted by publisher and cause, see [`Subscriber::stats`].
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -34,21 +35,21 @@ const MAX_REUSED_LEN_BYTES: usize = 64 << 10;
 /// use std::time::Duration;
 ///
 /// # let mut scans = node.publisher::<[u8]>("/scan")?;
-/// let mut heard = node.subscriber::<[u8]>("/scan")?;
+/// let mut subscriber = node.subscriber::<[u8]>("/scan")?;
 /// # scans.wait_for_subscribers(1, None)?;
 /// # scans.send(b"1.5")?;
-/// let scan = heard.recv(Some(Duration::from_secs(10)))?; // the next one, or `Timeout`
+/// let scan = subscriber.recv(Some(Duration::from_secs(10)))?; // the next one, or `Timeout`
 /// assert_eq!(&*scan, b"1.5");
-/// assert!(heard.try_recv()?.is_none());
-/// assert_eq!(heard.lost().total(), 0);
-/// # drop((scans, heard));
+/// assert!(subscriber.try_recv()?.is_none());
+/// assert_eq!(subscriber.lost().total(), 0);
+/// # drop((scans, subscriber));
 /// # let path = node.domain_path().to_owned();
 /// # drop(node);
 /// # let _ = std::fs::remove_dir_all(path);
 /// # Ok(()) }
 /// ```
 pub struct Subscriber<T: Message + ?Sized> {
-    // Before the core: its drop takes the endpoint back while the node is still there.
+    // Before the core: its drop withdraws the endpoint while the node still exists.
     pub(crate) receiver: Receiver,
     pub(crate) core: Arc<NodeCore>,
     buffer: T::DecodeBuffer,
@@ -70,10 +71,10 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.topic.as_str()
     }
 
-    /// The next message, if one is there.
+    /// The next message, if available.
     ///
     /// # Errors
-    /// As for [`Subscriber::recv`], but for `Timeout`.
+    /// As for [`Subscriber::recv`], except `Timeout`.
     #[inline]
     pub fn try_recv(&mut self) -> Result<Option<Sample<'_, T>>> {
         match self.receiver.advance()? {
@@ -86,8 +87,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// `Timeout`. Other errors report, once each, an event on one channel, while the other channels continue:
-    /// `PeerLost`, `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`, or one `Malformed`
-    /// message.
+    /// `PeerLost`, `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`, or one
+    /// `Malformed` message.
     #[inline]
     pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
         match self.receiver.advance()? {
@@ -113,15 +114,15 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// The newest unread message, skipping older ones; waits for one, up to the timeout.
     ///
-    /// With several publishers it is the newest of all, by the send time. Skipped messages are counted as skipped, not
-    /// as received or lost.
+    /// With several publishers it is the newest of all, by the send time. Skipped messages are counted as
+    /// skipped, not as received or lost.
     pub fn latest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
         let until = deadline(timeout);
         loop {
             if let Some(sample) = self.newest(0)? {
                 return Ok(sample);
             }
-            // What made it ready may have been no message for the user.
+            // The subscriber may have been ready without a message for the user.
             let over = until.is_some_and(|until| Instant::now() >= until);
             if over || !self.receiver.wait(until)? {
                 return Err(self.timed_out("a message", timeout));
@@ -129,8 +130,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// For bindings that hold a received message: a newer message, if any. The older one and all messages in between
-    /// count as skipped.
+    /// For bindings that hold a received message: a newer message, if any. The older one and all messages in
+    /// between count as skipped.
     ///
     /// # Errors
     /// As [`Subscriber::latest`].
@@ -145,14 +146,14 @@ impl<T: Message + ?Sized> Subscriber<T> {
         Ok(newer)
     }
 
-    /// One look at every publisher, for a message that was sent at `after_ns` or later.
+    /// Checks every publisher once, for a message sent at `after_ns` or later.
     fn newest(&mut self, after_ns: u64) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_fork()?;
         self.receiver.drain_inbox();
         self.receiver.end_receive();
         let mut found = std::mem::take(&mut self.receiver.found);
         self.receiver.find_newest(&mut found);
-        // The newest first. One that turns out to be lost, or cannot be had, makes way for the next.
+        // The newest first. If it was lost or cannot be taken, the next one is tried.
         found.sort_unstable_by_key(|(sent_ns, _)| *sent_ns);
         let mut newest = None;
         while let Some((_, publisher)) = found.pop_if(|(sent_ns, _)| *sent_ns >= after_ns) {
@@ -167,7 +168,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                     Err(error) => self.receiver.push_error(error),
                 },
                 Ok(false) => {}
-                // Told below; what another channel gives must not be lost for it.
+                // Reported below; a message of another channel must not be lost because of it.
                 Err(error) => self.receiver.push_error(error),
             }
         }
@@ -188,13 +189,14 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// Receives for ever: `for sample in subscriber.iter()`.
+    /// Receives in an endless loop: `for sample in subscriber.iter()`.
     ///
-    /// Errors of single publishers (lost, detached, incompatible) do not stop the iterator and are not reported by it:
-    /// they are counted in [`Subscriber::stats`], and without a compatible publisher the iterator waits. To receive
-    /// these errors, call [`Subscriber::recv`] in a loop, or set a callback with [`Subscriber::on_match`]. The iterator
-    /// ends when a wait is interrupted (see [`Subscriber::set_interruptible`]). While the user keeps the maximum number
-    /// of samples, it waits until one is dropped.
+    /// Errors of single publishers (lost, detached, incompatible) do not stop the iterator and are not
+    /// reported by it: they are counted in [`Subscriber::stats`], and without a compatible publisher the
+    /// iterator waits. To receive these errors, call [`Subscriber::recv`] in a loop, or set a callback with
+    /// [`Subscriber::on_match`]. The iterator ends when a wait is interrupted (see
+    /// [`Subscriber::set_interruptible`]). While the user keeps the maximum number of samples, it waits until
+    /// one is dropped.
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
         std::iter::from_fn(move || {
             loop {
@@ -213,12 +215,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
         })
     }
 
-    /// Waits until at least `n` publishers are matched: messages sent after that are received or counted as lost.
+    /// Waits until at least `n` publishers are matched: messages sent after that are received or counted as
+    /// lost.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if an incompatible publisher appears; `LimitReached` or
-    /// `OutOfMemory`, once, if a publisher cannot be followed for now, or if nodes cannot be inspected, for example
-    /// without free file descriptors.
+    /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if an incompatible publisher appears;
+    /// `LimitReached` or `OutOfMemory`, once, if a publisher cannot be followed for now, or if nodes cannot
+    /// be inspected, for example without free file descriptors.
     pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.receiver.check_fork()?;
         let until = deadline(timeout);
@@ -247,14 +250,14 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// As [`crate::Subscription::set_endpoint_count`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`crate::Subscription::set_endpoint_count`].
     #[doc(hidden)]
     pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
         self.core.state.set_endpoint_count(self.receiver.id, endpoint_count)
     }
 
-    /// For a passive subscriber: this publisher is to serve it and to count it, now or as soon as it is there and
-    /// fits. It holds the publisher back in nothing, and receives nothing.
+    /// For a passive subscriber: this publisher serves and counts it, now or as soon as it appears and is
+    /// compatible. The subscriber does not block the publisher and receives nothing.
     ///
     /// # Errors
     /// `BadValue` if it is not passive; `Closed` in a forked child.
@@ -263,16 +266,17 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.core.state.set_served_by(self.receiver.id, publisher_id, true)
     }
 
-    /// Takes [`Subscriber::admit_to`] back.
+    /// Reverts [`Subscriber::admit_to`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Subscriber::admit_to`].
     #[doc(hidden)]
     pub fn release_from(&self, publisher_id: u64) -> Result<()> {
         self.core.state.set_served_by(self.receiver.id, publisher_id, false)
     }
 
-    /// For programs that forward messages between hosts: the read state of its only publisher, as of the last receive.
+    /// For programs that forward messages between hosts: the read state of its only publisher, as of the last
+    /// receive.
     #[doc(hidden)]
     pub fn read_state(&self) -> ReadState {
         self.receiver.read_state()
@@ -290,13 +294,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.will()
     }
 
-    /// The id of this subscriber, which its publishers know it by.
+    /// The id of this subscriber, as its publishers see it.
     #[doc(hidden)]
     pub fn id(&self) -> u64 {
         self.receiver.id
     }
 
-    /// How many publishers serve this subscriber now.
+    /// Number of publishers that serve this subscriber now.
     pub fn publisher_count(&mut self) -> usize {
         if self.receiver.is_from_parent() {
             return 0;
@@ -329,19 +333,19 @@ impl<T: Message + ?Sized> Subscriber<T> {
         self.receiver.is_ready()
     }
 
-    /// As [`Subscriber::is_ready_now`], of messages and whatever the control thread has brought.
+    /// As [`Subscriber::is_ready_now`], but only for messages and inbox items.
     #[doc(hidden)]
     pub fn has_more_now(&self) -> bool {
         self.receiver.has_more()
     }
 
-    /// All losses so far of the publishers that are there: [`Subscriber::lost`] for who looks after each receive.
+    /// Losses so far from the present publishers: [`Subscriber::lost`] for a check after each receive.
     #[doc(hidden)]
     pub fn lost_now(&self) -> u64 {
         self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
     }
 
-    /// As [`Subscriber::lost_now`], with the messages that were passed over for newer ones.
+    /// As [`Subscriber::lost_now`], including messages skipped for newer ones.
     #[doc(hidden)]
     pub fn lost_or_skipped_now(&self) -> u64 {
         let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
@@ -363,20 +367,20 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the
-    /// node's bulk dispatch thread. The first period of each publisher begins with its first message. A
+    /// node's bulk dispatch thread. The first period of each publisher starts with its first message. A
     /// publisher whose process has died has missed its deadline at once, and for the last time; one that
-    /// closes its end has missed none.
+    /// closes has missed none.
     pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
         self.receiver.state.on_deadline(Box::new(callback));
     }
 
-    /// Calls `callback` when a publisher has become alive, or is so no more, on the node's bulk dispatch
+    /// Calls `callback` when a publisher has become alive, or is no longer alive, on the node's bulk dispatch
     /// thread.
     pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
         self.core.state.on_liveliness(&self.receiver.state, self.receiver.id, Box::new(callback));
     }
 
-    /// How many of the matched publishers are alive at this moment.
+    /// Number of matched publishers that are alive now.
     pub fn liveliness(&self) -> LivelinessCounts {
         self.core.state.liveliness_of(self.receiver.id)
     }
@@ -387,20 +391,20 @@ impl<T: Message + ?Sized> Subscriber<T> {
         channels.map(|c| PeerInfo { id: c.publisher(), node: c.node().to_owned() }).collect()
     }
 
-    /// Whether the publisher with this id is there, without an allocation.
+    /// Whether the publisher with this id is connected; does not allocate.
     #[doc(hidden)]
     pub fn is_served_by(&mut self, publisher: u64) -> bool {
         self.receiver.drain_inbox();
         self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
     }
 
-    /// A handle with which other threads can end this subscriber's waits, those in a
-    /// [`crate::WaitSet`] included.
+    /// A handle with which other threads can end this subscriber's waits, including those in a
+    /// [`crate::WaitSet`].
     pub fn interrupter(&mut self) -> Interrupter {
         Interrupter::of(&self.receiver.state.waiting)
     }
 
-    /// Receiver and what is held between messages, at once.
+    /// The receiver and the decode buffer.
     pub(crate) fn split(&mut self) -> (&mut Receiver, &mut T::DecodeBuffer) {
         (&mut self.receiver, &mut self.buffer)
     }
@@ -409,8 +413,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         (self.receiver, self.core, self.buffer)
     }
 
-    /// A handle by which messages are counted that turn out to be malformed, for bindings that
-    /// decode bytes by themselves.
+    /// A counter for messages that turn out to be malformed, for bindings that decode bytes themselves.
     pub fn malformed_counter(&self) -> MalformedCounter {
         MalformedCounter {
             topic: self.receiver.topic.to_string(),
@@ -420,9 +423,9 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 }
 
-/// Makes messages of the bytes that a receiver has taken.
+/// Makes samples of the bytes that a receiver has taken.
 pub(crate) trait Decode {
-    /// The message that [`Receiver::advance`] went on to.
+    /// The message that [`Receiver::advance`] has taken.
     fn sample<'a, T: Message + ?Sized>(
         &'a mut self,
         at: usize,
@@ -466,7 +469,7 @@ impl Decode for Receiver {
 }
 
 /// Counts malformed messages of a subscriber; made by [`Subscriber::malformed_counter`]. It may outlive the
-/// subscriber, whose file it does not keep.
+/// subscriber, whose file it does not hold.
 #[derive(Clone, Default)]
 pub struct MalformedCounter {
     topic: String,
@@ -475,14 +478,14 @@ pub struct MalformedCounter {
 }
 
 impl MalformedCounter {
-    /// Counts a message of `publisher` and makes the error of it.
+    /// Counts a message of `publisher` and makes its error.
     pub fn malformed(&self, publisher: u64, why: String) -> Error {
         if let Some(file) = self.file.upgrade().filter(|file| !file.fork_guard().is_from_parent()) {
             file.count_malformed(publisher);
         }
         let core = self.core.upgrade().filter(|core| !core.state.fork_guard().is_from_parent());
         let node = core.and_then(|core| core.state.matching().node_of(publisher));
-        let publisher_node = node.unwrap_or_else(|| "a node that is gone".to_owned());
+        let publisher_node = node.unwrap_or_else(|| "a node that has left".to_owned());
         Error::Malformed { topic: self.topic.clone(), publisher_node, why }
     }
 }

@@ -1,4 +1,4 @@
-//! Timers: functions that a dispatch thread calls at a time, or with a period.
+//! Timers: functions that a dispatch thread calls once or periodically.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,19 +26,19 @@ impl TimerOptions {
     pub fn new() -> Self {
         Self::default()
     }
-    /// Runs on the dispatch thread of the urgent lane, in one order with the callbacks of urgent topics.
+    /// Runs on the dispatch thread of the urgent lane, in sequence with the callbacks of urgent topics.
     pub fn urgent(mut self) -> Self {
         self.lane = Lane::Urgent;
         self
     }
-    /// Ticks once, when the time is over, instead of each time that it is.
+    /// Ticks once, after one period, instead of periodically.
     pub fn once(mut self) -> Self {
         self.once = true;
         self
     }
 }
 
-/// A running timer; it ends when this is dropped.
+/// A running timer; dropping this stops it.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
 ///
@@ -50,11 +50,11 @@ impl TimerOptions {
 /// use std::sync::mpsc;
 /// use std::time::Duration;
 ///
-/// let (tell, told) = mpsc::channel();
+/// let (sender, ticks) = mpsc::channel();
 /// let timer = node.timer(Duration::from_millis(1), move |tick| {
-///     let _ = tell.send(tick.number);
+///     let _ = sender.send(tick.number);
 /// })?;
-/// let (first, second) = (told.recv().unwrap(), told.recv().unwrap());
+/// let (first, second) = (ticks.recv().unwrap(), ticks.recv().unwrap());
 /// assert!(first < second);
 /// drop(timer); // from here on it does not tick
 /// # let path = node.domain_path().to_owned();
@@ -67,7 +67,7 @@ pub struct Timer {
     id: u64,
     shared: Arc<TimerState>,
     period: Duration,
-    /// `None` once it was detached.
+    /// `None` once it is detached.
     core: Option<Arc<NodeCore>>,
 }
 
@@ -77,12 +77,12 @@ impl Timer {
         self.period
     }
 
-    /// How many ticks were taken.
+    /// Number of ticks taken.
     pub fn ticks(&self) -> u64 {
         self.shared.ticks.load(Ordering::Relaxed)
     }
 
-    /// How many ticks were skipped, because the next one was due before the lane's thread came to them.
+    /// Number of ticks skipped because the next one was due before the lane's thread ran the timer.
     pub fn missed(&self) -> u64 {
         self.shared.missed.load(Ordering::Relaxed)
     }
@@ -92,7 +92,7 @@ impl Timer {
         self.core.as_ref()?.state.dispatch_error()
     }
 
-    /// Lets the timer run until the node ends.
+    /// Keeps the timer running until the node is closed.
     pub fn detach(mut self) {
         self.core = None;
     }
@@ -112,10 +112,10 @@ impl Drop for Timer {
 crate::debug_by!([] Timer, "Timer", |this| "period": this.period);
 
 impl Timer {
-    /// Starts it; `rnet::Node::timer_with` is how users do.
+    /// Starts it; users call `rnet::Node::timer_with`.
     ///
     /// # Errors
-    /// As there.
+    /// As `rnet::Node::timer_with`.
     #[doc(hidden)]
     pub fn start(
         core: &Arc<NodeCore>,

@@ -1,4 +1,4 @@
-//! One wait for many topics, changes and ticks.
+//! A single wait for many topics, changes and ticks.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use super::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
 use super::waitable::Waitable;
 use crate::{Message, NodeCore};
 
-/// Waits until one of several subscribers, watches or rates of a node is ready: those passed to a wait, and those
-/// attached.
+/// Waits until one of several subscribers, watches or rates of a node is ready: those passed to a wait, and
+/// those attached.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -32,8 +32,8 @@ use crate::{Message, NodeCore};
 /// # }
 /// ```
 ///
-/// Any thread can attach and detach entries at run time, also during a wait. [`WaitSet::ready`] returns the ready
-/// entries:
+/// Any thread can attach and detach entries at run time, also during a wait. [`WaitSet::ready`] returns the
+/// ready entries:
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -83,7 +83,7 @@ impl WaitSet {
     /// As [`WaitSetHandle::attach`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`WaitSetHandle::attach`].
     pub fn attach<W: Waitable + Send + 'static>(&self, one: W) -> Result<WaitSetEntry<W>> {
         self.handle().attach(one)
     }
@@ -93,15 +93,16 @@ impl WaitSet {
         self.interruptible = yes;
     }
 
-    /// A set whose waits are adaptive, as those of one subscriber: of what it has waited for it has to be told by
-    /// [`WaitSet::record_arrival`].
+    /// A set whose waits are adaptive, like those of a single subscriber: report each message that it waited
+    /// for with [`WaitSet::record_arrival`].
     #[doc(hidden)]
     pub fn adaptive(node: &NodeCore) -> WaitSet {
         WaitSet { wait: Wait::Adaptive, ..WaitSet::of(node) }
     }
 
-    /// The first part of an adaptive wait: awake, with an eye on `first`, which it is most often for. Whether that may
-    /// have something; the wait for all is the rest otherwise. What `first` gave is told by [`WaitSet::record_arrival_at`].
+    /// The first part of an adaptive wait: spins on `first`, the most likely source. Returns whether `first`
+    /// may have a message; if not, call [`WaitSet::wait`] for the rest of the wait. Report a message of
+    /// `first` with [`WaitSet::record_arrival_at`].
     #[doc(hidden)]
     pub fn spin_first<T: Message + ?Sized>(
         &mut self,
@@ -120,37 +121,39 @@ impl WaitSet {
         come
     }
 
-    /// As [`WaitSet::record_arrival`], of what a first spin has found, which was taken at `taken_ns`.
+    /// As [`WaitSet::record_arrival`], for a message that the first spin found and that was taken at
+    /// `taken_ns`.
     #[doc(hidden)]
     pub fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
         self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
     }
 
-    /// What it waits for answers what was sent right before the wait.
+    /// Declares that each wait is for a reply to a message sent right before it.
     #[doc(hidden)]
     pub fn expect_replies(&mut self) {
         self.wait_strategy.expect_replies();
     }
 
-    /// A message was taken that was sent at `sent_ns`, and is number `count` of all that were taken.
+    /// Records a message sent at `sent_ns`, with number `count` of all that were taken.
     #[doc(hidden)]
     pub fn record_arrival(&mut self, sent_ns: u64, count: u64) {
         self.wait_strategy.record_arrival(sent_ns, count);
     }
 
-    /// The attached entries that were ready when the last wait returned: the [`WaitSetEntry::id`] of each. A busy entry
-    /// does not hide the others.
+    /// The attached entries that were ready when the last wait returned: the [`WaitSetEntry::id`] of each. A
+    /// busy entry does not hide the others.
     pub fn ready(&self) -> &[u64] {
         &self.ready
     }
 
-    /// Waits until one of the given or attached entries may have a message, a change, a tick or an error; returns
-    /// `false` on a timeout. `None` waits without a limit. If an entry was not read, the next wait returns at once.
+    /// Waits until one of the given or attached entries may have a message, a change, a tick or an error;
+    /// returns `false` on a timeout. `None` waits without a limit. If an entry was not read, the next wait
+    /// returns at once.
     ///
     /// # Errors
     /// `Interrupted`; see [`WaitSet::set_interruptible`], [`WaitSetHandle::interrupt`] and
-    /// [`crate::Interrupter`]. `BadValue` for an entry of another node than the set: its publishers wake only the
-    /// threads of its own node.
+    /// [`crate::Interrupter`]. `BadValue` for an entry of another node than the set: its publishers wake only
+    /// the threads of its own node.
     pub fn wait(
         &mut self,
         named: &mut [&mut dyn Waitable],
@@ -159,7 +162,7 @@ impl WaitSet {
         self.wait_until(named, deadline(timeout))
     }
 
-    /// As [`WaitSet::wait`], until that moment.
+    /// As [`WaitSet::wait`], until a time.
     #[doc(hidden)]
     pub fn wait_until(
         &mut self,
@@ -169,7 +172,7 @@ impl WaitSet {
         self.members.check_fork()?;
         named.iter_mut().try_for_each(|one| self.members.bind_bell(*one))?;
         if self.wait == Wait::Adaptive {
-            // As a subscriber that waits by itself.
+            // As for a subscriber that waits by itself.
             self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
         }
         loop {
@@ -186,10 +189,10 @@ impl WaitSet {
                 return Ok(true);
             }
             let (named, members) = (&*named, &*self.members);
-            let each = |look: &mut dyn FnMut(&dyn WaitSource)| {
-                look(members);
-                named.iter().for_each(|one| look(one.wait_source()));
-                members.for_each(&mut |_, one| look(one.wait_source()));
+            let each = |visit: &mut dyn FnMut(&dyn WaitSource)| {
+                visit(members);
+                named.iter().for_each(|one| visit(one.wait_source()));
+                members.for_each(&mut |_, one| visit(one.wait_source()));
             };
             let WaitSet { waiter, wait_strategy, interruptible, wait, .. } = self;
             if !wait_strategy.wait_until(waiter, *wait, until, *interruptible, each)? {

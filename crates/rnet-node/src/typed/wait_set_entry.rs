@@ -1,5 +1,5 @@
-//! What a [`crate::WaitSet`] keeps: attached and detached at run time, by any thread, also while another one
-//! waits.
+//! The entries of a [`crate::WaitSet`]: any thread attaches and detaches them at run time, even while another
+//! thread waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,10 +17,10 @@ use super::subscriber::Subscriber;
 use super::waitable::{TryReceive, Waitable};
 use crate::{Message, PublisherStats, Tick};
 
-/// Its user and the thread that waits take it in turn, neither for long.
+/// The user and the waiting thread lock it in turn, both briefly.
 type SharedMember<W> = Arc<Mutex<W>>;
 
-/// What a wait set waits for beside what each wait names.
+/// The attached members of a wait set, in addition to those named in each wait.
 pub(crate) struct Members {
     node: String,
     waiting: WaitControl,
@@ -44,7 +44,7 @@ impl Members {
         self.fork_guard.check(|| format!("a wait set of node {}", self.node))
     }
 
-    /// Has it wake who waits with this set.
+    /// Makes it wake the thread that waits with this set.
     pub(crate) fn bind_bell(&self, one: &mut dyn Waitable) -> Result<()> {
         if let Some(node) = one.node() {
             node.check_fork()?;
@@ -88,8 +88,8 @@ pub struct WaitSetHandle {
 }
 
 impl WaitSetHandle {
-    /// Adds a subscriber, watch or rate to the set, until the returned handle is dropped or detached. A wait in
-    /// progress includes it.
+    /// Adds a subscriber, watch or rate to the set, until the returned handle is dropped or detached. A wait
+    /// in progress includes it.
     ///
     /// # Errors
     /// `BadValue` if it belongs to another node than the set; `Closed` in a forked child. It is dropped then.
@@ -100,13 +100,13 @@ impl WaitSetHandle {
         let (id, member) =
             (members.next_id.fetch_add(1, Ordering::Relaxed), Arc::new(Mutex::new(one)));
         lock(&members.list).push((id, member.clone()));
-        // Who waits looks at it, and is shown where it is waited for.
+        // The waiting thread checks the member, and registers its wait sources.
         members.waiting.ring();
         Ok(WaitSetEntry { id, member: Some(member), members })
     }
 
-    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that becomes ready
-    /// at the same moment returns normally.
+    /// Makes the wait in progress return `Interrupted`, or the next one if there is no wait. A wait that
+    /// becomes ready at the same moment returns normally.
     pub fn interrupt(&self) {
         self.members.waiting.request_stop();
     }
@@ -115,19 +115,19 @@ impl WaitSetHandle {
 /// An entry of a [`crate::WaitSet`], created by [`WaitSetHandle::attach`] and removed when dropped.
 pub struct WaitSetEntry<W: Waitable> {
     id: u64,
-    /// `None` once it was detached.
+    /// `None` once it is detached.
     member: Option<SharedMember<W>>,
     members: Arc<Members>,
 }
 
 impl<W: Waitable> WaitSetEntry<W> {
-    /// Its id in [`crate::WaitSet::ready`], which no other of the set has or had.
+    /// The id of the entry in [`crate::WaitSet::ready`], unique in the set and never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
 
     fn get(&mut self) -> Result<MutexGuard<'_, W>> {
-        // Asked before the lock is taken, which a thread that is not here may hold.
+        // Checked before the lock is taken: a thread that does not exist in the child may hold it.
         self.members.check_fork()?;
         self.member.as_ref().map(|member| lock(member)).ok_or_else(closed)
     }
@@ -139,7 +139,7 @@ impl<W: Waitable> WaitSetEntry<W> {
     pub fn detach(mut self) -> Result<W> {
         self.members.check_fork()?;
         self.remove();
-        // The list was the only other holder.
+        // The list was the only other owner.
         let member = self.member.take().and_then(Arc::into_inner).ok_or_else(closed)?;
         Ok(member.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
@@ -147,7 +147,7 @@ impl<W: Waitable> WaitSetEntry<W> {
     fn remove(&self) {
         if let Some(member) = &self.member {
             lock(&self.members.list).retain(|(id, _)| *id != self.id);
-            // The thread that sleeps will not find it any more.
+            // The sleeping thread no longer finds it.
             lock(member).wait_source().after_sleep(WakeReason::Ready, std::time::Duration::ZERO);
             self.members.waiting.ring();
         }
@@ -159,7 +159,7 @@ fn closed() -> Error {
 }
 
 impl<W: TryReceive> WaitSetEntry<W> {
-    /// The next message of a subscriber or change of a watch, if one is there.
+    /// The next message of a subscriber or change of a watch, if available.
     ///
     /// # Errors
     /// As [`Subscriber::try_recv`] and `Watch::try_recv`.
@@ -169,7 +169,7 @@ impl<W: TryReceive> WaitSetEntry<W> {
 }
 
 impl<T: Message + ?Sized> WaitSetEntry<Subscriber<T>> {
-    /// How many publishers serve it now.
+    /// Number of publishers that serve it now.
     pub fn publisher_count(&mut self) -> usize {
         self.get().map_or(0, |mut subscriber| subscriber.publisher_count())
     }
@@ -181,7 +181,7 @@ impl<T: Message + ?Sized> WaitSetEntry<Subscriber<T>> {
 }
 
 impl WaitSetEntry<Rate> {
-    /// The tick that is due, if one is.
+    /// The tick that is due, if any.
     ///
     /// # Errors
     /// As [`Rate::try_tick`].

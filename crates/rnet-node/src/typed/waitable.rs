@@ -1,4 +1,4 @@
-//! What a wait set can wait for.
+//! Objects that a wait set can wait for.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::wait_source::WaitSource;
 
 /// Objects that a [`crate::WaitSet`] can wait for: subscribers of any type, state watches, and rates.
 pub trait Waitable: WaitSetMember {
-    /// Whether there may be something to take.
+    /// Whether something may be available.
     fn is_ready(&mut self) -> bool {
         self.refresh();
         self.wait_source().is_ready()
@@ -43,11 +43,11 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 
 impl Waitable for Rate {}
 
-/// A [`Waitable`] whose messages or changes its entry in a wait set takes.
+/// A [`Waitable`] whose wait-set entry takes messages or changes.
 #[doc(hidden)]
 pub trait TryReceive: Waitable {
     type Item;
-    /// The next one, if one is there.
+    /// The next item, if available.
     fn try_receive(&mut self) -> Result<Option<Self::Item>>;
 }
 

@@ -1,13 +1,13 @@
-//! Large messages that are not encoded: a header of a fixed layout, and the data itself, read and written in place.
+//! Large messages without encoding: a header with a fixed layout, and the data, read and written in place.
 //!
-//! docs/design/plain-messages.md draws the headers and says what a reader checks, and in which order.
+//! docs/design/plain-messages.md draws the headers and specifies the checks of a reader, in order.
 //!
-//! - `header`: what all of them have in common: the trait [`DataHeader`], reading a header that may be hostile;
+//! - `header`: the common parts of all of them: the trait [`DataHeader`], reading an untrusted header;
 //! - `image`, `point_cloud`, `tensor`: one file per message, its header and the view of its data;
 //! - `number`: the number types of elements, and bytes as slices of them;
 //! - `codec`: sending and receiving them;
-//! - `foxglove`: the protobuf messages of the same meaning;
-//! - `header_description`: what their fields mean, for tools.
+//! - `foxglove`: the equivalent protobuf messages;
+//! - `header_description`: the meaning of their fields, for tools.
 
 mod codec;
 mod foxglove;

@@ -1,4 +1,4 @@
-//! Settings of a node, and how it is opened.
+//! Settings of a node, and opening it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,27 +47,27 @@ impl NodeBuilder {
         self
     }
 
-    /// Whether waits may change scheduler settings of the waiting threads, instead of `RNET_TUNE_THREADS` (`1` or `0`,
-    /// default `1`).
+    /// Whether waits may change scheduler settings of the waiting threads, instead of `RNET_TUNE_THREADS`
+    /// (`1` or `0`, default `1`).
     ///
-    /// A thread that sleeps adaptively for an urgent topic or for state changes gets a short time slice until the
-    /// subscriber or watch is dropped, and timers without slack while it sleeps until a message is due. Settings that
-    /// the user has chosen for a thread (policy, nice value, slice, slack, processors) are not changed. With `false` no
-    /// thread is changed. For the effect see docs/guide/real-time.md.
+    /// A thread that sleeps adaptively for an urgent topic or for state changes gets a short time slice until
+    /// the subscriber or watch is dropped, and timers without slack while it sleeps until a message is due.
+    /// Settings that the user has chosen for a thread (policy, nice value, slice, slack, processors) are not
+    /// changed. With `false` no thread is changed. For the effect see docs/guide/real-time.md.
     pub fn tune_threads(mut self, yes: bool) -> Self {
         self.settings.tune_threads = Some(yes);
         self
     }
 
-    /// Whether the node uses the simulated time on `/clock`, instead of `RNET_SIM_TIME` (`1` or `0`, default `0`). See
-    /// [`Node::now`].
+    /// Whether the node uses the simulated time on `/clock`, instead of `RNET_SIM_TIME` (`1` or `0`, default
+    /// `0`). See [`Node::now`].
     pub fn sim_time(mut self, yes: bool) -> Self {
         self.settings.sim_time = Some(yes);
         self
     }
 
-    /// The namespace of names without a leading `/`, instead of `RNET_NAMESPACE` (default: none): the node's own name,
-    /// and its topics, services, actions and commands. State keys are not changed.
+    /// The namespace of names without a leading `/`, instead of `RNET_NAMESPACE` (default: none): the node's
+    /// own name, and its topics, services, actions and commands. State keys are not changed.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
@@ -81,12 +81,13 @@ impl NodeBuilder {
         self
     }
 
-    /// Renames a topic, service, action or command: the program's `from` is `to` in the domain. The first matching rule
-    /// applies, once; rules of `RNET_REMAP` (`FROM=TO,FROM=TO`) come after the rules given here.
+    /// Renames a topic, service, action or command: the program's `from` is `to` in the domain. The first
+    /// matching rule applies, once; rules of `RNET_REMAP` (`FROM=TO,FROM=TO`) come after the rules given
+    /// here.
     ///
-    /// Names in rules are as elsewhere: below the namespace without a leading `/`, below the node's name with `~/`.
-    /// `/a/**` to `/b/**` moves all names below `/a`, and `node:lidar` to `eye` renames the node. `/log`, `/clock` and
-    /// `/_rnet/…` cannot be renamed.
+    /// Names in rules are as elsewhere: below the namespace without a leading `/`, below the node's name with
+    /// `~/`. `/a/**` to `/b/**` moves all names below `/a`, and `node:lidar` to `eye` renames the node.
+    /// `/log`, `/clock` and `/_rnet/…` cannot be renamed.
     pub fn remap(mut self, from: &str, to: &str) -> Self {
         self.settings.remap.push((from.to_owned(), to.to_owned()));
         self
@@ -98,14 +99,14 @@ impl NodeBuilder {
         self
     }
 
-    /// For the command line: the node is one of a tool, and may take the places that are kept for these.
+    /// For the command line: the node belongs to a tool, and may use the slots reserved for tools.
     #[doc(hidden)]
     pub fn tool(mut self) -> Self {
         self.settings.language = rnet_shm::domain::registry::TOOL_LANGUAGE.to_owned();
         self
     }
 
-    /// For bindings: where their programs are, `rnet-link` among them.
+    /// For bindings: the folder of their programs, including `rnet-link`.
     #[doc(hidden)]
     pub fn programs(mut self, dir: impl Into<PathBuf>) -> Self {
         self.programs = Some(dir.into());
@@ -114,12 +115,14 @@ impl NodeBuilder {
 
     /// Joins the domain.
     ///
-    /// If a network is configured (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`, `RNET_CONFIG`, or a `robot.toml` in
-    /// the working directory), this starts the link between hosts, if it does not run: the program `rnet-link`, in the
-    /// background. A failure of that is reported on stderr and is not an error of the node.
+    /// If a network is configured (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`, `RNET_CONFIG`, or a
+    /// `robot.toml` in the working directory), this starts the link between hosts, if it does not run: the
+    /// program `rnet-link`, in the background. A failure of that is reported on stderr and is not an error of
+    /// the node.
     ///
     /// # Errors
-    /// As [`Node::new`], and `BadValue` for an invalid level in `RNET_LOG`, an invalid namespace, or an invalid rule.
+    /// As [`Node::new`], and `BadValue` for an invalid level in `RNET_LOG`, an invalid namespace, or an
+    /// invalid rule.
     pub fn open(self) -> Result<Node> {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let handle = NodeHandle::open(self.settings)?;

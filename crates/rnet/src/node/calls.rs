@@ -1,4 +1,4 @@
-//! What a node offers of services, actions, work queues and commands.
+//! The node's functions for services, actions, work queues and commands.
 
 use std::time::Duration;
 
@@ -12,8 +12,9 @@ use crate::{
 };
 
 impl Node {
-    /// A builder for a server of a service, opened by [`ServiceBuilder::serve`] or [`ServiceBuilder::serve_stream`].
-    /// Several nodes may serve one name: each call goes to the server with the fewest open calls of the client.
+    /// A builder for a server of a service, opened by [`ServiceBuilder::serve`] or
+    /// [`ServiceBuilder::serve_stream`]. Several nodes may serve one name: each call goes to the server with
+    /// the fewest open calls of the client.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -36,7 +37,7 @@ impl Node {
         ServiceBuilder::new(&self.handle, name)
     }
 
-    /// A client of a service, whose servers may come later. Hold one for many calls, of any threads.
+    /// A client of a service; its servers may start later. Hold one for many calls, from any thread.
     ///
     /// # Errors
     /// `BadName`; as [`Node::subscriber`].
@@ -47,11 +48,11 @@ impl Node {
         Client::open(&self.handle, name, (None, None), None)
     }
 
-    /// The same with types that are known as the program runs, for messages that leave them open: `[u8]`, which are
-    /// then sent as they are, and [`crate::Dynamic`].
+    /// As [`Node::client`], with types that are known only at run time, for messages that leave them open:
+    /// `[u8]`, which is sent as it is, and [`crate::Dynamic`].
     ///
     /// # Errors
-    /// As [`Node::client`]; `BadValue` for a type that is not that of the messages.
+    /// As [`Node::client`]; `BadValue` for a type that does not match the messages.
     pub fn client_of<Q: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
@@ -61,8 +62,8 @@ impl Node {
         Client::open(&self.handle, name, (Some(request), Some(reply)), None)
     }
 
-    /// A server of an action: a service whose calls are *goals*, which have feedback while they run, and of which one
-    /// runs at a time. It is opened by [`ActionBuilder::serve`].
+    /// A server of an action: a service whose calls are *goals*, which have feedback while they run, and of
+    /// which one runs at a time. It is opened by [`ActionBuilder::serve`].
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -93,7 +94,7 @@ impl Node {
         ActionBuilder::new(&self.handle, name)
     }
 
-    /// A client of an action, whose servers may come later.
+    /// A client of an action; its servers may start later.
     ///
     /// # Errors
     /// As [`Node::client`].
@@ -104,10 +105,10 @@ impl Node {
         ActionClient::open(&self.handle, name, [None, None, None])
     }
 
-    /// The same with types that are known as the program runs, as [`Node::client_of`].
+    /// As [`Node::action_client`], with types that are known only at run time, as in [`Node::client_of`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Node::client_of`].
     pub fn action_client_of<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
@@ -118,7 +119,8 @@ impl Node {
         ActionClient::open(&self.handle, name, [goal, feedback, result].map(Some))
     }
 
-    /// One call. The node keeps the client of a service for its next call of it; [`Node::client`] has its own.
+    /// A single call. The node keeps the client of a service for its next call; [`Node::client`] opens a
+    /// separate one.
     ///
     /// # Errors
     /// As [`Node::client`] and [`Client::call`].
@@ -131,7 +133,7 @@ impl Node {
         self.cached_client::<Q, R>(name)?.call(request, timeout)
     }
 
-    /// The client that is kept for a service.
+    /// The cached client of a service.
     fn cached_client<Q: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
@@ -143,8 +145,8 @@ impl Node {
         })
     }
 
-    /// A builder for the pushing end of a work queue, opened by [`PushBuilder::open`]. Each job goes to one free worker
-    /// among the nodes that [`Node::pull`] from that name.
+    /// A builder for the pushing end of a work queue, opened by [`PushBuilder::open`]. Each job goes to one
+    /// free worker among the nodes that [`Node::pull`] from that name.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {
@@ -154,7 +156,7 @@ impl Node {
     /// let mut worker = node.pull::<[u8]>("/jobs").open()?;
     /// let jobs = node.push::<[u8]>("/jobs").open()?;
     /// jobs.push(b"sweep the hall")?;
-    /// let job = worker.recv(None)?.expect("there is no limit to the wait");
+    /// let job = worker.recv(None)?.expect("the wait has no limit");
     /// assert_eq!(&*job, b"sweep the hall");
     /// job.ack();
     /// jobs.wait_until_done(None)?;
@@ -168,15 +170,15 @@ impl Node {
         PushBuilder::new(&self.handle, name)
     }
 
-    /// A worker of a work queue, which has one job at a time. It is opened by [`PullBuilder::open`], to receive jobs,
-    /// or by [`PullBuilder::on`], with a handler.
+    /// A worker of a work queue, which has one job at a time. It is opened by [`PullBuilder::open`], to
+    /// receive jobs, or by [`PullBuilder::on`], with a handler.
     pub fn pull<J: Message + ?Sized>(&self, name: &str) -> PullBuilder<J> {
         PullBuilder::new(&self.handle, name)
     }
 
     /// A builder for the receiving end of a command, opened by [`CommandBuilder::apply`] or
-    /// [`CommandBuilder::forward`]: it applies the messages of the one driver with authority ([`Node::drive`]), and
-    /// applies a fallback when none arrives in time.
+    /// [`CommandBuilder::forward`]: it applies the messages of the only driver with authority
+    /// ([`Node::drive`]), and a fallback if none arrives in time.
     ///
     /// ```
     /// # fn main() -> rnet::Result<()> {

@@ -1,4 +1,4 @@
-//! Processes that are killed, and processes that notice it.
+//! Processes that are killed, and processes that detect the death.
 
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -12,19 +12,19 @@ use rnet::{
 use crate::measure::worker_link::{Event, Link, MATCH_TIMEOUT, SEND_PHASE, WAIT_LIMIT, WorkerNode};
 use rnet_format::{CommandError, Outcome};
 
-/// What the victim publishes, and the watchers receive.
+/// The topic that the victim publishes and the watchers receive.
 const VICTIM_TOPIC: &str = "/death/heard";
-/// What the watchers publish, and the victim never reads.
+/// The topic that the watchers publish and the victim never reads.
 const FULL_TOPIC: &str = "/death/held";
 const MESSAGE: [u8; 1024] = [0; 1024];
 
-/// The ways in which a watcher notices a death.
+/// The ways in which a watcher detects a death.
 pub const DETECTION_METHODS: [&str; 4] =
-    ["receive: PeerLost", "on_match: Lost", "on_node: Died", "held send goes on"];
-/// When it noticed one in each of them, by [`rnet::now_ns`].
+    ["receive: PeerLost", "on_match: Lost", "on_node: Died", "blocked send continues"];
+/// Time of detection by each method, by [`rnet::now_ns`].
 pub type DetectionTimes = [u64; DETECTION_METHODS.len()];
 
-/// Meets all watchers and waits for its end.
+/// Meets all watchers and waits to be killed.
 pub fn die(node: &WorkerNode, watchers: usize, link: &Link) -> Outcome {
     let node = node.open()?;
     let publisher = node.publisher::<[u8]>(VICTIM_TOPIC)?;
@@ -63,7 +63,7 @@ impl Watcher {
         let (tell, nodes) = channel();
         node.on_node(move |event| {
             if matches!(event, NodeEvent::Died(_)) {
-                // Nobody listens any more when the watcher has failed.
+                // The receiver is dropped if the watcher has failed.
                 let _ = tell.send(rnet::now_ns());
             }
         });
@@ -81,7 +81,7 @@ impl Watcher {
         Ok(Watcher { subscriber, publisher, nodes, matches })
     }
 
-    /// Meets the victim, and sends until it blocks the next message.
+    /// Meets the victim, and sends until the next message would block.
     fn fill_until_blocked(&mut self) -> Outcome {
         self.subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
         self.publisher.wait_for_subscribers(1, Some(MATCH_TIMEOUT))?;

@@ -1,4 +1,4 @@
-//! Round trips: one asks, one answers.
+//! Round trips: one node asks, the other answers.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use rnet_format::{CommandError, Outcome};
 
 const PING_TOPIC: &str = "/bench/there";
 const PONG_TOPIC: &str = "/bench/back";
-/// Round trips of each size that are not timed: they meet cold caches and untouched memory. The pool of long messages has
-/// gone round by then.
+/// Round trips of each size that are not timed, because they meet cold caches and untouched memory. After
+/// them, the pool of long messages has wrapped around.
 const WARM_UP: u64 = 32;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct EchoJob {
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct SizeReport {
-    /// Requests, those before the timed ones included.
+    /// Requests, including those before the timed ones.
     pub sent: u64,
     /// Correct replies.
     pub received: u64,
@@ -38,7 +38,7 @@ pub struct SizeReport {
 
 type Endpoints = (Subscriber<[u8]>, Publisher<[u8]>);
 
-/// A node's two endpoints, which have met those of the other node.
+/// A node's two endpoints, matched with those of the other node.
 fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Endpoints> {
     let options = SubscriberOptions::new().reliable().wait(job.wait);
     let mut subscriber = node.subscriber_with(from, options)?;

@@ -1,4 +1,4 @@
-//! What a bench is measured beside: loops that keep cores busy, and an observer that traces a topic.
+//! Load next to a benchmark: loops that keep cores busy, and an observer that traces a topic.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 use crate::measure::worker_link::{Link, MATCH_TIMEOUT, WorkerNode};
 use rnet_format::Outcome;
 
-/// Turns of a busy loop between two looks for an order.
+/// Turns of a busy loop between two checks for an order.
 const TURNS_PER_ORDER_CHECK: u32 = 1 << 16;
-/// Between two looks of the tracer: that of `rnet trace`.
+/// Time between two reads of the tracer, as in `rnet trace`.
 const TRACE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Keeps one of the cores busy that the bench may use.
+/// Keeps one of the benchmark's cores busy.
 pub fn compute(core: usize, link: &Link) -> Outcome {
     let mut only = CpuSet::new();
     if let Some(&cpu) = cores().get(core) {
         only.set(cpu);
-        // Where that is refused the scheduler spreads the loops.
+        // If that is refused, the scheduler spreads the loops.
         let _ = sched_setaffinity(None, &only);
     }
     link.report_ready()?;
@@ -56,7 +56,7 @@ pub fn trace(node: &WorkerNode, topic: &str, link: &Link) -> Outcome {
     link.report_ready()?;
     let mut records = 0;
     loop {
-        // What was recorded before the order is still counted.
+        // Records written before the order still count.
         let over = link.has_new_order();
         while let Some(sample) = subscriber.try_recv()? {
             records += u64::from(TraceRecord::from_bytes(&sample).is_some());

@@ -1,4 +1,4 @@
-//! One process with some of the nodes of a domain, and one that joins them.
+//! A process with some of the nodes of a domain, and a process that joins them.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
@@ -13,24 +13,24 @@ use crate::measure::usage::{ResourceUsage, UsageMeter, rss_bytes};
 use crate::measure::worker_link::{COLLECT_PHASE, Link, MATCH_TIMEOUT, WorkerNode};
 use rnet_format::{CommandError, Outcome};
 
-/// How long the nodes of a domain may take to meet, and to notice a death.
+/// How long the nodes of a domain may take to match, and to detect a death.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(120);
-/// How often a further node joins.
+/// Number of joins of a further node.
 const JOINS: usize = 15;
-/// Length of the message of a small topic.
+/// Message length of a small topic.
 const SMALL_LEN_BYTES: usize = 22;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NodesJob {
-    /// Numbers of the nodes of this process: from here …
+    /// First node number of this process …
     pub first: usize,
-    /// … so many.
+    /// … and the number of its nodes.
     pub count: usize,
-    /// Nodes of the domain. Each has a publisher, and subscribes to that of the node with the next number.
+    /// Number of nodes in the domain. Each has a publisher, and subscribes to the node with the next number.
     pub all: usize,
-    /// Whether subscribers have a callback, as in most nodes, and with it a dispatch thread.
+    /// Whether subscribers have a callback, as in most nodes, and thus a dispatch thread.
     pub callbacks: bool,
-    /// Nodes of the process that will be killed.
+    /// Number of nodes in the process that will be killed.
     pub killed: usize,
 }
 
@@ -38,19 +38,19 @@ pub struct NodesJob {
 pub struct MatchReport {
     /// When all nodes of the process were open, by [`rnet::now_ns`].
     pub open_ns: u64,
-    /// When all their publishers and subscribers had met.
+    /// When all their publishers and subscribers were matched.
     pub met_ns: u64,
     /// Open file descriptors of the process.
     pub descriptors: usize,
-    /// How much the process grew by its nodes.
+    /// Growth of the process's resident memory by its nodes.
     pub nodes_rss_bytes: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct EndReport {
-    /// When the first node of the process knew of the last death.
+    /// When the first node of the process detected the last death.
     pub noticed_ns: u64,
-    /// From when all had met.
+    /// Usage since all nodes were matched.
     pub used: ResourceUsage,
 }
 
@@ -68,7 +68,7 @@ pub fn run(worker: &WorkerNode, job: &NodesJob, link: &Link) -> Outcome {
     let (tell, deaths) = channel();
     nodes[0].on_node(move |event| {
         if let NodeEvent::Died(name) = event {
-            // Nobody listens any more when the process has failed.
+            // The receiver is dropped if the process has failed.
             let _ = tell.send((name.clone(), rnet::now_ns()));
         }
     });
@@ -106,13 +106,13 @@ pub fn run(worker: &WorkerNode, job: &NodesJob, link: &Link) -> Outcome {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct JoinReport {
-    /// From the call that opens a node until its subscriber is served, each time.
+    /// Time from the call that opens a node until its subscriber is served, for each join.
     pub join_ns: Vec<u64>,
-    /// What a topic with one publisher and one subscriber takes in shared memory.
+    /// Shared memory of a topic with one publisher and one subscriber.
     pub topic_bytes: u64,
 }
 
-/// Joins as a subscriber of a topic, again and again.
+/// Joins repeatedly as a subscriber of a topic.
 pub fn join(worker: &WorkerNode, topic: &str, link: &Link) -> Outcome {
     link.report_ready()?;
     let mut join_ns = Vec::with_capacity(JOINS);
@@ -123,7 +123,7 @@ pub fn join(worker: &WorkerNode, topic: &str, link: &Link) -> Outcome {
         subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
         join_ns.push(rnet::now_ns() - start_ns);
     }
-    // What its files take, by how much the directory grows. Everybody else is idle.
+    // The size of its files is the growth of the directory. All other nodes are idle.
     let node = worker.open()?;
     let before_bytes = used_bytes(&worker.bench_dir);
     let mut publisher = node.publisher::<[u8]>("/small")?;

@@ -1,4 +1,5 @@
-//! A node of a robot: publishes on a schedule, or as fast as its subscribers read, and receives what it subscribes to.
+//! A node of a robot: publishes on a schedule, or as fast as its subscribers read, and receives its
+//! subscribed topics.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,9 +18,9 @@ use crate::measure::worker_link::{
 };
 use rnet_format::{CommandError, Outcome};
 
-/// Reading the clock costs as much as a short message, so a flood reads it once per this many.
+/// Reading the clock costs as much as a short message, so a flood reads it once per this many messages.
 const MESSAGES_PER_ORDER_CHECK: u64 = 64;
-/// Length of a message from which on each one is worth a look at the clock.
+/// Message length from which the clock is read for each message.
 const ORDER_CHECK_LEN_BYTES: usize = 4096;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,10 +37,10 @@ pub struct RobotJob {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Publish {
     pub topic: String,
-    /// Which of the topic's publishers this is.
+    /// Index of this publisher among the topic's publishers.
     pub index: u16,
     pub len: usize,
-    /// 0 sends as fast as the subscribers read; only for the one topic of a node.
+    /// 0 sends as fast as the subscribers read; only for the single topic of a node.
     pub period_ns: f64,
     /// When the first message is due, so that not all nodes send at once.
     pub shift_ns: f64,
@@ -51,22 +52,22 @@ pub struct Subscribe {
     pub topic: String,
     /// The topic's publishers, by their index.
     pub sources: Vec<Source>,
-    /// The latency is taken from this message on; `None`: of no message.
+    /// The first message whose latency counts; `None` if none counts.
     pub timed_from: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Source {
     pub len: usize,
-    /// A message that takes longer is late, and not yet too late.
+    /// A message with a larger latency is late, but not yet too late.
     pub late_ns: u64,
-    /// A message that takes longer is of no use.
+    /// A message with a larger latency is useless.
     pub too_late_ns: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct RobotReport {
-    /// Before the first message.
+    /// Time before the first message.
     pub start_ns: u64,
     /// In the order of the job.
     pub published: Vec<Published>,
@@ -77,7 +78,7 @@ pub struct RobotReport {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Published {
     pub sent: u64,
-    /// The sender's worst delay; 0 without a schedule.
+    /// The sender's largest delay; 0 without a schedule.
     pub behind_max_ns: u64,
 }
 
@@ -89,7 +90,7 @@ pub struct Received {
     pub corrupt: u64,
     pub late: u64,
     pub too_late: u64,
-    /// Losses that robot-net itself has counted.
+    /// Losses counted by robot-net itself.
     pub counted_lost: u64,
     /// When the last message was taken.
     pub last_ns: u64,
@@ -107,18 +108,18 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     }
     let open = |publish: &Publish| node.publisher_with::<[u8]>(&publish.topic, options.clone());
     let mut topics = job.publishes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
-    // Best effort, too, with all that the log holds: what is missing is to be a loss, not a choice.
+    // Also for best effort, with everything that the log holds: a missing message must be a loss, not a skip.
     let mut options = SubscriberOptions::new().wait(job.wait).keep_all();
     if job.reliable {
         options = options.reliable();
     }
     let open =
         |subscribe: &Subscribe| node.subscriber_with::<[u8]>(&subscribe.topic, options.clone());
-    let mut heard = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
+    let mut subscribers = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     for (topic, publish) in topics.iter().zip(&job.publishes) {
         topic.wait_for_subscribers(publish.subscribers, Some(MATCH_TIMEOUT))?;
     }
-    for (topic, subscribe) in heard.iter_mut().zip(&job.subscribes) {
+    for (topic, subscribe) in subscribers.iter_mut().zip(&job.subscribes) {
         topic.wait_for_publishers(subscribe.sources.len(), Some(MATCH_TIMEOUT))?;
     }
     sleep_precisely();
@@ -128,9 +129,9 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     let over = AtomicBool::new(false);
     let start_ns = rnet::now_ns();
     let (published, received) = std::thread::scope(|scope| -> Outcome<_> {
-        let receiver = scope.spawn(|| receive(&node, heard, job, &over));
+        let receiver = scope.spawn(|| receive(&node, subscribers, job, &over));
         let published = publish(&mut topics, job, start_ns);
-        // Before the rest is read: a run is as long for each node, whatever it publishes.
+        // Before the rest is read: the measured time is equal for each node, whatever it publishes.
         used = meter.read();
         if published.is_ok() {
             link.send_event(&Event::Sent)?;
@@ -144,8 +145,8 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     link.finish(&RobotReport { start_ns, published, received, used })
 }
 
-/// Sends each topic's messages when they are due, one thread for all, as a node's timers do, and returns when the run is
-/// over.
+/// Sends each topic's messages when they are due, on one thread for all topics, like a node's timers. Returns
+/// at the end of the run.
 fn publish(
     topics: &mut [Publisher<[u8]>],
     job: &RobotJob,
@@ -183,7 +184,7 @@ fn publish(
     Ok(published)
 }
 
-/// Takes everything that comes, one thread for all, until all is over and read.
+/// Receives all messages, on one thread for all topics, until the run is over and everything is read.
 fn receive(
     node: &Node,
     mut topics: Vec<Subscriber<[u8]>>,
@@ -195,14 +196,14 @@ fn receive(
     let mut received: Vec<Received> = job.subscribes.iter().map(new).collect();
     let mut set = WaitSet::new(node);
     loop {
-        // Before the last look: what was sent before it was over is then seen by that look.
+        // Before the last receive, so that it includes everything sent before the end.
         let last = over.load(Ordering::Acquire);
         for ((topic, what), received) in topics.iter_mut().zip(&job.subscribes).zip(&mut received) {
             loop {
                 match topic.try_recv() {
                     Ok(Some(sample)) => received.take(&sample, what, job.body),
                     Ok(None) => break,
-                    // Its publisher has said why it ended.
+                    // The publisher has reported why it exited.
                     Err(Error::PeerLost { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -211,7 +212,7 @@ fn receive(
         if last {
             break;
         }
-        // One topic alone is waited for in its own wait mode.
+        // A single topic is awaited in its own wait mode.
         if let ([topic], [what]) = (&mut topics[..], &job.subscribes[..]) {
             match topic.recv(Some(ORDER_POLL_INTERVAL)) {
                 Ok(sample) => received[0].take(&sample, what, job.body),
@@ -232,11 +233,11 @@ fn receive(
 impl Received {
     #[inline]
     fn take(&mut self, sample: &rnet::Sample<'_, [u8]>, what: &Subscribe, body: Body) {
-        // Reading the clock costs a part of what a short message costs.
+        // Reading the clock costs a fraction of a short message.
         let now_ns = if what.timed_from.is_none() { sample.taken_ns() } else { rnet::now_ns() };
         let read = message::read(sample, body).and_then(|read| {
             let source = what.sources.get(usize::from(read.publisher))?;
-            // The length is the publisher's, whose index is in the message.
+            // The expected length depends on the publisher, whose index is in the message.
             (source.len == sample.len()).then_some((read, source))
         });
         let Some((read, source)) = read else {

@@ -1,4 +1,4 @@
-//! What a publisher offers for the sake of what forwards messages between hosts.
+//! Publisher functions for programs that forward messages between hosts.
 
 use rnet_core::{Error, KnownGap, LossCause, Meta, Origin, Result};
 
@@ -9,9 +9,9 @@ use crate::{Message, PeerInfo};
 
 #[doc(hidden)]
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Closes the publisher as if its process had died: subscribers that have read it to the end get `PeerLost`, and
-    /// all who are told of endpoints and matches are told that it was lost. For a proxy, when the node for which it
-    /// stands is lost. Large messages that were not read yet go with it, and are counted as lost.
+    /// Closes the publisher as if its process had died: subscribers that have read it to the end get
+    /// `PeerLost`, and watchers of endpoints and matches see it as lost. Used for a proxy whose represented
+    /// node is lost. Unread large messages are freed, and counted as lost.
     pub fn close_as_lost(mut self) {
         if self.writer.fork_guard().is_from_parent() {
             return;
@@ -20,13 +20,13 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.core.state.matching().remove_as_lost(self.id);
     }
 
-    /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers.
+    /// The subscriptions that wait for [`Publisher::admit`]; empty unless the publisher defers admission.
     pub fn awaiting_admission(&self) -> Vec<PeerInfo> {
         self.state.lock().awaiting_admission.clone()
     }
 
-    /// Admits a subscription, now or when it asks; for a publisher that defers. The subscription counts once
-    /// [`MatchEvent::Matched`](crate::MatchEvent::Matched) says so.
+    /// Admits a subscription, now or when it asks; for a publisher that defers admission. The subscription
+    /// counts once it is reported by [`MatchEvent::Matched`](crate::MatchEvent::Matched).
     ///
     /// # Errors
     /// `Closed` in a forked child.
@@ -37,9 +37,9 @@ impl<T: Message + ?Sized> Publisher<T> {
 
 #[doc(hidden)]
 impl Publisher<[u8]> {
-    /// Sends a message of another host: as [`Publisher::send_with`], but with the timestamp `sent_ns` of its first
-    /// send, in ns of CLOCK_MONOTONIC of this host. A future timestamp counts as now. Latency and lifespan use this
-    /// timestamp, deadlines and liveliness the time of this call.
+    /// Sends a message of another host: as [`Publisher::send_with`], but with the timestamp `sent_ns` of its
+    /// first send, in ns of CLOCK_MONOTONIC of this host. A future timestamp counts as now. Latency and
+    /// lifespan use this timestamp, deadlines and liveliness the time of this call.
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
@@ -48,8 +48,8 @@ impl Publisher<[u8]> {
         self.writer.send_with(message, &meta, Some(sent_ns))
     }
 
-    /// As [`Publisher::forward`], of a message that others may follow at once: subscribers get it no later than
-    /// [`Publisher::commit`] is called, which has to be after the last of them.
+    /// As [`Publisher::forward`], for a message that others may follow at once. Subscribers get it at the
+    /// latest when [`Publisher::commit`] is called, which must be called after the last of them.
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
@@ -58,7 +58,7 @@ impl Publisher<[u8]> {
         self.writer.forward(message, &meta, sent_ns)
     }
 
-    /// As [`Publisher::forward_uncommitted`], of a message that carries nothing but its origin.
+    /// As [`Publisher::forward_uncommitted`], for a message without metadata other than its origin.
     ///
     /// # Errors
     /// As [`Publisher::send_with`].
@@ -68,13 +68,13 @@ impl Publisher<[u8]> {
         self.writer.forward_plain(message, origin, sent_ns)
     }
 
-    /// Shows subscribers what [`Publisher::forward_uncommitted`] was given.
+    /// Makes the messages of [`Publisher::forward_uncommitted`] visible to subscribers.
     pub fn commit(&mut self) {
         self.writer.commit_pending();
     }
 
-    /// As [`Publisher::publish_gap`], of messages of another host up to the one with the number `next_seq`, which is noted
-    /// where [`Publisher::set_checkpoint`] says.
+    /// As [`Publisher::publish_gap`], for messages of another host up to number `next_seq`, which is stored
+    /// in the checkpoint of [`Publisher::set_checkpoint`].
     pub fn forward_gap(
         &mut self,
         cause: LossCause,
@@ -84,34 +84,36 @@ impl Publisher<[u8]> {
         self.writer.publish_gap(KnownGap { cause, size }, next_seq)
     }
 
-    /// Has each message of [`Publisher::forward_uncommitted`] noted there as soon as subscribers can see it, by the number
-    /// behind its own at its origin.
+    /// Stores the position of each message of [`Publisher::forward_uncommitted`] in `checkpoint` as soon as
+    /// subscribers can see it: one more than its number at its origin.
     pub fn set_checkpoint(&mut self, checkpoint: Option<Checkpoint>) {
         self.writer.set_checkpoint(checkpoint);
     }
 
-    /// Says how far from the truth the stamps of messages that are forwarded from now on may be, in ns; `None` if that
-    /// is not known. [`Sample::sent_uncertainty_ns`](crate::Sample::sent_uncertainty_ns) shows it.
+    /// Sets the uncertainty of the stamps of messages forwarded from now on, in ns; `None` if unknown. Read
+    /// it with [`Sample::sent_uncertainty_ns`](crate::Sample::sent_uncertainty_ns).
     pub fn set_sent_uncertainty_ns(&mut self, uncertain_ns: Option<u64>) {
         self.writer.set_uncertain_ns(uncertain_ns);
     }
 
-    /// Whether a send or a loan may wait for slow subscribers, as [`rnet_core::OnFull`] says; `true` if this is not
-    /// called. Where it may not, what would have waited fails with `Full` at once, and one that would have ended in
-    /// letting a subscriber go does so: under `OnFull::Detach` the first that finds it to have stood still for the
-    /// stall, counted from the first `Full` after which no send succeeded.
+    /// Sets whether a send or a loan may wait for slow subscribers, as [`rnet_core::OnFull`] specifies; the
+    /// default is `true`. With `false`, a send that would wait fails with `Full` at once. Under
+    /// `OnFull::Detach` a send still evicts a subscriber: the first send that finds no progress for the stall
+    /// limit, counted from the first `Full` after which no send succeeded.
     pub fn set_waiting(&mut self, yes: bool) {
         self.writer.set_waiting(yes);
     }
 
-    /// As [`Publisher::loan_owned`], of memory that the publisher has and that nobody needs any more; `None` if there is
-    /// none. It never waits, takes no memory, and ends no message that a subscriber may still read.
+    /// As [`Publisher::loan_owned`], but only from memory that the publisher already has and no longer needs;
+    /// `None` if it has none. It never waits, takes no memory, and frees no message that a subscriber may
+    /// still read.
     pub fn loan_idle(&mut self, len: usize) -> Option<OwnedLoan> {
         self.check_len(len).ok()?;
         Some(OwnedLoan { publisher: self.id, loan: self.writer.loan_idle(len)? })
     }
 
-    /// As [`Publisher::forward_uncommitted`], of a loan, which subscribers get at once; on error it comes back.
+    /// As [`Publisher::forward_uncommitted`], for a loan, which subscribers get at once. On error the loan is
+    /// returned.
     pub fn forward_loan(
         &mut self,
         loan: OwnedLoan,
@@ -124,7 +126,7 @@ impl Publisher<[u8]> {
 
 #[doc(hidden)]
 impl<'a> Loan<'a> {
-    /// As [`Publisher::forward`], of a loan; on error it comes back.
+    /// As [`Publisher::forward`], for a loan. On error the loan is returned.
     pub fn forward(self, meta: Meta, sent_ns: u64) -> Result<(), (Loan<'a>, Error)> {
         self.send_by(|writer, loan| writer.send_loan_with(loan, &meta, Some(sent_ns)))
     }

@@ -1,4 +1,4 @@
-//! The last will of a publisher, which is changed while it is open.
+//! Changing the last will of an open publisher.
 
 use rnet_core::Result;
 
@@ -6,12 +6,12 @@ use super::Publisher;
 use crate::Message;
 
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Replaces the last will of [`crate::PublisherOptions::last_will`] by this message. A process that is killed
-    /// during the call leaves one or the other.
+    /// Replaces the last will of [`crate::PublisherOptions::last_will`] with this message. A process that is
+    /// killed during the call leaves one or the other.
     ///
     /// # Errors
-    /// `BadValue` if the publisher was opened without a last will, or the message has another type or more than 4096
-    /// bytes; `Closed` in a forked child. The last will is unchanged then.
+    /// `BadValue` if the publisher was opened without a last will, or the message has another type or more
+    /// than 4096 bytes; `Closed` in a forked child. The last will is unchanged then.
     pub fn set_last_will(&mut self, message: &T) -> Result<()> {
         if let Some(bytes) = message.as_bytes() {
             self.check_len(bytes.len())?;
@@ -24,7 +24,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         set
     }
 
-    /// Takes the last will back; [`Publisher::set_last_will`] may give another.
+    /// Removes the last will; [`Publisher::set_last_will`] may set another.
     ///
     /// # Errors
     /// `BadValue` if the publisher was opened without a last will; `Closed` in a forked child.

@@ -1,4 +1,4 @@
-//! How a large plain message is sent and received.
+//! Sending and receiving large plain messages.
 
 use prost::bytes::BufMut;
 use rnet_core::Result;
@@ -10,8 +10,9 @@ use rnet_node::message::MessageCodec;
 
 macro_rules! message {
     ($($type:ty),*) => {$(
-        /// A header that says of data is not sent by itself: that would be a black image, a tensor of zeros.
-        /// [`send_data`](crate::Publisher::send_data) and [`loan_with`](crate::Publisher::loan_with) send it with its data.
+        /// A header that declares data is not sent by itself: it would be a black image, or a tensor of
+        /// zeros. [`send_data`](crate::Publisher::send_data) and [`loan_with`](crate::Publisher::loan_with)
+        /// send it with its data.
         impl MessageCodec for $type {
             type DecodeBuffer = Self;
             const NEEDS_BYTES: bool = true;

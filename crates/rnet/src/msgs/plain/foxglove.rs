@@ -1,4 +1,4 @@
-//! The protobuf messages of the same meaning, for recorders and viewers, and the way back.
+//! The equivalent protobuf messages, for recorders and viewers, and the conversion back.
 //!
 //! docs/design/plain-messages.md has the tables, field by field.
 
@@ -14,17 +14,17 @@ use crate::msgs::foxglove;
 use crate::msgs::{Timestamp, timestamp_from_ns, timestamp_to_ns};
 use crate::{Message, MessageType};
 
-/// Of images and of point clouds. A recorder asks for each message of any plain type.
+/// Names of the image and point-cloud types. A recorder checks them for each message of any plain type.
 static NAMES: LazyLock<[String; 2]> =
     LazyLock::new(|| [Image::header_type().name, PointCloud::header_type().name]);
 
-/// A plain message as the protobuf message of the same meaning: its type, and its bytes. `None` if there is none for this type, which is
-/// to be recorded as it is.
+/// Converts a plain message to the equivalent protobuf message: its type, and its bytes. `None` if the type
+/// has no equivalent and is recorded as it is.
 ///
-/// `type_name` is that of the publisher's type: `rnet.msgs.Image`.
+/// `type_name` is the name of the publisher's type: `rnet.msgs.Image`.
 ///
 /// # Errors
-/// `BadValue` if the message is not of this type, with the field and the value that cannot be.
+/// `BadValue` if the message is not of this type, with the invalid field and its value.
 ///
 /// ```
 /// use rnet::msgs::plain::{Image, to_protobuf};
@@ -70,10 +70,11 @@ fn from_timestamp<T: PlainHeader>(timestamp: Option<&Timestamp>) -> Result<i64> 
 }
 
 impl ImageView<'_> {
-    /// The image as `foxglove.RawImage`. Nothing is lost.
+    /// The image as `foxglove.RawImage`, without loss.
     pub fn to_foxglove(&self) -> foxglove::RawImage {
         let image = self.header;
-        // No more than twice the data, and as long as a message may be, at most: the check of the header saw to that.
+        // At most twice the data, and at most the maximum message length: the check of the header ensures
+        // this.
         let len = u64::from(image.height) * u64::from(image.row_stride);
         let mut data = self.data[..self.data.len().min(len as usize)].to_vec();
         data.resize(len as usize, 0);
@@ -90,10 +91,10 @@ impl ImageView<'_> {
 }
 
 impl Image {
-    /// The header of a `foxglove.RawImage`, whose `data` is that of the image.
+    /// The header for a `foxglove.RawImage`, whose `data` is the image's data.
     ///
     /// # Errors
-    /// `BadValue`: texts that are too long, rows that do not fit into the data.
+    /// `BadValue` for texts that are too long, or rows that do not fit into the data.
     pub fn from_foxglove(image: &foxglove::RawImage) -> Result<Self> {
         let mut plain: Self = rnet_shm::plain::zeroed_header();
         plain.timestamp_ns = from_timestamp::<Self>(image.timestamp.as_ref())?;
@@ -108,7 +109,7 @@ impl Image {
 }
 
 impl<'a> PointCloudView<'a> {
-    /// The cloud as `foxglove.PointCloud`. Lost is that its points stood in rows, and whether some are NaN.
+    /// The cloud as `foxglove.PointCloud`. The row structure and the NaN flag are lost.
     pub fn to_foxglove(&self) -> foxglove::PointCloud {
         let cloud = self.header;
         let (position, orientation) = cloud.pose();
@@ -131,14 +132,14 @@ impl<'a> PointCloudView<'a> {
         }
     }
 
-    /// The points without what lies between the rows.
+    /// The points without the gaps between rows.
     fn packed(&self) -> Cow<'a, [u8]> {
         let (cloud, row) = (self.header, self.header.row_len());
         if u64::from(cloud.row_stride) == row || cloud.height == 1 {
             let len = u64::from(cloud.height) * row;
             return Cow::Borrowed(self.data.get(..len as usize).unwrap_or_default());
         }
-        // Rows of nothing are many and give nothing.
+        // Empty rows may be many, and contain nothing.
         let rows = if row == 0 { 0 } else { cloud.height };
         let rows = (0..rows).map_while(|y| self.row(y));
         let mut packed = Vec::with_capacity((u64::from(cloud.height) * row) as usize);
@@ -148,11 +149,11 @@ impl<'a> PointCloudView<'a> {
 }
 
 impl PointCloud {
-    /// The header of a `foxglove.PointCloud`, whose `data` is that of the cloud: one row of points.
+    /// The header for a `foxglove.PointCloud`, whose `data` is the cloud's data: one row of points.
     ///
     /// # Errors
-    /// `BadValue`: no or more than 16 fields, texts that are too long, fields outside of the point, data that is no whole number of
-    /// points.
+    /// `BadValue` for zero or more than 16 fields, texts that are too long, fields outside the point, or data
+    /// that is not a whole number of points.
     pub fn from_foxglove(cloud: &foxglove::PointCloud) -> Result<Self> {
         let mut fields = Vec::with_capacity(cloud.fields.len());
         for field in &cloud.fields {
@@ -176,7 +177,7 @@ impl PointCloud {
         let mut plain = Self::with_layout(width, 1, &fields, cloud.point_stride)?
             .with_frame_id(&cloud.frame_id)?;
         plain.timestamp_ns = from_timestamp::<Self>(cloud.timestamp.as_ref())?;
-        // Unset is not shifted and not turned, in each of its parts, too.
+        // An unset pose means no shift and no rotation; the same holds for each of its parts.
         if let Some(pose) = &cloud.pose {
             let at = pose.position.unwrap_or_default();
             let turn = pose.orientation.unwrap_or_default();

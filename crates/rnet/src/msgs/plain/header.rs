@@ -1,4 +1,4 @@
-//! What the headers of these messages have in common beside [`DataHeader`]: texts, rows, and their common fields.
+//! Common parts of the headers besides [`DataHeader`]: texts, rows, and the common fields.
 
 use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet_core::{PlainHeader, Result};
@@ -6,7 +6,7 @@ use rnet_core::{PlainHeader, Result};
 pub use rnet_node::typed::data_header::{DataHeader, DataLayout, read};
 pub(super) use rnet_node::typed::data_header::{bad_header, header_of};
 
-/// Bytes of data behind a header of `T`, if a message may be so long.
+/// The length of the data after a header of `T`, if it fits into a message.
 pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
     let most = (MAX_MESSAGE_LEN_BYTES - size_of::<T>()) as u64;
     u64::try_from(len).ok().filter(|len| *len <= most).ok_or_else(|| {
@@ -16,7 +16,7 @@ pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
     })
 }
 
-/// A text field: its bytes up to the first zero. Empty for what [`check_text`] refuses.
+/// A text field: its bytes up to the first zero. Empty if [`check_text`] rejects it.
 pub(super) fn text(field: &[u8]) -> &str {
     let len = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
     std::str::from_utf8(&field[..len]).unwrap_or_default()
@@ -45,7 +45,7 @@ pub(super) fn set_text<T: PlainHeader, const N: usize>(name: &str, text: &str) -
     Ok(field)
 }
 
-/// Checks that rows of `row` bytes do not overlap, nor reach beyond the data; `what` is in them.
+/// Checks that rows of `row` bytes neither overlap nor exceed the data; `what` names their elements.
 pub(super) fn check_rows(
     (height, row, row_stride): (u32, u64, u32),
     data_len: u64,
@@ -66,7 +66,7 @@ pub(super) fn check_rows(
     Ok(())
 }
 
-/// Row `y` of so many, each of `row` bytes.
+/// Row `y` of a number of rows, each of `row` bytes.
 pub(super) fn row_of(
     data: &[u8],
     y: u32,
@@ -76,42 +76,42 @@ pub(super) fn row_of(
     data.get(start as usize..(start + row) as usize).filter(|_| y < height)
 }
 
-/// What is written the same for each header, because its first fields are the same.
+/// Generates the functions that all headers share, because their first fields are the same.
 macro_rules! common_header {
     ($type:ident, $view:ident, $first_len_bytes:literal) => {
         impl $type {
-            /// When the thing was so, ns since 1970 UTC; 0 for not known.
+            /// Time of the content, ns since 1970 UTC; 0 if unknown.
             pub fn timestamp_ns(&self) -> i64 {
                 self.timestamp_ns
             }
 
-            /// With this time, ns since 1970 UTC.
+            /// Sets the time, ns since 1970 UTC.
             #[must_use]
             pub fn with_timestamp_ns(mut self, timestamp_ns: i64) -> Self {
                 self.timestamp_ns = timestamp_ns;
                 self
             }
 
-            /// The frame (REP-105) in which it is given.
+            /// The coordinate frame (REP-105).
             pub fn frame_id(&self) -> &str {
                 header::text(&self.frame_id)
             }
 
-            /// With this frame.
+            /// Sets the frame.
             ///
             /// # Errors
-            /// `BadValue`: more than 64 bytes, or a zero inside.
+            /// `BadValue` for more than 64 bytes, or a zero byte inside.
             pub fn with_frame_id(mut self, frame_id: &str) -> rnet_core::Result<Self> {
                 self.frame_id = header::set_text::<Self, 64>("frame_id", frame_id)?;
                 Ok(self)
             }
 
-            /// Bytes of the data.
+            /// Length of the data, in bytes.
             pub fn data_len_bytes(&self) -> usize {
                 self.data_len as usize
             }
 
-            /// The header as it stands at the start of a message.
+            /// The bytes of the header at the start of a message.
             pub fn header_bytes(&self) -> &[u8] {
                 rnet_shm::plain::bytes_of_header(self)
             }
@@ -142,7 +142,7 @@ macro_rules! common_header {
                 self.header
             }
 
-            /// All of the data, as it was sent.
+            /// All of the data as sent.
             pub fn data(&self) -> &'a [u8] {
                 self.data
             }

@@ -1,48 +1,49 @@
-//! What the headers mean, for tools that show them or take them as text. The tests hold the table against the page.
+//! Descriptions of the headers, for tools that show them or read them from text. Tests compare the table with
+//! the page.
 
 use rnet_core::{Field, PlainHeader, PlainType, Result};
 
 use super::header::{DataHeader, read};
 use super::{Image, PointCloud, Tensor};
 
-/// One of the headers of this module, with what people want to know of it.
+/// The description of a header of this module.
 #[derive(Clone, Debug)]
 pub struct HeaderDescription {
     /// The layout of the header.
     pub plain: PlainType,
-    /// What the message is, in a sentence.
+    /// The message, described in a sentence.
     pub comment: &'static str,
-    /// What each field is, in the order of the layout; those of nested structs by their path.
+    /// The description of each field, in the order of the layout; fields of nested structs by their path.
     pub fields: &'static [FieldDoc],
     check: fn(&[u8]) -> Result<()>,
 }
 
-/// What a field of a header means.
+/// The meaning of a header field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldDoc {
-    /// `width`; of a field in a nested struct `fields.name`.
+    /// `width`; for a field in a nested struct `fields.name`.
     pub path: &'static str,
     /// For people, with the unit.
     pub meaning: &'static str,
-    /// How its value reads.
+    /// How its value is formatted.
     pub form: FieldForm,
 }
 
-/// How the value of a field reads.
+/// How the value of a field is formatted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldForm {
-    /// As the numbers that it is.
+    /// As numbers.
     Numbers,
-    /// As text, filled up with zeros.
+    /// As text, padded with zeros.
     Text,
-    /// As a time: ns since 1970 UTC, 0 for not known.
+    /// As a time: ns since 1970 UTC, 0 if unknown.
     TimeNs,
-    /// As a list: the field of this name says how many elements are in use.
+    /// As a list: the field of this name has the number of used elements.
     Counted(&'static str),
 }
 
 impl HeaderDescription {
-    /// All of them, in the order of their names.
+    /// All descriptions, sorted by name.
     pub fn all() -> [HeaderDescription; 3] {
         [
             describe::<Image>("An image: rows of pixels, read in place.", IMAGE),
@@ -51,7 +52,7 @@ impl HeaderDescription {
         ]
     }
 
-    /// The one that this layout is, in this version or a later one.
+    /// The description of this layout, in this version or a later one.
     ///
     /// ```
     /// use rnet::PlainHeader;
@@ -67,12 +68,12 @@ impl HeaderDescription {
         (plain.tail && visible(plain).starts_with(&visible(&named.plain))).then_some(named)
     }
 
-    /// What is known of a field.
+    /// The description of a field.
     pub fn field(&self, path: &str) -> Option<&'static FieldDoc> {
         self.fields.iter().find(|field| field.path == path)
     }
 
-    /// Checks a message as its readers do.
+    /// Checks a message like its readers do.
     ///
     /// # Errors
     /// As [`read`].

@@ -39,7 +39,7 @@ pub struct Image {
     _reserved2: [u8; 48],
 }
 
-/// What a pixel of an encoding is made of.
+/// The components of a pixel of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pixel {
     element: NumberType,
@@ -68,11 +68,11 @@ impl Pixel {
 }
 
 impl Image {
-    /// An image without gaps between its rows. Its data is to be `height` rows of `width` pixels.
+    /// An image without gaps between its rows. Its data must be `height` rows of `width` pixels.
     ///
     /// # Errors
-    /// `BadValue`: an encoding that is not in the table of docs/design/plain-messages.md ([`Image::with_rows`] takes any), or more data
-    /// than a message may have.
+    /// `BadValue` for an encoding that is not in the table of docs/design/plain-messages.md
+    /// ([`Image::with_rows`] takes any), or for more data than fits into a message.
     pub fn new(width: u32, height: u32, encoding: &str) -> Result<Self> {
         let pixel = Pixel::of(encoding).ok_or_else(|| {
             bad_header::<Self>(format!(
@@ -86,10 +86,12 @@ impl Image {
         Self::with_rows(width, height, encoding, row_stride)
     }
 
-    /// An image whose rows start every `row_stride` bytes. Its data is to be `height` times `row_stride` bytes long.
+    /// An image whose rows start every `row_stride` bytes. Its data must be `height` times `row_stride` bytes
+    /// long.
     ///
     /// # Errors
-    /// `BadValue`: an encoding of more than 32 bytes, rows that are shorter than their pixels, more data than a message may have.
+    /// `BadValue` for an encoding of more than 32 bytes, rows that are shorter than their pixels, or more
+    /// data than fits into a message.
     pub fn with_rows(width: u32, height: u32, encoding: &str, row_stride: u32) -> Result<Self> {
         let mut image = Self {
             width,
@@ -104,27 +106,27 @@ impl Image {
         Ok(image)
     }
 
-    /// Pixels in a row.
+    /// Number of pixels in a row.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Rows.
+    /// Number of rows.
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// From the start of a row to that of the next, in bytes.
+    /// Bytes from the start of a row to the start of the next.
     pub fn row_stride(&self) -> u32 {
         self.row_stride
     }
 
-    /// What a pixel is, by the names of `foxglove.RawImage`.
+    /// The pixel encoding, by the names of `foxglove.RawImage`.
     pub fn encoding(&self) -> &str {
         text(&self.encoding)
     }
 
-    /// Bytes of the pixels of a row; where nothing is known of the pixels, all of its bytes.
+    /// Length of the pixels of a row in bytes; for an unknown encoding, of the whole row.
     fn row_len(&self) -> u64 {
         match Pixel::of(self.encoding()) {
             Some(pixel) => u64::from(self.width) * pixel.bytes(),
@@ -132,7 +134,7 @@ impl Image {
         }
     }
 
-    /// How many rows, bytes of the pixels of one, and from one to the next.
+    /// Number of rows, length of the pixels of a row, and row stride, in bytes.
     fn rows(&self) -> (u32, u64, u32) {
         (self.height, self.row_len(), self.row_stride)
     }
@@ -148,8 +150,8 @@ impl Image {
             ));
         }
         check_rows(self.rows(), self.data_len, "pixels")?;
-        // Of several rows the data holds the first one whole, and it has to hold a single one: a header alone must not become a
-        // row of a gigabyte elsewhere.
+        // If there are several rows, the data holds the first one completely; it must also hold a single one,
+        // because a header alone must not become a row of a gigabyte elsewhere.
         if self.height > 0 && u64::from(row_stride) > self.data_len {
             return Err(format!(
                 "row_stride is {row_stride}, but data_len is {}: less than one row",
@@ -170,8 +172,8 @@ pub struct ImageView<'a> {
 common_header!(Image, ImageView, 192);
 
 impl<'a> ImageView<'a> {
-    /// The bytes of the pixels of row `y`, counted from 0 at the top; where nothing is known of the pixels, all bytes of the row.
-    /// `None` beyond the last.
+    /// The bytes of the pixels of row `y`, counted from 0 at the top; for an unknown encoding, all bytes of
+    /// the row. `None` beyond the last row.
     pub fn row(&self, y: u32) -> Option<&'a [u8]> {
         row_of(self.data, y, self.header.rows())
     }
@@ -182,10 +184,10 @@ impl<'a> ImageView<'a> {
         (0..self.header.height).map_while(move |y| view.row(y))
     }
 
-    /// The pixels in place, as numbers. Where nothing is known of them, each byte of a row is one.
+    /// The pixels in place, as numbers. For an unknown encoding, each byte of a row is a number.
     ///
     /// # Errors
-    /// `BadValue`: the encoding has other numbers than `T`, or they do not start where such a number may.
+    /// `BadValue` if the encoding has another number type than `T`, or if the numbers are not aligned.
     pub fn pixels<T: Number>(&self) -> Result<Pixels<'a, T>> {
         let wrong = |why: String| Error::bad_value("pixels of an image", why);
         let (image, encoding) = (self.header, self.header.encoding());

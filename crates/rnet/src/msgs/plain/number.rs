@@ -2,7 +2,7 @@
 
 use rnet_core::{Error, PlainField, Result};
 
-/// The type of a number in the data. Its value is that of `foxglove.PackedElementField.NumericType`.
+/// The number type of the data. Its value is that of `foxglove.PackedElementField.NumericType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum NumberType {
@@ -25,11 +25,11 @@ pub enum NumberType {
 }
 
 impl NumberType {
-    /// All of them, by value.
+    /// All number types, by value.
     pub const ALL: [Self; 8] =
         [Self::U8, Self::I8, Self::U16, Self::I16, Self::U32, Self::I32, Self::F32, Self::F64];
 
-    /// The type of this value, if there is one.
+    /// The type with this value, if any.
     pub fn from_value(value: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|ty| *ty as u32 == value)
     }
@@ -49,13 +49,13 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A number of Rust's that can be an element: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`.
+/// A Rust number type for elements: `u8` to `u64`, `i8` to `i64`, `f32`, `f64`.
 pub trait Number: PlainField + PartialEq + std::fmt::Debug + sealed::Sealed {
-    /// Its type in images and points, which have no 64-bit integers.
+    /// Its type in images and points, which do not support 64-bit integers.
     const TYPE: Option<NumberType>;
     /// Its kind as in DLPack: 0 signed, 1 unsigned, 2 float.
     const DLPACK_CODE: u8;
-    /// The number in its first bytes, little endian. Zero if there are too few.
+    /// Reads the number from the first bytes, little-endian. Zero if there are too few.
     fn read(bytes: &[u8]) -> Self;
 }
 
@@ -85,10 +85,10 @@ numbers! {
     f64 => Some(NumberType::F64), 2;
 }
 
-/// Bytes as numbers, in place. A rest that is too short for one is left out.
+/// Bytes as numbers, in place. A remainder that is too short for a number is omitted.
 ///
 /// # Errors
-/// `BadValue` if the bytes do not start where such a number may.
+/// `BadValue` if the bytes are not aligned for the number type.
 pub(super) fn numbers<'a, T: Number>(what: &str, bytes: &'a [u8]) -> Result<&'a [T]> {
     rnet_shm::plain::fields_in(bytes).ok_or_else(|| {
         let why = format!("the data does not start at a multiple of {}", align_of::<T>());

@@ -1,4 +1,4 @@
-//! Point clouds: points of named fields, in rows or without order.
+//! Point clouds: points with named fields, in rows or unordered.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::header::{
 };
 use super::number::{Number, NumberType};
 
-/// Most fields of a point.
+/// Maximum number of fields of a point.
 const MAX_FIELDS: usize = 16;
 /// Bit of `flags`: some points are NaN.
 const SOME_NAN: u32 = 1;
@@ -59,10 +59,10 @@ pub struct PointField {
 }
 
 impl PointField {
-    /// A field that starts `offset` bytes into a point.
+    /// A field at byte `offset` of a point.
     ///
     /// # Errors
-    /// `BadValue`: a name of no or more than 32 bytes, or with a zero inside.
+    /// `BadValue` for an empty name, a name of more than 32 bytes, or a zero byte inside.
     pub fn new(name: &str, offset: u32, ty: NumberType) -> Result<Self> {
         if name.is_empty() {
             return Err(bad_header::<PointCloud>("a field has no name".to_owned()));
@@ -76,23 +76,24 @@ impl PointField {
         text(&self.name)
     }
 
-    /// Where it starts within a point, in bytes.
+    /// Offset within a point, in bytes.
     pub fn offset(&self) -> u32 {
         self.offset
     }
 
-    /// The type of its number; `None` for one of a later version.
+    /// The number type; `None` for a type of a later version.
     pub fn number_type(&self) -> Option<NumberType> {
         NumberType::from_value(self.r#type)
     }
 }
 
 impl PointCloud {
-    /// A cloud whose points are these fields one after the other, without gaps. Its data is to be `height` rows of `width` points;
-    /// without order `height` is 1.
+    /// A cloud whose points have these fields one after the other, without gaps. Its data must be `height`
+    /// rows of `width` points; for an unordered cloud `height` is 1.
     ///
     /// # Errors
-    /// `BadValue`: none or more than 16 fields, names that do not fit or are there twice, more data than a message may have.
+    /// `BadValue` for zero or more than 16 fields, invalid or duplicate names, or more data than fits into a
+    /// message.
     pub fn new(width: u32, height: u32, fields: &[(&str, NumberType)]) -> Result<Self> {
         let mut placed = Vec::with_capacity(fields.len());
         let mut point_stride = 0_u32;
@@ -106,7 +107,7 @@ impl PointCloud {
     /// A cloud whose points start every `point_stride` bytes and have these fields.
     ///
     /// # Errors
-    /// As [`PointCloud::new`]; and for a field that does not lie within the point.
+    /// As [`PointCloud::new`]; also for a field outside the point.
     pub fn with_layout(
         width: u32,
         height: u32,
@@ -137,36 +138,36 @@ impl PointCloud {
         Ok(cloud)
     }
 
-    /// With the place of the points' origin in `frame_id` (m), and how it is turned (x y z w).
+    /// Sets the position of the points' origin in `frame_id` (m), and its rotation (x y z w).
     #[must_use]
     pub fn with_pose(mut self, position: [f64; 3], orientation: [f64; 4]) -> Self {
         (self.position, self.orientation) = (position, orientation);
         self
     }
 
-    /// Says that some points are NaN.
+    /// Sets the flag that some points are NaN.
     #[must_use]
     pub fn with_nan(mut self) -> Self {
         self.flags |= SOME_NAN;
         self
     }
 
-    /// Points in a row; of a cloud without order, all.
+    /// Number of points in a row; of all points in an unordered cloud.
     pub fn width(&self) -> u32 {
         self.width
     }
 
-    /// Rows; of a cloud without order, 1.
+    /// Number of rows; 1 in an unordered cloud.
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// From a point to the next, in bytes.
+    /// Bytes from the start of a point to the start of the next.
     pub fn point_stride(&self) -> u32 {
         self.point_stride
     }
 
-    /// From the start of a row to that of the next, in bytes.
+    /// Bytes from the start of a row to the start of the next.
     pub fn row_stride(&self) -> u32 {
         self.row_stride
     }
@@ -176,7 +177,7 @@ impl PointCloud {
         &self.fields[..(self.field_count as usize).min(MAX_FIELDS)]
     }
 
-    /// The field of this name.
+    /// The field with this name.
     pub fn field(&self, name: &str) -> Option<&PointField> {
         self.fields().iter().find(|field| field.name() == name)
     }
@@ -186,7 +187,7 @@ impl PointCloud {
         self.flags & SOME_NAN != 0
     }
 
-    /// Where the points' origin lies in `frame_id` (m), and how it is turned (x y z w).
+    /// Position of the points' origin in `frame_id` (m), and its rotation (x y z w).
     pub fn pose(&self) -> ([f64; 3], [f64; 4]) {
         if self.orientation == [0.0; 4] {
             return ([0.0; 3], [0.0, 0.0, 0.0, 1.0]);
@@ -194,12 +195,12 @@ impl PointCloud {
         (self.position, self.orientation)
     }
 
-    /// Bytes of the points of a row.
+    /// Length of the points of a row, in bytes.
     pub(super) fn row_len(&self) -> u64 {
         u64::from(self.width) * u64::from(self.point_stride)
     }
 
-    /// How many rows, bytes of the points of one, and from one to the next.
+    /// Number of rows, length of the points of a row, and row stride, in bytes.
     fn rows(&self) -> (u32, u64, u32) {
         (self.height, self.row_len(), self.row_stride)
     }
@@ -242,7 +243,7 @@ pub struct PointCloudView<'a> {
 common_header!(PointCloud, PointCloudView, 832);
 
 impl<'a> PointCloudView<'a> {
-    /// The bytes of the points of row `y`. `None` beyond the last.
+    /// The bytes of the points of row `y`. `None` beyond the last row.
     pub fn row(&self, y: u32) -> Option<&'a [u8]> {
         row_of(self.data, y, self.header.rows())
     }
@@ -250,7 +251,7 @@ impl<'a> PointCloudView<'a> {
     /// The bytes of each point, row by row.
     pub fn points(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let view = *self;
-        // A cloud of no width has no rows to go through, however many it says.
+        // A cloud of width 0 has no rows to iterate, whatever its height.
         let rows = if self.header.width == 0 { 0 } else { self.header.height };
         let stride = self.header.point_stride as usize;
         (0..rows).map_while(move |y| view.row(y)).flat_map(move |row| row.chunks_exact(stride))
@@ -259,16 +260,16 @@ impl<'a> PointCloudView<'a> {
     /// The values of one field, point by point.
     ///
     /// # Errors
-    /// `BadValue`: no such field, or it is of another type than `T`.
+    /// `BadValue` if the field does not exist, or has another type than `T`.
     pub fn values<T: Number>(&self, name: &str) -> Result<impl Iterator<Item = T> + use<'a, T>> {
         let at = self.offset_of::<T>(name)?;
         Ok(self.points().map(move |point| T::read(point.get(at..).unwrap_or_default())))
     }
 
-    /// Where the points are, m: the fields `x`, `y` and `z`, which are to be `f32`.
+    /// Positions of the points in m: the fields `x`, `y` and `z`, which must be `f32`.
     ///
     /// # Errors
-    /// `BadValue`: one of them is not there, or is of another type.
+    /// `BadValue` if one of them does not exist, or has another type.
     pub fn xyz(&self) -> Result<impl Iterator<Item = [f32; 3]> + use<'a>> {
         let at =
             [self.offset_of::<f32>("x")?, self.offset_of::<f32>("y")?, self.offset_of::<f32>("z")?];

@@ -7,10 +7,10 @@ use rnet_core::{Error, Result};
 use super::header::{self, DataHeader, DataLayout, bad_header, common_header, data_len_of};
 use super::number::{Number, numbers};
 
-/// Most dimensions.
+/// Maximum number of dimensions.
 const MAX_DIMS: usize = 8;
 
-/// What the elements of a tensor are, as in DLPack.
+/// The element type of a tensor, as in DLPack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DType {
     /// 0 signed, 1 unsigned, 2 float, 4 bfloat, 5 complex, 6 bool.
@@ -31,7 +31,7 @@ impl DType {
     /// One byte, 0 or 1.
     pub const BOOL: Self = Self { code: 6, bits: 8 };
 
-    /// That of a number of Rust's.
+    /// The type of a Rust number.
     pub const fn of<T: Number>() -> Self {
         Self { code: T::DLPACK_CODE, bits: (size_of::<T>() * 8) as u8 }
     }
@@ -75,25 +75,25 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor without gaps, the last dimension fastest.
+    /// A tensor without gaps, with the last dimension contiguous.
     ///
     /// # Errors
-    /// `BadValue`: an unknown type, more than 8 dimensions, more data than a message may have.
+    /// `BadValue` for an unknown type, more than 8 dimensions, or more data than fits into a message.
     pub fn new(dtype: DType, shape: &[usize]) -> Result<Self> {
         let mut strides = vec![0; shape.len()];
         let mut stride = dtype.size() as u128;
         for (slot, len) in strides.iter_mut().zip(shape).rev() {
             *slot = usize::try_from(stride).unwrap_or(usize::MAX);
-            // A dimension without elements ends the data, not the strides.
+            // A dimension without elements makes the data empty, but not the strides.
             stride = stride.saturating_mul((*len).max(1) as u128);
         }
         Self::with_strides(dtype, shape, &strides)
     }
 
-    /// A tensor whose elements along each dimension are so many bytes apart; 0 repeats the same.
+    /// A tensor with the given byte strides; stride 0 repeats the same element.
     ///
     /// # Errors
-    /// As [`Tensor::new`]; and for strides and dimensions that are not as many.
+    /// As [`Tensor::new`]; also if the numbers of strides and dimensions differ.
     pub fn with_strides(dtype: DType, shape: &[usize], strides: &[usize]) -> Result<Self> {
         if shape.len() > MAX_DIMS || strides.len() != shape.len() {
             return Err(bad_header::<Self>(format!(
@@ -121,12 +121,12 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// What the elements are.
+    /// The element type.
     pub fn dtype(&self) -> DType {
         DType { code: self.dtype_code, bits: self.dtype_bits }
     }
 
-    /// Elements along each dimension.
+    /// Number of elements along each dimension.
     pub fn shape(&self) -> &[i64] {
         &self.shape[..(self.ndim as usize).min(MAX_DIMS)]
     }
@@ -136,7 +136,7 @@ impl Tensor {
         &self.strides[..(self.ndim as usize).min(MAX_DIMS)]
     }
 
-    /// Where the last element ends, in bytes from the start of the data.
+    /// End of the last element, in bytes from the start of the data.
     fn extent(&self) -> u128 {
         if self.shape().contains(&0) {
             return 0;
@@ -144,11 +144,11 @@ impl Tensor {
         let last = self.shape().iter().zip(self.strides()).map(|(len, stride)| {
             u128::from(len.unsigned_abs() - 1) * u128::from(stride.unsigned_abs())
         });
-        // Eight products of 126 bits may be more than 128.
+        // The sum of eight products of 126 bits may exceed 128 bits.
         last.fold(self.dtype().size() as u128, u128::saturating_add)
     }
 
-    /// Whether the elements follow each other without gaps, the last dimension fastest.
+    /// Whether the elements follow each other without gaps, with the last dimension contiguous.
     fn is_contiguous(&self) -> bool {
         let mut expected = self.dtype().size() as i128;
         self.shape().contains(&0)
@@ -203,11 +203,11 @@ pub struct TensorView<'a> {
 common_header!(Tensor, TensorView, 256);
 
 impl<'a> TensorView<'a> {
-    /// All elements in place, the last dimension fastest.
+    /// All elements in place, with the last dimension contiguous.
     ///
     /// # Errors
-    /// `BadValue`: the elements are of another type than `T`, there is room between them or another order, or they do not start where
-    /// such a number may.
+    /// `BadValue` if the elements have another type than `T`, gaps or another order, or if they are not
+    /// aligned.
     pub fn as_slice<T: Number>(&self) -> Result<&'a [T]> {
         self.check_type::<T>()?;
         if !self.header.is_contiguous() {
@@ -224,7 +224,7 @@ impl<'a> TensorView<'a> {
     /// One element; `None` beyond the shape.
     ///
     /// # Errors
-    /// `BadValue`: the elements are of another type than `T`, or `index` has another number of dimensions.
+    /// `BadValue` if the elements have another type than `T`, or `index` has another number of dimensions.
     pub fn at<T: Number>(&self, index: &[usize]) -> Result<Option<T>> {
         self.check_type::<T>()?;
         let (shape, strides) = (self.header.shape(), self.header.strides());
@@ -240,7 +240,7 @@ impl<'a> TensorView<'a> {
             if *i as u64 >= len.unsigned_abs() {
                 return Ok(None);
             }
-            // Within the data, which was checked: there is no overflow.
+            // Within the checked data, so it does not overflow.
             start = start.saturating_add(i.saturating_mul(*stride as usize));
         }
         let element = self.data.get(start..).and_then(|rest| rest.get(..size_of::<T>()));

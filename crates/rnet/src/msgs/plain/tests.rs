@@ -28,7 +28,7 @@ fn tables() -> BTreeMap<String, Vec<Vec<String>>> {
     tables
 }
 
-/// A field's type as the page writes it.
+/// A field's type in the format of the page.
 fn on_the_page(ty: &FieldType, is_text: bool) -> String {
     match ty {
         FieldType::Prim(prim) => prim.name().to_owned(),
@@ -60,7 +60,7 @@ fn same_as_the_page(tables: &BTreeMap<String, Vec<Vec<String>>>, plain: &PlainTy
 }
 
 #[test]
-fn the_structs_are_those_of_the_page() {
+fn structs_match_page() {
     let tables = tables();
     for header in [Image::header_type(), PointCloud::header_type(), Tensor::header_type()] {
         assert!(header.tail);
@@ -70,7 +70,7 @@ fn the_structs_are_those_of_the_page() {
 }
 
 #[test]
-fn what_the_fields_mean_is_what_the_page_says() {
+fn field_meanings_match_page() {
     let tables = tables();
     for described in HeaderDescription::all() {
         let PlainType { name, size, .. } = &described.plain;
@@ -82,11 +82,11 @@ fn what_the_fields_mean_is_what_the_page_says() {
             let said = tables[heading].iter().filter(|row| row[0] != "offset" && row[2] != "–");
             rows.extend(said.map(|row| (format!("{before}{}", row[2]), &*row[3], &*row[4])));
         }
-        let told: Vec<(String, &str)> =
+        let described: Vec<(String, &str)> =
             described.fields.iter().map(|f| (f.path.to_owned(), f.meaning)).collect();
         let page: Vec<(String, &str)> =
             rows.iter().map(|(path, _, meaning)| (path.clone(), *meaning)).collect();
-        assert_eq!(told, page, "{name}");
+        assert_eq!(described, page, "{name}");
         for (field, (_, ty, _)) in described.fields.iter().zip(&rows) {
             assert_eq!(field.form == FieldForm::Text, *ty == "text", "{name}: {}", field.path);
         }
@@ -98,7 +98,7 @@ fn what_the_fields_mean_is_what_the_page_says() {
 }
 
 #[test]
-fn the_encodings_are_those_of_the_page() {
+fn encodings_match_page() {
     let tables = tables();
     let rows = &tables["A view of an image"][1..];
     let mut seen = 0;
@@ -143,7 +143,7 @@ fn tensor() -> Vec<u8> {
 }
 
 #[test]
-fn a_view_is_the_data_in_place() {
+fn view_shows_data_in_place() {
     let bytes = image();
     let (header, data) = read::<Image>(&bytes).unwrap();
     assert_eq!((header.frame_id(), header.timestamp_ns()), ("camera", -1));
@@ -175,7 +175,7 @@ fn a_view_is_the_data_in_place() {
 }
 
 #[test]
-fn rows_have_room_between_them_and_wide_pixels_need_their_alignment() {
+fn rows_may_have_gaps_and_wide_pixels_need_alignment() {
     let image = Image::with_rows(2, 2, "mono16", 6).unwrap();
     let words: Vec<u64> = vec![0x0004_0000_0002_0001, 0x0006_0005];
     let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -187,13 +187,13 @@ fn rows_have_room_between_them_and_wide_pixels_need_their_alignment() {
     assert!(image.with_data(&data[1..13]).pixels::<u16>().is_err());
     let odd = Image::with_rows(2, 2, "mono16", 5).unwrap();
     assert!(odd.with_data(&data[..10]).pixels::<u16>().is_err());
-    // Of an unknown encoding all bytes of a row.
+    // For an unknown encoding, all bytes of a row.
     let jpeg = Image::with_rows(100, 2, "jpeg2000", 6).unwrap();
     assert_eq!(jpeg.with_data(&data[..12]).pixels::<u8>().unwrap().shape(), [2, 6, 1]);
 }
 
 #[test]
-fn a_tensor_may_repeat_and_leave_room() {
+fn tensor_may_repeat_elements_and_have_gaps() {
     let repeated = Tensor::with_strides(DType::of::<u8>(), &[1 << 40, 2], &[0, 1]).unwrap();
     let view = repeated.with_data(&[7, 8]);
     assert_eq!(view.at::<u8>(&[(1 << 40) - 1, 1]).unwrap(), Some(8));
@@ -214,7 +214,7 @@ fn refused<T: std::fmt::Debug>(made: rnet_core::Result<T>, word: &str) {
 }
 
 #[test]
-fn constructors_refuse_what_cannot_be() {
+fn constructors_reject_invalid_headers() {
     let long = "f".repeat(65);
     let image = Image::new(2, 2, "mono8").unwrap();
     assert_eq!(image.with_frame_id(&long[1..]).unwrap().frame_id(), &long[1..]);
@@ -246,7 +246,7 @@ fn constructors_refuse_what_cannot_be() {
     refused(Tensor::new(DType::of::<f64>(), &[1 << 60; 8]), "exceeds");
 }
 
-/// A message with other bytes at a place of its header, and what is said of it.
+/// Checks that a message with other bytes at an offset of its header is rejected with these words.
 fn corrupt<T: DataHeader + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[u8], words: &str) {
     read::<T>(message).expect("it was right before");
     let mut message = message.to_vec();
@@ -255,7 +255,7 @@ fn corrupt<T: DataHeader + std::fmt::Debug>(message: &[u8], at: usize, bytes: &[
 }
 
 #[test]
-fn what_a_reader_checks() {
+fn reader_rejects_invalid_headers() {
     refused(read::<Image>(&image()[..191]), "191 bytes, but the header has 192");
     refused(read::<Image>(&image()[..199]), "data_len 8 do not add up to the 199 bytes");
     let offset = |n: u64| n.to_le_bytes();
@@ -296,7 +296,7 @@ fn what_a_reader_checks() {
     corrupt::<Tensor>(&tensor(), 104, &(-1_i64).to_le_bytes(), "shape has -1");
     corrupt::<Tensor>(&tensor(), 168, &(-6_i64).to_le_bytes(), "strides have -6");
     corrupt::<Tensor>(&tensor(), 168, &7_i64.to_le_bytes(), "ends 13 bytes");
-    // Eight products whose sum is 2^128: in 128 bits that is nothing.
+    // Eight products whose sum is 2^128, which is 0 in 128 bits.
     let (long, short) = (3_i64 << 61, 1_i64 << 61);
     let shape = [[long + 1; 7].as_slice(), &[short + 1]].concat();
     let strides = [[long; 7].as_slice(), &[short]].concat();
@@ -304,7 +304,7 @@ fn what_a_reader_checks() {
     corrupt::<Tensor>(&tensor(), 100, &[&u32(8)[..], &sums].concat(), "data_len is 12");
 }
 
-/// [`Image`]'s like of a later version: it has 64 bytes more.
+/// [`Image`] in a later version, with 64 more bytes.
 #[derive(Clone, Copy, PartialEq, Debug, crate::Plain)]
 #[plain(name = "rnet.msgs.Image", tail)]
 #[repr(C)]
@@ -341,7 +341,7 @@ mod later {
 }
 
 #[test]
-fn headers_grow() {
+fn headers_may_grow() {
     let types = |a: PlainType, b: PlainType| {
         let notes = rnet_core::types_compatible(&a.into(), &b.into()).unwrap();
         notes.iter().map(|note| note.rule).collect::<Vec<_>>()
@@ -351,7 +351,7 @@ fn headers_grow() {
     assert_eq!(forth, ["plain.reserved_used", "plain.appended_by_subscriber"]);
     assert_eq!(types(new, old), ["plain.passed_over", "plain.appended_by_publisher"]);
 
-    // A new reader of an old message, whose data must not be taken for fields.
+    // A new reader of an old message, whose data must not be read as fields.
     let mut bytes = image();
     bytes[16..24].copy_from_slice(&100_u64.to_le_bytes());
     bytes.resize(292, 9);
@@ -372,14 +372,14 @@ fn headers_grow() {
     assert_eq!((renamed.frame_id(), renamed.timestamp_ns()), ("x", 2));
 }
 
-/// Looks at everything that a view shows.
-fn look<T: DataHeader>(bytes: &[u8], look: impl FnOnce(T::View<'_>)) {
+/// Accesses everything that a view shows.
+fn access<T: DataHeader>(bytes: &[u8], access: impl FnOnce(T::View<'_>)) {
     if let Ok((header, data)) = read::<T>(bytes) {
-        look(header.with_data(data));
+        access(header.with_data(data));
     }
 }
 
-fn look_at_image(view: ImageView<'_>) {
+fn access_image(view: ImageView<'_>) {
     let inside = |row: &[u8]| assert!(view.data().as_ptr_range().contains(&row.as_ptr()));
     view.rows().take(100).filter(|row| !row.is_empty()).for_each(inside);
     let rows = view.header().height();
@@ -393,7 +393,7 @@ fn look_at_image(view: ImageView<'_>) {
     }
 }
 
-fn look_at_cloud(view: PointCloudView<'_>) {
+fn access_cloud(view: PointCloudView<'_>) {
     let points = u64::from(view.header().width()) * u64::from(view.header().height());
     assert_eq!(view.points().take(1000).count() as u64, points.min(1000));
     for field in view.header().fields() {
@@ -406,7 +406,7 @@ fn look_at_cloud(view: PointCloudView<'_>) {
     PointCloud::from_foxglove(&cloud).unwrap();
 }
 
-fn look_at_tensor(view: TensorView<'_>) {
+fn access_tensor(view: TensorView<'_>) {
     let last: Vec<usize> =
         view.header().shape().iter().map(|n| (*n as usize).wrapping_sub(1)).collect();
     if view.header().dtype() == DType::of::<i16>() {
@@ -420,7 +420,7 @@ fn look_at_tensor(view: TensorView<'_>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
-    fn no_header_makes_a_view_reach_beyond_the_data(
+    fn views_of_arbitrary_headers_stay_within_data(
         which in 0_usize..3,
         changes in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![
             any::<u64>(), 0_u64..20, Just(u64::MAX), Just(i64::MAX as u64), (0_u32..64).prop_map(|n| 1 << n)
@@ -430,16 +430,16 @@ proptest! {
         let mut bytes = [image(), cloud(), tensor()][which].clone();
         let header = [192, 832, 256][which];
         for (at, value, len) in changes {
-            // Where a field may start, and not in the data.
+            // At the start of a field, not in the data.
             let at = at.index(header / 4) * 4;
             let len = len.min(header - at);
             bytes[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
         }
         bytes.truncate(bytes.len() - cut / 2);
         match which {
-            0 => look::<Image>(&bytes, look_at_image),
-            1 => look::<PointCloud>(&bytes, look_at_cloud),
-            _ => look::<Tensor>(&bytes, look_at_tensor),
+            0 => access::<Image>(&bytes, access_image),
+            1 => access::<PointCloud>(&bytes, access_cloud),
+            _ => access::<Tensor>(&bytes, access_tensor),
         }
     }
 }

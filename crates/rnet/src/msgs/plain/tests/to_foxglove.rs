@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn an_image_becomes_a_raw_image_and_comes_back() {
+fn image_survives_round_trip_through_raw_image() {
     let mut bytes = image();
     // The last row ends with its pixels.
     bytes.pop();
@@ -24,7 +24,7 @@ fn an_image_becomes_a_raw_image_and_comes_back() {
     let back = Image::from_foxglove(&raw).unwrap();
     assert_eq!(message(&back, &raw.data), image());
 
-    // More data than rows is left out, and a time of 0 is not known.
+    // Data beyond the rows is omitted, and a time of 0 is unknown.
     let image = Image::new(1, 1, "mono8").unwrap();
     let mut long = message(&image, &[1, 2, 3]);
     long[16] = 3;
@@ -35,7 +35,7 @@ fn an_image_becomes_a_raw_image_and_comes_back() {
 }
 
 #[test]
-fn a_raw_image_that_is_none_is_refused() {
+fn invalid_raw_image_is_rejected() {
     let (header, data) = (image(), [0; 8]);
     let (header, _) = read::<Image>(&header).unwrap();
     let good = header.with_data(&data).to_foxglove();
@@ -53,7 +53,7 @@ fn a_raw_image_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_cloud_loses_its_rows_and_nothing_else() {
+fn cloud_loses_only_its_rows() {
     let mut bytes = cloud();
     // A gap of 4 bytes between the rows.
     bytes[108] = 28;
@@ -82,10 +82,10 @@ fn a_cloud_loses_its_rows_and_nothing_else() {
 }
 
 #[test]
-fn no_pose_is_no_shift_and_no_turn() {
+fn unset_pose_is_no_shift_and_no_rotation() {
     let bytes = cloud();
     let (header, data) = read::<PointCloud>(&bytes).unwrap();
-    // All zeros is not turned; where it would be then does not matter.
+    // All zeros means no rotation; the position does not matter then.
     let header = header.with_pose([5.0; 3], [0.0; 4]);
     assert_eq!(header.pose(), ([0.0; 3], [0.0, 0.0, 0.0, 1.0]));
     let mut packed = header.with_data(data).to_foxglove();
@@ -95,7 +95,7 @@ fn no_pose_is_no_shift_and_no_turn() {
     assert_eq!(packed.timestamp, None);
     packed.pose = None;
     assert_eq!(PointCloud::from_foxglove(&packed).unwrap().pose().1, [0.0, 0.0, 0.0, 1.0]);
-    // Shifted and nothing said of turning.
+    // Shifted, with unset rotation.
     let position = Some(foxglove::Vector3 { x: 1.0, y: 0.0, z: 0.0 });
     packed.pose = Some(foxglove::Pose { position, orientation: None });
     let shifted = PointCloud::from_foxglove(&packed).unwrap();
@@ -103,7 +103,7 @@ fn no_pose_is_no_shift_and_no_turn() {
 }
 
 #[test]
-fn a_foxglove_cloud_that_is_none_is_refused() {
+fn invalid_foxglove_cloud_is_rejected() {
     let bytes = cloud();
     let (header, data) = read::<PointCloud>(&bytes).unwrap();
     let good = header.with_data(data).to_foxglove();
@@ -122,7 +122,7 @@ fn a_foxglove_cloud_that_is_none_is_refused() {
 }
 
 #[test]
-fn bytes_of_a_recording_become_protobuf_by_the_name_of_their_type() {
+fn recorded_bytes_are_converted_by_type_name() {
     let (schema, bytes) = to_protobuf("rnet.msgs.Image", &image()).unwrap().unwrap();
     rnet_schema::Dynamic::decode(&schema, &bytes).unwrap();
     let decoded = <foxglove::RawImage as prost::Message>::decode(&bytes[..]).unwrap();
