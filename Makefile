@@ -1,4 +1,4 @@
-# robot-net. `make` lists the targets; each command can also be run by hand as it stands here.
+# robot-net. `make` lists the targets; each command here can also be run by hand.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,19 +7,20 @@ MAKEFLAGS += --no-print-directory
 
 STEP := scripts/step.sh
 PY := $(CURDIR)/.venv/bin/python
-# Each test has a domain of its own, and most wait for something.
+# Each test has its own domain, and most wait for something.
 PYTEST := $(PY) -m pytest --numprocesses $(shell expr 2 \* $$(nproc)) --dist worksteal
 export DEMO_SECONDS ?= 20
 export SOAK_SECONDS ?= 600
 
-# In the order of the run. Each of `check`, `test` and `test-slow` continues after a failure and shows all failures at
-# the end. CI_SLOW is what CI runs of SLOW: between hosts, in a browser, and the corpora of the fuzz targets.
+# In the order of the run. `check`, `test` and `test-slow` continue after a failure and show all failures at
+# the end. CI_SLOW is the part of SLOW that CI runs: between hosts, in a browser, and the corpora of the fuzz
+# targets.
 CHECKS := check-fmt check-clippy check-doc check-api check-deps check-cycles check-tidy
 TESTS := test-rust test-doc test-loom test-python test-demo test-examples
 CI_SLOW := test-net check-dashboard test-dashboard test-corpora
 SLOW := $(CI_SLOW) test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
 
-# The comparison: what `make bench` writes, unless told otherwise.
+# The comparison: default output folder of `make bench`.
 BENCH_OUT ?= bench/target/report
 COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
@@ -75,7 +76,8 @@ bench-quick: build-bench ## run the comparison with one short repetition: under 
 	@$(COMPARE) run --quick --json $(BENCH_OUT)-quick/raw.json.gz
 	@$(COMPARE) report $(BENCH_OUT)-quick/raw.json.gz && echo "see $(BENCH_OUT)-quick/REPORT.md"
 
-# The figures that recordings promise. The robot writes some 5 GB to the disk of TMPDIR, and takes them away again.
+# Checks the performance targets of recordings. The robot writes about 5 GB to the disk of TMPDIR, and removes
+# them afterwards.
 bench-record: build-record ## measure recording cost and reading speed against the targets: 3 minutes; writes BENCH_OUT/recording.json
 	@mkdir -p $(BENCH_OUT)
 	@$(PY) python/benches/recording.py target/release $(BENCH_OUT)/recording.json $(if $(QUICK),--quick)
@@ -128,7 +130,7 @@ clean: ## remove build outputs and installed tools: target/ and .venv/, also tho
 setup: ## install tools and Python packages in .venv; part of test, build and demo
 	@$(STEP) setup scripts/setup.sh
 
-# What `make demo` and `make test` run, in the development profile.
+# For `make demo` and `make test`, in the development profile.
 build-dev: setup
 	@$(STEP) build-dev scripts/python-dev.sh
 
@@ -165,7 +167,7 @@ check-doc: export RUSTDOCFLAGS := -D warnings
 check-doc:
 	@$(STEP) check-doc cargo doc --workspace --no-deps
 
-# The public API of crate `rnet`, by rustdoc's JSON. After check-doc, whose builds it shares.
+# The public API of crate `rnet`, from rustdoc's JSON. After check-doc, whose builds it shares.
 check-api:
 	@$(STEP) check-api cargo xtask api
 
@@ -178,24 +180,24 @@ check-cycles:
 check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
 
-# A process for each test, twice as many at a time as cores: most tests wait for something.
+# One process per test, twice as many at a time as cores: most tests wait for something.
 test-rust: setup
 	@$(STEP) --tests test-rust scripts/nextest.sh --workspace --lib --bins --tests --examples
 
 test-doc:
 	@$(STEP) --tests test-doc cargo test --workspace --doc
 
-# A domain of as many nodes as there may be.
+# A domain with the maximum number of nodes.
 test-full: setup
 	@$(STEP) --tests test-full scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(=node_limit::a_full_domain)'
 
-# Nodes are killed at random.
+# Kills nodes at random.
 test-random: export SURVIVAL_SECONDS ?= 60
 test-random: setup
 	@$(STEP) --tests test-random scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(/^(random|histories)::/)'
 
-# The only step that builds Zenoh, but for dist. Hosts are network namespaces, which need root. What needs no Zenoh is
-# tested by test-rust.
+# The only step that builds Zenoh, except for dist. Hosts are network namespaces, which need root. test-rust
+# covers the tests that need no Zenoh.
 NET := test(/^(conformance|zenoh|namespaces|rnet_link|ports)::/) or binary(rnet-link) or kind(lib)
 test-net: build-dev
 	@$(STEP) setup-net scripts/setup.sh --net
@@ -203,7 +205,8 @@ test-net: build-dev
 	@$(STEP) --tests test-net-page scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(/^over_link::/)'
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
-# Only these need node, which scripts/node.sh installs where it is missing. What the page does in a real browser, beside a robot that runs.
+# Only these steps need node, which scripts/node.sh installs if it is missing. Tests the page in a real
+# browser with a running robot.
 check-dashboard:
 	@$(STEP) check-dashboard scripts/dashboard.sh check
 
@@ -211,17 +214,18 @@ test-dashboard: build-dev
 	@$(STEP) setup-dashboard scripts/setup.sh --dashboard
 	@$(STEP) test-dashboard scripts/dashboard.sh test
 
-# What Prometheus itself says of the metrics.
+# Checks the metrics with Prometheus itself.
 test-metrics:
 	@$(STEP) setup-metrics scripts/setup.sh --metrics
 	@$(STEP) --tests test-metrics scripts/nextest.sh --workspace --lib --bins --tests --run-ignored all -E 'package(rnet-cli) and test(/^metrics::/)'
 
-# A client of the protocol that is not ours: packages of node.
+# An independent client of the protocol: packages of node.
 test-foxglove:
 	@$(STEP) setup-foxglove scripts/setup.sh --foxglove
 	@$(STEP) --tests test-foxglove scripts/node.sh scripts/nextest.sh --workspace --lib --bins --tests --run-ignored all -E 'test(/^independent::/)'
 
-# The tests of scribbled and truncated memory once more, where any access out of bounds ends the process.
+# Repeats the tests of corrupted and truncated memory with a sanitizer, which terminates the process on any
+# access out of bounds.
 test-hostile: export CARGO_TARGET_DIR := target/asan
 test-hostile:
 	@$(STEP) --tests test-hostile scripts/asan.sh test --package rnet --test it hostile
@@ -230,12 +234,12 @@ test-fuzz:
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
 	@$(STEP) test-fuzz scripts/fuzz.sh
 
-# What fuzzing has found is kept in fuzz/corpus, and is read again without fuzzing.
+# Findings of the fuzzer are kept in fuzz/corpus, and are replayed without fuzzing.
 test-corpora:
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz
 	@$(STEP) test-corpora scripts/fuzz.sh --replay
 
-# Only this needs valgrind, so that a build and the demo do without.
+# A separate step, so that a build and the demo do not need valgrind.
 test-instructions:
 	@$(STEP) setup-valgrind scripts/setup.sh --valgrind
 	@$(STEP) test-instructions cargo xtask instructions
@@ -248,14 +252,15 @@ test-loom:
 test-python: build-dev
 	@$(STEP) --tests test-python $(PYTEST) python/tests
 
-# One after the other: a robot needs the machine for itself.
+# One at a time: a robot needs the machine for itself.
 test-demo: build-dev
 	@$(STEP) --tests test-demo $(PY) -m pytest demo --ignore=demo/test_two_hosts.py
 
 test-examples: build-dev
 	@$(STEP) --tests test-examples $(PYTEST) examples
 
-# What is released is built, installed into empty places, and used there: one step, as nothing of it goes without the rest.
+# Builds the release files, installs them into empty folders, and uses them: one step, because each part needs
+# the others.
 test-dist:
 	@$(STEP) test-dist sh -c 'scripts/setup.sh --dist && scripts/dist.sh && scripts/dist-test.sh'
 

@@ -1,7 +1,7 @@
-// What is built is committed, so it has to be the same on every machine, and a text file like others.
+// The build output is committed, so it must be the same on every machine, and a valid text file.
 import { defineConfig, type Plugin } from "vite";
 
-// `cargo xtask tidy` looks at committed texts: they end with a newline, and no line ends with a blank.
+// `cargo xtask tidy` checks committed texts: they end with a newline, and lines have no trailing space.
 const tidy: Plugin = {
   name: "tidy",
   enforce: "post",
@@ -23,9 +23,9 @@ export default defineConfig({
     outDir: "dist",
     emptyOutDir: true,
     target: "es2022",
-    // Browsers of 2024 know light-dark(); rewriting it for older ones would double the palette.
+    // Browsers since 2024 support light-dark(); converting it for older ones would double the palette.
     cssTarget: ["chrome123", "firefox120", "safari17.5"],
-    // The content security policy allows no data: script and no inline one.
+    // The content security policy allows neither data: scripts nor inline scripts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     sourcemap: false,

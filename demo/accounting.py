@@ -1,30 +1,30 @@
-"""Was a message lost without being counted? Three independent counts must agree.
+"""Checks that no message was lost without being counted. Three independent counts must agree.
 
-1. rnet's own books, which the watcher keeps from outside: what was sent to a subscriber since it was admitted is
-   received, passed over at its wish, waiting for it, or lost by a named cause. Nothing else can become of a message.
-2. Each sender's count of what it handed to rnet.
+1. rnet's own counts, which the watcher reads as an observer: a message sent to a subscriber since it was
+   admitted is received, skipped by its settings, queued, or lost by a named cause. There is no other outcome.
+2. Each sender's count of the messages that it passed to rnet.
 3. The logger's count, from the numbers that the senders wrote into the messages themselves.
 
-A subscriber that was killed is not asked any more: what it had not read was lost by nobody. A publisher that was killed
-is: the watcher holds on to its log and reads in it how much was sent in the end.
+A subscriber that was killed is not counted: its unread messages are not a loss. A publisher that was killed
+is: the watcher keeps its log open, and reads from it how much was sent in total.
 """
 
 CAUSES = ("overrun", "link", "restart", "detached")
 
 
 def lost(subscription):
-    """Messages that a subscriber knows it has lost, whatever the cause."""
+    """Messages that a subscriber has counted as lost, for any cause."""
     return sum(subscription["lost"][cause] for cause in CAUSES)
 
 
 def unaccounted(subscription):
-    """Messages that were owed to a subscriber and of which nobody knows what became. Negative: counted twice."""
+    """Messages owed to a subscriber and not accounted for. Negative: counted twice."""
     known = subscription["received"] + subscription["skipped"] + subscription["queued"] + lost(subscription)
     return subscription["owed"] - known
 
 
 def is_settled(books):
-    """Whether all that was sent has been dealt with, so that the books can be closed."""
+    """Whether all sent messages are accounted for, so that the counts are final."""
     return all(
         unaccounted(s) == 0 and (s["queued"] == 0 or s["skipped"] > s["received"])
         for s in books["subscriptions"]
@@ -33,9 +33,10 @@ def is_settled(books):
 
 
 def check(books, sent_by_node, tally):
-    """All that does not agree, in words; an empty list if no message was lost unseen.
+    """All disagreements, as text; an empty list if no message was lost uncounted.
 
-    `books`: the watcher's; `sent_by_node`: {node: {topic: messages}} as the nodes say; `tally`: the logger's, by topic.
+    `books`: the watcher's; `sent_by_node`: {node: {topic: messages}} from the nodes; `tally`: the logger's,
+    by topic.
     """
     return [*_check_books(books), *_check_senders(books, sent_by_node), *_check_logger(books, tally)]
 
@@ -59,26 +60,26 @@ def _check_senders(books, sent_by_node):
     for publisher in books["publishers"]:
         if not publisher["gone"]:
             published[publisher["node"].lstrip("/"), publisher["topic"]] = publisher["sent"]
-    told = {(node, topic): count for node, topics in sent_by_node.items() for topic, count in topics.items()}
-    for node, topic in sorted(published.keys() | told.keys()):
-        mine, theirs = told.get((node, topic)), published.get((node, topic))
+    reported = {(node, topic): count for node, topics in sent_by_node.items() for topic, count in topics.items()}
+    for node, topic in sorted(published.keys() | reported.keys()):
+        mine, theirs = reported.get((node, topic)), published.get((node, topic))
         if mine != theirs:
             yield f"{node} reports {mine} messages sent on {topic}, but rnet counted {theirs}"
 
 
 def _check_logger(books, tally):
-    heard = {
+    subscriptions = {
         s["topic"]: s for s in books["subscriptions"] if s["node"].lstrip("/") == "logger" and not s["gone"]
     }
-    for topic in sorted(heard.keys() | tally.keys()):
-        if topic not in heard or topic not in tally:
+    for topic in sorted(subscriptions.keys() | tally.keys()):
+        if topic not in subscriptions or topic not in tally:
             yield f"the logger and rnet disagree whether the logger receives {topic}"
             continue
-        count, subscription = tally[topic], heard[topic]
+        count, subscription = tally[topic], subscriptions[topic]
         if count["received"] != subscription["received"]:
             received, counted = count["received"], subscription["received"]
             yield f"the logger received {received} messages of {topic}, but rnet counted {counted}"
-        # rnet may know of more: what was lost before the first message heard leaves no gap in the numbers.
+        # rnet may count more: losses before the first received message leave no gap in the numbers.
         if count["missing"] > lost(subscription):
             missing, counted = count["missing"], lost(subscription)
             yield f"the logger misses {missing} messages of {topic}, but rnet counted {counted} lost"

@@ -1,21 +1,21 @@
-"""What crossed between two hosts, and was a message lost on the way without being counted?
+"""Compares the messages that crossed between two hosts, and finds uncounted losses.
 
-Each host has a watcher with books of its own, in which the publishers of the other host are proxies. A proxy's own
-log is like any other; what the link lost is not in it but in its `known_lost`, and its subscribers count that as lost
-too. Three things must hold, beside the logger's own count (accounting.py):
+Each host has a watcher with its own counts, in which the publishers of the other host are proxies. A proxy's
+own log is like any other; the link's losses are not in it but in its `known_lost`, and its subscribers count
+them as lost too. Three conditions must hold, in addition to the logger's own count (accounting.py):
 
-1. The books of each host agree by themselves.
-2. A publisher's numbers, from the first that has crossed, are those that its proxies sent, one proxy after another,
-   and those that they know to be missing. None is in neither, and none in both, but for what the publisher keeps for
-   late joiners, which the next proxy may repeat.
-3. Each sender has counted what its own host's watcher has.
+1. The counts of each host agree by themselves.
+2. A publisher's numbers, from the first that crossed, are those that its proxies sent, one proxy after another,
+   and those that they know to be missing. No number is in neither, and none in both, except for messages that the
+   publisher keeps for late joiners, which the next proxy may repeat.
+3. Each sender's count equals that of its own host's watcher.
 """
 
 import accounting
 
 
 def local(books):
-    """The books of one host without what stands for the other: the publishers and subscriptions of its own nodes."""
+    """The counts of one host without proxies: only the publishers and subscriptions of its own nodes."""
     gaps = {}
     for proxy in _proxies(books):
         gaps[proxy["topic"]] = gaps.get(proxy["topic"], 0) + sum(proxy["known_lost"].values())
@@ -28,7 +28,7 @@ def local(books):
 
 
 def _owed_with_gaps(subscription, gaps):
-    """A subscriber counts those gaps as lost that its proxies have told since it was admitted."""
+    """A subscriber counts as lost the gaps that its proxies have reported since it was admitted."""
     if subscription["gone"]:
         return subscription
     counted = min(max(0, -accounting.unaccounted(subscription)), gaps)
@@ -39,8 +39,8 @@ def _proxies(books):
     return [p for p in books["publishers"] if p["proxy"]]
 
 
-def ways(books_by_host):
-    """(host, publisher of another host, its proxies there from the first to the last) of all that crossed."""
+def crossing_publishers(books_by_host):
+    """(host, publisher of another host, its proxies there in order) of all crossing topics."""
     for host, books in books_by_host.items():
         for other, source in books_by_host.items():
             if other == host:
@@ -49,7 +49,7 @@ def ways(books_by_host):
                 if publisher["proxy"]:
                     continue
                 ends = [p for p in _proxies(books) if p["stands_for"] == publisher["id"]]
-                # One that has brought nothing but a gap goes on where the one before has ended.
+                # A proxy with only a gap continues where the previous one ended.
                 begun = sorted((p for p in ends if p["first"] is not None), key=lambda end: end["first"])
                 if begun:
                     yield host, publisher, begun + [p for p in ends if p["first"] is None]
@@ -60,7 +60,7 @@ def _missing(end):
 
 
 def uncounted(publisher, ends):
-    """(messages of the publisher that are in no proxy's count, messages that are in more than one)."""
+    """(messages of the publisher that no proxy has counted, messages that several have counted)."""
     never, twice, until = 0, 0, None
     for end in ends:
         first = until if end["first"] is None else end["first"]
@@ -72,12 +72,12 @@ def uncounted(publisher, ends):
 
 
 def check(books_by_host, sent_by_host, tally, tally_host):
-    """All that does not agree, in words; an empty list if no message was lost unseen."""
+    """All disagreements, as text; an empty list if no message was lost uncounted."""
     for host, books in books_by_host.items():
         own_tally = tally if host == tally_host else {}
         for problem in accounting.check(local(books), sent_by_host[host], own_tally):
             yield f"host {host}: {problem}"
-    for host, publisher, ends in ways(books_by_host):
+    for host, publisher, ends in crossing_publishers(books_by_host):
         never, twice = uncounted(publisher, ends)
         if never:
             yield f"{never} messages of {publisher['topic']} were lost in transit to {host} but not counted"
@@ -86,20 +86,21 @@ def check(books_by_host, sent_by_host, tally, tally_host):
 
 
 def is_settled(books_by_host):
-    """Whether all that was sent has been dealt with on both hosts, so that the books can be closed."""
+    """Whether all sent messages are accounted for on both hosts, so that the counts are final."""
     return all(accounting.is_settled(local(books)) for books in books_by_host.values()) and all(
-        uncounted(publisher, ends) == (0, 0) for _, publisher, ends in ways(books_by_host)
+        uncounted(publisher, ends) == (0, 0) for _, publisher, ends in crossing_publishers(books_by_host)
     )
 
 
 def merged(books_by_host):
-    """The books of all hosts as one, with the time of the first. Latency is that of the host to which a topic
-    crosses."""
+    """The combined counts of all hosts, with the time of the first. Latency is that of the host to which a
+    topic crosses.
+    """
     books = {host: local(books) for host, books in books_by_host.items()}
     latency = {}
     for host in books.values():
         latency.update({topic: times for topic, times in host["latency_us"].items() if times["p50"] is not None})
-    for host, publisher, _ in ways(books_by_host):
+    for host, publisher, _ in crossing_publishers(books_by_host):
         latency[publisher["topic"]] = books[host]["latency_us"].get(publisher["topic"])
     return {
         "at_ns": next(iter(books.values()))["at_ns"],
@@ -110,9 +111,9 @@ def merged(books_by_host):
 
 
 def summary(books_by_host, status_by_host, nodes_by_host):
-    """What came to each host, by topic, and what its link says."""
+    """Received messages of each host by topic, and the status of its link."""
     crossed = {}
-    for host, publisher, ends in ways(books_by_host):
+    for host, publisher, ends in crossing_publishers(books_by_host):
         topics = crossed.setdefault(host, {})
         topics[publisher["topic"]] = topics.get(publisher["topic"], 0) + sum(end["sent"] for end in ends)
     return {
@@ -133,12 +134,12 @@ def summary(books_by_host, status_by_host, nodes_by_host):
 
 
 def _lost(books, topic):
-    heard = [s for s in books["subscriptions"] if s["topic"] == topic and not s["gone"]]
-    return {cause: sum(s["lost"][cause] for s in heard) for cause in accounting.CAUSES}
+    receiving = [s for s in books["subscriptions"] if s["topic"] == topic and not s["gone"]]
+    return {cause: sum(s["lost"][cause] for s in receiving) for cause in accounting.CAUSES}
 
 
 def link(status):
-    """What `rnet link status --json` of a host says about the other one."""
+    """The status of the other host, from a host's `rnet link status --json`."""
     peer = status["peers"][0]
     return {
         "host": peer["host"],
@@ -148,7 +149,7 @@ def link(status):
         "clock_offset_us": _microseconds(peer["clock_offset"]),
         "clock_uncertainty_us": _microseconds(peer["clock_offset_uncertainty"]),
         "problems": status["problems"],
-        # Its counters begin anew when the other host comes back.
+        # Its counters restart when the other host returns.
         "topics": [
             {key: topic[key] for key in ("name", "direction", "messages", "lost", "skipped", "held_back_text")}
             for topic in peer["topics"]
@@ -157,5 +158,5 @@ def link(status):
 
 
 def _microseconds(duration):
-    """Of a protobuf duration in JSON, such as "0.000166486s"; None if it is not known."""
+    """Microseconds of a protobuf duration in JSON, such as "0.000166486s"; None if it is unknown."""
     return float(duration.removesuffix("s")) * 1e6 if duration else None

@@ -1,4 +1,4 @@
-"""The demo's own domain: a directory that is there for one run and gone afterwards."""
+"""The demo's own domain: a directory that exists for one run."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ PREFIX = "demo_"
 
 
 class Domain:
-    """A domain named after this process. A context: at its end the directory is removed."""
+    """A domain named after this process. A context: removes the directory at its end."""
 
     def __init__(self):
         self.base = pathlib.Path(os.environ.get("RNET_DIR") or "/dev/shm")
@@ -18,22 +18,22 @@ class Domain:
         self._lock = None
 
     def environment(self):
-        """Variables for the nodes."""
-        # Nobody here multiplies matrices that are worth numpy's threads.
+        """Environment variables for the nodes."""
+        # The matrices here are too small for numpy's threads.
         environment = {**os.environ, "RNET_DOMAIN": self.name, "OPENBLAS_NUM_THREADS": "1"}
-        environment.pop("RNET_GROUP", None)  # the demo shares its domain with nobody
+        environment.pop("RNET_GROUP", None)  # the demo shares its domain with no other user
         return environment
 
     def hold(self):
-        """Marks the directory, once a node has made it, as one that is in use: see `remove_stale`."""
+        """Locks the directory, once a node has created it, as one in use: see `remove_stale`."""
         self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove_stale(self):
-        """Removes what demos have left behind whose run.py was killed."""
+        """Removes directories left behind by demos whose run.py was killed."""
         for path in self.base.glob(f"rnet-{os.geteuid()}-{PREFIX}*"):
             pid = path.name.rpartition("_")[2]
-            # A demo in another container may use the same directory with other process numbers: so both the
+            # A demo in another container may use the same directory with other process numbers, so both the
             # process and the lock must be gone.
             if pid.isdigit() and not pathlib.Path(f"/proc/{pid}").exists() and not _is_locked(path):
                 shutil.rmtree(path, ignore_errors=True)

@@ -1,7 +1,8 @@
-"""Two hosts on this machine: network namespaces with a cable between them, that can be cut.
+"""Two hosts on this machine: network namespaces, connected by a cable that can be cut.
 
-A namespace is held by a process that ends with ours, and not by a name: what runs in it ends by itself when run.py is
-killed, and the kernel removes the rest. The clock of the second host is ahead, as those of two computers differ.
+A namespace is held by a process that exits with ours, and not by a name: so its processes exit when run.py is
+killed, and the kernel removes the rest. The clock of the second host is ahead, because the clocks of two
+computers differ.
 """
 
 import os
@@ -18,7 +19,7 @@ DEVICE = "eth0"
 
 
 def missing():
-    """Why there can be no hosts here, or None."""
+    """Why hosts are unavailable, or None."""
     if os.geteuid() != 0:
         return "hosts are network namespaces, which need root"
     for tool, package in TOOLS.items():
@@ -29,7 +30,7 @@ def missing():
 
 
 class Host:
-    """One host: a network, a clock and a directory of its own."""
+    """A host: its own network, clock and directory."""
 
     def __init__(self, name, number, directory):
         self.name, self.address, self.directory = name, f"10.78.0.{number}", directory
@@ -47,22 +48,22 @@ class Host:
         self._holder.stdout.readline()  # it is in its namespaces
 
     def command(self, *words):
-        """The words of a command that runs on this host."""
+        """The command line that runs a command on this host."""
         place = f"/proc/{self.pid}/ns"
         return ["nsenter", f"--net={place}/net", f"--time={place}/time_for_children", "--", *words]
 
     def run(self, *words, env=None):
-        """What a command on this host prints. It must not fail."""
+        """The output of a command on this host, which must not fail."""
         return subprocess.run(self.command(*words), env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
 
     def plug(self):
-        """Gives its end of the cable an address, and switches it on."""
+        """Assigns an address to its end of the cable, and enables it."""
         self.run("ip", "address", "add", f"{self.address}/24", "dev", DEVICE)
         self.run("ip", "link", "set", "lo", "up")
         self.run("ip", "link", "set", DEVICE, "up")
 
     def close(self):
-        """Ends what runs on it, and the host. A second call does nothing."""
+        """Stops its processes and the host. A second call does nothing."""
         network = os.stat(f"/proc/{self.pid}/ns/net").st_ino if self._holder.poll() is None else None
         while network and (left := self._processes(network)):
             for pid in left:
@@ -75,14 +76,14 @@ class Host:
         self._holder.stdout.close()
 
     def _processes(self, network):
-        """Processes on this host, but for those that hold it."""
+        """Processes on this host, except those that hold it."""
         found = []
         for path in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 if os.stat(path / "ns/net").st_ino == network and not self._holds(path):
                     found.append(int(path.name))
             except OSError:
-                pass  # it has ended
+                pass  # it has exited
         return found
 
     def _holds(self, path):
@@ -91,14 +92,14 @@ class Host:
 
 
 class Cable:
-    """Two hosts and what joins them. A context: at its end nothing of them is left."""
+    """Two hosts and their cable. A context: removes everything at its end."""
 
     def __init__(self, domain, names, link):
         self._domain, self._names, self._link = domain, names, link
         self.hosts = []
 
     def environment(self, host):
-        """Variables for the nodes of a host."""
+        """Environment variables for the nodes of a host."""
         other = next(h for h in self.hosts if h is not host)
         listens = host is self.hosts[0]
         own = {

@@ -1,16 +1,16 @@
-"""Did the robot do what the demo is there to show? Decided from what the simulation has reported.
+"""Judges the behaviour of the robot from the reports of the simulation.
 
-The simulation reports a verdict per window (robot/verdict.py), and each moment when the controller or the safe hold
-took over. All times are CLOCK_MONOTONIC in ns, the same in all processes.
+The simulation reports a verdict per window (robot/verdict.py), and each time when the controller or the safe
+hold took over. All times are CLOCK_MONOTONIC in ns, the same in all processes.
 """
 
 from robot.safe_hold import TIMEOUT_NS
 from robot.verdict import State
 
-WINDOW_NS = 250_000_000  # short beside the outage, so that one settles and another holds within it
+WINDOW_NS = 250_000_000  # short relative to the outage, so that one window settles and another holds within it
 SETTLE_NS = 1_000_000_000  # after a controller took over: it blends in for START_S = 0.5 s
-MIN_CLOSED_SHARE = 0.5  # on a busy machine single windows may be late; a loop that is open has none that is closed
-# From a cut cable to the safe hold, in simulated time: 10 ms for the last torques and for steps made up for.
+MIN_CLOSED_SHARE = 0.5  # single windows may be late on a busy machine; an open loop has no closed window
+# From the cable cut to the safe hold, in simulated time: 10 ms for the last torques and for catch-up steps.
 HOLD_DEADLINE_MS = TIMEOUT_NS * 1e-6 + 10
 
 CLOSED, HELD, FALLEN, ABANDONED = (
@@ -19,7 +19,7 @@ CLOSED, HELD, FALLEN, ABANDONED = (
 
 
 class OutageRecord:
-    """What happened, and when. `outage` and `repair` are what took the controller away, and brought it back."""
+    """The events of an outage, with their times. `outage` and `repair` describe its cause and its end."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class OutageRecord:
         self.clock = []  # (at_ns, simulated time in ns)
 
     def held_after_ms(self):
-        """From the kill to the safe hold in ms, or None if it did not come. It may have been there already."""
+        """Time from the kill to the safe hold in ms, or None without one. 0 if it was engaged before."""
         before = [driven for at_ns, driven in self.changes if at_ns <= self.killed_ns]
         if before and not before[-1]:
             return 0.0
@@ -44,8 +44,9 @@ class OutageRecord:
         return (holds[0] - self.killed_ns) * 1e-6 if holds else None
 
     def held_after_simulated_ms(self):
-        """As `held_after_ms`, in simulated time, the least that it can have been: a simulation that was held up
-        had less time to notice. None if the hold did not come."""
+        """As `held_after_ms`, but the minimum simulated time: a delayed simulation had less time to notice.
+        None without a hold.
+        """
         times = [at_ns for at_ns, driven in self.changes if not driven and at_ns > self.killed_ns]
         if self.held_after_ms() in (None, 0.0):
             return self.held_after_ms()
@@ -60,7 +61,7 @@ class OutageRecord:
         return times[0] if times else None
 
     def recovery_ms(self):
-        """From the start of the new controller's process to its first torques at the motors, or None."""
+        """Time from the start of the new controller's process to its first torques in ms, or None."""
         again_ns = self.driven_again_ns()
         return None if again_ns is None else (again_ns - self.restarted_ns) * 1e-6
 
@@ -68,7 +69,7 @@ class OutageRecord:
         return [v["state"] for v in self.verdicts if from_ns <= v["at_ns"] - WINDOW_NS and v["at_ns"] <= until_ns]
 
     def failures(self):
-        """What went wrong, in words; an empty list if the robot did all that it should."""
+        """All failures, as text; an empty list if the robot behaved as it should."""
         found = [f"the robot fell {self._at(v)}" for v in self.verdicts if v["state"] == FALLEN][:1]
         found += [f"the robot was neither driven nor held {self._at(v)}" for v in self.verdicts if v["state"] == ABANDONED][:1]
         found += self._closed(f"before {self.outage}", self.begin_ns, self.killed_ns)

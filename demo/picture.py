@@ -1,4 +1,4 @@
-"""The picture of the demo in README: who sent what to whom in a run, how fast, and what was lost.
+"""Draws the picture of the demo for the README: senders, receivers, rates, latencies and losses of a run.
 
     python demo/picture.py target/demo/summary.json docs/images/demo.svg
 """
@@ -29,7 +29,7 @@ INK, PAPER, GREY, BLUE, RED = "#1b1f24", "#ffffff", "#8b949e", "#0b62d6", "#cf22
 
 
 def box(x, y, width, title, detail="", color=GREY):
-    """A rectangle whose middle is at `y`, with what stands in it."""
+    """A rectangle with its middle at `y`, and its text."""
     text = [f'<text x="{x + 10}" y="{y + 5}" fill="{INK}">{escape(title)}</text>']
     if detail:
         end = x + width - 10
@@ -46,7 +46,7 @@ def arrow(begin, end, color):
 
 
 def places(names, rows):
-    """The middle of each name's box, spread evenly over so many rows: {name: y in px}."""
+    """The middle of each name's box, evenly distributed over the rows: {name: y in px}."""
     step = ROW * rows / len(names)
     return {name: round(TOP + step * (at + 0.5)) for at, name in enumerate(names)}
 

@@ -1,9 +1,9 @@
 """`make demo`: a robot of ten processes for DEMO_SECONDS (default 20), in Rust and Python, over rnet.
 
-It starts the nodes, shows what they say to each other, kills the controller in the middle and starts it again, and
-judges: exit 0 if all is well, 1 with the reason if a message was lost without being counted, a node did not join, or
-the loop did not close. README.md says who the nodes are; DEMO_BREAK breaks one of them, to see that this is noticed.
-With DEMO_HOSTS=2 the robot has two computers and the cable between them is cut: two_hosts.py.
+It starts the nodes, shows their messages, kills the controller in the middle, and restarts it. The exit code
+is 0 on success, or 1 with the reason if a message was lost uncounted, a node did not join, or the loop did
+not close. README.md describes the nodes; DEMO_BREAK breaks one of them, to test that this is detected. With
+DEMO_HOSTS=2 the robot has two computers and the cable between them is cut: two_hosts.py.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ def main():
         signal.signal(number, _interrupt)
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "summary.json").unlink(missing_ok=True)
-    # The program of this checkout, built by `make demo`.
+    # The programs of this checkout, built by `make demo`.
     os.environ["PATH"] = f"{target()}:{os.environ['PATH']}"
     try:
         with Domain() as domain, contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""target/demo/summary.json: what a run was like, for programs and, by way of tables.py, for people."""
+"""target/demo/summary.json: the results of a run, for programs and, through tables.py, for people."""
 
 import json
 import os
@@ -9,25 +9,25 @@ from judge import WINDOW_NS
 
 
 class Evidence(NamedTuple):
-    """What was collected of a run that came to its end."""
+    """Data of a completed run."""
 
-    down_s: float  # how long there was no controller
+    down_s: float  # time without a controller
     books_before: dict  # the watcher's, at the begin
     books_end: dict  # at the end
-    books: dict  # and when all was quiet and had arrived
-    sent: dict  # {node: {topic: messages}} as the nodes say
+    books: dict  # and after all messages had arrived
+    sent: dict  # {node: {topic: messages}} from the nodes
     tally: dict  # the logger's, by topic
     usage: dict  # {node: (CPU s, of s, resident kB)}
 
 
 def make(demo, evidence, reason):
-    """The summary as a dict. `reason`: why the run did not come to its end, and `evidence` then is None."""
+    """The summary as a dict. `reason`: why the run was aborted; `evidence` is then None."""
     failures = [reason] if reason else []
     if evidence:
         failures += demo.check(evidence)
-        failures += demo.story.failures()
-    story, told = demo.story, demo.told
-    seconds = (story.end_ns - story.begin_ns) * 1e-9 if evidence else 0.0
+        failures += demo.record.failures()
+    record, reports = demo.record, demo.latest_reports
+    seconds = (record.end_ns - record.begin_ns) * 1e-9 if evidence else 0.0
     return {
         "ok": not failures,
         "failures": failures,
@@ -36,10 +36,10 @@ def make(demo, evidence, reason):
         "topics": _topics(evidence) if evidence else {},
         "nodes": {name: _node(demo, evidence, name, language) for name, language in demo.nodes.items()},
         "recovery": _recovery(demo, evidence) if evidence else None,
-        "loop": told.get("simulation", {}).get("loop"),
-        "camera_source": told.get("camera", {}).get("source", {}).get("source"),
-        "verdicts": _verdicts(story) if evidence else [],
-        "stops": [_stop(s, story.begin_ns) for s in demo.stops] if evidence else [],
+        "loop": reports.get("simulation", {}).get("loop"),
+        "camera_source": reports.get("camera", {}).get("source", {}).get("source"),
+        "verdicts": _verdicts(record) if evidence else [],
+        "stops": [_stop(s, record.begin_ns) for s in demo.stops] if evidence else [],
         "accounting": _accounting(evidence) if evidence else None,
         **(demo.more(evidence) if evidence else {}),
     }
@@ -78,21 +78,21 @@ def _node(demo, evidence, name, language):
 
 
 def _recovery(demo, evidence):
-    story = demo.story
+    record = demo.record
     return {
-        "killed_at_s": (story.killed_ns - story.begin_ns) * 1e-9,
+        "killed_at_s": (record.killed_ns - record.begin_ns) * 1e-9,
         "down_s": evidence.down_s,
-        "held_after_ms": story.held_after_ms(),
-        "held_after_simulated_ms": story.held_after_simulated_ms(),
+        "held_after_ms": record.held_after_ms(),
+        "held_after_simulated_ms": record.held_after_simulated_ms(),
         "join_ms": demo.rejoin_ms,
-        "recovery_ms": story.recovery_ms(),
+        "recovery_ms": record.recovery_ms(),
         "stopped_ms": demo.ordered.get("stop"),
         "went_on_ms": demo.ordered.get("go"),
     }
 
 
-def _verdicts(story):
-    return [_verdict(v, story.begin_ns) for v in story.verdicts if v["at_ns"] - WINDOW_NS >= story.begin_ns]
+def _verdicts(record):
+    return [_verdict(v, record.begin_ns) for v in record.verdicts if v["at_ns"] - WINDOW_NS >= record.begin_ns]
 
 
 def _verdict(verdict, begin_ns):

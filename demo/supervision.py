@@ -1,7 +1,8 @@
-"""The processes of the demo: `rnet launch` starts them, and what they say and are told goes by pipes with names.
+"""The processes of the demo: `rnet launch` starts them, and named pipes connect them with run.py.
 
-A node's stdin and stdout are two pipes in a folder (talk.sh), so that a node that is started again has those of the one
-before. This process alone keeps the writing end of a stdin open: its end is the nodes' too, also when run.py is killed.
+A node's stdin and stdout are two pipes in a folder (talk.sh), so that a restarted node gets those of its
+predecessor. Only this process keeps the writing end of a stdin open: when it is closed, the node exits, even
+if run.py was killed.
 """
 
 import contextlib
@@ -16,13 +17,13 @@ import time
 
 import rnet
 
-END_S = 5.0  # nodes have this long to end when told to
-POLL_S = 0.05  # how often to look at the table of the launch
+END_S = 5.0  # time for nodes to exit when told to
+POLL_S = 0.05  # how often to read the table of the launch
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class DemoFailed(Exception):
-    """The demo cannot go on; the text says why."""
+    """The demo cannot continue; the text is the reason."""
 
 
 class Child:
@@ -44,31 +45,31 @@ class Child:
                 self._crew.reports.put((self, report))
 
     def set_pid(self, pid):
-        """Takes note of its process. A new one is measured from its start."""
+        """Registers its process. A new process is measured from its start."""
         if pid != self.pid:
             self.pid, self.started = pid, self.started + 1
             self._cpu_start = (0.0, time.monotonic())
 
     def begin_ns(self):
-        """When its process was started, as CLOCK_MONOTONIC tells; to 10 ms."""
+        """Start time of its process, CLOCK_MONOTONIC; accurate to 10 ms."""
         since_boot_ns = int(self._stat()[19]) * 1_000_000_000 // _TICKS_PER_S
         return since_boot_ns - time.clock_gettime_ns(time.CLOCK_BOOTTIME) + time.monotonic_ns()
 
-    def tell(self, command):
-        """Sends a command. One that does not reach a dead node is told of by the table."""
+    def send_command(self, command):
+        """Sends a command. The table reports a node that died before."""
         os.write(self._commands, command.encode() + b"\n")
 
     def close_pipe(self):
-        """Ends its stdin, which ends it."""
+        """Closes its stdin, which makes it exit."""
         os.close(self._commands)
 
     def kill(self):
-        """SIGKILL, at once."""
+        """Sends SIGKILL."""
         self._crew.expected.add(self.name)
         os.kill(self.pid, signal.SIGKILL)
 
     def measure_from_now(self):
-        """CPU time counts from here."""
+        """Starts the measurement of CPU time."""
         self._cpu_start = (self._cpu_s(), time.monotonic())
 
     def _stat(self):
@@ -83,35 +84,37 @@ class Child:
             return self._usage[0]
 
     def usage(self):
-        """(CPU time in s since measure_from_now, seconds since then, resident memory in kB), kept after its end."""
+        """(CPU time in s since measure_from_now, seconds since then, resident memory in kB), kept after its
+        exit.
+        """
         try:
             status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
             rss_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
             cpu_s, since = self._cpu_start
             self._usage = (self._cpu_s() - cpu_s, time.monotonic() - since, rss_kb)
         except (OSError, StopIteration):
-            pass  # ended: what was measured last stays
+            pass  # exited: the last measurement stays
         return self._usage
 
     def log_tail(self):
-        """The end of its log, indented, or an empty text."""
+        """The last lines of its log, indented, or an empty text."""
         logs = [path.read_text(errors="replace") for path in self._crew.folder.glob(f"launch/*/{self.name}.log")]
         return "".join(f"\n    {line}" for line in "".join(logs).splitlines()[-12:])
 
 
 class NodeProcesses:
-    """All nodes. A context: at its end no process is left."""
+    """All nodes. A context: stops all processes at its end."""
 
     def __init__(self, folder, file, env):
         self.folder, self.file, self.talk = folder, file, folder / "talk"
         self.env = {**env, **self.variables()}
         self.reports = queue.SimpleQueue()
-        self.expected = set()  # nodes that were killed, and are started again
+        self.expected = set()  # nodes that were killed, and will be restarted
         self._launches = []  # (launch, its nodes)
         self._checked_s = 0.0
 
     def variables(self):
-        """What the nodes' environment has besides."""
+        """Additional environment variables of the nodes."""
         return {"RNET_STATE_DIR": str(self.folder), "DEMO_TALK": str(self.talk)}
 
     def launch(self, names, settings, env=None, **more):
@@ -126,7 +129,9 @@ class NodeProcesses:
         return children
 
     def next_report(self, until):
-        """(child, report), or None at the time `until` (time.monotonic()); DemoFailed if a node ended unasked."""
+        """(child, report), or None at the time `until` (time.monotonic()); DemoFailed if a node exited
+        unexpectedly.
+        """
         while True:
             now = time.monotonic()
             if now >= self._checked_s + POLL_S:
@@ -158,7 +163,7 @@ class NodeProcesses:
         return self
 
     def __exit__(self, *_):
-        # An impatient second Ctrl-C must not leave processes behind; it takes END_S at the most.
+        # A second Ctrl-C must not leave processes behind; the exit takes at most END_S.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         deadline = time.monotonic() + END_S
@@ -173,6 +178,8 @@ class NodeProcesses:
 
 
 def _pipe(path):
-    """A pipe with a name, open for both directions: so nobody waits for the other end, and none ends too early."""
+    """A named pipe, open in both directions, so that opening does not block, and an end is not closed too
+    early.
+    """
     os.mkfifo(path)
     return os.open(path, os.O_RDWR | os.O_CLOEXEC)

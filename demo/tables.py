@@ -1,4 +1,4 @@
-"""The tables that people see: live while the demo runs, and the summary at its end."""
+"""The displayed tables: live while the demo runs, and the summary at its end."""
 
 import sys
 
@@ -15,13 +15,13 @@ def topic_row(topic, rate_hz, latency_us, lost):
 
 
 class LiveTable:
-    """Drawn anew in place on a terminal; elsewhere each one is printed below the last."""
+    """A table that is redrawn in place on a terminal; elsewhere each one is printed below the last."""
 
     def __init__(self, out=sys.stdout):
         self._out, self._in_place, self._height = out, out.isatty(), 0
 
-    def say(self, text):
-        """A line that stays, above the table."""
+    def print_line(self, text):
+        """Prints a permanent line above the table."""
         print(text, file=self._out, flush=True)
         self._height = 0
 
@@ -36,7 +36,7 @@ class LiveTable:
 
 
 def print_summary(summary, out=sys.stdout):
-    """The summary, as it stands in summary.json, for people."""
+    """Prints the summary of summary.json for people."""
 
     def say(text=""):
         print(text, file=out)
@@ -78,7 +78,7 @@ def print_summary(summary, out=sys.stdout):
             f"{stop['latency_us']:.0f} us later"
         )
     say(f"camera        {summary['camera_source']}")
-    say(f"robot         {_story(summary['verdicts'])}")
+    say(f"robot         {_state_periods(summary['verdicts'])}")
     accounting = summary["accounting"]
     say(
         f"messages      {accounting['sent']:,} sent; {accounting['received']:,} received by all "
@@ -88,7 +88,7 @@ def print_summary(summary, out=sys.stdout):
 
 
 def print_hosts(hosts, out=sys.stdout):
-    """What crossed between two hosts."""
+    """Messages that crossed between two hosts."""
     for name, host in hosts.items():
         link = host["link"]
         offset, about, trip = (link[key] for key in ("clock_offset_us", "clock_uncertainty_us", "round_trip_us"))
@@ -104,7 +104,7 @@ def print_hosts(hosts, out=sys.stdout):
             print(f"{topic:<18} {t['crossed']:>10,} {p50:>10} {p99:>10}  {lost}", file=out)
 
 
-def _story(verdicts):
+def _state_periods(verdicts):
     """Successive windows of one state, joined."""
     parts = []
     for verdict in verdicts:

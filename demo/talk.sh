@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a node with the pipes of run.py as its stdin and stdout: talk.sh NODE PROGRAM [ARGUMENT ...]
+# Runs a node with run.py's pipes as its stdin and stdout: talk.sh NODE PROGRAM [ARGUMENT ...]
 node=$1
 shift
 exec "$@" <"$DEMO_TALK/$node.commands" >"$DEMO_TALK/$node.reports"

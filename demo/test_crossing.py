@@ -1,4 +1,4 @@
-"""Tests of crossing.py: is a message noticed that was lost between two hosts?"""
+"""Tests that crossing.py detects a message that was lost between two hosts."""
 
 import copy
 import os
@@ -26,9 +26,10 @@ def publisher(node, sent, *, link=0, first=None):
 
 
 def books():
-    """100 messages, of which the link took those from 10 on; 5 were lost with a connection, after which there was
-    a second proxy."""
-    heard = {
+    """100 messages, of which the link carried those from 10 on; 5 were lost with a connection, after which
+    there was a second proxy.
+    """
+    subscription = {
         "node": "/logger",
         "topic": "/robot/state",
         "gone": False,
@@ -45,14 +46,14 @@ def books():
         "motors": {
             "at_ns": 1,
             "publishers": [publisher("/sim", 100)],
-            # The link's, which is never read.
-            "subscriptions": [{**heard, "node": "@control/logger", "proxy": True, "received": 0}],
+            # The subscription of the link's proxy, which is never read.
+            "subscriptions": [{**subscription, "node": "@control/logger", "proxy": True, "received": 0}],
             "latency_us": {},
         },
         "control": {
             "at_ns": 5,
             "publishers": [first, second],
-            "subscriptions": [heard],
+            "subscriptions": [subscription],
             "latency_us": {"/robot/state": {"p50": 1.0}},
         },
     }
@@ -66,12 +67,12 @@ def check(books, sent=SENT, tally=TALLY):
     return list(crossing.check(books, sent, tally, "control"))
 
 
-def test_books_that_agree_are_good():
+def test_accepts_counts_that_agree():
     assert check(books()) == []
     assert crossing.is_settled(books())
 
 
-def test_what_the_link_loses_is_found():
+def test_detects_loss_in_the_link():
     changed = books()
     changed["control"]["publishers"][1]["sent"] -= 1
     reason = "1 messages of /robot/state were lost in transit to control"
@@ -79,54 +80,54 @@ def test_what_the_link_loses_is_found():
     assert not crossing.is_settled(changed)
 
 
-def test_what_is_lost_between_two_connections_is_found():
+def test_detects_loss_between_two_connections():
     changed = books()
     changed["control"]["publishers"][0]["sent"] -= 1
     assert any("1 messages of /robot/state were lost in transit" in problem for problem in check(changed))
 
 
-def test_what_is_counted_as_lost_though_it_came_is_found():
+def test_detects_received_message_counted_as_lost():
     changed = books()
     changed["control"]["publishers"][1]["known_lost"]["link"] += 2
     assert any("2 messages of /robot/state were counted twice" in problem for problem in check(changed))
     changed = books()
     changed["control"]["publishers"][1]["first"] -= 3
     assert any("3 messages of /robot/state were counted twice" in problem for problem in check(changed))
-    # What is kept for late joiners comes again.
+    # Messages kept for late joiners are repeated.
     changed["motors"]["publishers"][0]["kept"] = 3
     assert not any("counted twice" in problem for problem in check(changed))
 
 
-def test_a_logger_that_gets_a_message_twice_is_found():
+def test_detects_duplicate_at_logger():
     assert any("twice" in p for p in check(books(), tally={"/robot/state": {**TALLY["/robot/state"], "disordered": 1}}))
 
 
-def test_a_gap_that_no_proxy_has_told_is_found():
+def test_detects_gap_that_no_proxy_reported():
     changed = books()
     changed["control"]["subscriptions"][0]["lost"]["link"] += 1
     assert any("counted but never sent" in problem for problem in check(changed))
 
 
-def test_a_message_lost_between_proxy_and_subscriber_is_found():
+def test_detects_loss_between_proxy_and_subscriber():
     changed = books()
     changed["control"]["subscriptions"][0]["owed"] += 6
     assert any("lost but not counted" in problem for problem in check(changed))
 
 
-def test_a_sender_and_a_logger_that_count_otherwise_are_found():
+def test_detects_different_counts_of_sender_and_logger():
     sent = copy.deepcopy(SENT)
     sent["motors"]["sim"]["/robot/state"] = 101
     assert any("host motors: sim reports 101" in problem for problem in check(books(), sent))
     assert any("misses 6" in p for p in check(books(), tally={"/robot/state": {**TALLY["/robot/state"], "missing": 6}}))
 
 
-def test_books_of_both_are_shown_as_one():
+def test_merges_counts_of_both_hosts():
     merged = crossing.merged(books())
     assert [p["node"] for p in merged["publishers"]] == ["/sim"]
     assert [(s["node"], s["owed"]) for s in merged["subscriptions"]] == [("/logger", 90)]
     assert merged["latency_us"] == {"/robot/state": {"p50": 1.0}}
 
 
-def test_without_root_there_are_no_hosts(monkeypatch):
+def test_hosts_are_unavailable_without_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert hosts.missing() == "hosts are network namespaces, which need root"

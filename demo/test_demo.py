@@ -1,4 +1,4 @@
-"""The demo as a whole: one run that must be good, runs that must be found bad, and the counting by itself.
+"""Tests of the whole demo: a successful run, runs that must fail, and the counting alone.
 
 The runs need the build of `make demo`; they take DEMO_SECONDS = 6 and a start each.
 """
@@ -51,7 +51,7 @@ def start(**environment):
 
 
 def finish(demo):
-    """(exit code, stdout, stderr, summary), once it is sure that nothing was left behind."""
+    """(exit code, stdout, stderr, summary); also checks that nothing is left behind."""
     out, err = demo.communicate()
     domain = f"demo_{demo.pid}"
     assert not list(SHM.glob(f"rnet-*-{domain}"))
@@ -60,21 +60,21 @@ def finish(demo):
 
 
 def processes_of(domain):
-    """Processes whose environment names the domain."""
+    """Processes whose environment contains the domain."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if f"RNET_DOMAIN={domain}\0".encode() in (process / "environ").read_bytes() + b"\0":
                 found.append((process / "cmdline").read_text())
         except OSError:
-            pass  # it has ended, or is somebody else's
+            pass  # it has exited, or belongs to another user
     return found
 
 
-# --- whole runs -------------------------------------------------------------------------------------------------
+# --- whole runs ---------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_good_and_says_all_that_it_should():
+def test_run_succeeds_with_complete_summary():
     code, out, err, summary = finish(start())
     assert code == 0, out + err
     assert summary["ok"] and summary["failures"] == []
@@ -86,7 +86,7 @@ def test_a_run_is_good_and_says_all_that_it_should():
         latency = topic["latency_us"]
         assert set(latency) == {"p50", "p99", "p999", "max"}
         assert 0 <= latency["p50"] <= latency["p99"] <= latency["p999"] <= latency["max"], name
-        if name != "/safety/stop":  # which may have said all that it had to say within one look
+        if name != "/safety/stop":  # it may have sent everything between two snapshots
             assert topic["rate_hz"] > 0, name
 
     assert set(summary["nodes"]) == NODES
@@ -117,12 +117,12 @@ def test_a_run_is_good_and_says_all_that_it_should():
 @pytest.mark.parametrize(
     "broken, reason",
     [
-        ("controller", "the loop did not close"),  # joins, and never says a word
-        ("force", "force reports"),  # loses a message that nobody counts
+        ("controller", "the loop did not close"),  # joins without sending
+        ("force", "force reports"),  # loses an uncounted message
         ("battery", "battery exited"),  # does not join
     ],
 )
-def test_a_broken_node_is_found(broken, reason):
+def test_detects_broken_node(broken, reason):
     code, out, err, summary = finish(start(DEMO_BREAK=broken))
     assert code == 1
     assert not summary["ok"] and any(reason in failure for failure in summary["failures"])
@@ -149,22 +149,22 @@ def test_a_killed_run_leaves_no_process_behind():
     until = time.monotonic() + 30
     while left := processes_of(f"demo_{demo.pid}"):
         assert time.monotonic() < until, left
-        time.sleep(0.05)  # sleep: between two looks at /proc
+        time.sleep(0.05)  # sleep: between two reads of /proc
     Domain().remove_stale()
     assert not list(SHM.glob(f"rnet-*-demo_{demo.pid}"))
 
 
-def test_a_number_of_hosts_that_makes_no_sense_is_refused():
+def test_rejects_invalid_number_of_hosts():
     code, out, err, _ = finish(start(DEMO_HOSTS="3"))
     assert code == 1 and "HOSTS" in err and out == ""
 
 
-def test_seconds_that_make_no_sense_are_refused():
+def test_rejects_invalid_seconds():
     code, out, err, _ = finish(start(DEMO_SECONDS="soon"))
     assert code == 1 and "DEMO_SECONDS" in err and out == ""
 
 
-# --- counting ---------------------------------------------------------------------------------------------------
+# --- counting -----------------------------------------------------------------------------------------------
 
 BOOKS = {
     "publishers": [{"node": "/force", "topic": "/robot/force", "sent": 100, "gone": False}],
@@ -195,37 +195,37 @@ def changed(thing, *path, value):
     return thing
 
 
-def test_books_that_agree_are_good():
+def test_accepts_counts_that_agree():
     assert accounting.check(BOOKS, SENT, TALLY) == []
 
 
 @pytest.mark.parametrize("key", ["received", "skipped", "queued", "owed"])
-def test_books_that_do_not_add_up_are_found(key):
+def test_detects_counts_that_do_not_add_up(key):
     for by in (-1, 1):
         value = BOOKS["subscriptions"][0][key] + by
         problems = accounting.check(changed(BOOKS, "subscriptions", 0, key, value=value), SENT, TALLY)
         assert any("counted" in problem for problem in problems)
 
 
-def test_the_books_of_the_dead_are_closed():
+def test_ignores_unread_messages_of_dead_subscribers():
     books = changed(changed(BOOKS, "subscriptions", 0, "received", value=0), "subscriptions", 0, "gone", value=True)
     assert accounting.check(books, SENT, {}) == []
 
 
-def test_a_sender_that_counts_otherwise_is_found():
+def test_detects_different_count_of_sender():
     problems = accounting.check(BOOKS, {"force": {"/robot/force": 101}}, TALLY)
     assert problems == ["force reports 101 messages sent on /robot/force, but rnet counted 100"]
 
 
 @pytest.mark.parametrize("key, value", [("received", 91), ("missing", 7), ("disordered", 1)])
-def test_a_logger_that_counts_otherwise_is_found(key, value):
+def test_detects_different_count_of_logger(key, value):
     assert len(accounting.check(BOOKS, SENT, changed(TALLY, "/robot/force", key, value=value))) == 1
 
 
-# --- judging ----------------------------------------------------------------------------------------------------
+# --- judging ------------------------------------------------------------------------------------------------
 
 
-def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, False), (16, True))):
+def outage_record(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, False), (16, True))):
     """Windows of one state each: 2.5 s driven, 1.5 s dead, 2.5 s driven; times of `changes` in windows."""
     made = judge.OutageRecord()
     made.begin_ns, made.killed_ns, made.restarted_ns, made.end_ns = (n * WINDOW_NS for n in (0, 10, 16, 26))
@@ -237,22 +237,22 @@ def story(*, before=CLOSED, outage=HELD, after=CLOSED, changes=((0, True), (10, 
 
 
 @pytest.mark.parametrize("late_ms, is_late", [(judge.HOLD_DEADLINE_MS - 1, False), (judge.HOLD_DEADLINE_MS + 1, True)])
-def test_a_hold_after_the_deadline_is_found(late_ms, is_late):
+def test_detects_hold_after_deadline(late_ms, is_late):
     held_ns = 10 * WINDOW_NS + int(late_ms * 1e6)
-    late = story()
+    late = outage_record()
     late.deadline_ms = judge.HOLD_DEADLINE_MS
     late.changes[1] = (held_ns, False)
     late.clock = [(9 * WINDOW_NS, 9 * WINDOW_NS), (held_ns, held_ns)]
     assert any("the limit is" in failure for failure in late.failures()) == is_late
-    # A simulation that stood still in the meantime had no time to notice.
+    # A simulation that was stopped in the meantime had no time to notice.
     late.clock[1] = (held_ns, held_ns - 5_000_000)
     assert not any("the limit is" in failure for failure in late.failures())
 
 
-def test_a_story_as_it_should_be_is_good():
-    assert story().failures() == []
-    assert story().held_after_ms() == pytest.approx(1e-6)
-    assert story().recovery_ms() == pytest.approx(1e-6)
+def test_accepts_expected_outage():
+    assert outage_record().failures() == []
+    assert outage_record().held_after_ms() == pytest.approx(1e-6)
+    assert outage_record().recovery_ms() == pytest.approx(1e-6)
 
 
 @pytest.mark.parametrize(
@@ -268,5 +268,5 @@ def test_a_story_as_it_should_be_is_good():
         ({"changes": ((0, True), (10, False))}, "did not close again"),
     ],
 )
-def test_a_story_gone_wrong_is_found(wrong, reason):
-    assert any(reason in failure for failure in story(**wrong).failures())
+def test_detects_failures_of_outage(wrong, reason):
+    assert any(reason in failure for failure in outage_record(**wrong).failures())

@@ -1,4 +1,5 @@
-"""`rnet demo` with the model of the Python package, `rnet.demo`; that with its own: crates/rnet-cli/tests/it/demo.rs.
+"""Tests `rnet demo` with the model of the Python package, `rnet.demo`. For its own model, see
+crates/rnet-cli/tests/it/demo.rs.
 
 Needs the build of `make demo`.
 """
@@ -19,7 +20,7 @@ LIMIT_S = 60  # a guard against hanging
 
 @pytest.fixture
 def place():
-    """A directory of domains that is nobody else's, in which nothing is left at the end."""
+    """A private directory of domains, which must be empty at the end."""
     with tempfile.TemporaryDirectory(prefix="rnet-mujoco-", dir="/dev/shm") as place:
         yield place
         until(lambda: not processes_of(place))
@@ -34,14 +35,14 @@ def start(place, *options):
 
 
 def processes_of(place):
-    """The command lines of processes whose environment names the place."""
+    """The command lines of processes whose environment contains the directory."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             if f"RNET_DIR={place}\0".encode() in (process / "environ").read_bytes() + b"\0":
                 found.append((process / "cmdline").read_text())
         except OSError:
-            pass  # it has ended, or is somebody else's
+            pass  # it has exited, or belongs to another user
     return found
 
 
@@ -49,7 +50,7 @@ def until(so):
     end = time.monotonic() + LIMIT_S
     while not so():
         assert time.monotonic() < end, "never"
-        time.sleep(0.02)  # sleep: between two looks at /proc
+        time.sleep(0.02)  # sleep: between two reads of /proc
 
 
 def test_the_arm_in_mujoco_is_driven_held_and_driven_again(place):
@@ -66,7 +67,7 @@ def test_the_arm_in_mujoco_is_driven_held_and_driven_again(place):
     assert document["result"]["round_trip"]["count"] > 0
 
 
-def test_it_ends_with_a_command_that_is_killed(place):
+def test_exits_when_its_command_is_killed(place):
     run = start(place, "--seconds", "3600")
     until(lambda: any("rnet.demo" in line for line in processes_of(place)) and len(processes_of(place)) == 11)
     run.kill()

@@ -1,7 +1,6 @@
-"""The demo's controller run again on a recording of itself: it publishes the same torques, bit for bit.
+"""Runs the demo's controller again on a recording of itself: it publishes the same torques, bit for bit.
 
-The recording is made here: what a committed file would prove of a controller of today, it would prove of the messages
-and of the floating point of the day on which it was made.
+The recording is made here: a committed file would depend on the messages and the floating point of its time.
 """
 
 import json
@@ -34,7 +33,7 @@ def environment(path):
 
 
 def has_heard_the_operator(path):
-    """The controller's callback has run, and its thread sleeps again."""
+    """The controller's callback has finished, and its thread sleeps again."""
     said = subprocess.run(
         [RNET, "topic", "info", "/operator/drive", "--json"], env=environment(path), capture_output=True, check=True
     )
@@ -44,7 +43,7 @@ def has_heard_the_operator(path):
 
 
 def drive(path, node, states, torques):
-    """The loop of the simulation, closed: no state is sent before the answer to the one before it."""
+    """The loop of the simulation, closed: each state is sent after the answer to the previous one."""
     robot, state = Quadruped(), RobotState()
     operator = node.publisher("/operator/drive", DriveCommand, reliable=True)
     operator.wait_for_subscribers(1, timeout=SOON_S)
@@ -90,7 +89,7 @@ def recording(tmp_path_factory):
 
 
 def rerun(recording, *arguments, command=CONTROLLER, cwd=DEMO):
-    """(exit code, stdout, stderr) of `rnet rerun`. The controller joins when it is told to by its stdin."""
+    """(exit code, stdout, stderr) of `rnet rerun`. The controller joins when its stdin tells it to."""
     process = subprocess.Popen(
         [RNET, "rerun", recording, *arguments, "--node", *command],
         cwd=cwd,
@@ -122,7 +121,7 @@ def test_the_controller_is_deterministic(recording, tmp_path):
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "0")
 
 
-def test_a_controller_with_another_gain_is_told_from_it(recording, tmp_path):
+def test_detects_controller_with_another_gain(recording, tmp_path):
     plot = tmp_path / "rerun.svg"
     changed = "import robot.control as c; c.KP_NM_RAD *= 1.01; import nodes.controller as n; n.main()"
     command = [sys.executable, "-c", changed]

@@ -1,4 +1,4 @@
-"""`make demo HOSTS=2`: whole runs over two network namespaces. `make test-net` runs them, as they need Zenoh and root."""
+"""`make demo HOSTS=2`: whole runs over two network namespaces, which need Zenoh and root: `make test-net`."""
 
 import signal
 
@@ -15,7 +15,7 @@ CROSSING = {
 }
 
 
-def test_the_robot_is_held_while_the_cable_is_cut_and_all_that_is_lost_is_counted():
+def test_robot_is_held_while_cable_is_cut_and_losses_are_counted():
     code, out, err, summary = finish(start(DEMO_HOSTS="2", DEMO_SECONDS="10"))
     assert code == 0, out + err
     assert summary["ok"] and summary["failures"] == []
@@ -37,9 +37,9 @@ def test_the_robot_is_held_while_the_cable_is_cut_and_all_that_is_lost_is_counte
         assert abs(abs(seen["link"]["clock_offset_us"]) - two_hosts.hosts.CLOCK_OFFSET_S * 1e6) < 1e6
         for name, topic in seen["topics"].items():
             assert topic["crossed"] > 0, name
-            # Hosts whose clocks are 5000 s apart.
+            # The clocks of the hosts are 5000 s apart.
             assert 0 < topic["latency_us"]["p50"] < 1e6, name
-    # 10,000 messages a second, for 2 s: more than any log here keeps.
+    # 10,000 messages a second for 2 s: more than any log here holds.
     assert sum(summary["hosts"]["control"]["topics"]["/robot/force"]["lost"].values()) > 0
 
 

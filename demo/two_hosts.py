@@ -1,7 +1,7 @@
 """The robot with two computers: sensors and actuators on one host, estimation and control on the other.
 
-The nodes are those of session.py, and know nothing of it: only their environment says how the hosts are joined. In
-place of the controller's death the cable between the hosts is cut, and healed.
+The nodes are those of session.py, unchanged: only their environment defines how the hosts are connected.
+Instead of killing the controller, the cable between the hosts is cut and reconnected.
 """
 
 import json
@@ -19,9 +19,10 @@ from session import SETTLE_S, Demo
 MOTORS, CONTROL = "motors", "control"
 CUT_S = 2.0
 STATUS_S = 5.0
-# A torque that is 20 ms late is one that was lost, and more processes stand between it and its state than on one host.
+# A torque that is 20 ms late counts as lost, and more processes are between it and its state than on one
+# host.
 MIN_CLOSED_SHARE = 0.25
-# The books of each host are kept by a watcher there.
+# A watcher on each host keeps its counts.
 WATCHERS = {MOTORS: "watcher", CONTROL: "watcher2"}
 NODES = {**session.NODES, "watcher2": "Rust"}
 ON_CONTROL = ("controller", "estimator", "operator", "logger", "watcher2")
@@ -32,7 +33,7 @@ def host_of(node):
 
 
 def missing():
-    """Why there can be no hosts here, or None."""
+    """Why hosts are unavailable, or None."""
     return hosts.missing() or (None if _link().exists() else f"{_link()} does not exist: run `make build-link`")
 
 
@@ -41,12 +42,12 @@ def _link():
 
 
 def cable(domain):
-    """The two hosts, joined."""
+    """The two hosts, connected."""
     return hosts.Cable(domain, (MOTORS, CONTROL), _link())
 
 
 class TwoHosts(Demo):
-    """One run on two hosts."""
+    """A run on two hosts."""
 
     nodes = NODES
     shown = WATCHERS[CONTROL]
@@ -55,14 +56,14 @@ class TwoHosts(Demo):
         super().__init__(crew, seconds)
         self.cable = cable
         self.host = {host.name: host for host in cable.hosts}
-        self.story = judge.OutageRecord(
+        self.record = judge.OutageRecord(
             "the cable was cut", "the cable was reconnected", judge.HOLD_DEADLINE_MS, MIN_CLOSED_SHARE
         )
         self.books = {}  # {host: its watcher's newest}
-        self.status = {}  # {host: what its link says in the end}
+        self.status = {}  # {host: the final status of its link}
 
     def _launch(self):
-        # Each sender lives for the whole run: the link is what goes and comes back.
+        # Each sender exists for the whole run: only the link is lost and returns.
         settings = {**self._settings(), "hosts": 2, "lives": "one-life"}
         for name, host in self.host.items():
             nodes = [node for node in self.nodes if host_of(node) == name]
@@ -75,36 +76,36 @@ class TwoHosts(Demo):
             matched = lambda books: session.all_matched(crossing.local(books), nodes)  # noqa: E731
             self._books(matched, session.JOIN_S, "connect to all of its peers", watcher)
 
-    def _look(self):
+    def _read_counts(self):
         for host, watcher in WATCHERS.items():
             self.books[host] = self._books(lambda books: True, session.JOIN_S, "read the domain", watcher)
         return crossing.merged(self.books)
 
     def _outage(self):
-        """Cuts the cable so that the outage lies in the middle, and heals it."""
+        """Cuts the cable so that the outage is in the middle, and reconnects it."""
         down_s = min(CUT_S, 0.3 * self.seconds)
-        self._go_on_until(self.story.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
+        self._continue_until(self.record.begin_ns * 1e-9 + (self.seconds - down_s) / 2)
         self.cable.cut()
-        self.story.killed_ns = time.monotonic_ns()
-        self.table.say(f"{self._elapsed():5.1f} s  the cable is cut")
-        self._go_on_until(self.story.killed_ns * 1e-9 + down_s)
-        self.table.say(f"{self._elapsed():5.1f} s  the cable is reconnected")
-        self.story.restarted_ns = time.monotonic_ns()
+        self.record.killed_ns = time.monotonic_ns()
+        self.table.print_line(f"{self._elapsed():5.1f} s  the cable is cut")
+        self._continue_until(self.record.killed_ns * 1e-9 + down_s)
+        self.table.print_line(f"{self._elapsed():5.1f} s  the cable is reconnected")
+        self.record.restarted_ns = time.monotonic_ns()
         self.cable.heal()
-        return (self.story.restarted_ns - self.story.killed_ns) * 1e-9
+        return (self.record.restarted_ns - self.record.killed_ns) * 1e-9
 
     def _settle(self):
         until = time.monotonic() + SETTLE_S
-        self._look()
+        self._read_counts()
         while not crossing.is_settled(self.books) and time.monotonic() < until:
-            self._go_on_until(time.monotonic() + session.ASK_S)
-            self._look()
+            self._continue_until(time.monotonic() + session.ASK_S)
+            self._read_counts()
         for name, host in self.host.items():
             self.status[name] = self._link_status(host)
         return crossing.merged(self.books)
 
     def _link_status(self, host):
-        """What the link of a host says, a second after all was quiet."""
+        """The status of a host's link, a second after the sending stopped."""
         rnet = str(session.target() / "rnet") if (session.target() / "rnet").exists() else shutil.which("rnet")
         environment = self.cable.environment(host)
         first, until = None, time.monotonic() + STATUS_S
@@ -113,7 +114,7 @@ class TwoHosts(Demo):
             first = first or status["timestamp"]
             if status["timestamp"] != first or time.monotonic() > until:
                 return status
-            self._go_on_until(time.monotonic() + session.ASK_S)
+            self._continue_until(time.monotonic() + session.ASK_S)
 
     def check(self, evidence):
         sent = {host: {} for host in self.books}

@@ -1,10 +1,11 @@
-"""What it costs a robot to be watched: `python demo/watched.py`, on a quiet machine, after `make build`.
+"""Measures the cost of observing a robot: `python demo/watched.py`, on a quiet machine, after `make build`.
 
-A robot of ten processes (`rnet bench topology`) runs unobserved and watched in turn, some times each, in one go: so both
-meet the same machine. The watchers are `rnet top`, `rnet dashboard` with one page that shows figures and is scraped for
-metrics each second, and `rnet record`, all at once; or those that --only names, `blackbox` among them. Prints for each
-topic the p99 of its latency, as median (minimum to maximum) of the runs, and the ratio of the medians. The exit code is 0
-if the geometric mean of the ratios is within the target: the p99 of a single topic differs by more from run to run.
+A robot of ten processes (`rnet bench topology`) runs unobserved and observed in turn, several times each, so
+that both see the same machine. The observers are `rnet top`, `rnet dashboard` with one page that shows
+figures and is scraped for metrics each second, and `rnet record`, all at once; or those named by --only,
+including `blackbox`. Prints for each topic the p99 of its latency, as median (minimum to maximum) of the
+runs, and the ratio of the medians. The exit code is 0 if the geometric mean of the ratios is within the
+target: the p99 of a single topic differs by more from run to run.
 """
 
 import argparse
@@ -29,21 +30,21 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = 1.1
-# Prometheus looks more seldom.
+# Prometheus scrapes less often.
 METRICS_EVERY_S = 1.0
 APPEARS_WITHIN_S = 30.0
 TOGETHER = ("top", "dashboard", "record")
 
 
 class Watchers:
-    """The programs that look on while a robot runs."""
+    """The programs that observe a running robot."""
 
     def __init__(self, rnet, names):
         self.rnet, self.names = rnet, names
 
     @contextlib.contextmanager
     def of(self, place, domain, folder):
-        """All of them, on this domain, until the end of the block; gives what has ended too early."""
+        """Runs all of them in this domain until the end of the block; yields those that exited too early."""
         where = ["--dir", str(place), "--domain", domain]
         ended = []
         with contextlib.ExitStack() as ends:
@@ -80,9 +81,9 @@ class Watchers:
     @contextlib.contextmanager
     def _on_terminal(self, command, ended):
         outer, inner = pty.openpty()
-        # One of 80 × 24: on one without a size nothing is drawn.
+        # A terminal of 80 × 24: without a size, nothing is drawn.
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        # Somebody reads what it draws.
+        # The output has to be read.
         reader = threading.Thread(target=_drain, args=(outer,), daemon=True)
         reader.start()
         try:
@@ -96,7 +97,7 @@ class Watchers:
 
 @contextlib.contextmanager
 def _page(port):
-    """A page of the dashboard that shows figures, as one that is open does."""
+    """A page of the dashboard that shows figures, like an open browser page."""
     said = b'{"id": 1, "op": "sub", "what": "figures", "interval_ms": 500}'
     mask = os.urandom(4)
     frame = bytes([0x81, 0x80 | len(said)]) + mask + bytes(c ^ mask[at % 4] for at, c in enumerate(said))
@@ -107,11 +108,11 @@ def _page(port):
     )
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(ask.encode())
-        heard = b""
-        while b"\r\n\r\n" not in heard:
-            heard += connection.recv(4096) or sys.exit("the dashboard closed the connection of its page")
-        if b" 101 " not in heard.partition(b"\r\n")[0]:
-            sys.exit(f"the dashboard does not serve a page: {heard!r}")
+        received = b""
+        while b"\r\n\r\n" not in received:
+            received += connection.recv(4096) or sys.exit("the dashboard closed the connection of its page")
+        if b" 101 " not in received.partition(b"\r\n")[0]:
+            sys.exit(f"the dashboard does not serve a page: {received!r}")
         connection.sendall(frame)
         reader = threading.Thread(target=_drain, args=(connection.fileno(),), daemon=True)
         reader.start()
@@ -124,7 +125,7 @@ def _page(port):
 
 @contextlib.contextmanager
 def _scrapes(port):
-    """Asks for metrics, as Prometheus does."""
+    """Requests metrics, as Prometheus does."""
     over = threading.Event()
     failed = []
 
@@ -155,7 +156,7 @@ def _drain(terminal):
 
 
 def domain_of(base, robot):
-    """The directory and the name of the robot's domain, once it is there."""
+    """The directory and the name of the robot's domain, once it exists."""
     end = time.monotonic() + APPEARS_WITHIN_S
     while time.monotonic() < end and robot.poll() is None:
         for path in base.glob(f"robot-net-bench-{robot.pid}-*/rnet-*-*"):
@@ -176,7 +177,7 @@ def run(rnet, base, seconds, watchers=None, folder=None):
             said, why = robot.communicate()
     if robot.returncode != 0:
         raise SystemExit(f"the robot exited with {robot.returncode}: {why}")
-    # The robot is gone before they are told to end, which none of them takes for an end of its own.
+    # The robot is gone before the observers are told to exit; none of them must exit because of that.
     if ended:
         raise SystemExit("; ".join(ended))
     result = json.loads(said)
@@ -202,7 +203,7 @@ def main():
     with tempfile.TemporaryDirectory(dir="/dev/shm", prefix="rnet-watched-") as base, tempfile.TemporaryDirectory() as folder:
         base, folder = pathlib.Path(base), pathlib.Path(folder)
         for n in range(options.rounds):
-            # In turn, and the other way round each second time: what drifts is in both.
+            # Alternately, in reversed order every second time, so that a drift affects both.
             kinds = [(alone, None), (watched, watchers)]
             for runs, who in kinds if n % 2 == 0 else reversed(kinds):
                 runs.append(run(options.rnet, base, options.seconds, who, folder))

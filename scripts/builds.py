@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints what the builds of robot-net compile, one after the other, and why a build compiles a crate again.
+"""Prints the compilations of robot-net's builds in order, and why a build compiles a crate again.
 
-Asks cargo for its plan and compiles nothing: builds.py [PACKAGE...] adds the tests of single packages.
+Reads cargo's plan and compiles nothing: builds.py [PACKAGE...] adds the tests of single packages.
 """
 import hashlib
 import json
@@ -18,8 +18,10 @@ BUILDS = {
 
 
 def plan(command):
-    """The compilations of a command: by the hash of all that makes one differ, what it is and what it depends on."""
-    # Cargo offers the plan to nightly versions only.
+    """The compilations of a command: by the hash of their distinguishing inputs, their descriptions and
+    dependencies.
+    """
+    # Only nightly versions of cargo provide the plan.
     env = os.environ | {"RUSTC_BOOTSTRAP": "1"}
     options = ["--unit-graph", "-Z", "unstable-options"]
     units = json.loads(subprocess.check_output(["cargo", *command.split(), *options], env=env))["units"]
@@ -50,7 +52,7 @@ def main():
         new = units.keys() - done.keys()
         again = {key for key in new if any(units[key][0] == old[0] for old in done.values())}
         print(f"{name}: {len(units)} compilations, {len(new)} new, {len(again)} of them repeated")
-        # The first causes: what depends on them is compiled again, too.
+        # The first causes: their dependents are recompiled too.
         for key in sorted(again, key=lambda key: units[key][0]):
             target, features, needs = units[key]
             if not again.intersection(needs):

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The page of the dashboard, which only this needs node for: what cargo builds takes dashboard/dist as it is.
+# Builds and tests the page of the dashboard. Only this needs node: cargo embeds dashboard/dist unchanged.
 #
-#   dashboard.sh build   makes dashboard/dist of its sources
-#   dashboard.sh check   the sources have right types, and dashboard/dist is what they give
-#   dashboard.sh test    the page in headless Chromium, beside a mock, a robot that runs, and rnet demo
+#   dashboard.sh build   builds dashboard/dist from its sources
+#   dashboard.sh check   checks the types of the sources, and that dashboard/dist matches them
+#   dashboard.sh test    tests the page in headless Chromium with a mock, a running robot, and rnet demo
 set -euo pipefail
 cd "$(dirname "$0")/../dashboard"
 readonly what=${1:?build, check or test}
@@ -16,7 +16,7 @@ if ! node_path=$(../scripts/node.sh --path); then
 fi
 PATH=$node_path$PATH
 
-# The lock file says every version and its checksum. What is installed already is what it says.
+# The lock file contains every version with its checksum. Installed packages already match it.
 if ! cmp -s package-lock.json node_modules/.rnet-lock.json; then
     npm ci --no-fund --no-audit --ignore-scripts
     cp package-lock.json node_modules/.rnet-lock.json
@@ -39,7 +39,7 @@ check)
     echo "dashboard/dist matches its sources"
     ;;
 test)
-    # One browser after the other: each is as much as a small machine can do.
+    # One browser at a time: more would overload a small machine.
     node --test --test-concurrency=1 --test-reporter=./tests/reporter.mjs tests/*.test.mjs
     ;;
 *)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Debian package of `rnet`: deb.sh BINARY VERSION GLIBC FOLDER
+# Builds the Debian package of `rnet`: deb.sh BINARY VERSION GLIBC FOLDER
 set -euo pipefail
 [ $# -eq 4 ] || { sed -n '2s/^# \?//p' "$0" >&2; exit 2; }
 binary=$1 version=$2 glibc=$3 out=$4
@@ -8,19 +8,19 @@ arch=$(dpkg --print-architecture)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 umask 022
-# mktemp's own mode would be that of the system's root directory.
+# mktemp's mode would become the mode of the root directory.
 chmod 755 "$root"
 
 scripts/stage.sh "$binary" "$root" /usr
 doc=$root/usr/share/doc/rnet
 install -Dm644 packaging/debian/copyright "$doc/copyright"
-# A package without a Debian revision has one changelog, in Debian's format.
+# A package without a Debian revision has a single changelog, in Debian's format.
 date=$(date --rfc-email --date "@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}")
 maintainer=$(sed -n 's/^Maintainer: //p' packaging/debian/control)
 gzip -9n >"$doc/changelog.gz" <<END
 rnet ($version) unstable; urgency=medium
 
-  * Version $version: what has changed stands in CHANGELOG.md of the sources.
+  * Version $version: see CHANGELOG.md in the sources for the changes.
 
  -- $maintainer  $date
 END

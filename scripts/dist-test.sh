@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs each file of target/dist/out into an empty place, and runs the README's programs from there.
+# Installs each file of target/dist/out into an empty folder, and runs the README's programs from there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly out=$PWD/target/dist/out
@@ -10,7 +10,7 @@ cleanup() {
     if [ -n "$listener" ]; then kill "$listener" 2>/dev/null || true; fi
     rm -rf --one-file-system "$place" "/dev/shm/rnet-$(id -u)-$RNET_DOMAIN"
 }
-# A domain of this test alone, in memory.
+# A domain of this test only, in memory.
 export RNET_DIR=/dev/shm RNET_DOMAIN=dist_$$
 trap cleanup EXIT
 
@@ -20,31 +20,31 @@ one() {
     echo "$found"
 }
 
-# The README's Nth block of a language.
+# The README's Nth code block of a language.
 block() {
     awk -v fence="\`\`\`$1" -v wanted="$2" '$0 == "```" { inside = 0 } inside { print }
         index($0, fence) == 1 && ++count == wanted { inside = 1 }' README.md
 }
 
-# Runs both programs; the listener has to print what the talker sends.
+# Runs both programs; the listener must print the talker's messages.
 talk() {
-    local heard=$place/heard
-    "${@:2}" >"$heard" 2>"$place/errors" &
+    local received=$place/received
+    "${@:2}" >"$received" 2>"$place/errors" &
     listener=$!
     timeout 60 $1
     for _ in $(seq 600); do
-        if grep -q '1.5, 1.25, 2.0' "$heard"; then break; fi
+        if grep -q '1.5, 1.25, 2.0' "$received"; then break; fi
         kill -0 "$listener" 2>/dev/null || break
         sleep 0.1
     done
     kill "$listener" 2>/dev/null || true
     wait "$listener" 2>/dev/null || true
     listener=
-    grep -q '1.5, 1.25, 2.0' "$heard" || { echo "dist: no message was received:"; cat "$heard" "$place/errors"; exit 1; }
+    grep -q '1.5, 1.25, 2.0' "$received" || { echo "dist: no message was received:"; cat "$received" "$place/errors"; exit 1; }
     rm -rf "/dev/shm/rnet-$(id -u)-$RNET_DOMAIN"
 }
 
-# The link that stands beside a command is of its version.
+# The link next to a command has the same version.
 link_of() {
     "$1/rnet-link" config | grep -q "\"version\": *\"$version\""
 }
@@ -112,7 +112,8 @@ echo "== services"
 if [ "$(id -u)" -eq 0 ] && command -v systemd-analyze >/dev/null; then
     host=$place/host unit=$place/rnet-node@.service
     dpkg-deb --extract "$deb" "$host"
-    # The program of a node stands where the unit names it on a robot only. What it does not like it says, and ends with 0.
+    # The node's program exists at the unit's path only on a robot. systemd-analyze prints problems, but exits
+    # with 0.
     sed 's|^ExecStart=.*|ExecStart=/bin/true|' "$host/usr/lib/systemd/system/rnet-node@.service" >"$unit"
     complaints=$(systemd-analyze verify --man=no "$unit" 2>&1) && [ -z "$complaints" ] || { echo "dist: $complaints"; exit 1; }
     systemd-sysusers --root="$host" rnet.conf

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what is released, into target/dist: wheel, sdist, tarball, Debian package, crates.
+# Builds the release files in target/dist: wheel, sdist, tarball, Debian package, crates.
 #
-# One build of `rnet` and `rnet-link` goes into wheel, tarball and Debian package. It is linked against the C library
-# of 2018 (glibc 2.28), and so is the Python extension: they run on Debian 10, Ubuntu 20.04, RHEL 8 and newer.
+# One build of `rnet` and `rnet-link` goes into wheel, tarball and Debian package. It is linked against glibc
+# 2.28 (2018), and so is the Python extension: they run on Debian 10, Ubuntu 20.04, RHEL 8 and newer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly dist=$PWD/target/dist glibc=2.28
@@ -22,7 +22,7 @@ export PATH=$dist/venv/bin:$PATH
 export CARGO_TARGET_DIR=$dist/build CARGO_PROFILE_RELEASE_STRIP=true CARGO_PROFILE_RELEASE_DEBUG=0
 
 echo "== the command, and the link between hosts"
-# Optimised as a whole and for size, but for the crates that Cargo.toml names.
+# Optimised as a whole and for size, except for the crates that Cargo.toml names.
 CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
     cargo zigbuild --release --locked --target "$target.$glibc" --package rnet-cli
 cargo zigbuild --release --locked --target "$target.$glibc" --package rnet-net --features zenoh --bin rnet-link
@@ -32,7 +32,7 @@ echo "== sdist, and the wheel from it"
 (cd python && maturin sdist --out "$dist/out")
 tar -xzf "$dist/out/rnet-$version.tar.gz" -C "$dist/work"
 source=$dist/work/rnet-$version
-# The programs go into the wheel alone: whoever builds from source builds them with cargo.
+# Only the wheel contains the programs: users who build from source build them with cargo.
 install -Dm755 --target-directory="$source/wheel/scripts" "$binary" "${binary%/*}/rnet-link"
 sed -i 's/^\[tool\.maturin\]$/&\ndata = "wheel"/' "$source/pyproject.toml"
 (cd "$source" && maturin build --release --zig --compatibility "manylinux_${glibc/./_}" --out "$dist/out")

@@ -2,10 +2,10 @@
 # Fuzzes each target for FUZZ_SECONDS (default 10), with AddressSanitizer and guided by coverage.
 #
 #   fuzz.sh [TARGET...]      all targets, or those named
-#   fuzz.sh --replay         only reads the inputs in fuzz/corpus again, without a sanitizer
+#   fuzz.sh --replay         only replays the inputs in fuzz/corpus, without a sanitizer
 #
-# Stable rustc does without cargo-fuzz and a nightly: coverage is a pass of LLVM. What is found stands in
-# fuzz/target/found/. Fails if a target crashes, hangs for 20 s, takes 2 GiB, or runs no input.
+# Needs neither cargo-fuzz nor a nightly Rust: coverage is a pass of LLVM. Findings are in fuzz/target/found/.
+# Fails if a target crashes, hangs for 20 s, takes 2 GiB, or runs no input.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 readonly host=x86_64-unknown-linux-gnu

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints what the report of a test run has beside failures: tests that could not run, notes, and the slowest tests."""
+"""Prints notes, slow tests and tests that could not run, from the report of a test run."""
 
 import re
 import sys

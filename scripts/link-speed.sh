@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Messages between two network namespaces, through the link and through Zenoh alone, in turns. Needs root, and
-# release builds: cargo build --release -p rnet-net --features zenoh --bin rnet-link --example link_speed
+# Measures messages between two network namespaces, alternately through the link and through Zenoh alone.
+# Needs root, and release builds:
+#   cargo build --release -p rnet-net --features zenoh --bin rnet-link --example link_speed
 #
-#   link-speed.sh [ROUNDS]             what a message costs; 3 rounds if not given
-#   link-speed.sh urgent [ROUNDS]      urgent events at 100 Hz on a cable that is idle, and on one full of images;
+#   link-speed.sh [ROUNDS]             cost of a message; 3 rounds by default
+#   link-speed.sh urgent [ROUNDS]      urgent events at 100 Hz on an idle cable, and on one full of images;
 #                                      fails if an event is missing
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ readonly work rounds=${1:-3}
 readonly program=$PWD/target/release/examples/link_speed
 readonly place=$(mktemp -d /dev/shm/rnet-speed-XXXXXX)
 readonly a=rnet-speed-a b=rnet-speed-b
-export RNET_INSECURE=1 # network namespaces of this script alone
+export RNET_INSECURE=1 # network namespaces of this script only
 export RNET_LINK=$PWD/target/release/rnet-link
 
 end() {
@@ -35,7 +36,7 @@ for side in a:10.77.0.1 b:10.77.0.2; do
     ip -n "rnet-speed-${side%%:*}" link set lo up
 done
 
-# in HOST COMMAND...: with the settings of a robot on that host
+# in HOST COMMAND...: with the environment of a robot on that host
 in_host() {
     local host=$1
     shift
@@ -48,19 +49,19 @@ in_host() {
     ip netns exec "rnet-speed-$host" env "${settings[@]}" "$@"
 }
 
-measure() { # SYSTEM LEN COUNT HZ; says it on a line
+measure() { # SYSTEM LEN COUNT HZ; prints the result on a line
     in_host a "$program" "$1" receive "$2" "$3" "$4" tcp/10.77.0.1:7460 >"$place/out" &
     local receiver=$!
     [ "$1" != zenoh ] || sleep 0.5
     in_host b "$program" "$1" send "$2" "$3" "$4" tcp/10.77.0.1:7460 >/dev/null &
     wait "$receiver"
     wait
-    # Until the links, which go on, have told each other that both have ended.
+    # Until the links, which keep running, have told each other that both programs have exited.
     sleep 0.3
     echo "$1 $(cat "$place/out")"
 }
 
-# Limits what both hosts send.
+# Limits the transmission rate of both hosts.
 shape() { # RATE
     for side in a b; do
         tc -n "rnet-speed-$side" qdisc replace dev "veth-$side" root tbf rate "$1" burst 32kb latency 50ms

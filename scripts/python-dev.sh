@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the command `rnet`, the extension module of the Python package and the nodes of the demo, and makes `.venv`
-# import the package from this checkout.
+# Builds the command `rnet`, the extension module of the Python package and the nodes of the demo, and makes
+# `.venv` import the package from this checkout.
 #
 #   python-dev.sh              with the development profile, as `make test` uses it
-#   python-dev.sh --demo       the same without the servers for browsers and viewers: what `make demo` runs
+#   python-dev.sh --demo       without the servers for browsers and viewers: for `make demo`
 #   python-dev.sh --release    with the release profile, as `make build` uses it
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ esac
 cargo build "$@" --package rnet-cli --package rnet-python --package rnet-demo
 
 target=${CARGO_TARGET_DIR:-target}
-# Into a new file: a program that runs keeps the module that it has mapped.
+# Into a new file: a running program keeps the module that it has mapped.
 cp "$target/$profile/lib_rnet.so" python/python/rnet/_rnet.abi3.so.new
 mv python/python/rnet/_rnet.abi3.so.new python/python/rnet/_rnet.abi3.so
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What `make quick` does: formatting and lints of everything, unit tests of the packages that changed, and the
-# Python tests that changed. Changed is what the working tree has and the point has not where the branch left
-# main; QUICK_BASE names another branch or commit.
+# Runs `make quick`: formatting and lints of everything, unit tests of changed packages, and changed Python
+# tests. Changes are relative to the point where the branch left main; QUICK_BASE names another branch or
+# commit.
 #
-# Cargo looks for itself at what depends on a change: the lints are of the whole workspace, and only what
-# is out of date takes time.
+# Cargo finds the dependents of a change itself: the lints cover the whole workspace, and only outdated crates
+# take time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# On main itself: what is not committed, or not pushed where there is a remote.
+# On main itself: uncommitted changes, and unpushed ones if a remote exists.
 base_of() {
     local base
     for base in "${QUICK_BASE-}" "$([ "$(git branch --show-current)" = main ] || echo main)" origin/main; do
@@ -27,7 +27,7 @@ packages=() pytests=() rust=no targets=(--bins)
 for file in "${changed[@]}"; do
     case $file in
     Cargo.toml | Cargo.lock) rust=yes packages+=(--workspace) targets=(--lib --bins) && continue ;;
-    bench/* | fuzz/*) ;; # workspaces of their own, whose builds take longer than this may
+    bench/* | fuzz/*) ;; # separate workspaces, whose builds take too long here
     *.rs | *.proto | *Cargo.toml)
         rust=yes folder=$file
         while folder=$(dirname "$folder") && [ "$folder" != . ]; do
@@ -40,7 +40,7 @@ for file in "${changed[@]}"; do
         ;;
     esac
     case $file in
-    bench/*) ;; # needs the rivals
+    bench/*) ;; # needs the other systems
     *test_*.py) pytests+=("$file") ;;
     esac
 done
@@ -64,7 +64,7 @@ if [ ${#packages[@]} -gt 0 ]; then
     step test-unit cargo test "${packages[@]}" "${targets[@]}"
 fi
 if [ ${#pytests[@]} -gt 0 ]; then
-    # With the package as it is installed: `make build-dev` brings it up to date.
+    # With the installed package: `make build-dev` updates it.
     if .venv/bin/python -c 'import rnet' 2>/dev/null; then
         step test-python .venv/bin/python -m pytest "${pytests[@]}"
     else

@@ -1,3 +1,3 @@
 #!/bin/sh
-# rustdoc with its JSON, which a stable Rust writes only for this variable; `cargo xtask api` runs it.
+# rustdoc with JSON output, which a stable Rust enables only with this variable; for `cargo xtask api`.
 RUSTC_BOOTSTRAP=1 exec rustdoc "$@"

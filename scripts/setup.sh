@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Prepares what the build, the tests and the demo need: tools, .venv, Python packages.
-# Safe to run again; does nothing where nothing is missing.
+# Prepares everything that the build, the tests and the demo need: tools, .venv, Python packages.
+# Can be run again; does nothing if nothing is missing.
 #
-#   setup.sh              for everything but what follows
-#   setup.sh --valgrind   valgrind alone, for `cargo xtask instructions`
-#   setup.sh --dist       what checks the Debian package, for scripts/dist-test.sh
-#   setup.sh --net        what makes hosts of network namespaces, for `make test-net`
+#   setup.sh              for everything except the following
+#   setup.sh --valgrind   only valgrind, for `cargo xtask instructions`
+#   setup.sh --dist       tools that check the Debian package, for scripts/dist-test.sh
+#   setup.sh --net        tools for network namespaces, for `make test-net`
 #   setup.sh --metrics    Prometheus, for `make test-metrics`
 #   setup.sh --dashboard  node, a browser and the fonts of the screenshots, for `make test-dashboard`
 #   setup.sh --foxglove   node and a client of the Foxglove protocol, for `make test-foxglove`
-#   setup.sh --fuzz       a C++ compiler alone, for scripts/fuzz.sh (libFuzzer is C++)
+#   setup.sh --fuzz       only a C++ compiler, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +20,7 @@ fail() {
 
 source scripts/packages.sh
 
-# Installs Debian packages where that is possible, and otherwise says what to install.
+# Installs Debian packages if possible; otherwise prints which to install.
 need_packages() {
     can_install_packages || fail "please install: $*   (Debian, Ubuntu: sudo apt-get install $*)"
     echo "setup: installing $*"
@@ -38,7 +38,7 @@ case ${1-} in
     exit
     ;;
 --net)
-    # Without them, or without root, the tests that need hosts say that they were not run.
+    # Without them, or without root, tests with hosts report that they were not run.
     if [ "$(id -u)" -eq 0 ] && ! { command -v ip && command -v nft; } >/dev/null; then need_packages iproute2 nftables; fi
     exit
     ;;
@@ -76,7 +76,7 @@ command -v "$python" >/dev/null || fail "$python not found: install Python 3.10 
     fail "$("$python" --version) found, 3.10 or newer needed: set PYTHON=/path/to/python3"
 "$python" -c 'import venv, ensurepip' 2>/dev/null || need_packages python3-venv
 
-# A virtual environment of another Python, or one left half made, is made anew.
+# A virtual environment of another Python, or an incomplete one, is recreated.
 version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')
 if [ "$(cat .venv/rnet-python-version 2>/dev/null)" != "$version" ] ||
     ! .venv/bin/python -m pip --version >/dev/null 2>&1; then

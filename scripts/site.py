@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Builds the documentation as web pages, into target/site, by mdBook.
+"""Builds the documentation as web pages in target/site, with mdBook.
 
-The README is the first page. The table of contents is docs/README.md: its headings are the parts, its links the
-chapters, in that order. A page of docs/ that it does not reach is an error, and so is a link of the finished site that
-leads nowhere. A link to anything in the repository that is no page leads to the repository on the web.
+The README is the first page. The table of contents is docs/README.md: its headings are the parts, its links
+the chapters, in that order. A page of docs/ that is not linked there is an error, and so is a dead link on
+the finished site. A link to a file of the repository that is not a page leads to the repository on the web.
 
-mdBook is built from crates.io into target/tools: some 80 s on one core, once. Unoptimised, as it runs for a second.
+mdBook is built from crates.io into target/tools: about 80 s on one core, once. Unoptimised, because it runs
+for a second.
 """
 
 import html.parser
@@ -49,7 +50,7 @@ CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def install() -> str:
-    """The path of mdBook, of the pinned version."""
+    """The path of mdBook in the pinned version."""
     mdbook = TOOLS / "bin" / "mdbook"
     if not mdbook.exists() or MDBOOK not in subprocess.run([mdbook, "--version"], stdout=-1, text=True).stdout:
         options = "--locked --debug --config profile.dev.debug=0 --no-default-features --features search"
@@ -59,7 +60,7 @@ def install() -> str:
 
 
 def resolve(page: str, link: str) -> str:
-    """The path of what a page links to, from the root of the repository."""
+    """The target of a page's link, relative to the root of the repository."""
     return os.path.normpath(os.path.join(os.path.dirname(page), link))
 
 
@@ -68,7 +69,7 @@ def title(page: str) -> str:
 
 
 def contents() -> tuple[str, list[str]]:
-    """SUMMARY.md of mdBook, and the pages that it names."""
+    """mdBook's SUMMARY.md, and the pages in it."""
     decisions = sorted(str(path.relative_to(ROOT)) for path in (ROOT / DECISIONS).glob("*.md"))
     pages, lines = ["README.md", CONTENTS], ["# Summary", f"[{title('README.md')}](README.md)", f"[Contents]({CONTENTS})"]
     for line in (ROOT / CONTENTS).read_text(encoding="utf-8").splitlines():
@@ -87,7 +88,7 @@ def contents() -> tuple[str, list[str]]:
 
 
 def with_links(page: str, text: str, pages: list[str]) -> str:
-    """The page, whose links to what is not on the site lead to the repository. Copies the images that it shows."""
+    """The page with links to files outside of the site redirected to the repository. Copies its images."""
 
     def target(match: re.Match[str]) -> str:
         before, link = match.groups()
@@ -96,7 +97,7 @@ def with_links(page: str, text: str, pages: list[str]) -> str:
         if path == DECISIONS:
             return f"{before}{os.path.join(file, 'index.md')}"
         if path in pages:
-            # What mdBook makes of it.
+            # The name that mdBook gives it.
             return f"{before}{link.replace('README.md', 'index.md')}"
         if not file or "://" in file:
             return match[0]
@@ -107,13 +108,13 @@ def with_links(page: str, text: str, pages: list[str]) -> str:
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"{before}{REPOSITORY}/{kind}/main/{path}" + (f"#{fragment}" if fragment else "")
 
-    # A text that is code may stand in a link: what is kept are blocks and pieces, not what follows on them.
+    # Code may contain link syntax: blocks and spans of code are kept unchanged.
     pieces = CODE.split(text)
     return "".join(piece if at % 2 else LINK.sub(target, piece) for at, piece in enumerate(pieces))
 
 
 class Links(html.parser.HTMLParser):
-    """What a page of the site links to, and the places in it that can be linked to."""
+    """The links of a page of the site, and its link targets."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -131,7 +132,7 @@ class Links(html.parser.HTMLParser):
 
 def dead_links() -> list[str]:
     pages = {page: Links(page) for page in SITE.rglob("*.html")}
-    # It stands for any address that there is none of, and its links are from the root.
+    # It is served for any missing address, and its links are relative to the root.
     del pages[SITE / "404.html"]
     dead = []
     for page, found in pages.items():

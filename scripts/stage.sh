@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the files of an installation under a directory: the command, manual pages, completions, systemd files, and
-# the link between hosts where one stands beside the command.
+# Installs files under a directory: the command, manual pages, completions, systemd files, and the link
+# between hosts if it is next to the command.
 #
 #   stage.sh BINARY ROOT PREFIX     such as: stage.sh target/release/rnet "$DESTDIR" /usr/local
 set -euo pipefail

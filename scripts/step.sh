@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Runs one step of the Makefile under a headline, and says how it ended and how long it took.
+# Runs one step of the Makefile under a headline, and prints its result and duration.
 #
 #   step.sh [--tests] NAME COMMAND...   run the step; with --tests, no test run is a failure
-#   step.sh --start                     forget the steps of an earlier run
-#   step.sh --summary                   all steps since --start, with the end of what failed
+#   step.sh --start                     delete the results of an earlier run
+#   step.sh --summary                   all steps since --start, with the end of the output of failed ones
 #
-# The whole output is in target/steps/NAME.log. Each line "step-note: ..." of it is shown in the summary. A step has no
-# time limit, as a slow machine is no failure; with STEP_LIMIT_S, which CI sets, it is killed after that time.
+# The whole output is in target/steps/NAME.log. Each line "step-note: ..." of it is shown in the summary. A
+# step has no time limit, because a slow machine is not a failure; with STEP_LIMIT_S, which CI sets, it is
+# killed after that time.
 #
-# A check that could not check anything must not look like one that did. A test that cannot run prints
-# "NOT RUN: TEST: why", and pytest names what it skips. The summary shows them, and with NOT_RUN_FAILS=1,
-# as CI sets it, the step fails unless .ci/not-run.txt waives the test. A waiver whose test runs is shown too.
+# A check that could not run must not look like a passed one. A test that cannot run prints "NOT RUN: TEST:
+# why", and pytest names skipped tests. The summary shows them, and with NOT_RUN_FAILS=1, as CI sets it, the
+# step fails unless .ci/not-run.txt waives the test. A waiver of a test that runs is shown too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 readonly logs=target/steps
@@ -21,19 +22,19 @@ summary() {
     echo
     cat "$results"
     awk '/^[^ ]/ { wall += $3; cpu += $5 } END { printf "total: %d s, %d s CPU\n", wall, cpu }' "$results"
-    # What failed is shown again, because it may stand far above.
+    # Failures are repeated here, because their output may be far above.
     grep '^FAILED' "$results" | while read -r _ name _; do
         printf '\n== the end of %s.log\n' "$logs/$name"
         tail -n 60 "$logs/$name.log"
     done || true
 }
 
-# Sums up "12 passed" as cargo's test harness and pytest print it.
+# Adds up "12 passed" in the output of cargo's test harness and pytest.
 count_tests() {
     { grep -oE '[0-9]+ passed' "$1" || true; } | awk '{ n += $1 } END { print n + 0 }'
 }
 
-# The tests of a log that could not run, as "TEST: why": as ours say it, and as pytest does.
+# The tests of a log that could not run, as "TEST: why", in our format and in pytest's.
 not_run() {
     sed -nE -e 's/.*NOT RUN: (.*)/\1/p' -e 's/^SKIPPED (.*) - Skipped: (.*)/\1: \2/p' "$1" | sort -u
 }
@@ -43,7 +44,7 @@ waived() {
     if [ -f "$waivers" ]; then sed -nE "s/^$name +([^ ].*[^:]): .+/\1/p" "$waivers"; fi
 }
 
-# Those of the lines that are of test $1; with -v, the others.
+# The lines about test $1; with -v, the others.
 of_test() {
     local invert=0
     if [ "$1" = -v ]; then invert=1 && shift; fi
@@ -60,14 +61,14 @@ esac
 name=$1 log=$logs/$1.log
 shift
 
-# On a terminal cargo shows how far a build is.
+# On a terminal, cargo shows the progress of a build.
 if [ -t 1 ]; then export CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=${COLUMNS:-80}; fi
 
 printf '\n== %s: %s\n' "$name" "$*"
 start=$SECONDS code=0
-# `set -m` gives the command a process group of its own with SIGINT at its default, which bash would
-# otherwise switch off behind `&`. The output goes by way of a file and not of a pipe, so that a
-# process left behind by the command cannot hold this one up.
+# `set -m` gives the command its own process group with the default SIGINT, which bash would otherwise disable
+# behind `&`. The output goes to a file and not through a pipe, so that a process left behind by the command
+# cannot block this one.
 : >"$log"
 export PYTEST_ADDOPTS="-rs --no-fold-skipped ${PYTEST_ADDOPTS-}"
 set -m
@@ -78,7 +79,7 @@ trap 'kill "$child" 2>/dev/null; exit 130' INT TERM
 tail --lines=+1 --follow --sleep-interval=0.1 --pid="$child" "$log" &
 wait $! || true # unlike a command in the foreground, this lets the trap run at once
 wait "$child" || code=$?
-# User and system time of the command and of all that it waited for, from bash's own account of its children.
+# User and system time of the command and its waited-for children, from bash's own accounting.
 times >"$logs/times.txt"
 cpu=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += 60 * t[1] + t[2] }; printf "%.0f", s }' \
     "$logs/times.txt")
@@ -117,7 +118,7 @@ done <<<"$skipped"
 
 if [ "$code" -ne 0 ]; then result=FAILED; fi
 line=$(printf '%-6s  %-16s %6s, %5s s CPU' "$result" "$name" "$took" "$cpu")
-# The first note stands beside the step, further ones below it.
+# The first note is next to the step, further ones below it.
 if [ ${#notes[@]} -gt 0 ]; then line="$line  ${notes[0]}"; fi
 for note in "${notes[@]:1}"; do line="$line"$'\n'"        $note"; done
 echo "$line" >>"$results"

@@ -1,10 +1,10 @@
-//! Makes a table of the files of the built page, which become part of the program. They are committed: no node is needed.
+//! Embeds the files of the built page into the program. They are committed, so no node is needed.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    // A link to dashboard/dist, which cargo follows: the page is in the package of this crate.
+    // A link to dashboard/dist, which cargo follows when it packages this crate.
     let page = PathBuf::from(env("CARGO_MANIFEST_DIR")).join("dist");
     println!("cargo::rerun-if-changed={}", page.display());
     let mut files = Vec::new();
@@ -12,7 +12,7 @@ fn main() {
     files.sort();
     let mut table = String::from("&[\n");
     for file in &files {
-        let name = file.strip_prefix(&page).expect("it was found there").to_str().expect("UTF-8");
+        let name = file.strip_prefix(&page).expect("in the folder").to_str().expect("UTF-8");
         let path = file.to_str().expect("UTF-8");
         writeln!(table, "    (\"/{name}\", include_bytes!({path:?})),").expect("memory");
     }
@@ -27,7 +27,7 @@ fn env(name: &str) -> String {
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    // Without a built page the server says so.
+    // Without a built page, the server reports that it is missing.
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         match path.is_dir() {

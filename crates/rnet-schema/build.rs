@@ -1,4 +1,4 @@
-//! Writes the table of the built-in messages: import path and text of each file under `msgs/`.
+//! Generates the table of the built-in messages: import path and text of each file under `msgs/`.
 
 use std::path::Path;
 use std::{env, fs, io};

@@ -1,5 +1,5 @@
-// What a page costs beside a hundred topics at 1 kHz: node dev/cost.mjs [SECONDS]
-// Prints the CPU time of the browser, of `rnet dashboard` and of the publisher, in per cent of a core.
+// Measures the cost of a page with a hundred topics at 1 kHz: node dev/cost.mjs [SECONDS]
+// Prints the CPU time of the browser, of `rnet dashboard` and of the publisher, in percent of a core.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { browser, watched } from "../tests/browser.mjs";
@@ -8,7 +8,7 @@ import { Robot } from "../tests/robot.mjs";
 const seconds = Number(process.argv[2] ?? 10);
 const TICKS_PER_S = 100;
 
-/** CPU seconds of the processes that `is_meant`, by what /proc says of them. */
+/** CPU seconds of the processes for which `is_meant` is true, from /proc. */
 function cpu_s(is_meant) {
   let ticks = 0;
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -17,7 +17,7 @@ function cpu_s(is_meant) {
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       if (is_meant(Number(pid), stat)) ticks += Number(fields[11]) + Number(fields[12]);
     } catch {
-      // It has ended.
+      // The process has exited.
     }
   }
   return ticks / TICKS_PER_S;

@@ -1,4 +1,6 @@
-"""A hundred topics at 1 kHz, for dev/cost.mjs. Prints each second how late the rounds of sends were, in µs: p50 and p99."""
+"""A hundred topics at 1 kHz, for dev/cost.mjs. Prints each second how late the send rounds were, in µs: p50
+and p99.
+"""
 
 import math
 import time

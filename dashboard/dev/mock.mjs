@@ -1,5 +1,5 @@
-// A server that speaks the wire of docs/design/dashboard.md about a robot that is not there, to work on the page.
-// Usage: node dev/mock.mjs [PORT] [TOPICS]   (the page is served from dist: run `npx vite build --watch` beside it)
+// A mock server for the protocol of docs/design/dashboard.md, for work on the page without a robot.
+// Usage: node dev/mock.mjs [PORT] [TOPICS]   (serves the page from dist: also run `npx vite build --watch`)
 
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
@@ -25,7 +25,7 @@ export function start(port = 0, options = {}) {
       answer.writeHead(404).end();
     }
   });
-  // What was upgraded is no connection of the HTTP server any more.
+  // The HTTP server no longer tracks upgraded connections.
   const sockets = new Set();
   let is_silent = false;
   server.on("upgrade", (request, socket) => {
@@ -44,7 +44,7 @@ export function start(port = 0, options = {}) {
       else out.text({ sub: id, data });
     };
     function handle(request) {
-      // The acknowledgement of a picture.
+      // An acknowledgement of a picture.
       if (request.op === undefined) return;
       const { id, op } = request;
       if (op === "sub") {

@@ -1,6 +1,6 @@
-// The robot of the mock: what it says to each subscription and request.
+// The mock robot: its data for subscriptions and its answers to requests.
 
-/** As long as names get where somebody means well. */
+/** A realistic long name. */
 export const LONG = "/perception/front_left_camera_rectified_and_undistorted_point_cloud_segmentation";
 
 const NODES = {
@@ -78,7 +78,7 @@ export function robot({ topics = 0, no_figures = false, no_commands = false, mor
     };
   }
 
-  /** Of a topic that nobody receives there are no latencies. */
+  /** A topic without subscribers has no latencies. */
   function point(t, topic) {
     if (topic === "/stop") return { t_s: [t], rate_hz: [0], bytes_per_s: [0], p50_ns: [null], p99_ns: [null], max_ns: [null], lost: [0], missed: [0], skipped: [0] };
     const p50 = 1500 + 600 * Math.sin(t / 7) + 200 * Math.random();
@@ -157,7 +157,7 @@ export function robot({ topics = 0, no_figures = false, no_commands = false, mor
     } }),
     state: ({ host }) => {
       let first = true;
-      // The other host has gone away.
+      // The other host is disconnected.
       if (host) return { each_ms: 500, next: () => ({ whole: true, entries: [{ ...state.get("/arm/target/x"), key: `@${host}/dock/charge`, node: `@${host}/dock`, value: 0.75 }], away: true, known_s: now() - 7 }) };
       return { each_ms: 500, next() {
         if (first) { first = false; return { whole: true, entries: [...state.values()], revision: 9 }; }

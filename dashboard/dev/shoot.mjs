@@ -1,4 +1,4 @@
-// Takes screenshots of the views beside the mock: node dev/shoot.mjs OUT [VIEW…]
+// Takes screenshots of the views with the mock: node dev/shoot.mjs OUT [VIEW…]
 import { mkdirSync } from "node:fs";
 import { start } from "./mock.mjs";
 import { browser } from "../tests/browser.mjs";

@@ -1,4 +1,4 @@
-// The server's side of RFC 6455, as much as a mock needs: text and binary frames, close, ping.
+// The server side of RFC 6455, as far as a mock needs it: text and binary frames, close, ping.
 
 import { createHash } from "node:crypto";
 

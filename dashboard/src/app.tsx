@@ -1,4 +1,4 @@
-// The frame of the page: what is always there, and the view that is shown.
+// The frame of the page: its permanent parts, and the current view.
 
 import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -27,7 +27,7 @@ import { Transforms } from "./views/transforms";
 
 type View = ComponentType<{ name: string }>;
 
-/** The view, and the page of one thing of it. */
+/** Each view, and the page of one of its items. */
 const VIEWS: Record<string, { title: string; all: View; one?: View }> = {
   overview: { title: "Overview", all: Overview },
   topics: { title: "Topics", all: Topics, one: TopicPage },
@@ -58,7 +58,7 @@ export function App() {
 
   useEffect(() => {
     set_menu(false);
-    // A reader of the screen, and the keyboard, go on in the new view; not at the start of the page.
+    // Moves the focus to the new view, for screen readers and the keyboard, instead of the start of the page.
     if (first.current) first.current = false;
     else main.current?.focus({ preventScroll: true });
     main.current?.scrollTo?.(0, 0);

@@ -1,4 +1,4 @@
-// The figures of the domain, which every view uses, and what the page remembers of nodes that have gone.
+// The figures of the domain, which all views use, and recently lost nodes.
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
@@ -6,7 +6,10 @@ import { wire } from "./wire/socket";
 import { useSub } from "./wire/use";
 import type { Command, Figures, GoneNode, NodeRow } from "./wire/types";
 
-/** The node that a page has seen, and since when it is gone by the server's clock; `null` while it is there. */
+/**
+ * A node that the page has seen. `gone` is `null` while it exists; otherwise it has the time, by the server's
+ * clock.
+ */
 export interface KnownNode extends NodeRow {
   gone: GoneNode | null;
 }
@@ -26,7 +29,7 @@ interface SeenNodes {
   rows: Map<string, NodeRow>;
 }
 
-/** Nodes that are there and, for a minute, those that were: with the topics that they had when they went. */
+/** Current nodes, and nodes lost in the last minute, with their last topics. */
 function remember(old: SeenNodes | null, figures: Figures): SeenNodes {
   const rows = old?.rows ?? new Map<string, NodeRow>();
   const here = new Set(figures.nodes.map((row) => row.node));
@@ -40,7 +43,7 @@ function remember(old: SeenNodes | null, figures: Figures): SeenNodes {
   return { figures, nodes, rows };
 }
 
-/** What must be seen within a second does not wait for the next tick. */
+/** A lost node must be shown within a second, and does not wait for the next tick. */
 function has_new_gone_node(old: SeenNodes | null, now: SeenNodes): boolean {
   return now.figures.gone.some(({ node, since_s }) => !old?.figures.gone.some((one) => one.node === node && one.since_s === since_s));
 }
@@ -66,7 +69,7 @@ function gone_node(gone: GoneNode, row: NodeRow | undefined): KnownNode {
 const FIGURES = { op: "sub", what: "figures", interval_ms: FIGURES_MS };
 const COMMANDS = { op: "sub", what: "commands" };
 
-/** For the shell of the page alone: it gives what it gets to the views. */
+/** Only for the root component, which provides the result to all views. */
 export function useDomainSource(): Domain {
   const seen = useSub<SeenNodes>(FIGURES, remember, has_new_gone_node);
   const commands = useSub<{ commands: Command[] }>(COMMANDS);
@@ -84,7 +87,7 @@ export function useDomain(): Domain {
   return useContext(DomainContext);
 }
 
-/** The name of the host of the dashboard: as its link has it, once figures have come. */
+/** The name of the dashboard's host: from its link, once figures have arrived. */
 export function useHost(): string {
   return useDomain().figures?.host ?? wire.hello?.host ?? "this host";
 }

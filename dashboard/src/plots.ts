@@ -1,5 +1,5 @@
-// What is plotted: fields of topics and keys of the state, which a click has chosen. They outlive a reload of the
-// page, and the data that have come outlive a change of the view.
+// The plotted series: fields of topics and keys of the state, selected by a click. The selection survives a
+// reload of the page, and received data survives a change of the view.
 
 import { useEffect, useReducer } from "preact/hooks";
 import { is_gap } from "./draw/points";
@@ -20,7 +20,7 @@ export interface Buffer {
   unit: string | null;
   /** The newest intervals between points, in s, to detect gaps. */
   steps: number[];
-  /** Why there is nothing to see. */
+  /** Why there are no points. */
   why: string | null;
   missing: number;
   lost: number;
@@ -30,7 +30,7 @@ export const LONGEST_S = 300;
 const POINTS = 500;
 const MAX_SERIES = 24;
 
-/** Where its data are, and what holds the subscription. */
+/** The data of a series, and the users of its subscription. */
 interface PlotSubscription {
   series: Series;
   buffer: Buffer;
@@ -49,7 +49,7 @@ export function id_of(series: Series): string {
   return `${series.topic ?? `state ${series.state}`} ${series.field}`;
 }
 
-/** Fields of one message that lie together share a chart: `linear_acceleration.x`, `.y`, `.z`. */
+/** Fields of one parent in a message share a chart: `linear_acceleration.x`, `.y`, `.z`. */
 export function group_of(series: Series): string {
   const parent = series.field.replace(/(\.[^.[\]]+|\[\d+\]|^[^.[\]]+)$/, "");
   return `${series.topic ?? `state ${series.state}`} ${parent}`;
@@ -82,7 +82,7 @@ export function time_window(): number {
   return window_s;
 }
 
-/** The charts: groups of series, of one topic only if it is named. */
+/** The charts: groups of series, of one topic if it is given. */
 export function charts(topic?: string): { key: string; series: Series[] }[] {
   const groups = new Map<string, Series[]>();
   for (const one of chosen) {
@@ -102,7 +102,7 @@ export function usePlots(): void {
   }, []);
 }
 
-/** Holds the subscription of a series until the returned function is called. */
+/** Keeps the subscription of a series until the returned function is called. */
 export function subscribe_series(series: Series): { buffer: Buffer; release(): void } {
   const id = id_of(series);
   let one = subscriptions.get(id);
@@ -136,28 +136,29 @@ function resubscribe(one: PlotSubscription): void {
   one.off = wire.subscribe(
     { what: "plot", ...source, field, bucket_ms: one.bucket_ms },
     {
-      // A value of the state holds until it is set again.
+      // A state value holds until it is set again.
       data: (data: PlotData) => append(buffer, data, topic !== undefined),
       error: (error) => (buffer.why = error?.message ?? null),
-      // A gap in the line, where nothing is known.
+      // A gap in the line, for unknown values.
       restart: () => gap(buffer),
     },
   );
 }
 
-/** A clock of the robot that is set back by less is waited for; the server sends what comes late with what is new. */
+/** A robot clock that is set back by less is tolerated; the server sends late values with new ones. */
 const SET_BACK_S = 2;
 
 function append(buffer: Buffer, data: PlotData, has_gaps: boolean): void {
   let newest = buffer.t[buffer.t.length - 1] ?? -Infinity;
-  // The robot's clock was set back: what was drawn lies in the future now, and would hide all that comes.
+  // The robot's clock was set back: drawn points are now in the future, and would hide new ones.
   const first = data.t_s[0] ?? Infinity;
   if (first < newest - SET_BACK_S) {
     for (const column of [buffer.t, buffer.min, buffer.max, buffer.last]) column.length = 0;
     newest = -Infinity;
   }
   for (let i = 0; i < data.t_s.length; i++) {
-    // uPlot needs times that grow; a bucket that comes twice at a change of the bucket's length is the same data.
+    // uPlot needs increasing times; a bucket that is repeated after a change of the bucket length is the same
+    // data.
     const t = data.t_s[i]!;
     if (t <= newest) continue;
     if (has_gaps && is_gap(buffer.steps, t - newest)) gap(buffer);
@@ -174,11 +175,11 @@ function append(buffer: Buffer, data: PlotData, has_gaps: boolean): void {
   const oldest = wire.now_s() - LONGEST_S;
   let cut = 0;
   while (cut < buffer.t.length && buffer.t[cut]! < oldest) cut++;
-  // Cut now and then, not for each point.
+  // Trims occasionally, not for each point.
   if (cut > 1000) for (const column of [buffer.t, buffer.min, buffer.max, buffer.last]) column.splice(0, cut);
 }
 
-/** Ends the line, which begins again with the next point. */
+/** Ends the line; the next point begins a new one. */
 function gap(buffer: Buffer): void {
   if (!buffer.t.length) return;
   buffer.t.push(buffer.t[buffer.t.length - 1]! + 1e-3);
@@ -207,7 +208,9 @@ function notify_listeners(): void {
   for (const listener of listeners) listener();
 }
 
-/** The points of several series from `from_s` on, on one axis of time: x, then least, largest and last of each. */
+/**
+ * The points of several series since `from_s`, on one time axis: x, then minimum, maximum and last of each.
+ */
 export function merged(buffers: Buffer[], from_s: number): (number | null)[][] {
   const starts = buffers.map((buffer) => Math.max(0, first_at(buffer.t, from_s) - 1));
   const columns: (number | null)[][] = [[], ...buffers.flatMap(() => [[], [], []] as (number | null)[][])];
@@ -228,7 +231,7 @@ export function merged(buffers: Buffer[], from_s: number): (number | null)[][] {
   }
 }
 
-/** uPlot draws a gap at `null`, and passes `undefined` over. */
+/** uPlot draws a gap at `null`, and ignores `undefined`. */
 function known(value: number): number | null {
   return value === null || Number.isNaN(value) ? null : value;
 }

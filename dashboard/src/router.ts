@@ -1,10 +1,10 @@
-// Where one is: `#/topics/%2Fimu?field=x`. The part behind `#` never reaches the server.
+// The current location: `#/topics/%2Fimu?field=x`. The part after `#` is never sent to the server.
 
 import { useEffect, useState } from "preact/hooks";
 
 export interface Place {
   view: string;
-  /** The names behind the view, decoded. */
+  /** The decoded names after the view. */
   rest: string[];
 }
 

@@ -1,4 +1,4 @@
-// Light and dark: what the system says, unless the user has chosen.
+// Light and dark theme: that of the system, unless the user has selected one.
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -24,7 +24,7 @@ function apply(): void {
   for (const listener of listeners) listener();
 }
 
-/** Calls `listener` when colours have changed: what is drawn on a canvas has to be drawn again. */
+/** Calls `listener` when colours have changed, because canvases must be redrawn. */
 export function on_theme(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -32,11 +32,11 @@ export function on_theme(listener: () => void): () => void {
 
 const cache = new Map<string, string>();
 
-/** A colour of the palette as a canvas takes it. */
+/** A palette colour in a format for canvases. */
 export function colour(name: string): string {
   let value = cache.get(name);
   if (value === undefined) {
-    // light-dark() is resolved in a property that is a colour, not in a custom one.
+    // light-dark() is resolved only in a colour property, not in a custom property.
     const probe = document.createElement("span");
     probe.style.color = `var(--${name})`;
     document.body.append(probe);

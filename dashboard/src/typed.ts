@@ -1,15 +1,15 @@
-// What people type, as JSON.
+// Parses user input as JSON.
 
 import type { Json } from "./wire/types";
 
-/** A whole number that a page would send as another one. */
+/** An integer that JavaScript cannot represent exactly. */
 export class InexactNumberError extends Error {
   constructor(number: string) {
     super(`${number} has more digits than a page can send: set it in a terminal with rnet`);
   }
 }
 
-/** `text` as JSON; an `InexactNumberError` in place of a number that JavaScript would round in silence. */
+/** Parses JSON; throws an `InexactNumberError` for a number that JavaScript would round silently. */
 export function typed_json(text: string): Json {
   const value = JSON.parse(text);
   for (const number of text.replace(/"(\\.|[^"\\])*"/g, "").match(/[-+.\deE]+/g) ?? []) {
@@ -18,7 +18,7 @@ export function typed_json(text: string): Json {
   return value;
 }
 
-/** A whole number as it was typed. */
+/** Parses an integer. */
 export function whole(text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) throw new InexactNumberError(text);

@@ -1,4 +1,4 @@
-// Figures as people read them: three digits, a unit, and a dash where nothing is known.
+// Formats figures: three digits, a unit, and a dash for unknown values.
 
 const DASH = "–";
 
@@ -45,7 +45,7 @@ export function duration_s(s: number | null | undefined): string {
   return span(s);
 }
 
-/** Time that passed, in the two largest units: `3 min 20 s`. */
+/** A duration in the two largest units: `3 min 20 s`. */
 export function span(s: number | null | undefined): string {
   if (s == null) return DASH;
   const whole = Math.max(0, Math.floor(s));
@@ -57,7 +57,7 @@ export function span(s: number | null | undefined): string {
 
 export function count(n: number | null | undefined): string {
   if (n == null) return DASH;
-  // A thin blank between groups of three, as SI has it; short figures need none.
+  // A thin space between groups of three digits, as SI specifies; short numbers need none.
   return n < 10_000 ? String(n) : String(Math.round(n)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
@@ -68,7 +68,7 @@ export function percent(part: number | null | undefined): string {
 /** Numbers outside this range are written with exponents. */
 const PLAIN = { most: 1e21, least: 1e-12 };
 
-/** A number of a message: integers in full, others with six decimals, or four significant digits if they are small. */
+/** A number of a message: integers in full, others with six decimals, or four significant digits if small. */
 export function number(value: number): string {
   const size = Math.abs(value);
   if (size >= PLAIN.most || (size > 0 && size < PLAIN.least)) return value.toExponential(4);
@@ -77,7 +77,7 @@ export function number(value: number): string {
   return value.toFixed(behind).replace(/\.?0+$/, "");
 }
 
-/** The same with four digits, where it changes all the time; whole numbers are whole. */
+/** The same with four digits, for changing values; integers stay integers. */
 export function brief(value: number): string {
   return number(Number.isInteger(value) ? value : Number(value.toPrecision(4)));
 }

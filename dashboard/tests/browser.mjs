@@ -1,4 +1,4 @@
-// A headless Chromium with a profile of its own, which asks nobody on the network for anything.
+// A headless Chromium with its own profile and without network requests of its own.
 import { readFile } from "node:fs/promises";
 import { chromium } from "playwright-core";
 
@@ -11,14 +11,14 @@ const FLAGS = [
 
 export const VIEWS = ["overview", "topics", "plots", "transforms", "nodes", "problems", "logs", "commands", "params", "state", "services", "record", "launch", "hosts"];
 
-/** Playwright gives it a fresh folder for its profile, and removes that afterwards. */
+/** Playwright creates a temporary profile folder, and removes it afterwards. */
 export function browser() {
-  // Of a page that a test hands out the browser does not know that it is of this machine.
+  // The browser cannot tell that a page served by a test is local.
   const local = process.env.PAGE_FROM_DIST ? ["--disable-features=LocalNetworkAccessChecks"] : [];
   return chromium.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...local] });
 }
 
-/** A page, and what goes wrong in it: errors of the console, exceptions, requests to other places. */
+/** A page with its errors: console errors, exceptions, requests to other servers. */
 export async function watched(context) {
   const page = await context.newPage();
   const errors = [];
@@ -32,7 +32,7 @@ export async function watched(context) {
   return { page, errors };
 }
 
-/** `PAGE_FROM_DIST=1`: the page as it was built last, in place of the one in `rnet`, to work on it without cargo. */
+/** `PAGE_FROM_DIST=1` serves the last built page instead of the one in `rnet`, for work without cargo. */
 async function from_dist(route) {
   const path = new URL(route.request().url()).pathname;
   const file = path === "/" ? "index.html" : path.slice(1);

@@ -1,5 +1,5 @@
-// Each pair of colours that the page puts on one another is readable by WCAG 2.1 AA: 4.5 for text, 3 for the edges of
-// controls and for lines of plots.
+// Checks the contrast of each pair of adjacent colours against WCAG 2.1 AA: 4.5 for text, 3 for edges of
+// controls and lines of plots.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ function palette(scheme) {
   return colours;
 }
 
-/** WCAG 2.1, relative luminance. */
+/** Relative luminance, WCAG 2.1. */
 function luminance(hex) {
   const parts = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
   const [r, g, b] = parts.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
@@ -57,7 +57,7 @@ for (const scheme of ["light", "dark"]) {
   });
 }
 
-test("the computation is that of WCAG", () => {
+test("the luminance matches WCAG", () => {
   assert.equal(contrast("#000000", "#ffffff"), 21);
   assert.equal(contrast("#777777", "#ffffff").toFixed(2), "4.48");
 });

@@ -1,4 +1,4 @@
-// The page in a real browser, beside the robot of `rnet demo`: ten processes, one of which is killed meanwhile.
+// The page in a real browser with the robot of `rnet demo`: ten processes, one of which is killed.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -7,7 +7,7 @@ import { browser, CHROMIUM, VIEWS, watched } from "./browser.mjs";
 import { no_rnet, Robot } from "./robot.mjs";
 
 const skip = (existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`) || no_rnet();
-/** The topics of the demo that flow by themselves. */
+/** The topics of the demo with continuous messages. */
 const TOPICS = ["/robot/state", "/robot/torque", "/robot/estimate", "/robot/force", "/camera/image", "/battery/state", "/operator/drive"];
 
 let chrome;
@@ -33,7 +33,8 @@ test("all views of the demo open, and a field that is clicked is plotted", { ski
     await page.goto(`${url}#/${view}`);
     await page.locator("main h1").waitFor();
     await page.waitForFunction(() => ![...document.querySelectorAll("main .empty")].some((one) => one.textContent.startsWith("Waiting")));
-    // Beside ten busy processes a small machine may keep the page waiting for seconds, and the page says so meanwhile.
+    // With ten busy processes on a small machine, the page may wait for seconds, and shows an alert
+    // meanwhile.
     await robot.until(`${view} says no more that something is wrong`, async () => {
       const alerts = await page.getByRole("alert").allTextContents();
       if (alerts.length) throw new Error(alerts.join("; "));
@@ -44,7 +45,7 @@ test("all views of the demo open, and a field that is clicked is plotted", { ski
   await page.getByRole("button", { name: /^number:/ }).click();
   const plot = page.locator(".plot");
   await robot.until("points have come", async () => Number(await plot.getAttribute("data-points")) > 20);
-  // It counts the messages: it only grows.
+  // The field counts messages, so it only grows.
   const values = [];
   await robot.until("the value moves", async () => {
     const value = Number((await plot.locator(".value").first().textContent()).replace(/[^\d.e+]/g, ""));

@@ -1,4 +1,4 @@
-// The page in a real browser, beside the mock of the wire: what does not depend on a robot.
+// The page in a real browser with the mock server: behaviour that does not depend on a robot.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -39,7 +39,7 @@ for (const scheme of ["light", "dark"]) {
       await page.locator("main h1").waitFor();
       await page.waitForFunction(() => ![...document.querySelectorAll("main .empty")].some((one) => one.textContent.startsWith("Waiting")));
       await page.evaluate(() => new Promise((done) => setTimeout(done, 300)));
-      // The content security policy allows no script element; what is evaluated by the debugger needs none.
+      // The content security policy blocks script elements, but not scripts evaluated by the debugger.
       if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(readFileSync(AXE, "utf8"));
       const { violations } = await page.evaluate(() => window.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] }));
       for (const one of violations) found.push(`${view}: ${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
@@ -71,7 +71,7 @@ test("on a phone the menu leads to the views", { skip }, async () => {
   assert.deepEqual(errors, []);
 });
 
-test("a keyboard alone goes everywhere, and the focus can be seen", { skip }, async () => {
+test("all views are reachable by keyboard with a visible focus", { skip }, async () => {
   const { page } = await opened({ viewport: { width: 1280, height: 900 } });
   const focused = () => page.evaluate(() => {
     const at = document.activeElement;
@@ -82,7 +82,7 @@ test("a keyboard alone goes everywhere, and the focus can be seen", { skip }, as
   assert.equal((await focused()).text, "Skip to the content");
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.id), "main");
-  // From the top: each stop has a name and a visible focus, and the views can be reached.
+  // From the top: each stop has a name and a visible focus, and all views are reachable.
   await page.reload();
   await page.getByText("live", { exact: true }).waitFor();
   const seen = [];
@@ -107,7 +107,7 @@ test("a keyboard alone goes everywhere, and the focus can be seen", { skip }, as
   await page.getByText("/pid/damping").waitFor({ state: "detached" });
 });
 
-test("what is refused is said, and the value that holds is shown again", { skip }, async () => {
+test("a rejected value is reported and the current value is shown again", { skip }, async () => {
   const { page } = await opened({}, "params");
   const number = page.getByLabel("/pid/gain as a number");
   await number.fill("11");
@@ -116,10 +116,10 @@ test("what is refused is said, and the value that holds is shown again", { skip 
   assert.notEqual(await number.inputValue(), "11");
 });
 
-test("a number that is edited is the whole number", { skip }, async () => {
+test("an edited number is sent exactly", { skip }, async () => {
   const { page } = await opened({}, "params");
   assert.equal(await page.getByLabel("/odometer").inputValue(), "1234567.25");
-  // It would arrive as 9007199254740992.
+  // Rounded, it would arrive as 9007199254740992.
   const whole = page.getByLabel("/exposure_us as a number");
   await whole.fill("9007199254740993");
   await whole.press("Enter");
@@ -128,14 +128,14 @@ test("a number that is edited is the whole number", { skip }, async () => {
   assert.equal(await whole.inputValue(), "8000");
 });
 
-test("frames in a circle of parents are shown, and once", { skip }, async () => {
+test("frames in a cycle of parents are shown once", { skip }, async () => {
   const { page } = await opened({}, "transforms");
   await page.locator(".tree .key", { hasText: "base_link" }).waitFor();
   const keys = await page.locator(".tree .key").allTextContents();
   assert.deepEqual(keys.filter((key) => key === "a" || key === "b"), ["a", "b"]);
 });
 
-test("state and parameters of another host are shown, how old they are, and why a change is refused", { skip }, async () => {
+test("state and parameters of another host are shown with their age and the reason of a rejection", { skip }, async () => {
   const { page, errors } = await opened({}, "state");
   await page.getByLabel("Host", { exact: true }).selectOption("base");
   await page.getByText("@base does not answer: last known state, from").waitFor();
@@ -164,7 +164,7 @@ test("a call shows feedback and result", { skip }, async () => {
   assert.deepEqual(errors, []);
 });
 
-test("a request that is no object stays text", { skip }, async () => {
+test("a request that is not an object stays text", { skip }, async () => {
   const { page, errors } = await opened({}, "services/%2Fdock");
   await page.getByRole("button", { name: "JSON" }).click();
   await page.getByRole("textbox", { name: "Request" }).fill("null");
@@ -174,7 +174,7 @@ test("a request that is no object stays text", { skip }, async () => {
   assert.deepEqual(errors, []);
 });
 
-test("without a server the page says so, shows nothing as live, and comes back by itself", { skip }, async () => {
+test("without a server the page shows an alert and no live data, and reconnects", { skip }, async () => {
   let own = await start();
   const port = Number(new URL(own.url).port);
   const { page } = await opened({}, "topics", own.url);
@@ -194,7 +194,7 @@ test("without a server the page says so, shows nothing as live, and comes back b
   own.close();
 });
 
-test("when nothing comes any more the page says what Stop does, and Stop can be pressed", { skip }, async () => {
+test("on a silent connection the page explains Stop, and Stop is enabled", { skip }, async () => {
   const own = await start();
   const { page } = await opened({}, "overview", own.url);
   await page.getByRole("button", { name: "Stop", exact: true }).waitFor();
@@ -205,7 +205,7 @@ test("when nothing comes any more the page says what Stop does, and Stop can be 
   own.close();
 });
 
-test("Stop waits for no figures", { skip }, async () => {
+test("Stop does not wait for figures", { skip }, async () => {
   const own = await start(0, { no_figures: true });
   const { page, errors } = await watched(await chrome.newContext());
   await page.goto(own.url);
@@ -216,7 +216,7 @@ test("Stop waits for no figures", { skip }, async () => {
   own.close();
 });
 
-test("without receivers Stop says why it cannot be pressed", { skip }, async () => {
+test("without receivers Stop is disabled with a reason", { skip }, async () => {
   const own = await start(0, { no_commands: true });
   const { page, errors } = await opened({ viewport: { width: 1280, height: 900 } }, "overview", own.url);
   const stop = page.getByRole("button", { name: "Stop", exact: true });
@@ -228,7 +228,7 @@ test("without receivers Stop says why it cannot be pressed", { skip }, async () 
   own.close();
 });
 
-test("boxes of the graph stay where they are when others come, and Fit shows all of them", { skip }, async () => {
+test("boxes of the graph keep their places when others are added, and Fit shows all", { skip }, async () => {
   let come = false;
   const more_nodes = () => (come ? { "/new_sensor": [["/imu"], []], "/another": [[], ["/plan"]] } : {});
   const own = await start(0, { more_nodes });
@@ -264,21 +264,21 @@ test("numbers have their units, in the message and in the plot", { skip }, async
   assert.deepEqual(errors, []);
 });
 
-test("a depth image says what its greys mean", { skip }, async () => {
+test("a depth image has a legend", { skip }, async () => {
   const { page, errors } = await opened({}, "topics/%2Fcamera%2Fdepth");
   await page.getByRole("img", { name: "brightest 512 mm, darkest 4830 mm, black not measured" }).waitFor();
   await page.locator(".picture figcaption", { hasText: "16UC1" }).waitFor();
   assert.deepEqual(errors, []);
 });
 
-test("a chart without points says so", { skip }, async () => {
+test("a chart without points shows a message", { skip }, async () => {
   const { page, errors } = await opened({ viewport: { width: 1280, height: 900 } }, "topics/%2Fstop");
   await page.getByRole("region", { name: "Latency" }).locator(".chart.no-data").waitFor();
   assert.equal(await page.getByRole("region", { name: "Rate" }).locator(".chart.no-data").count(), 0);
   assert.deepEqual(errors, []);
 });
 
-test("parameters of a node that does not run do not look alive", { skip }, async () => {
+test("parameters of a stopped node are not shown as live", { skip }, async () => {
   const { page, errors } = await opened({}, "params");
   const panel = (name) => page.locator(".panel", { has: page.getByRole("link", { name, exact: true }) });
   await panel("/gripper").getByText("not running", { exact: true }).waitFor();
@@ -287,7 +287,7 @@ test("parameters of a node that does not run do not look alive", { skip }, async
   assert.deepEqual(errors, []);
 });
 
-test("on a phone tables show what belongs to a name", { skip }, async () => {
+test("tables on a phone show the details of a name", { skip }, async () => {
   const { page, errors } = await opened({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }, "topics");
   for (const [view, column] of [["topics", "Rate"], ["nodes", "State"], ["record", "Do"], ["launch", "Do"]]) {
     await page.goto(`${mock.url}#/${view}`);
@@ -313,7 +313,7 @@ test("recordings are listed, downloaded and played", { skip }, async () => {
   assert.deepEqual(errors, []);
 });
 
-test("the colours follow the button", { skip }, async () => {
+test("the theme button changes the colours", { skip }, async () => {
   const { page } = await opened({ colorScheme: "light" });
   const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
   const light = await ground();
@@ -326,7 +326,7 @@ test("the colours follow the button", { skip }, async () => {
   assert.notEqual(await ground(), light);
 });
 
-test("a hundred topics cost the page little", { skip }, async (t) => {
+test("a hundred topics use little CPU time", { skip }, async (t) => {
   const many = await start(0, { topics: 100 });
   const { page } = await opened({ viewport: { width: 1280, height: 900 } }, "topics", many.url);
   await page.locator("tbody tr").nth(99).waitFor();
@@ -341,7 +341,7 @@ test("a hundred topics cost the page little", { skip }, async (t) => {
   await page.evaluate(() => new Promise((done) => setTimeout(done, 5000)));
   const last = await busy();
   const share = (last.task - first.task) / (last.at - first.at);
-  // Of the main thread, by the wall clock of a machine that others use too: a figure to look at, not a bound.
+  // CPU share of the main thread, by the wall clock of a shared machine: a figure, not a limit.
   t.diagnostic(`${(share * 100).toFixed(1)} % of a core`);
   console.log(`step-note: 100 topics cost the page ${(share * 100).toFixed(1)} % of a core`);
   many.close();

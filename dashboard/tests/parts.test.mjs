@@ -1,4 +1,4 @@
-// What of the page needs no browser: figures in words, the layout of the graph, the merging of plots.
+// Parts of the page that need no browser: formatting of figures, the graph layout, the merging of plots.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ test("figures have three digits and a unit", async () => {
   assert.equal(units.number(-0.35), "-0.35");
 });
 
-test("numbers of messages are written without exponents, as far as people can read them", async () => {
+test("numbers of messages are written without exponents within a readable range", async () => {
   const units = await source("units.ts");
   const all = [[0, "0"], [-0.35, "-0.35"], [1234567.25, "1234567.25"], [12345678901, "12345678901"], [1e15, "1000000000000000"], [1.79e18, "1790000000000000000"], [1e-7, "0.0000001"], [2.5e-9, "0.0000000025"], [0.00012345678, "0.0001235"], [1e300, "1.0000e+300"], [1e-30, "1.0000e-30"]];
   for (const [value, text] of all) assert.equal(units.number(value), text);
@@ -30,18 +30,18 @@ test("numbers of messages are written without exponents, as far as people can re
   assert.match(units.time_ns(1.79e18), /^21 Sept? 2026 \d\d:\d\d:\d\d\.000$/);
 });
 
-test("a gap is what is longer than usual, at any rate", async () => {
+test("a gap is an interval longer than usual, at any rate", async () => {
   const { is_gap } = await source("draw/points.ts");
   const steps = [];
   const gaps = (all) => all.filter((step) => is_gap(steps, step));
   assert.deepEqual(gaps([0.02, 0.02, 0.04, 0.02, 0.02]), []);
   assert.deepEqual(gaps([0.09, 3, 0.02]), [3]);
-  // A slower rate is a gap only until it is usual.
+  // A slower rate is a gap only until it is the usual rate.
   assert.ok(gaps(Array(20).fill(1)).length < 10);
   assert.deepEqual(gaps([1, 1, 2]), []);
 });
 
-test("labels that say the same are one, and points without a neighbour are found", async () => {
+test("equal labels are merged, and points without a neighbour are found", async () => {
   const { alone, labels } = await source("draw/points.ts");
   const { duration_ns } = await source("units.ts");
   assert.deepEqual(labels([0, 0.4, 0.8, 1], duration_ns), ["0 ns", "", "1 ns", ""]);
@@ -49,7 +49,7 @@ test("labels that say the same are one, and points without a neighbour are found
   assert.deepEqual(alone({ data: [[], column] }, 1), [1, 8]);
 });
 
-test("a whole number that JavaScript would round is refused, and nothing else", async () => {
+test("only integers that JavaScript would round are rejected", async () => {
   const { typed_json } = await source("typed.ts");
   for (const text of ["9007199254740993", "[1, -9007199254740993]", '{"a": [{"b": 18446744073709551615}]}']) assert.throws(() => typed_json(text), /more digits/, text);
   for (const text of ["9007199254740991", "-1", "1e300", "0.1", "true", "null", '"9007199254740993"', '"a \\" 9007199254740993"', '{"9007199254740993": 1.25}']) assert.deepEqual(typed_json(text), JSON.parse(text));
@@ -62,7 +62,7 @@ function overlaps(a, b) {
 
 const box = (id) => ({ id, width: 100, height: 40 });
 
-test("the graph goes one way, without boxes upon each other, also with circles", async () => {
+test("the graph has one direction and no overlapping boxes, also with cycles", async () => {
   const { layout, path } = await source("graph/layout.ts");
   const ids = ["a", "b", "c", "d", "e", "f", "alone"];
   const edges = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "b"], ["a", "d"], ["e", "c"], ["a", "f"], ["f", "d"], ["c", "c"]];
@@ -81,7 +81,7 @@ test("the graph goes one way, without boxes upon each other, also with circles",
   }
 });
 
-test("boxes stay where they are while others come, go and come back", async () => {
+test("boxes keep their places while others are added, removed and return", async () => {
   const { layout } = await source("graph/layout.ts");
   const { extend } = await source("graph/extend.ts");
   const ids = ["a", "b", "c", "d", "e", "f"];
@@ -103,17 +103,17 @@ test("boxes stay where they are while others come, go and come back", async () =
     const at = (id) => second.placed.get(id)[along];
     assert.ok(at("g") < at("a") && at("b") < at("h") && at("h") < at("k"));
     assert.equal(second.routes.length, more_edges.length);
-    // One goes, and comes back.
+    // One box is removed, and returns.
     for (const [id, one] of second.placed) places.set(id, one);
     const third = extend(places, more.filter((id) => id !== "b").map(box), more_edges, second.routes, way);
     assert.ok(!third.placed.has("b"));
     assert.deepEqual(extend(places, more.map(box), more_edges, third.routes, way).placed.get("b"), first.placed.get("b"));
-    // Most boxes are new: the caller lays out everything.
+    // Most boxes are new: the caller computes a new layout.
     assert.equal(extend(new Map([["a", box("a")]]), ids.map(box), edges, [], way), null);
   }
 });
 
-test("the graph of a hundred nodes and topics is the same each time", async () => {
+test("the layout of a hundred nodes and topics is deterministic", async () => {
   const { layout } = await source("graph/layout.ts");
   const ids = Array.from({ length: 200 }, (_x, i) => `v${i}`);
   const edges = ids.flatMap((id, i) => [[id, `v${(i * 7 + 3) % 200}`], [id, `v${(i * 13 + 1) % 200}`]]);
@@ -122,7 +122,7 @@ test("the graph of a hundred nodes and topics is the same each time", async () =
   assert.deepEqual([...one.placed].sort(), [...other.placed].sort());
 });
 
-test("transforms are seen from the root, and a circle of parents ends", async () => {
+test("transforms are relative to the root, and cycles of parents end", async () => {
   const { world } = await source("draw/scenes.ts");
   const half = Math.SQRT1_2;
   const frames = [

@@ -1,11 +1,12 @@
-// Says of node's test runner what scripts/step.sh reads: a line for each test, "N passed", "NOT RUN: TEST: why".
+// Prints the results of node's test runner for scripts/step.sh: a line per test, "N passed", "NOT RUN: TEST:
+// why".
 
 export default async function* report(events) {
   const counts = { passed: 0, failed: 0 };
   for await (const { type, data } of events) {
     const name = data?.file ? `${data.file.replace(/.*\/dashboard\//, "dashboard/")}::${data.name}` : data?.name;
     if (type === "test:stdout" || type === "test:stderr") yield data.message;
-    // A file is reported as a test too, and a group of tests is none.
+    // The runner reports files as tests too; a group of tests is not a test.
     if (data?.name?.endsWith(".mjs") && type !== "test:fail") continue;
     if (type === "test:pass" && data.skip !== undefined) yield `NOT RUN: ${name}: ${data.skip}\n`;
     else if (type === "test:pass") {

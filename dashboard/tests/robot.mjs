@@ -1,4 +1,4 @@
-// A robot of a few processes in a domain of its own, and `rnet dashboard` beside it.
+// A robot of a few processes in its own domain, and `rnet dashboard`.
 
 import { execFile, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -10,12 +10,12 @@ const RNET = process.env.RNET ?? ["target/debug/rnet", "target/release/rnet"].ma
 const PYTHON = process.env.PYTHON ?? `${ROOT}.venv/bin/python`;
 export const ROLES = ["imu", "lidar", "estimator", "base", "driver", "sonar"];
 
-/** Why there can be no `rnet` here, or `false`. */
+/** Why `rnet` is unavailable, or `false`. */
 export function no_rnet() {
   return RNET ? false : "rnet is not built: make build";
 }
 
-/** Why there can be no robot here, or `false`. */
+/** Why the robot is unavailable, or `false`. */
 export function no_robot() {
   if (no_rnet()) return no_rnet();
   return existsSync(PYTHON) ? false : `${PYTHON} is missing: make build`;
@@ -39,7 +39,7 @@ export class Robot {
     return this.serve();
   }
 
-  /** The robot of `rnet demo` in place of these nodes, until the end; gives the address of the dashboard. */
+  /** Starts the robot of `rnet demo` instead of these nodes; returns the address of the dashboard. */
   async demo() {
     this.launcher = this.spawn(RNET, ["demo", "--domain", this.env.RNET_DOMAIN, "--model", "embedded", "--seconds", "3600"]);
     await this.until("its nodes are there", async () => JSON.stringify(await this.json("node", "list")).includes('"/simulation"'));
@@ -50,7 +50,7 @@ export class Robot {
     this.nodes.set(role, this.spawn(PYTHON, [fileURLToPath(new URL("robot.py", import.meta.url)), role]));
   }
 
-  /** A node by `rnet launch`, whose records are in this domain. It is stopped with the launcher. */
+  /** Starts a node with `rnet launch`, whose records are in this domain. It is stopped with the launcher. */
   launch() {
     const file = `${this.dir}/robot.toml`;
     const command = JSON.stringify([RNET, "topic", "pub", "/beat", "--text", "beat", "--rate", "10", "--node-name", "beat"]);
@@ -62,13 +62,13 @@ export class Robot {
     this.spawn(RNET, ["blackbox", "run", "--trigger", "death", "--after", "0.2", "--output", `${this.dir}/blackbox`]);
   }
 
-  /** Starts the dashboard; gives the address of its page. */
+  /** Starts the dashboard; returns the address of its page. */
   async serve(...options) {
     const server = this.spawn(RNET, ["dashboard", "--recordings", this.dir, ...(options.includes("--port") ? [] : ["--port", "0"]), ...options]);
     this.server = server;
     const said = () => this.said.match(/http:\/\/127\.0\.0\.1:\d+\//g) ?? [];
     const before = said().length;
-    await this.until("the dashboard says where it is", () => said().length > before);
+    await this.until("the dashboard prints its address", () => said().length > before);
     return said().pop();
   }
 
@@ -94,7 +94,7 @@ export class Robot {
     }
   }
 
-  /** Waits on a condition; what is wrong is said after a minute. */
+  /** Waits for a condition; fails after a minute. */
   async until(what, condition) {
     const end = Date.now() + 60_000;
     let error;

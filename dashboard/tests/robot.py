@@ -1,4 +1,6 @@
-"""A small robot for the tests of the dashboard: `python robot.py ROLE` is one of its nodes, until it is killed."""
+"""A small robot for the tests of the dashboard: `python robot.py ROLE` runs one of its nodes until it is
+killed.
+"""
 
 import math
 import sys
@@ -10,7 +12,7 @@ from rnet.msgs import FrameTransform, Image, Imu, LaserScan, Odometry, PointClou
 
 
 def every(period_s):
-    """Counts, with a period: the robot has its pace whether or not it is tested."""
+    """Counts with a fixed period, independent of the tests."""
     tick = threading.Event()
     began = time.monotonic()
     n = 0
@@ -81,12 +83,12 @@ def driver():
             driver = driver or node.drive("/cmd_vel", Twist, priority=10, lease_ms=400, timeout=0.1)
             driver.send(Twist(linear={"x": 0.2 * math.sin(t)}))
         except rnet.RnetError:
-            # Somebody has stopped the robot. This driver asks again, and gets it when it is released.
+            # The robot was stopped. This driver requests authority again, and gets it after the release.
             driver = None
 
 
 def sonar():
-    """Is killed by a test."""
+    """Killed by a test."""
     pub = rnet.Node("sonar").publisher("/sonar", Vector3)
     for _n, t in every(0.05):
         pub.send(Vector3(x=t))

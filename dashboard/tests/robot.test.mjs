@@ -1,4 +1,4 @@
-// The page in a real browser, beside `rnet dashboard` and a robot that runs.
+// The page in a real browser with `rnet dashboard` and a running robot.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
@@ -8,7 +8,7 @@ import { browser, CHROMIUM, VIEWS, watched } from "./browser.mjs";
 import { no_robot, Robot } from "./robot.mjs";
 
 const skip = (existsSync(CHROMIUM) ? false : `${CHROMIUM} is not installed`) || no_robot();
-/** `SCREENSHOTS=docs/images` writes those of the guide; otherwise they go where they are thrown away. */
+/** `SCREENSHOTS=docs/images` writes those of the guide; otherwise they go to a temporary folder. */
 const SHOTS = process.env.SCREENSHOTS ?? fileURLToPath(new URL("../../target/dashboard", import.meta.url));
 const LARGEST_SHOT = 200_000;
 
@@ -33,7 +33,7 @@ async function opened(view, options = {}) {
   return { page, errors };
 }
 
-/** Dispels the fear that a canvas is there and empty: how many pixels are painted, and a sum that changes with them. */
+/** Detects an empty canvas: the number of painted pixels, and a checksum of them. */
 function painted(canvas) {
   return canvas.evaluate((one) => {
     const { data } = one.getContext("2d").getImageData(0, 0, one.width, one.height);
@@ -81,7 +81,7 @@ test("a field that is clicked is plotted", { skip }, async () => {
   const plot = page.locator(".plot");
   await changes(page, plot.locator("canvas"), "the plot");
   await robot.until("points have come", async () => Number(await plot.getAttribute("data-points")) > 50);
-  // x is the sine that the robot sends: it is where it says, and moves.
+  // x is the sine that the robot sends: the value is shown and changes.
   const values = new Set();
   await robot.until("the value moves", async () => values.add(await plot.locator(".value").first().textContent()).size > 5);
   for (const value of values) assert.ok(value === "–" || Math.abs(Number.parseFloat(value)) <= 1, value);
@@ -97,7 +97,7 @@ test("images, clouds, scans and transforms are drawn", { skip }, async () => {
     await page.goto(`${url}#/${view}`);
     await changes(page, page.locator(".picture canvas"), view);
     if (view === "transforms") continue;
-    // What is drawn is acknowledged, and so more comes.
+    // A drawn picture is acknowledged, so more pictures arrive.
     const caption = page.locator(".picture figcaption");
     const seq = async () => Number((await caption.textContent()).match(/#(\d+)/)?.[1] ?? NaN);
     const first = await seq();
@@ -115,7 +115,7 @@ test("a slider that is moved changes the parameter", { skip }, async () => {
   await slider.fill("7.5");
   await robot.until("the parameter is 7.5", async () => (await robot.rnet("param", "get", "/base", "pid/gain")).trim() === "7.5");
   await page.getByText(/set by \/rnet_dashboard/).waitFor();
-  // And what others set is seen.
+  // Changes by other clients are shown too.
   await robot.rnet("param", "set", "/base", "pid/gain", "2.25");
   await page.waitForFunction(() => document.querySelector('[data-param="/base/pid/gain"] input[type=number]').value === "2.25");
   const number = page.getByLabel("/pid/gain as a number");
@@ -127,7 +127,7 @@ test("a slider that is moved changes the parameter", { skip }, async () => {
   await page.context().close();
 });
 
-test("a key of the state that is edited arrives, and one that is set elsewhere is shown", { skip }, async () => {
+test("an edited state key is set, and changes by others are shown", { skip }, async () => {
   const { page, errors } = await opened("state");
   await page.locator('[data-key="/mission/goal"]').click();
   await page.getByLabel("New value").fill("dock 4");
@@ -143,7 +143,7 @@ test("a key of the state that is edited arrives, and one that is set elsewhere i
   await page.context().close();
 });
 
-test("Stop takes authority, and Release gives it back", { skip }, async () => {
+test("Stop takes authority, and Release releases it", { skip }, async () => {
   const { page, errors } = await opened("overview");
   const who = async () => JSON.stringify(await robot.json("command", "who", "/cmd_vel"));
   await page.getByRole("button", { name: "Stop", exact: true }).click();
@@ -159,7 +159,7 @@ test("Stop takes authority, and Release gives it back", { skip }, async () => {
   await page.context().close();
 });
 
-test("a second page has the Stop button, and the history of the logs, too", { skip }, async () => {
+test("a second page also has the Stop button and the log history", { skip }, async () => {
   const first = await opened("logs");
   const second = await opened("logs");
   for (const { page } of [first, second]) {
@@ -199,7 +199,7 @@ test("a recording is started and stopped", { skip }, async () => {
   await page.context().close();
 });
 
-test("the black box writes a file when it is asked", { skip }, async () => {
+test("the black box writes a file on request", { skip }, async () => {
   robot.blackbox();
   const { page, errors } = await opened("record");
   await page.getByRole("textbox", { name: "Reason" }).fill("a test asks");
@@ -223,7 +223,7 @@ test("a launched node is restarted and stopped", { skip }, async () => {
   await page.getByRole("heading", { name: "Output of /beat" }).waitFor();
   await row.getByRole("button", { name: "Stop" }).click();
   await row.getByRole("button", { name: "Stop it?" }).click();
-  // With its only node the launcher ends, and its records go.
+  // When its only node stops, the launcher exits and removes its records.
   await row.locator(".state.ok").waitFor({ state: "detached" });
   assert.deepEqual(errors, []);
   await page.context().close();
@@ -241,7 +241,7 @@ test("screenshots of light, dark and phone", { skip }, async () => {
   };
   const plotted = async (page) => {
     for (const field of ["linear_acceleration.x", "linear_acceleration.y"]) await page.getByRole("button", { name: `${field}:` }).click();
-    // Full where there is time for it: a busy machine has fewer points in these seconds.
+    // Waits for a full plot: a busy machine has fewer points in these seconds.
     await robot.until("the plot has its points", async () => Number(await page.locator(".plot").getAttribute("data-points")) > 60);
   };
   const drawn = (page) => page.locator(".box.topic", { hasText: /[1-9].* Hz/ }).first().waitFor();
@@ -258,7 +258,7 @@ test("a node that is killed turns red", { skip }, async () => {
   robot.nodes.get("sonar").kill("SIGKILL");
   const killed = Date.now();
   await page.locator('.box.node.gone[data-node="/sonar"]').waitFor();
-  // A figure and no bound: on two cores that are busy with more it was up to 0.9 s.
+  // A figure, not a limit: on two busy cores it was up to 0.9 s.
   console.log(`step-note: a killed node was red after ${Date.now() - killed} ms`);
   assert.notEqual(await box.locator("rect").evaluate((one) => getComputedStyle(one).stroke), before);
   await page.goto(`${url}#/nodes`);
@@ -269,7 +269,7 @@ test("a node that is killed turns red", { skip }, async () => {
   await page.context().close();
 });
 
-test("the page comes back when the server does", { skip }, async () => {
+test("the page reconnects when the server returns", { skip }, async () => {
   const { page } = await opened("topics");
   const port = new URL(url).port;
   robot.server.kill("SIGKILL");
@@ -281,7 +281,7 @@ test("the page comes back when the server does", { skip }, async () => {
   await page.context().close();
 });
 
-test("a dashboard that is read-only offers no changes", { skip }, async () => {
+test("a read-only dashboard offers no changes", { skip }, async () => {
   robot.server.kill("SIGKILL");
   url = await robot.serve("--read-only");
   const { page } = await opened("params");

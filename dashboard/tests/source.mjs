@@ -1,4 +1,4 @@
-// A module of the page's TypeScript, for tests that need no browser.
+// Loads a module of the page's TypeScript, for tests that need no browser.
 import { fileURLToPath } from "node:url";
 import { runnerImport } from "vite";
 

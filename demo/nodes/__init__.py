@@ -1,4 +1,6 @@
-"""The Python nodes of the demo, a module and a process each: `python -m nodes.controller` and so on, from demo/.
+"""The Python nodes of the demo, one module and process each: `python -m nodes.controller` and so on, from
+demo/.
 
-They talk to each other with rnet and to run.py with pipes (process.py). messages.py has what they say.
+They communicate with each other through rnet, and with run.py through pipes (process.py). messages.py defines
+their messages.
 """

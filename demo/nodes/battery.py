@@ -1,4 +1,6 @@
-"""The battery: looks at the motors 20 times a second and says how it is. DEMO_BREAK=battery: it never joins."""
+"""The battery: reads the motors and publishes its state 20 times a second. DEMO_BREAK=battery: it never
+joins.
+"""
 
 import os
 import sys

@@ -1,5 +1,6 @@
-"""The camera: a picture of 640 x 480 x 3 bytes each time the shutter says so, at 30 Hz, drawn straight into the memory
-in which its subscribers will read it (`loan`)."""
+"""The camera: on each shutter message, at 30 Hz, draws a picture of 640 x 480 x 3 bytes directly into the
+memory that its subscribers read (`loan`).
+"""
 
 import time
 
@@ -10,14 +11,14 @@ from robot.camera import Camera
 from .messages import IMAGE_LEN_BYTES, IMAGE_SHAPE, BodyPose
 from .process import Process, newest
 
-WAIT_S = 0.05  # how often to look whether the demo is over while no shutter comes
-# What a picture may cost. A renderer in software would take the cores that the other nodes need.
+WAIT_S = 0.05  # how often to check whether the demo is over while no shutter message arrives
+# Maximum cost of a picture. A software renderer would occupy the cores that the other nodes need.
 MAX_RENDER_S = 0.008
 TRIALS = 3
 
 
 def choose_camera():
-    """OpenGL where it is there and fast, and else the drawing."""
+    """OpenGL if it is available and fast, otherwise the drawing."""
     camera = Camera("auto")
     if camera.source != "synthetic":
         frame, times = np.zeros(IMAGE_SHAPE, np.uint8), []
@@ -50,7 +51,7 @@ def main():
         with publisher.loan(IMAGE_LEN_BYTES) as image:
             frame = np.frombuffer(image, np.uint8).reshape(IMAGE_SHAPE)
             camera.render(frame, pose.position[:], pose.orientation[:], pose.joint_positions[:])
-            del frame  # the memory is no longer ours when it has been sent
+            del frame  # the memory must not be used after sending
         sent += 1
 
     def drain():

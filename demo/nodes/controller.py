@@ -1,8 +1,8 @@
-"""The controller: answers each state of the robot with torques, and so closes the loop at 1 kHz.
+"""The controller: answers each state of the robot with torques, which closes the loop at 1 kHz.
 
-It is the one that is killed in the middle of the demo. DEMO_BREAK=controller makes it join and never say a word.
-DEMO_WITHOUT_AUTHORITY=1 makes the torques a topic: a re-run has nobody who gives authority.
-Torques are a command, for which it has authority while nobody of a higher priority wants the motors to stand still.
+It is killed in the middle of the demo. DEMO_BREAK=controller makes it join without sending.
+DEMO_WITHOUT_AUTHORITY=1 makes the torques a topic, because a re-run has no receiver that gives authority.
+Torques are a command; the controller has authority while no driver with a higher priority stops the motors.
 """
 
 import os
@@ -14,35 +14,36 @@ from robot.control import Controller
 from .messages import DriveCommand, JointTorques, RobotState, StopEvent
 from .process import Process, newest
 
-# A controller that has seen no state for so long starts anew: the actuators are held, the joints are elsewhere.
+# After a gap of this length in the states, a controller restarts its gait: the actuators hold, and the joints
+# have moved.
 GAP_NS = 100_000_000
-WAIT_S = 0.05  # how often to look whether the demo is over while no state comes
+WAIT_S = 0.05  # how often to check whether the demo is over while no state arrives
 PRIORITY = 10  # the safety monitor's is 100
-ASK_S = 0.1  # how often to ask for authority
+ASK_S = 0.1  # how often to request authority
 
 
 class Motors:
-    """The sending end of the torques. Authority may be lost at any time, and is then asked for again."""
+    """Sends the torques. Authority may be lost at any time, and is then requested again."""
 
     def __init__(self, node):
         self._node, self._driver, self._sent, self._ask_at = node, None, 0, 0.0
-        # In a re-run nobody gives authority: calls are not replayed. What is compared is what is sent.
+        # A re-run does not give authority, because calls are not replayed. The sent torques are compared.
         if os.environ.get("DEMO_WITHOUT_AUTHORITY"):
             self._driver = node.publisher("/robot/torque", JointTorques, reliable=True)
 
     def take(self):
-        """Whether there is authority."""
+        """Whether it has authority."""
         if self._driver is None and time.monotonic() >= self._ask_at:
             try:
                 self._driver = self._node.drive("/robot/torque", JointTorques, priority=PRIORITY)
                 self._sent = 0
             except (rnet.NotInForceError, rnet.WaitTimeoutError, rnet.ServerLostError):
-                pass  # somebody has it who may stop the robot, or the motors cannot be reached
+                pass  # a driver with a higher priority has it, or the motors are unreachable
             self._ask_at = time.monotonic() + ASK_S
         return self._driver is not None
 
     def send(self, torques):
-        """Whether they were sent."""
+        """Sends torques; returns whether they were sent."""
         try:
             self._driver.send(torques)
         except rnet.NotInForceError:
@@ -53,7 +54,7 @@ class Motors:
         return True
 
     def sent(self):
-        """What was sent, by topic, with the authority that there is now."""
+        """Messages sent with the current authority, by topic."""
         return {"robot__torque": self._sent} if self._driver else {}
 
 

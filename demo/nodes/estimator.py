@@ -1,4 +1,4 @@
-"""The state estimator: where the body is, from the sensors alone. It takes every state, because it integrates."""
+"""The state estimator: the body's pose, from the sensors. It reads every state, because it integrates."""
 
 import rnet
 from robot.estimator import Estimator
@@ -6,7 +6,7 @@ from robot.estimator import Estimator
 from .messages import BodyEstimate, RobotState
 from .process import STALL_S, Process, next_one
 
-WAIT_S = 0.05  # how often to look whether the demo is over while no state comes
+WAIT_S = 0.05  # how often to check whether the demo is over while no state arrives
 
 
 def main():

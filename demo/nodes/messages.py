@@ -1,9 +1,9 @@
 """The messages of the demo, the same as in `demo/nodes-rust/src/messages.rs`.
 
-rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so the two files cannot
-drift apart unnoticed. SI units; vectors of eight run leg by leg, hip then ankle; quaternions are x y z w. `count`
-numbers a sender's messages from 0: the logger finds out by it what was lost, without asking rnet. `time_ns` is
-simulated time.
+rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so a difference
+between the two files is detected. SI units; vectors of eight are ordered by leg, hip then ankle; quaternions
+are x y z w. `count` numbers a sender's messages from 0: with it the logger detects losses independently of
+rnet. `time_ns` is simulated time.
 """
 
 from ctypes import Structure, c_double, c_float, c_int64, c_uint32, c_uint64
@@ -29,18 +29,18 @@ class RobotState(Structure):
 
 
 class JointTorques(Structure):
-    """The controller's answer to one RobotState."""
+    """The controller's answer to a RobotState."""
 
     _fields_ = [
         ("count", c_uint64),
-        ("time_ns", c_int64),  # of the state that it answers
+        ("time_ns", c_int64),  # of the answered state
         ("torques", c_double * 8),  # N m
         ("tracking_error", c_double),  # rad, rms over the joints
     ]
 
 
 class BodyPose(Structure):
-    """Where the robot really is, at 30 Hz: the shutter of the camera."""
+    """True pose of the robot, at 30 Hz: the shutter of the camera."""
 
     _fields_ = [
         ("count", c_uint64),
@@ -52,11 +52,11 @@ class BodyPose(Structure):
 
 
 class BodyEstimate(Structure):
-    """Where the robot thinks it is, at 1 kHz."""
+    """Estimated pose of the robot, at 1 kHz."""
 
     _fields_ = [
         ("count", c_uint64),
-        ("time_ns", c_int64),  # of the state that it is made from
+        ("time_ns", c_int64),  # of the state it was computed from
         ("position", c_double * 3),  # m
         ("velocity", c_double * 3),  # m/s, world frame
         ("orientation", c_double * 4),
@@ -75,7 +75,7 @@ class FootForces(Structure):
 
 
 class DriveCommand(Structure):
-    """Where the operator wants the robot to go."""
+    """The operator's command."""
 
     _fields_ = [
         ("count", c_uint64),
@@ -99,11 +99,11 @@ STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_TILT, STOP_ORDERED = 1, 2, 3, 4
 
 
 class StopEvent(Structure):
-    """The safety monitor wants the robot to stop, or lets it go on."""
+    """A stop of the safety monitor, or its release."""
 
     _fields_ = [
         ("count", c_uint64),
         ("raised_ns", c_uint64),  # CLOCK_MONOTONIC of the decision
-        ("active", c_uint32),  # 1: stop; 0: go on
+        ("active", c_uint32),  # 1: stop; 0: released
         ("reason", c_uint32),  # one of STOP_...
     ]

@@ -1,4 +1,4 @@
-"""The operator: drives the robot around, 20 commands a second, and lets go of the stick while there is a stop."""
+"""The operator: drives the robot around with 20 commands a second, and sends zero during a stop."""
 
 import time
 
@@ -8,7 +8,7 @@ from .messages import BatteryState, BodyEstimate, DriveCommand, StopEvent
 from .process import STALL_S, Process
 
 PERIOD_S = 0.05
-# (seconds, m/s, rad/s), again and again.
+# (seconds, m/s, rad/s), repeated.
 ROUTE = ((2.0, 0.15, 0.0), (2.0, 0.15, 0.2), (2.0, 0.1, -0.2), (1.0, 0.0, 0.3))
 
 

@@ -1,7 +1,8 @@
-"""The talk between a node's process and run.py, by pipes, because what is under test must not carry its own verdict.
+"""Communication between a node's process and run.py through pipes, because the system under test must not
+carry its own verdict.
 
-run.py writes commands, a line each, to stdin; the node writes reports, a JSON object each, to stdout. stdin's end means
-that the node shall end: so none is left behind when run.py dies.
+run.py writes one command per line to stdin; the node writes one JSON report per line to stdout. When stdin is
+closed, the node exits, so that no node is left behind when run.py dies.
 """
 
 import json
@@ -12,14 +13,14 @@ import time
 
 import rnet
 
-# A reliable subscriber that hangs, such as a logger, may hold a sender up for this long, once.
+# Maximum time that a reliable subscriber that hangs, such as a logger, blocks a sender, once.
 STALL_S = 0.05
-# A node that has not ended this long after it was told to is ended by its own process.
+# Time after which a node that was told to exit is terminated by its own process.
 STOP_TIMEOUT_S = 3.0
 
 
 class Process:
-    """The node's end of the pipes. `quiet`: send no more, but go on receiving. `stopped`: end."""
+    """The node's end of the pipes. `quiet`: stop sending, but continue to receive. `stopped`: exit."""
 
     def __init__(self):
         self.quiet = threading.Event()
@@ -28,7 +29,7 @@ class Process:
         self.report("ready")
 
     def _listen(self):
-        # Not by sys.stdin: a thread that reads it at the interpreter's end makes a clean end impossible.
+        # Not through sys.stdin: a thread that reads it while the interpreter exits prevents a clean exit.
         while commands := os.read(0, 4096):
             if b"quiet" in commands.split():
                 self.quiet.set()
@@ -38,27 +39,30 @@ class Process:
         os._exit(3)
 
     def report(self, event, **content):
-        """Tells run.py something."""
+        """Sends a report to run.py."""
         try:
             print(json.dumps({"event": event, **content}), flush=True)
         except BrokenPipeError:
-            pass  # run.py is gone, and then stdin has ended too
+            pass  # run.py is gone, and stdin is closed too
 
     def wait_to_join(self):
-        """Waits for the command to join the domain; the time it takes counts from here."""
+        """Waits for the command to join the domain; the join time is measured from here."""
         if not os.read(0, 4096):
             sys.exit(0)
         self._begin = time.perf_counter()
 
     def joined(self):
-        """Call when the first peer was met. Only now it begins to listen: a node joins as a program does that has no
-        other threads yet."""
+        """Call when the first peer was found. Starts listening only now, because a node should join like a
+        program without other threads.
+        """
         self.report("joined", join_ms=(time.perf_counter() - self._begin) * 1e3)
         threading.Thread(target=self._listen, name="commands", daemon=True).start()
 
     def finish(self, drain=None, **sent):
-        """Says how many messages the node itself has counted as sent, by topic ("/" written "__"), and waits for
-        the end; `drain` is called to go on receiving until then. Callbacks go on by themselves."""
+        """Reports how many messages the node itself has counted as sent, by topic ("/" written "__"), and
+        waits for the exit. `drain` is called meanwhile to continue to receive; callbacks continue by
+        themselves.
+        """
         self.report("quiet", sent={"/" + topic.replace("__", "/"): count for topic, count in sent.items()})
         if drain:
             drain()
@@ -66,7 +70,7 @@ class Process:
 
 
 def newest(subscriber, timeout_s):
-    """The newest message that was not received yet, or None if there is none in time or its sender has died."""
+    """The newest unread message, or None after the timeout or if its sender has died."""
     try:
         return subscriber.latest(timeout=timeout_s)
     except (rnet.WaitTimeoutError, rnet.PeerLostError):
@@ -74,7 +78,7 @@ def newest(subscriber, timeout_s):
 
 
 def next_one(subscriber, timeout_s):
-    """The next message, or None if there is none in time or its sender has died."""
+    """The next message, or None after the timeout or if its sender has died."""
     try:
         return subscriber.recv(timeout=timeout_s)
     except (rnet.WaitTimeoutError, rnet.PeerLostError):

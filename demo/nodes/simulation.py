@@ -1,8 +1,9 @@
-"""The simulation: owner of the physics, at 1 kHz of real time. It stands where a robot has its motors and sensors.
+"""The simulation: runs the physics at 1 kHz of real time, in place of a robot's motors and sensors.
 
-Each millisecond: send what the sensors measure, wait for the controller's answer until the next step is due, apply it.
-The torques are a command: who has authority over it moves the motors, the controller or, to stop them, the safety
-monitor, which sends nothing. When no torques come within the deadline, the safe hold beside the motors takes over.
+Each millisecond it sends the sensor values, waits for the controller's answer until the next step is due, and
+applies it. The torques are a command: the driver with authority moves the motors. This is the controller, or
+the safety monitor, which sends nothing to stop them. If no torques arrive within the deadline, the safe hold
+beside the motors takes over.
 """
 
 import queue
@@ -19,7 +20,8 @@ from .messages import BodyPose, JointTorques, RobotState
 from .process import STALL_S, Process
 
 SHUTTER_HZ = 30
-# A simulation that was held up for longer goes on from now, and does not rush after the clock: nobody could answer.
+# After a longer delay, the simulation continues from now instead of catching up, because no controller could
+# answer.
 MAX_BEHIND_NS = 5_000_000
 
 
@@ -33,14 +35,14 @@ class Simulation:
             "/robot/state", RobotState, reliable=True, on_full=rnet.Detach(STALL_S)
         )
         self.pose_publisher = self.node.publisher("/camera/shutter", BodyPose)
-        # What the thread of the command says: torques of the driver in force, or why there are none.
+        # From the command's thread: torques of the driver in force, or why there are none.
         self.said = queue.SimpleQueue()
         self.command = self.node.command(
             "/robot/torque", JointTorques, self.said.put, deadline_ms=TIMEOUT_NS * 1e-6, fallback=self.said.put
         )
         self.process.joined()
         self.state, self.pose = RobotState(), BodyPose()
-        # The doubles of the messages as arrays: filling those is several times faster than filling ctypes fields.
+        # The messages' doubles as arrays, which are several times faster to fill than ctypes fields.
         self.state_values = np.frombuffer(self.state, np.float64, offset=RobotState.joint_positions.offset)
         self.pose_values = np.frombuffer(self.pose, np.float64, offset=BodyPose.position.offset)
         self.tracking_error = 0.0
@@ -91,7 +93,7 @@ class Simulation:
         pose.count += 1
 
     def _wait_for_answer(self, sent_ns, due_ns):
-        """Takes torques until those for the present state are there or the next step is due."""
+        """Reads torques until those for the current state arrive or the next step is due."""
         while True:
             try:
                 said = self.said.get(timeout=max(0, due_ns - time.monotonic_ns()) * 1e-9)
@@ -106,7 +108,7 @@ class Simulation:
                 return
 
     def _command(self, torques):
-        # An answer to a state of long ago, as a link brings it after an outage, is none for the robot as it is now.
+        # A stale answer, as a link delivers it after an outage, does not match the robot's current state.
         if self.robot.time_ns - torques.time_ns <= TIMEOUT_NS:
             self.hold.command(self.robot.time_ns, torques.torques[:])
             self.tracking_error = torques.tracking_error

@@ -1,8 +1,8 @@
-"""A tiny battery: it feeds the motors, its charge falls, its voltage sags.
+"""A small battery model: it feeds the motors, its charge decreases, its voltage sags.
 
-The current follows from the power the motors take: the mechanical power of each joint, plus the copper loss of
-holding a torque, plus the electronics. A joint that is driven backwards gives nothing back. The voltage is that of a
-lithium pack: a line from empty to full, less the drop over the inner resistance.
+The current follows from the motors' power: the mechanical power of each joint, plus the copper loss of
+holding a torque, plus the electronics. A joint that is driven backwards does not recuperate. The voltage is
+that of a lithium pack: linear from empty to full, minus the drop over the inner resistance.
 """
 
 from math import sqrt
@@ -23,7 +23,9 @@ def motor_power(torques, joint_velocities):
 
 
 class Battery:
-    """`update` after each step; then read `voltage` (V), `current` (A, positive out of the battery) and `charge`."""
+    """Call `update` after each step; then read `voltage` (V), `current` (A, positive out of the battery) and
+    `charge`.
+    """
 
     def __init__(self, charge=1.0, capacity_ah=CAPACITY_AH):
         self.charge = charge  # state of charge, 0 to 1
@@ -38,8 +40,8 @@ class Battery:
         """Draws the power of `motor_power` and the electronics for `dt_s`. An empty battery stays empty."""
         power = ELECTRONICS_W + motor_power(torques, joint_velocities)
         open_v = self._open_circuit()
-        # power = current * (open_v - R current), of which the smaller root is the one a pack works at. Where no
-        # current gives that much power, the pack gives all it can.
+        # power = current * (open_v - R current); the smaller root is the operating point. If no current
+        # yields that power, the pack delivers its maximum.
         root = sqrt(max(0.0, open_v * open_v - 4 * INNER_RESISTANCE_OHM * power))
         self.current = (open_v - root) / (2 * INNER_RESISTANCE_OHM)
         self.voltage = open_v - INNER_RESISTANCE_OHM * self.current

@@ -1,8 +1,8 @@
 """The camera: fills a caller's 640 x 480 RGB buffer with a picture of the robot in a given state.
 
-It takes the state as arguments and shares nothing with the simulator, so it can be a node of its own. The picture
-comes from MuJoCo's OpenGL renderer (opengl.py) where that works and from drawing.py where it does not; `source` says
-which.
+It takes the state as arguments and shares nothing with the simulator, so it can be a separate node. The
+picture comes from MuJoCo's OpenGL renderer (opengl.py) if that works, otherwise from drawing.py; `source` is
+the one used.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ FRAME_SHAPE = (view.HEIGHT_PX, view.WIDTH_PX, 3)
 
 
 class Camera:
-    """Use it from the thread that made it: an OpenGL context belongs to a thread.
+    """Use it only from the thread that created it: an OpenGL context belongs to a thread.
 
-    `source`: "auto" takes OpenGL if it works, "mujoco" insists on it, "synthetic" avoids it (a machine without a
+    `source`: "auto" uses OpenGL if it works, "mujoco" requires it, "synthetic" avoids it (a machine without a
     GPU renders in software, at several times the cost of the drawing). Afterwards `camera.source` is one of
     "mujoco-egl", "mujoco-osmesa" and "synthetic".
     """
@@ -31,7 +31,8 @@ class Camera:
 
                 self._backend = OpenGl()
                 self.source = f"mujoco-{self._backend.platform}"
-            # PyOpenGL reports a missing library by whatever its first use of it raises (AttributeError among them).
+            # PyOpenGL reports a missing library by an arbitrary exception on first use (AttributeError among
+            # them).
             except Exception as error:
                 if source == "mujoco":
                     raise RuntimeError(f"OpenGL does not work here: {error}") from error
@@ -45,6 +46,6 @@ class Camera:
         self._backend.render(out, base_position, orientation, joint_positions)
 
     def close(self):
-        """Frees the OpenGL context; further calls of `render` are errors."""
+        """Frees the OpenGL context; `render` must not be called afterwards."""
         self._backend.close()
         self._backend = None

@@ -1,8 +1,8 @@
 """A camera image drawn with numpy alone, for machines without OpenGL: sky, tiled floor, torso and legs.
 
-What does not depend on the robot is computed once: the sky, and for each pixel of the floor its place in the world.
-Per frame, the floor is one shift and one exclusive-or of those places, and each limb is a capsule that is filled
-within its bounding box. A frame costs about 2 ms, where software OpenGL takes 11 to 27 ms.
+Everything independent of the robot is computed once: the sky, and for each floor pixel its position in the
+world. Per frame, the floor is one shift and one exclusive-or of those positions, and each limb is a capsule
+that is filled within its bounding box. A frame takes about 2 ms, while software OpenGL takes 11 to 27 ms.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ TORSO, THIGH, SHIN = (210, 140, 60), (225, 175, 95), (200, 155, 110)
 TORSO_RADIUS_M, LIMB_RADIUS_M = 0.25, FOOT_RADIUS_M
 FLOOR_LIMIT_M = 25.0  # beyond it tiles are smaller than a pixel and would flicker: one colour there
 
-# Floor coordinates are int16 in units of 1/512 m: bit 8 then alternates every half metre, which is the tile, and
-# the wrap-around at 128 m is a whole number of tiles.
+# Floor coordinates are int16 in units of 1/512 m: bit 8 then alternates every half metre, which is a tile,
+# and the wrap-around at 128 m is a whole number of tiles.
 _UNITS_PER_M, _TILE_BIT = 512, 8
 
 
@@ -59,7 +59,7 @@ class Drawing:
             self._draw_capsule(out, *capsule)
 
     def close(self):
-        """Nothing to free; for the camera, to which both ways of drawing look alike."""
+        """Nothing to free; gives the camera the same interface for both ways of drawing."""
 
     def _draw_floor(self, out, base_position):
         for axis in (0, 1):
@@ -70,7 +70,7 @@ class Drawing:
         np.bitwise_xor(tile, other, out=tile)
         np.right_shift(tile, _TILE_BIT, out=tile)
         np.bitwise_and(tile, 1, out=tile)
-        # Four times as fast as indexing; "clip" is what lets take write without a copy.
+        # Four times as fast as indexing; "clip" lets take write without a copy.
         np.take(self._tiles, tile, axis=0, out=out, mode="clip")
 
     @staticmethod
@@ -87,7 +87,7 @@ class Drawing:
         parts = [part(centre, centre, TORSO_RADIUS_M, TORSO)]
         for leg in range(LEGS):
             hip, ankle, foot = leg_points(leg, joint_positions[2 * leg], joint_positions[2 * leg + 1])
-            # Only what sticks out of the torso: the rest would be painted over it by the order of depth.
+            # Only the part outside of the torso: the depth order would paint the rest over it.
             parts.append(part((0.8 * hip[0], 0.8 * hip[1], 0.0), hip, LIMB_RADIUS_M, THIGH))
             parts.append(part(hip, ankle, LIMB_RADIUS_M, THIGH))
             parts.append(part(ankle, foot, LIMB_RADIUS_M, SHIN))

@@ -1,10 +1,10 @@
-"""State estimation from the IMU and the joints alone: where the body is, how it is turned, how fast it moves.
+"""State estimation from the IMU and the joints alone: position, orientation and velocity of the body.
 
 - Orientation: a complementary filter (after Mahony et al., "Nonlinear complementary filters on the special
-  orthogonal group", 2008). The gyro is integrated; the accelerometer, which on average points up, slowly pulls roll
-  and pitch straight and reveals the gyro's bias. Nothing here observes yaw: it drifts with the gyro's z bias.
-- Height: the legs are a ruler. The feet that carry load stand on the floor, at height 0.
-- Velocity: the point of a loaded foot that touches the floor stands still, so the body moves opposite to it.
+  orthogonal group", 2008). The gyro is integrated; the accelerometer, which on average points up, slowly corrects
+  roll and pitch and reveals the gyro's bias. Nothing here observes yaw: it drifts with the gyro's z bias.
+- Height: from the leg geometry. Loaded feet are on the floor, at height 0.
+- Velocity: the contact point of a loaded foot does not move, so the body moves opposite to it.
 - Position in the plane is the integral of that velocity: odometry, which drifts, here mostly because feet slip.
 """
 
@@ -16,14 +16,16 @@ from .quaternion import integrate, rotate, up_in_body
 
 GRAVITY_M_S2 = 9.81
 ACCELERATION_GAIN_S = 0.5  # 1/s: roll and pitch errors fade with a time constant of 2 s
-BIAS_GAIN_S2 = 0.05  # 1/s^2: the square of half the gain and a bit less, so that the two settle without ringing
+BIAS_GAIN_S2 = 0.05  # 1/s^2: slightly less than the square of half the gain, so that both settle without ringing
 LOADED_FOOT_N = 10.0
 VELOCITY_TIME_CONSTANT_S = 0.05  # smooths the changes of stance
 MAX_DT_S = 0.05
 
 
 class Estimator:
-    """`update` takes one sensor message; the estimate stands in the attributes. All vectors are in the world frame."""
+    """`update` processes a sensor message; the estimate is in the attributes. All vectors are in the world
+    frame.
+    """
 
     def __init__(self):
         self.orientation = (0.0, 0.0, 0.0, 1.0)  # x y z w, body to world; starts with yaw 0
@@ -34,7 +36,7 @@ class Estimator:
         self._last_ns = None
 
     def update(self, time_ns, angular_velocity, acceleration, joint_positions, joint_velocities, contact_forces):
-        """One sensor message: rad/s and m/s^2 in the body frame, rad, rad/s, N; sequences of floats."""
+        """Processes a sensor message: rad/s, m/s^2 in the body frame; rad, rad/s, N; sequences of floats."""
         dt_s = 0.0 if self._last_ns is None else max(0.0, min(MAX_DT_S, (time_ns - self._last_ns) * 1e-9))
         self._last_ns = time_ns
         omega = [rate - bias for rate, bias in zip(angular_velocity, self.gyro_bias)]
@@ -44,9 +46,10 @@ class Estimator:
     def _turn(self, dt_s, omega, acceleration):
         ax, ay, az = acceleration
         ux, uy, uz = up_in_body(self.orientation)
-        # measured up x estimated up: the rotation, in the body frame, that takes one to the other. It is divided by
-        # g and not by the measured length, and no sample is refused: a step's impacts and its free fall cancel in
-        # the mean, and refusing the strong ones tilts the estimate (by 0.05 rad while walking, against 0.01).
+        # measured up x estimated up: the rotation, in the body frame, from one to the other. It is divided by
+        # g and not by the measured length, and no sample is rejected: a step's impacts and its free fall
+        # cancel in the mean, and rejecting the strong ones tilts the estimate (by 0.05 rad while walking,
+        # against 0.01).
         error = [c / GRAVITY_M_S2 for c in (ay * uz - az * uy, az * ux - ax * uz, ax * uy - ay * ux)]
         corrected = list(omega)
         for axis in range(3):

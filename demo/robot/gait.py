@@ -1,10 +1,10 @@
-"""Joint targets of a slow crawl: where each joint should be, given an operator's command and the time.
+"""Joint targets of a slow crawl, from an operator's command and the time.
 
-One leg after the other lifts and returns while the other three, their hips sweeping, push the body along. The ant's
-legs have no third joint, so a foot cannot follow a straight line on the ground: it moves across its own leg. For a
-turn that is exactly right. For going straight each foot also pulls sideways; the four cancel in the body's motion and
-cost slip, which PUSH_GAIN makes up for. Without a command the robot stands and breathes: a slow sway of its height
-that shows that the loop is alive.
+One leg after the other lifts and returns, while the sweeping hips of the other three push the body along. The
+ant's legs have no third joint, so a foot cannot follow a straight line on the ground: it moves across its own
+leg. For a turn that is exact. When going straight each foot also pulls sideways; the four cancel in the
+body's motion and cause slip, which PUSH_GAIN compensates. Without a command the robot stands and sways its
+height slowly, which shows that the loop is active.
 """
 
 from math import cos, exp, pi, sin
@@ -13,14 +13,14 @@ from .kinematics import ANKLE_SIGN, HIP_M, JOINTS, LEGS, SHIN_M, THIGH_M
 from .posture import STAND_BEND_RAD, STAND_RAD
 
 PERIOD_S = 1.2
-STANCE = 0.75  # part of the period that a foot spends on the ground: three feet of four at any time
+STANCE = 0.75  # share of the period that a foot spends on the ground: three feet of four at any time
 LIFT_RAD = 0.2  # how far a leg in the air unbends: about 8 cm at the foot
 SWAY_RAD, SWAY_PERIOD_S = 0.04, 3.0
 MAX_VX_M_S, MAX_YAW_RAD_S = 0.15, 0.4
 COMMAND_TIME_CONSTANT_S = 0.3  # a step of the joystick becomes a ramp of the gait
-FULL_LIFT_RAD_S = 0.1  # hip speed from which on the feet are lifted fully
+FULL_LIFT_RAD_S = 0.1  # hip speed from which the feet are lifted fully
 
-_PUSH_GAIN = 1.9  # commanded over reached forward speed without it, measured in this simulation
+_PUSH_GAIN = 1.9  # commanded / reached forward speed without it, measured in this simulation
 _REACH_M = THIGH_M + SHIN_M * cos(STAND_BEND_RAD)  # from the hip's axis to the foot, seen from above
 # A foot moves at reach * hip rate across its leg; cos 45 degrees of that points forward.
 _HIP_RATE_PER_VX = _PUSH_GAIN * 2**0.5 / _REACH_M
@@ -41,7 +41,7 @@ class Crawl:
         self._vx = self._yaw = 0.0
 
     def advance(self, dt_s, vx_m_s, yaw_rad_s):
-        """Moves on by `dt_s` under the command (forward speed in m/s, turn rate in rad/s, left positive)."""
+        """Advances by `dt_s` under the command (forward speed in m/s, turn rate in rad/s, left positive)."""
         vx_m_s = max(-MAX_VX_M_S, min(MAX_VX_M_S, vx_m_s))
         yaw_rad_s = max(-MAX_YAW_RAD_S, min(MAX_YAW_RAD_S, yaw_rad_s))
         mix = 1.0 - exp(-dt_s / COMMAND_TIME_CONSTANT_S)
@@ -55,7 +55,7 @@ class Crawl:
         sway = SWAY_RAD * sin(2 * pi * self._sway_phase)
         sway_rate = SWAY_RAD * (2 * pi / SWAY_PERIOD_S) * cos(2 * pi * self._sway_phase)
         for leg in range(LEGS):
-            sweep = _SIDE[leg] * forward + turn  # hip rate while the foot stands
+            sweep = _SIDE[leg] * forward + turn  # hip rate while the foot is on the ground
             half_range = sweep * PERIOD_S * STANCE / 2
             phase = (self._phase + _PHASE_OFFSET[leg]) % 1.0
             bend, bend_rate = STAND_BEND_RAD + sway, sway_rate

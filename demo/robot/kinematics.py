@@ -42,8 +42,8 @@ def leg_points(leg, hip_rad, ankle_rad):
 def point_velocity(leg, hip_rad, hip_rad_s, ankle_rad_s, hip, ankle, point):
     """Velocity (m/s, body frame) of the shin's material `point` relative to the torso.
 
-    `hip` and `ankle` are those of `leg_points`. The point need not be the foot's centre: odometry asks for the
-    point that touches the ground, because that one stands still while the round foot rolls over it.
+    `hip` and `ankle` are those of `leg_points`. The point need not be the foot's centre: odometry uses the
+    contact point with the ground, because that one does not move while the round foot rolls over it.
     """
     azimuth = LEG_AZIMUTH_RAD[leg] + hip_rad
     bend_rad_s = ANKLE_SIGN[leg] * ankle_rad_s

@@ -1,12 +1,12 @@
 """The simulated quadruped: MuJoCo physics of gymnasium's ant.xml, one call of `step` per millisecond.
 
-The ant is read from the installed gymnasium wheel, so no model file is copied here. As published it is a balloon
-(0.9 kg, rotors of 1 kg m^2, 150 N m motors, friction so high that its legs stand as an arch with the motors off):
-nothing on it would show whether a controller runs. `load_model` therefore makes it a plausible 18 kg robot. What is
-changed is the list of constants below; the geometry, the names and the joint order stay those of ant.xml.
+The ant is read from the installed gymnasium wheel, so no model file is copied here. As published it is
+unrealistic (0.9 kg, rotors of 1 kg m^2, 150 N m motors, friction so high that its legs form a stable arch
+with the motors off): a missing controller would not be visible. `load_model` therefore makes it a plausible
+18 kg robot, by the constants below; the geometry, the names and the joint order are those of ant.xml.
 
-The step is 1 ms with the `implicitfast` integrator. ant.xml asks for RK4, which solves the contacts four times and
-costs about three times as much, for no visible gain at a step this short.
+The step is 1 ms with the `implicitfast` integrator. ant.xml uses RK4, which solves the contacts four times
+and takes about three times as long, without a visible gain at a step this short.
 """
 
 import importlib.util
@@ -21,8 +21,9 @@ from .posture import STAND_HEIGHT_M, STAND_RAD, TORQUE_LIMIT_NM
 
 STEP_NS = 1_000_000
 
-# What makes the ant a robot. Density turns 0.9 kg into 18 kg; armature is the reflected inertia of a small motor
-# behind a gear; the friction is that of rubber on a floor, and below 1 so that a limp robot's legs slide apart.
+# Physics of a realistic robot. Density turns 0.9 kg into 18 kg; armature is the reflected inertia of a small
+# motor with a gear; the friction is that of rubber on a floor, and below 1 so that a limp robot's legs slide
+# apart.
 DENSITY_KG_M3 = 100.0
 ARMATURE_KG_M2 = 0.1
 JOINT_DAMPING_NM_S = 0.5
@@ -31,7 +32,9 @@ ANKLE_RANGE_DEG = (5.0, 80.0)  # ant.xml stops at 30 degrees, which would keep a
 
 
 class Imu(NamedTuple):
-    """What an inertial unit at the torso's centre measures. The arrays are live: copy what must outlive a step."""
+    """Values of an inertial unit at the torso's centre. The arrays are live: copy values that must outlive a
+    step.
+    """
 
     orientation: np.ndarray  # [4] x y z w, body to world
     angular_velocity: np.ndarray  # [3] rad/s, body frame
@@ -61,8 +64,9 @@ def load_model() -> mujoco.MjModel:
             joint.armature = ARMATURE_KG_M2
             joint.damping[0] = JOINT_DAMPING_NM_S
         ankle.range = sorted(ANKLE_SIGN[leg] * angle for angle in ANKLE_RANGE_DEG)
-        # The touch sensor adds up the normal forces of the contacts inside its site: a ball a little larger than
-        # the round end of the shin. The shin's direction is read off its capsule (fromto = ankle ... foot).
+        # The touch sensor adds up the normal forces of the contacts inside its site: a ball slightly larger
+        # than the round end of the shin. The shin's direction comes from its capsule (fromto = ankle ...
+        # foot).
         shin = ankle.parent
         foot = [float(c) for c in shin.geoms[0].fromto[3:6]]
         shin.add_site(name=f"foot_{leg + 1}", pos=foot, size=[1.25 * FOOT_RADIUS_M] * 3)
@@ -83,9 +87,9 @@ def load_model() -> mujoco.MjModel:
 class Quadruped:
     """The robot and its world.
 
-    The arrays that the properties return are views of the simulator's own memory: reading one costs nothing, and
-    its content changes with the next `step`. As in any MuJoCo simulation, gyro, acceleration and contact forces
-    belong to the beginning of the last step, that is, they are 1 ms old.
+    The arrays that the properties return are views of the simulator's own memory: reading one is free, and
+    its content changes with the next `step`. As in any MuJoCo simulation, gyro, acceleration and contact
+    forces belong to the beginning of the last step: they are 1 ms old.
     """
 
     def __init__(self):
@@ -105,7 +109,7 @@ class Quadruped:
         self.reset()
 
     def reset(self):
-        """Puts the robot on its feet in the standing pose, at rest, at time 0."""
+        """Resets the robot to the standing pose, at rest, at time 0."""
         mujoco.mj_resetData(self.model, self.data)
         self._steps = 0
         self._qpos[0:7] = (0.0, 0.0, STAND_HEIGHT_M, 1.0, 0.0, 0.0, 0.0)
@@ -114,9 +118,10 @@ class Quadruped:
         self._read_orientation()
 
     def step(self, torques):
-        """Applies `torques` (8 floats, N m, clamped to +-TORQUE_LIMIT_NM by the model) for 1 ms of simulated time.
+        """Applies `torques` (8 floats, N m, clamped to +-TORQUE_LIMIT_NM by the model) for 1 ms of simulated
+        time.
 
-        A torque that is not a number counts as 0: a controller's bug must not end the simulation.
+        NaN counts as 0: a controller's bug must not end the simulation.
         """
         self._ctrl[:] = [t if t == t else 0.0 for t in (torques[j] for j in self._motor_to_joint)]
         mujoco.mj_step(self.model, self.data)
@@ -150,7 +155,7 @@ class Quadruped:
 
     @property
     def base_position(self) -> np.ndarray:
-        """[3] m, the torso's centre in the world frame: the truth, which a real robot would not know."""
+        """[3] m, the torso's centre in the world frame: the true value, which a real robot would not know."""
         return self._base_position
 
     @property

@@ -1,8 +1,8 @@
 """A camera image by MuJoCo's own renderer, without a screen.
 
-This needs libEGL and a Mesa driver (Debian: libegl1, libegl-mesa0 and libgl1-mesa-dri, whose llvmpipe renders in
-software where there is no GPU), or else libosmesa6. The context is made here and not by mujoco.Renderer: that one
-takes what MUJOCO_GL named when mujoco was first imported, and a wrong name makes that import fail.
+This needs libEGL and a Mesa driver (Debian: libegl1, libegl-mesa0 and libgl1-mesa-dri, whose llvmpipe renders
+in software without a GPU), or else libosmesa6. The context is created here and not by mujoco.Renderer: that
+one uses the value of MUJOCO_GL when mujoco was first imported, and a wrong value makes that import fail.
 """
 
 import ctypes.util
@@ -16,9 +16,9 @@ from .model import load_model
 
 
 def _gl_context(width_px, height_px):
-    """A context without a window, and the name of its platform; the first that this machine has a library for.
+    """A context without a window, and the name of its platform; the first with an installed library.
 
-    PyOpenGL binds itself to one platform for the life of the process, so trying one after the other is no use.
+    PyOpenGL binds itself to one platform for the life of the process, so trying others is impossible.
     """
     if ctypes.util.find_library("EGL"):
         from mujoco.egl import GLContext
@@ -32,7 +32,7 @@ def _gl_context(width_px, height_px):
 
 
 class OpenGl:
-    """Draws frames; belongs to the thread that made it. `platform` is "egl" or "osmesa"."""
+    """Draws frames; belongs to the thread that created it. `platform` is "egl" or "osmesa"."""
 
     def __init__(self):
         self._context, self.platform = _gl_context(view.WIDTH_PX, view.HEIGHT_PX)
@@ -61,7 +61,7 @@ class OpenGl:
         data.qpos[0:3] = base_position
         data.qpos[3:7] = (w, x, y, z)
         data.qpos[7 : 7 + JOINTS] = joint_positions
-        # All that drawing needs; no dynamics.
+        # Everything that drawing needs, without dynamics.
         mujoco.mj_kinematics(model, data)
         mujoco.mj_comPos(model, data)
         mujoco.mj_camlight(model, data)

@@ -1,7 +1,7 @@
 """Unit quaternions as plain floats, in the order x y z w.
 
-A quaternion here always turns body coordinates into world coordinates. Plain floats and not numpy: for four
-numbers the overhead of one numpy call is larger than the whole computation.
+A quaternion here always rotates body coordinates into world coordinates. Plain floats and not numpy: for four
+numbers the overhead of one numpy call exceeds the whole computation.
 """
 
 from math import asin, atan2, sqrt
@@ -27,9 +27,9 @@ def up_in_body(q):
 
 
 def integrate(q, omega, dt_s):
-    """`q` turned for `dt_s` by the body-frame angular velocity `omega` (rad/s); the result has unit norm.
+    """`q` rotated for `dt_s` by the body-frame angular velocity `omega` (rad/s); the result has unit norm.
 
-    First order in the angle: at 1 kHz and 5 rad/s the error is below 1e-8 rad a step.
+    First order in the angle: at 1 kHz and 5 rad/s the error is below 1e-8 rad per step.
     """
     x, y, z, w = q
     hx, hy, hz = (0.5 * dt_s * o for o in omega)

@@ -1,9 +1,9 @@
-"""What the actuators do when no command comes: stop, and hold the last pose that was safe.
+"""The actuators' behaviour without commands: stop, and hold the last safe pose.
 
-This runs beside the motors, in the process of the simulator, and needs nobody else: that is its point. While
-commands arrive it passes them on. When the last one is older than `timeout_ns` it takes over: it damps the joints and
-brings them, within RAMP_S, to the last pose in which the robot stood upright on four feet (a controller may well die
-with a leg in the air, and that pose is not one to keep). The first command that arrives again ends the hold at once.
+This runs beside the motors, in the process of the simulator, and depends on nothing else. While commands
+arrive, it passes them on. When the last one is older than `timeout_ns`, it takes over: it damps the joints
+and moves them, within RAMP_S, to the last pose in which the robot stood upright on four feet (a controller
+may die with a leg in the air, which is not a pose to keep). The next command ends the hold at once.
 """
 
 from math import cos
@@ -13,8 +13,8 @@ from .kinematics import ANKLE_SIGN, JOINTS, LEGS
 from .posture import STAND_RAD, TORQUE_LIMIT_NM
 from .quaternion import up_in_body
 
-# Long against the 1 ms of the loop, so that a busy machine does not trip it; short against a fall: in 20 ms a body
-# that nothing holds drops by 2 mm.
+# Long against the 1 ms of the loop, so that a busy machine does not trigger it; short against a fall: in 20
+# ms an unsupported body drops by 2 mm.
 TIMEOUT_NS = 20_000_000
 RAMP_S = 0.5
 MIN_FOOT_FORCE_N = 5.0
@@ -22,15 +22,15 @@ MIN_UPRIGHT = cos(0.35)  # cosine of the tilt
 
 
 class SafeHold:
-    """Chooses the torques of each physics step: the controller's, or its own.
+    """Selects the torques of each physics step: the controller's, or its own.
 
-    Times are those of one clock, in ns. Simulated time is the natural one: if the simulator itself is stopped, the
-    robot does not fall meanwhile, and there is nothing to hold.
+    Times are those of one clock, in ns. Simulated time is the natural one: if the simulator itself is
+    stopped, the robot does not fall meanwhile, and need not be held.
     """
 
     def __init__(self, timeout_ns=TIMEOUT_NS):
         self.timeout_ns = timeout_ns
-        self.safe_pose = list(STAND_RAD)  # rad: the pose that a hold will go to
+        self.safe_pose = list(STAND_RAD)  # rad: the target pose of a hold
         self.trips = 0  # how often the hold took over
         self._command = None
         self._command_ns = None
@@ -44,12 +44,12 @@ class SafeHold:
         return self._trip_ns is not None
 
     def command(self, time_ns, torques):
-        """A command ([8] N m) arrived at `time_ns`: it counts until the next one, or until the timeout."""
+        """Sets a command ([8] N m) of `time_ns`, in effect until the next one or the timeout."""
         self._command, self._command_ns = list(torques), time_ns
         self._trip_ns = None
 
     def trip(self, time_ns, joint_positions):
-        """Takes over now; for a transport that notices by itself that the driver is gone."""
+        """Takes over now; for a transport that detects by itself that the driver is gone."""
         if self._trip_ns is None:
             self.trips += 1
             self._trip_ns, self._trip_pose = time_ns, list(joint_positions)
@@ -64,7 +64,7 @@ class SafeHold:
         return self._hold(time_ns, joint_positions, joint_velocities)
 
     def _remember(self, joint_positions, contact_forces, orientation):
-        # Only a pose that the robot was commanded into counts; while it is held, nothing is learned.
+        # Only a commanded pose counts; during a hold, the pose is not updated.
         if min(contact_forces) >= MIN_FOOT_FORCE_N and up_in_body(orientation)[2] >= MIN_UPRIGHT:
             self.safe_pose[:] = joint_positions
 

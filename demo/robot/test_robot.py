@@ -35,7 +35,9 @@ class Simulation:
         self._torques = [0.0] * kinematics.JOINTS
 
     def run(self, seconds, *, vx=0.0, yaw=0.0, controller=True, unheld="limp"):
-        """`unheld`: what motors do without controller and safe hold: go "limp", or keep the "last" torque."""
+        """`unheld`: the motors' behaviour without controller and safe hold: go "limp", or keep the "last"
+        torque.
+        """
         robot = self.robot
         for step in range(round(seconds * 1e9 / STEP_NS)):
             now, positions = robot.time_ns, robot.joint_positions.tolist()
@@ -68,10 +70,10 @@ class Simulation:
         return self
 
 
-# --- geometry ---------------------------------------------------------------------------------------------------
+# --- geometry -----------------------------------------------------------------------------------------------
 
 
-def test_quaternion_rotates_as_a_rotation_matrix_does():
+def test_quaternion_rotates_like_rotation_matrix():
     quarter = (0.0, 0.0, sqrt(0.5), sqrt(0.5))  # 90 degrees to the left
     assert rotate(quarter, (1.0, 0.0, 0.0)) == pytest.approx((0.0, 1.0, 0.0))
     assert roll_pitch_yaw(quarter) == pytest.approx((0.0, 0.0, pi / 2))
@@ -98,7 +100,7 @@ def test_point_velocity_is_the_derivative_of_the_foot_position():
         assert velocity == pytest.approx(expected, abs=1e-5)
 
 
-# --- physics ----------------------------------------------------------------------------------------------------
+# --- physics ------------------------------------------------------------------------------------------------
 
 
 def test_a_step_is_one_millisecond_and_time_does_not_drift():
@@ -127,7 +129,7 @@ def test_each_torque_reaches_its_own_joint():
         assert robot.joint_velocities[joint] > 0.0
 
 
-def test_torques_that_are_no_sane_numbers_do_not_break_the_simulation():
+def test_simulation_survives_invalid_torques():
     robot = Quadruped()
     for _ in range(500):
         robot.step([float("nan"), float("inf"), -float("inf"), 1e30, 0.0, 0.0, 0.0, -1e30])
@@ -135,7 +137,7 @@ def test_torques_that_are_no_sane_numbers_do_not_break_the_simulation():
     assert np.all(np.isfinite(robot.data.qpos))
 
 
-def test_reset_gives_the_same_run_again():
+def test_reset_repeats_the_same_run():
     robot = Quadruped()
     runs = []
     for _ in range(2):
@@ -146,7 +148,7 @@ def test_reset_gives_the_same_run_again():
     assert np.array_equal(*runs)
 
 
-# --- the loop: closed, held, neither ----------------------------------------------------------------------------
+# --- the loop: closed, held, neither ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("vx, yaw", [(0.0, 0.0), (0.15, 0.0), (-0.15, 0.0), (0.0, 0.4), (0.15, -0.3)])
@@ -155,7 +157,7 @@ def test_the_controller_closes_the_loop(vx, yaw):
     assert [v.state for v in verdicts] == [State.LOOP_CLOSED] * 8
 
 
-def test_the_robot_goes_where_the_operator_says():
+def test_robot_follows_operator_commands():
     ahead = Simulation().run(10.0, vx=0.15).robot
     assert ahead.base_position[0] > 0.8
     back = Simulation().run(10.0, vx=-0.15).robot
@@ -166,12 +168,12 @@ def test_the_robot_goes_where_the_operator_says():
     assert still.base_position[0:2] == pytest.approx([0.0, 0.0], abs=0.01)
 
 
-def test_the_loop_stands_torques_of_10_ms_that_are_10_ms_old():
+def test_loop_tolerates_torques_every_10_ms_that_are_10_ms_old():
     verdicts = Simulation(control_every=10).run(6.0, vx=0.15).verdicts
     assert {v.state for v in verdicts[1:]} == {State.LOOP_CLOSED}
 
 
-def test_a_loop_that_is_too_late_is_told_apart():
+def test_monitor_detects_late_loop():
     verdicts = Simulation(control_every=15).run(4.0, vx=0.15).verdicts
     assert {v.state for v in verdicts[1:]} == {State.LOOP_LATE}
 
@@ -203,12 +205,12 @@ def test_without_the_hold_the_limp_robot_falls(dies_at):
     assert simulation.robot.base_position[2] < 0.3
 
 
-def test_a_torque_kept_for_ever_is_never_called_safe():
+def test_constant_torque_is_never_held_safe():
     simulation = Simulation(safe_hold=False).run(3.3, vx=0.15).run(4.0, controller=False, unheld="last")
     assert {v.state for v in simulation.verdicts[-3:]} <= {State.ABANDONED, State.FALLEN}
 
 
-def test_a_robot_that_nobody_ever_commanded_is_held_from_the_first_step():
+def test_uncommanded_robot_is_held_from_first_step():
     simulation = Simulation().run(3.0, controller=False)
     assert [v.state for v in simulation.verdicts] == [State.HELD_SAFE] * 3
 
@@ -223,7 +225,7 @@ def test_the_hold_waits_for_its_timeout_and_ends_with_the_next_command():
     assert hold.torques(TIMEOUT_NS + 2, *state) == torques and not hold.active
 
 
-def test_the_hold_remembers_only_poses_on_four_feet_and_upright():
+def test_hold_keeps_only_upright_poses_on_four_feet():
     hold = SafeHold()
     hold.command(0, [0.0] * kinematics.JOINTS)
     pose, still = [0.1] * kinematics.JOINTS, [0.0] * kinematics.JOINTS
@@ -251,7 +253,7 @@ def test_the_monitor_sees_a_tilted_robot_as_fallen():
     assert verdict.state == State.FALLEN and isnan(verdict.tracking_error_rad)
 
 
-# --- estimator --------------------------------------------------------------------------------------------------
+# --- estimator ----------------------------------------------------------------------------------------------
 
 
 def test_the_estimate_follows_the_walking_robot_in_spite_of_gyro_bias_and_noise():
@@ -270,7 +272,7 @@ def test_the_estimate_follows_the_walking_robot_in_spite_of_gyro_bias_and_noise(
         assert estimator.position[2] == pytest.approx(robot.base_position[2], abs=0.05)
         assert np.linalg.norm(estimator.velocity - robot.data.qvel[0:3]) < 0.5
     assert estimator.gyro_bias[0:2] == pytest.approx([0.01, 0.01], abs=0.005)
-    # Odometry: feet slip in this gait, so the distance is known to a part of it only.
+    # Odometry: feet slip in this gait, so the distance is only approximate.
     assert estimator.position[0] == pytest.approx(robot.base_position[0], rel=0.3)
 
 
@@ -284,14 +286,14 @@ def test_a_wrong_attitude_is_corrected():
     assert estimator.velocity == pytest.approx([0.0, 0.0, 0.0], abs=0.01)
 
 
-def test_without_a_foot_on_the_ground_the_estimate_goes_on():
+def test_estimate_continues_without_ground_contact():
     estimator = Estimator()
     for step in range(10):
         estimator.update(step * STEP_NS, (0.0,) * 3, (0.0,) * 3, STAND_RAD, (0.0,) * 8, (0.0,) * kinematics.LEGS)
     assert estimator.feet_loaded == 0 and estimator.position == [0.0, 0.0, STAND_HEIGHT_M]
 
 
-# --- camera -----------------------------------------------------------------------------------------------------
+# --- camera -------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["synthetic", "mujoco"])
@@ -318,7 +320,7 @@ def test_the_picture_shows_the_robot_where_the_projection_puts_it(camera):
     for x, y, z in points:
         column, row, _ = view.project((x, y, z + STAND_HEIGHT_M))
         red, _, blue = (int(c) for c in frame[round(row), round(column)])
-        assert red > blue + 20  # the robot is of a warm colour in both ways; floor and sky are not
+        assert red > blue + 20  # the robot has a warm colour in both pictures; floor and sky do not
     corners = frame[[0, 0, -1, -1], [0, -1, 0, -1]].astype(int)
     assert np.all(corners[:, 0] <= corners[:, 2] + 20)
 
@@ -339,7 +341,7 @@ def test_a_robot_on_its_back_can_be_drawn():
     assert frame.any()
 
 
-def test_auto_always_finds_a_source_and_a_wrong_buffer_is_refused():
+def test_auto_finds_source_and_wrong_buffer_is_rejected():
     camera = Camera()
     assert camera.source in ("mujoco-egl", "mujoco-osmesa", "synthetic")
     with pytest.raises(ValueError, match="expected uint8"):
@@ -349,10 +351,10 @@ def test_auto_always_finds_a_source_and_a_wrong_buffer_is_refused():
     camera.close()
 
 
-# --- battery ----------------------------------------------------------------------------------------------------
+# --- battery ------------------------------------------------------------------------------------------------
 
 
-def test_work_and_holding_cost_power_and_braking_gives_none_back():
+def test_work_and_holding_cost_power_and_braking_recovers_none():
     assert motor_power([10.0], [2.0]) == pytest.approx(20.0 + 3.0)
     assert motor_power([10.0], [-2.0]) == pytest.approx(3.0)
     assert motor_power([0.0], [5.0]) == 0.0

@@ -1,7 +1,8 @@
-"""How the demo decides what it sees: is the loop closed, is the robot held safe, or has it fallen.
+"""Decides whether the loop is closed, the robot is held safe, or has fallen.
 
-A `Monitor` sits in the simulator, looks at every step, and sums up windows of one second. The thresholds stand
-between these measured values (the worst window of each situation; "dies" over twelve moments of a walking gait):
+A `Monitor` in the simulator observes every step, and summarizes windows of one second. The thresholds are
+between these measured values (the worst window of each situation; "dies" over twelve moments of a walking
+gait):
 
     situation                                 height (m)   tilt (rad)   tracking rms (rad)   joint speed rms (rad/s)
     controller, standing                      0.477        0.000        0.022                0.02
@@ -26,15 +27,15 @@ MIN_HEIGHT_M = 0.40
 MAX_TILT_RAD = 0.20
 MAX_TRACKING_ERROR_RAD = 0.10
 MAX_HELD_JOINT_SPEED_RAD_S = 0.05
-MIN_SHARE = 0.9  # part of the window's steps in which the one in charge must have been in charge
+MIN_SHARE = 0.9  # minimum share of the window's steps with the same source of torques
 
 
 class State(Enum):
     LOOP_CLOSED = "loop closed"  # a controller drives, the robot stands or walks, and the joints follow their targets
-    LOOP_LATE = "loop late"  # a controller drives, but the joints do not follow: most likely its torques are too old
-    HELD_SAFE = "held safe"  # the safe hold is in charge and the robot stands still
-    SETTLING = "settling"  # upright, on the way from one state to another
-    ABANDONED = "abandoned"  # upright, by luck: neither a controller nor the safe hold is in charge
+    LOOP_LATE = "loop late"  # a controller drives, but the joints do not follow: probably its torques are too old
+    HELD_SAFE = "held safe"  # the safe hold is in control and the robot does not move
+    SETTLING = "settling"  # upright, in transition from one state to another
+    ABANDONED = "abandoned"  # upright by chance: neither a controller nor the safe hold is in control
     FALLEN = "fallen"
 
 
@@ -43,10 +44,10 @@ class Verdict(NamedTuple):
     time_ns: int  # end of the window
     min_height_m: float
     max_tilt_rad: float
-    tracking_error_rad: float  # rms over joints and commanded steps; not a number if nobody drove
+    tracking_error_rad: float  # rms over joints and commanded steps; NaN without a controller
     joint_speed_rad_s: float  # rms over joints and steps
-    driven: float  # part of the steps that a controller drove, 0 to 1
-    held: float  # part of the steps that the safe hold had taken over, 0 to 1
+    driven: float  # share of the steps driven by a controller, 0 to 1
+    held: float  # share of the steps driven by the safe hold, 0 to 1
 
 
 class Monitor:
@@ -63,8 +64,9 @@ class Monitor:
         self._error_squares = self._speed_squares = 0.0
 
     def observe(self, time_ns, height_m, orientation, joint_velocities, *, tracking_error_rad=None, held=False):
-        """One step. `tracking_error_rad`: the controller's, from the message that drove this step, or None if none
-        did. `held`: whether the safe hold drove it."""
+        """One step. `tracking_error_rad`: from the controller's message that drove this step, or None.
+        `held`: whether the safe hold drove it.
+        """
         self._steps += 1
         self._min_height = min(self._min_height, height_m)
         self._min_up = min(self._min_up, up_in_body(orientation)[2])

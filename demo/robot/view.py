@@ -1,6 +1,6 @@
-"""Where the demo's camera stands: to the side of the robot and a little above it, moving along but never turning.
+"""The pose of the demo's camera: beside and slightly above the robot, moving along without turning.
 
-Both ways of making an image (camera.py by OpenGL, drawing.py by hand) use this view, so that they show the same.
+Both renderers (camera.py with OpenGL, drawing.py without) use this view, so that their pictures match.
 """
 
 from math import cos, radians, sin, tan
@@ -8,8 +8,8 @@ from math import cos, radians, sin, tan
 WIDTH_PX, HEIGHT_PX = 640, 480
 FOV_Y_DEG = 45.0
 DISTANCE_M = 3.0
-AZIMUTH_DEG, ELEVATION_DEG = 125.0, -18.0  # of the line of sight, as MuJoCo counts them
-LOOK_AT_HEIGHT_M = 0.3  # the point looked at is above or below the torso at this height
+AZIMUTH_DEG, ELEVATION_DEG = 125.0, -18.0  # of the line of sight, with MuJoCo's convention
+LOOK_AT_HEIGHT_M = 0.3  # the target point is above or below the torso at this height
 
 FOCAL_PX = 0.5 * HEIGHT_PX / tan(radians(0.5 * FOV_Y_DEG))
 _AZ, _EL = radians(AZIMUTH_DEG), radians(ELEVATION_DEG)

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rnet_core::{DomainId, NodeName, PublisherQos, SubscriberQos, TypeDesc};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
-use rnet_shm::publisher::PublisherMeta;
-use rnet_shm::subscription::SubscriptionMeta;
+use rnet_shm::channel::publisher::PublisherMeta;
+use rnet_shm::channel::subscription::SubscriptionMeta;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
 
 /// The topic of all endpoints.
 pub const TOPIC: &str = "/t";

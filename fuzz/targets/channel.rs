@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rnet_core::{KnownGap, LossCause, MIN_LOG_LEN_BYTES, Meta, PublisherQos};
-use rnet_fuzz::{Input, domain, node, open, publisher_meta, corrupt_word, subscription_meta};
-use rnet_shm::bell::Bells;
-use rnet_shm::channel::{PublisherLocation, Reader};
-use rnet_shm::node::OwnNode;
-use rnet_shm::observe::{Observer, Observation};
-use rnet_shm::publisher::{CONTROL_AT, PeerPublisher, Writer};
-use rnet_shm::subscription::{Binding, PeerSubscription, SubscriptionFile};
+use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
+use rnet_shm::channel::observe::{Observation, Observer};
+use rnet_shm::channel::publisher::{CONTROL_AT, PeerPublisher, Writer};
+use rnet_shm::channel::reader::{PublisherLocation, Reader};
+use rnet_shm::channel::subscription::{Binding, PeerSubscription, SubscriptionFile};
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::bell::Bells;
 
 /// Steps of one input: longer ones find nothing more and take longer.
 const STEPS: usize = 200;
@@ -103,7 +103,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 let _ = writer.publish_gap(KnownGap { cause: LossCause::Restart, size: 1 }, None);
             }
             2 => corrupt_word(&file, CONTROL_AT as u64 + input.short() % 400 * 8, &mut input),
-            3 => corrupt_word(&file, CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8, &mut input),
+            3 => corrupt_word(
+                &file,
+                CONTROL_AT as u64 + u64::from(input.byte() % 48) * 8,
+                &mut input,
+            ),
             4 => corrupt_word(&file, 4096 + input.short() % 3000 * 8, &mut input),
             5 => {
                 if let Some(chunk) = chunk(&path, u32::from(input.byte() % 4)) {

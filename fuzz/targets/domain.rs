@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rnet_core::{Error, NodeName};
-use rnet_fuzz::{Input, domain, node, open, corrupt_word};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{OwnNode, ring_control};
-use rnet_shm::registry::Registry;
+use rnet_fuzz::{Input, corrupt_word, domain, node, open};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::{OwnNode, ring_control};
+use rnet_shm::domain::registry::Registry;
 
 const STEPS: usize = 40;
 

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rnet_core::PublisherQos;
-use rnet_fuzz::{Input, domain, open, publisher_meta, corrupt_word, subscription_meta};
+use rnet_fuzz::{Input, corrupt_word, domain, open, publisher_meta, subscription_meta};
 use rnet_shm::LAYOUT_VERSION;
-use rnet_shm::observe::Observer;
-use rnet_shm::publisher::PeerPublisher;
-use rnet_shm::subscription::PeerSubscription;
-use rnet_shm::types;
+use rnet_shm::channel::observe::Observer;
+use rnet_shm::channel::publisher::PeerPublisher;
+use rnet_shm::channel::subscription::PeerSubscription;
+use rnet_shm::domain::types;
 
 const ID: u64 = 0x12_3456_0001;
 const HASH: &str = "0123456789abcdef0123456789abcdef";

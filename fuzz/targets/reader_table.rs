@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rnet_core::{Durability, MIN_LOG_LEN_BYTES, OnFull, PublisherQos, Reliability};
-use rnet_fuzz::{Input, domain, node, open, publisher_meta, corrupt_word, subscription_meta};
-use rnet_shm::node::OwnNode;
-use rnet_shm::publisher::Writer;
-use rnet_shm::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
+use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
+use rnet_shm::channel::publisher::Writer;
+use rnet_shm::channel::subscription::{Binding, PeerBinding, PeerSubscription, SubscriptionFile};
+use rnet_shm::domain::node::OwnNode;
 
 const STEPS: usize = 150;
 /// Readers at a time.
@@ -83,7 +83,9 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 }
             }
             // The page that is bound, its last one; mostly where the words stand.
-            4 | 5 => corrupt_word(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input),
+            4 | 5 => {
+                corrupt_word(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input)
+            }
             6 => corrupt_word(file, input.short() % (len.max(8) / 8) * 8, &mut input),
             7 => {
                 // What of it nobody has looked at again since, may be anything.

@@ -10,7 +10,7 @@ from conftest import LIMIT_S
 from rnet.msgs import Image, Imu, LaserScan, Twist, Vector3
 
 
-@pytest.mark.parametrize("method", ["publisher", "subscribe", "client", "action_client", "push", "pull", "drive"])
+@pytest.mark.parametrize("method", ["publisher", "subscriber", "client", "action_client", "push", "pull", "drive"])
 def test_the_type_ahead_of_the_name(node, method):
     with pytest.raises(TypeError, match=r'name comes first and the type second, as in publisher\("/topic", Imu\)'):
         getattr(node(), method)(Imu, "/imu")

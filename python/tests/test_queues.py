@@ -242,7 +242,8 @@ def test_a_worker_that_does_not_acknowledge_in_time_is_lost(pair):
     with sweeper.pull("/jobs") as other, other.recv(LIMIT_S) as job:
         assert job == b"hall"
     jobs.wait_until_done(LIMIT_S)
-    assert held.cancelled and jobs.stats().redelivered == 1
+    until(lambda: held.cancelled)
+    assert jobs.stats().redelivered == 1
 
 
 def test_tasks_push_and_pull(pair):

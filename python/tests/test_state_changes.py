@@ -305,6 +305,7 @@ def test_money_is_neither_made_nor_lost(state, node):
 
     def audit():
         mine = node("auditor").state
+        sums.add(sum(mine.snapshot("/account").values()))
         while not stop.is_set():
             sums.add(sum(mine.snapshot("/account").values()))
 

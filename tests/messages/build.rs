@@ -1,4 +1,4 @@
-//! As a user has it.
+//! Like the build script of a user.
 
 fn main() {
     rnet_build::protos([

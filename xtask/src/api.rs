@@ -1,7 +1,8 @@
-//! `cargo xtask api`: the public API of the crate `rnet`, held to `docs/api/rnet.txt`.
+//! `cargo xtask api`: compares the public API of the crate `rnet` with `docs/api/rnet.txt`.
 //!
-//! rustdoc describes each of our crates as JSON. The listing has one line for each item that a program can name through
-//! `rnet`, re-exports of our other crates included, with its signature; what is `#[doc(hidden)]` is left out.
+//! rustdoc describes each workspace crate as JSON. The listing has one line with the signature of each item
+//! that a program can access through `rnet`, including re-exports of other workspace crates, without
+//! `#[doc(hidden)]` items.
 
 mod render;
 
@@ -15,7 +16,7 @@ use crate::{Finding, Outcome, output};
 use render::{Render, Text, list, tagged};
 
 const LISTING: &str = "docs/api/rnet.txt";
-/// The crates that `rnet` re-exports from.
+/// The crates whose items `rnet` re-exports.
 const CRATES: &[&str] = &[
     "rnet",
     "rnet-call",
@@ -27,16 +28,16 @@ const CRATES: &[&str] = &[
     "rnet-shm",
     "rnet-state",
 ];
-/// The format of rustdoc's JSON that the listing is made from: that of Rust 1.95.
+/// The supported format of rustdoc's JSON: that of Rust 1.95.
 const FORMAT: u64 = 57;
 
 const HEAD: &str =
     "# The public API of the crate `rnet`. Written by `cargo xtask api --write`; do not edit.\n";
 
-/// What rustdoc says of one crate.
+/// rustdoc's description of one crate.
 pub struct Crate {
     json: Value,
-    /// The number of each item that it defines, by its kind and full path.
+    /// The id of each item that the crate defines, by its kind and full path.
     defined: HashMap<(String, Vec<String>), String>,
 }
 
@@ -55,12 +56,12 @@ impl Crate {
         self.json["index"].get(id.to_string())
     }
 
-    /// An item that is documented, by itself: what stands in a hidden module may be re-exported from there.
+    /// An item that is not hidden itself: items of a hidden module may be re-exported.
     fn shown(&self, id: &Value) -> Option<&Value> {
         self.item(id).filter(|item| !is_hidden(item))
     }
 
-    /// The crate and the full path of what a number stands for.
+    /// The crate and the full path of an id.
     fn summary(&self, id: &Value) -> Option<(&str, Vec<String>)> {
         let summary = self.json["paths"].get(id.to_string())?;
         let (_, path) = place_of(summary);
@@ -77,18 +78,18 @@ fn place_of(summary: &Value) -> (String, Vec<String>) {
     (summary["kind"].as_str().unwrap_or_default().to_owned(), path.collect())
 }
 
-/// An item of one of our crates.
+/// An item of a workspace crate.
 type Found<'c> = (&'c Crate, &'c Value);
 
 struct Listing<'c> {
     crates: &'c BTreeMap<String, Crate>,
     lines: Vec<String>,
-    /// The modules that are being listed, so that one that re-exports itself ends.
+    /// The modules that are being listed, so that a module that re-exports itself terminates.
     open: Vec<*const Value>,
 }
 
 impl<'c> Listing<'c> {
-    /// What a `use` names, in whichever of our crates defines it.
+    /// Resolves the target of a `use` in the workspace crate that defines it.
     fn resolve(&self, owner: &'c Crate, id: &Value) -> Option<Found<'c>> {
         if owner.item(id).is_some() {
             return Some((owner, owner.shown(id)?));
@@ -98,7 +99,7 @@ impl<'c> Listing<'c> {
         let other = self.crates.get(place.1.first()?)?;
         let number = other.defined.get(&place)?;
         let index = &other.json["index"];
-        // A macro that derives has one number as a member of its crate, and another as what paths lead to.
+        // A derive macro has one id as a member of its crate and another as the target of paths.
         let of_root = || {
             let members = list(&other.item(&other.json["root"])?["inner"]["module"]["items"]);
             members.iter().filter_map(|id| other.item(id)).find(|item| {
@@ -124,7 +125,7 @@ impl<'c> Listing<'c> {
             members.push(std::mem::take(&mut self.lines));
         }
         self.open.pop();
-        // The order of the source is of no interest.
+        // The source order is irrelevant.
         members.sort();
         self.lines = before;
         self.lines.extend(members.into_iter().flatten());
@@ -227,8 +228,8 @@ impl<'c> Listing<'c> {
         Ok(())
     }
 
-    /// What a type has: its own functions, and the names of the traits it implements. What their functions are, the
-    /// trait says. Of the traits that a compiler implements these two are promises.
+    /// The members of a type: its own functions, and the names of the traits that it implements. The trait
+    /// determines their functions. Of the auto traits, these two are part of the API.
     fn implementations(&mut self, owner: &Crate, it: &Value, path: &str) -> Result<(), String> {
         let mut groups = Vec::new();
         for block in list(&it["impls"]).iter().filter_map(|id| owner.shown(id)) {
@@ -259,7 +260,7 @@ impl<'c> Listing<'c> {
         Ok(())
     }
 
-    /// Implementations of a trait for types of others, which are listed nowhere else.
+    /// Trait implementations for foreign types, which are not listed elsewhere.
     fn foreign_implementations(&mut self, owner: &Crate, it: &Value) -> Result<(), String> {
         let mut lines = Vec::new();
         for block in list(&it["implementations"]).iter().filter_map(|id| owner.shown(id)) {
@@ -325,7 +326,7 @@ fn tuple(owner: &Crate, fields: &Value) -> Text {
     Ok(format!("({})", types.collect::<Result<Vec<_>, _>>()?.join(", ")))
 }
 
-/// The attributes that a program can notice.
+/// The attributes that affect users.
 fn attributes(item: &Value) -> String {
     let mut found = String::new();
     for attribute in list(&item["attrs"]) {
@@ -341,9 +342,9 @@ fn attributes(item: &Value) -> String {
     if item["deprecation"].is_object() { found + "#[deprecated] " } else { found }
 }
 
-/// The lines of the listing, from the JSON of all our crates by the name that Rust has for them.
+/// The lines of the listing, from the JSON of all workspace crates by their Rust names.
 fn listing(crates: &BTreeMap<String, Crate>) -> Result<Vec<String>, String> {
-    let rnet = crates.get("rnet").ok_or("rustdoc described no crate `rnet`")?;
+    let rnet = crates.get("rnet").ok_or("rustdoc did not describe the crate `rnet`")?;
     let root = rnet.item(&rnet.json["root"]).ok_or("the JSON of `rnet` has no root")?;
     let mut listing = Listing { crates, lines: vec![], open: vec![] };
     listing.module(rnet, root, "rnet")?;
@@ -360,7 +361,7 @@ pub fn run(root: &Path, rest: &[String]) -> Option<Outcome> {
     Some(describe(root).and_then(|crates| {
         if let Some(format) = crates.values().find_map(other_format) {
             let why =
-                format!("rustdoc writes JSON of format {format}, {LISTING} is of format {FORMAT}");
+                format!("rustdoc writes JSON format {format}, but {LISTING} has format {FORMAT}");
             if write {
                 return Err(why);
             }
@@ -385,11 +386,11 @@ fn other_format(described: &Crate) -> Option<&Value> {
     Some(&described.json["format_version"]).filter(|format| **format != FORMAT)
 }
 
-/// What rustdoc says of our crates.
+/// rustdoc's description of the workspace crates.
 fn describe(root: &Path) -> Result<BTreeMap<String, Crate>, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let packages = CRATES.iter().flat_map(|name| ["--package", name]);
-    // Only rustdoc gets the variable that opens its JSON to a stable Rust: build scripts would run again for it.
+    // Only rustdoc gets the variable that enables its unstable JSON: with it, build scripts would run again.
     let flags = "-Z unstable-options --output-format json --document-hidden-items";
     output(
         Command::new(cargo)
@@ -414,11 +415,11 @@ fn describe(root: &Path) -> Result<BTreeMap<String, Crate>, String> {
         .collect()
 }
 
-/// The lines that have come and gone, in the order of the listing.
+/// The added and removed lines, in the order of the listing.
 fn differences(before: &[&str], now: &[&str]) -> Vec<Finding> {
     let same = before.iter().zip(now).take_while(|(a, b)| a == b).count();
     let (before, now) = (&before[same..], &now[same..]);
-    // The longest common part of what is left, from each point on.
+    // Length of the longest common subsequence from each pair of positions on.
     let mut common = vec![vec![0_u32; now.len() + 1]; before.len() + 1];
     for i in (0..before.len()).rev() {
         for j in (0..now.len()).rev() {

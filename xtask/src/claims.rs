@@ -1,17 +1,16 @@
-//! What a page claims and which tests show it: docs/design/failure-model.md.
+//! Checks the claims of a page and the tests that verify them: docs/design/failure-model.md.
 //!
-//! A row of a table there says what happens, what is guaranteed, and in its last column which
-//! tests show it, as `path::name`. A row without a test is a promise that nothing holds, and a
-//! name that is not there any more is one that nothing holds now.
+//! Each table row contains an event, a guarantee, and in its last column the tests that verify it, as
+//! `path::name`. A row without a test is an unverified guarantee, and so is one whose test no longer exists.
 
 use std::collections::HashMap;
 
 use crate::{Finding, SourceFile};
 
-/// The page that is held to this.
+/// The checked page.
 const PAGE: &str = "docs/design/failure-model.md";
 
-/// Every row of the page's tables names tests that exist.
+/// Checks that every row of the page's tables contains tests that exist.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let texts: HashMap<&str, &str> =
         files.iter().filter_map(|f| Some((f.path.as_str(), f.text()?))).collect();
@@ -24,20 +23,20 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     for (number, row) in rows {
         let place = format!("{PAGE}:{number}");
         let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
-        // Every second piece stands between backticks.
+        // Every second part is between backticks.
         let claims: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
         if claims.is_empty() {
-            findings.push(Finding::new(place.clone(), "the row names no test"));
+            findings.push(Finding::new(place.clone(), "the row contains no test"));
         }
         let unheld = claims.into_iter().filter(|claim| !names_existing_tests(claim, &texts));
         findings.extend(unheld.map(|claim| {
-            Finding::new(place.clone(), format!("there is no test `{claim}` (path::name)"))
+            Finding::new(place.clone(), format!("test `{claim}` does not exist (path::name)"))
         }));
     }
     findings
 }
 
-/// A row of a table, but for its headline and the line under that.
+/// A row of a table, except its header and the line below.
 fn is_row(line: &str) -> bool {
     line.starts_with('|') && !line.starts_with("|---") && !line.ends_with("| shown by |")
 }
@@ -74,14 +73,14 @@ mod tests {
 
     #[test]
     fn rows_without_a_test_fail() {
-        assert_eq!(findings("| a | `b` | c |"), ["the row names no test"]);
+        assert_eq!(findings("| a | `b` | c |"), ["the row contains no test"]);
         assert_eq!(findings(""), ["it has no rows"]);
     }
 
     #[test]
-    fn tests_that_are_not_there_fail() {
+    fn missing_tests_fail() {
         for claim in ["a/b.rs::it", "a/b.rs::it_fails", "a/c.rs::it_holds", "it_holds"] {
-            let text = format!("there is no test `{claim}` (path::name)");
+            let text = format!("test `{claim}` does not exist (path::name)");
             assert_eq!(findings(&format!("| a | b | `{claim}` |")), [text]);
         }
     }

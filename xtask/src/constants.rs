@@ -1,15 +1,15 @@
-//! One name of a constant has one meaning: constants of one name and of several values are listed, and fewer come to be.
+//! Checks that constants with the same name have the same meaning. The number of exceptions only decreases.
 //!
-//! A constant is one at the top of a product file; its meaning is its type and its value. `xtask/constants.txt` lists the
-//! names that had several meanings when this check began. Another such name fails, and so does a listed name
-//! that has one meaning by now.
+//! It checks constants at the top level of product files; the meaning is the type and the value.
+//! `xtask/constants.txt` lists the names that had several meanings when this check was introduced. A further
+//! such name fails, and so does a listed name that has only one meaning.
 
 use crate::{Finding, SourceFile, syntax};
 use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet};
 use syn::Item;
 
-/// The names that may have several meanings, one on each line.
+/// The names that may have several meanings, one per line.
 const LIST: &str = "xtask/constants.txt";
 
 /// Compares the constants of all product files.
@@ -28,8 +28,11 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
     let more = constants.iter().filter(|(name, _)| !listed.contains(name.as_str()));
     let more = more.map(|(name, meanings)| {
         let places: Vec<&str> = meanings.values().copied().collect();
-        let text =
-            format!("has {} meanings: {}; name them apart", meanings.len(), places.join(", "));
+        let text = format!(
+            "has {} meanings: {}; give them different names",
+            meanings.len(),
+            places.join(", ")
+        );
         Finding::new(format!("constant {name}"), text)
     });
     let fewer = listed.iter().filter(|name| !constants.contains_key(**name));
@@ -44,7 +47,7 @@ fn is_product(path: &str) -> bool {
     is_ours && is_source && !is_test
 }
 
-/// The constants at the top of a file: name and meaning.
+/// The top-level constants of a file: name and meaning.
 fn read(text: &str) -> Vec<(String, String)> {
     let Ok(file) = syn::parse_file(text) else { return Vec::new() };
     let constants = file.items.into_iter().filter_map(|item| match item {
@@ -78,7 +81,7 @@ mod tests {
 
     #[test]
     fn one_name_with_two_values_fails_unless_it_is_listed() {
-        let expected = "constant GRACE: has 2 meanings: crates/a/src/lib.rs, crates/b/src/lib.rs; name them apart";
+        let expected = "constant GRACE: has 2 meanings: crates/a/src/lib.rs, crates/b/src/lib.rs; give them different names";
         assert_eq!(findings("# names\n", TWO), [expected]);
         assert_eq!(findings("GRACE\n", TWO), [""; 0]);
     }

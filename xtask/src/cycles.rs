@@ -1,8 +1,8 @@
-//! Circles of imports: files of a crate that need each other to be understood.
+//! Checks for import cycles: files of a crate that depend on each other.
 //!
-//! A cycle is a strongly connected component of the graph of a crate's files. Two files that name
-//! each other are common (a type and its parts), three happen; from four on, the cycle is a module
-//! that nobody has drawn. What counts as an import is in `imports.rs`.
+//! A cycle is a strongly connected component of the graph of a crate's files. Cycles of two files are common
+//! (a type and its parts), three occur; a cycle of four or more is an undeclared module. `imports.rs` defines
+//! what counts as an import.
 
 mod imports;
 mod modules;
@@ -10,10 +10,10 @@ mod modules;
 use crate::{Finding, SourceFile};
 use imports::Edge;
 
-/// A cycle of more files than this is a finding.
+/// Maximum number of files in a cycle.
 const MAX_FILES: usize = 3;
 
-/// Checks the sources of all crates; the text says what was looked at.
+/// Checks the sources of all crates; the text summarizes what was checked.
 pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {
     let roots: Vec<&str> = files.iter().filter_map(|f| is_root(&f.path)).collect();
     let mut findings = Vec::new();
@@ -41,7 +41,7 @@ pub fn check(files: &[SourceFile]) -> Result<(String, Vec<Finding>), String> {
     Ok((summary, findings))
 }
 
-/// The directory of the crate whose library or program starts in the file `path`.
+/// The directory of the crate whose library or program has the root file `path`.
 fn is_root(path: &str) -> Option<&str> {
     let (name, file) = path.split_once("/src/")?;
     let product = name == "python" || name.starts_with("crates/") || name.starts_with("bench/");
@@ -55,12 +55,12 @@ fn cycles_of(files: usize, edges: &[Edge]) -> Vec<Vec<usize>> {
         let both = |other: &usize| reached[file][*other] && reached[*other][file];
         (0..files).filter(both).collect::<Vec<usize>>()
     };
-    // Once for each cycle: by its first file.
+    // Once per cycle, by its first file.
     let large = |file| Some(circle_of(file)).filter(|c| c.len() > MAX_FILES && c[0] == file);
     (0..files).filter_map(large).collect()
 }
 
-/// For each file, whether it is reached from `from` by at least one edge.
+/// For each file, whether it is reachable from `from` by at least one edge.
 fn reachable(from: usize, files: usize, edges: &[Edge]) -> Vec<bool> {
     let mut reached = vec![false; files];
     let mut open = vec![from];
@@ -74,7 +74,7 @@ fn reachable(from: usize, files: usize, edges: &[Edge]) -> Vec<bool> {
     reached
 }
 
-/// The size of a cycle, and its files with one import for each edge.
+/// The size of a cycle, and its files with one import per edge.
 fn describe(tree: &modules::Tree, cycle: &[usize], edges: &[Edge]) -> (usize, String) {
     let mut text = format!("a cycle of {} files, more than {MAX_FILES}; its imports:", cycle.len());
     let inside = |edge: &&Edge| cycle.contains(&edge.from) && cycle.contains(&edge.to);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn three_files_are_none() {
+    fn cycle_of_three_files_is_allowed() {
         let mut three = FOUR.to_vec();
         three[3].1 = "use crate::a::A; pub struct C;";
         assert_eq!(findings(&three), [""; 0]);

@@ -1,16 +1,15 @@
-//! Who may depend on whom.
+//! Checks the dependencies between crates.
 //!
-//! The map is that of the design, §2, written down once more as a table that a program can read. An
-//! edge that is not in the table is a finding, for normal, build and dev dependencies alike: a test
-//! that reaches around the map is a design that needs reaching around. The few crates that stand
-//! outside the map each need a page in docs/decisions/ that names them.
+//! The table repeats the map of the design (§2) in machine-readable form. An edge that is not in the table is
+//! a finding, for normal, build and dev dependencies alike, because a test that bypasses the map shows a
+//! design problem. Each crate beyond the map needs a page in docs/decisions/ that contains its name.
 
 use crate::Finding;
 use serde_json::Value;
 use std::path::Path;
 
-/// A crate of ours and the crates of ours that it may depend on. Crates in `crates/` go by their
-/// package name, all others by their top directory.
+/// A workspace crate and the workspace crates that it may depend on. Crates in `crates/` have their package
+/// name, all others the name of their top-level directory.
 type Row = (&'static str, &'static [&'static str]);
 
 /// The map of the design, §2.
@@ -44,38 +43,45 @@ const MAP: &[Row] = &[
     ("rnet-c", &["rnet"]),
     ("rnet-cli", &["rnet", "rnet-record"]),
     ("python", &["rnet", "rnet-record"]),
-    // Its crates may use each other: the harness, the drivers, the program (decision 0005).
+    // Its crates may depend on each other: the harness, the drivers, the program (decision 0005).
     ("bench", &["rnet", "bench"]),
     ("examples", &["rnet"]),
 ];
 
 const WORKSPACE_HACK: &str = "rnet-workspace-hack";
 
-/// Crates beyond that map: each needs a page in docs/decisions/ that names it.
+/// Crates beyond that map: each needs a page in docs/decisions/ that contains its name.
 const OUTSIDE_MAP: &[Row] = &[
     ("rnet-build", &["rnet-schema"]),
     ("rnet-derive", &[]),
-    // The file of settings is read in one way by the link and by the launcher (decision 0036).
+    // The link and the launcher read the settings file with the same code (decision 0036).
     ("rnet-config", &["rnet-core"]),
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
+    // Messages, values and types as text (decision 0005).
+    ("rnet-format", &["rnet"]),
+    ("rnet-record", &["rnet-format"]),
+    ("rnet-cli", &["rnet-format"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0005).
-    ("rnet-monitor", &["rnet", "rnet-launch"]),
+    ("rnet-monitor", &["rnet", "rnet-format", "rnet-launch", "rnet-record"]),
     ("rnet-cli", &["rnet-monitor"]),
     // The server of the page, with what it serves (decision 0046).
-    ("rnet-dashboard", &["rnet", "rnet-access", "rnet-launch", "rnet-monitor", "rnet-record"]),
+    (
+        "rnet-dashboard",
+        &["rnet", "rnet-access", "rnet-format", "rnet-launch", "rnet-monitor", "rnet-record"],
+    ),
     ("rnet-cli", &["rnet-dashboard"]),
-    // Viewers of the Foxglove protocol look at a domain or at a recording (decision 0046).
+    // Foxglove viewers connect to a domain or a recording (decision 0046).
     ("rnet-foxglove", &["rnet", "rnet-access", "rnet-record"]),
     // The token and TLS of both servers (decision 0050).
     ("rnet-access", &[]),
     ("rnet-cli", &["rnet-foxglove"]),
     ("xtask", &[]),
-    // Every crate may depend on it: it has no code (decision 0050).
+    // Every crate may depend on it: it contains no code (decision 0050).
     (WORKSPACE_HACK, &[]),
-    // One reader of topologies and one protocol of workers, for the comparison and for `rnet bench` (decision 0005).
-    ("rnet-bench", &[]),
+    // `rnet bench`, `rnet demo`, and the topologies and workers that the comparison uses too (decision 0005).
+    ("rnet-bench", &["rnet", "rnet-format"]),
     ("bench", &["rnet-bench"]),
     ("rnet-cli", &["rnet-bench"]),
     // The layer for `tracing` (decision 0005).
@@ -86,15 +92,15 @@ const OUTSIDE_MAP: &[Row] = &[
         "fuzz",
         &["rnet", "rnet-core", "rnet-net", "rnet-record", "rnet-ring", "rnet-schema", "rnet-shm"],
     ),
-    // Its crates may use each other: what kills nodes serves more than one of them.
-    // The launcher is killed at its fail points, as the nodes are.
+    // Its crates may depend on each other: several use the code that kills nodes. The launcher is killed at
+    // its fail points, like the nodes.
     ("tests", &["rnet", "rnet-launch", "tests"]),
-    // A user's build script names it beside `rnet` (decision 0014).
+    // A user's build script depends on it in addition to `rnet` (decision 0014).
     ("examples", &["rnet-build"]),
     ("tests", &["rnet-build"]),
 ];
 
-/// Dependencies of one kind allowed against the map: kind, from, to, and the reason.
+/// Exceptions for one kind of dependency: kind, from, to, and the reason.
 const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
     (
         Kind::Dev,
@@ -106,7 +112,7 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
         Kind::Build,
         "rnet",
         "rnet-build",
-        "the types of the built-in messages are made as a user's are",
+        "generates the types of the built-in messages like a user's build script",
     ),
     (Kind::Build, "rnet-node", "rnet-build", "as of rnet: of the messages that the crate sends"),
     (Kind::Build, "rnet-call", "rnet-build", "as of rnet: of the messages that the crate sends"),
@@ -122,7 +128,7 @@ const EXCEPTIONS: &[(Kind, &str, &str, &str)] = &[
     (Kind::Dev, "rnet-inspect", "rnet", "as of rnet-node: its examples are those of users"),
 ];
 
-/// A foreign crate that only some of ours may name, by the start of its name.
+/// A foreign crate that only some workspace crates may depend on, by the prefix of its name.
 struct ForeignRule {
     prefix: &'static str,
     allowed_in: &'static [&'static str],
@@ -133,43 +139,39 @@ const FOREIGN: &[ForeignRule] = &[
     ForeignRule {
         prefix: "atomic-wait",
         allowed_in: &[],
-        why: "its futexes are private to a process and wake nobody in another",
+        why: "its futexes are process-private and cannot wake other processes",
     },
     ForeignRule {
         prefix: "zenoh",
         allowed_in: &["rnet-net", "bench"],
-        why: "rnet-net is the only crate that names Zenoh",
+        why: "only rnet-net uses Zenoh",
     },
     ForeignRule {
         prefix: "hyper",
         allowed_in: &["rnet-dashboard"],
-        why: "pages are served in one place, and tokio stays out of everybody's API (decision 0046)",
+        why: "only the web servers use it, and tokio stays out of public APIs (decision 0046)",
     },
     ForeignRule {
         prefix: "pyo3",
         allowed_in: &["python"],
-        why: "foreign types stay out of rnet; bindings convert",
+        why: "foreign types stay out of rnet; the bindings convert them",
     },
     ForeignRule {
         prefix: "prost-build",
         allowed_in: &["rnet-build"],
-        why: "code is made in one place, without protoc (decision 0014)",
+        why: "only rnet-build generates code, without protoc (decision 0014)",
     },
     ForeignRule {
         prefix: "redb",
         allowed_in: &["rnet-state"],
-        why: "durable state is written in one place, and none of redb's types leave it",
+        why: "only one crate writes durable state and hides redb's types",
     },
     ForeignRule {
         prefix: "mcap",
         allowed_in: &["rnet-record"],
-        why: "recordings are written and read in one place (docs/design/recording.md)",
+        why: "only one crate reads and writes recordings (docs/design/recording.md)",
     },
-    ForeignRule {
-        prefix: "memmap",
-        allowed_in: &["rnet-shm"],
-        why: "rnet-shm is the only crate that maps memory",
-    },
+    ForeignRule { prefix: "memmap", allowed_in: &["rnet-shm"], why: "only rnet-shm maps memory" },
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -186,13 +188,13 @@ struct Edge {
     ours: bool,
 }
 
-/// What `cargo metadata` said, of all workspaces of the repository.
+/// The output of `cargo metadata` for all workspaces of the repository.
 #[derive(Default)]
 pub struct Graph {
-    /// Our crates: the name in the map, and the manifest's path from the root.
+    /// Workspace crates: the name in the map, and the manifest's path from the root.
     crates: Vec<(String, String)>,
     edges: Vec<Edge>,
-    /// Every foreign package in a lock file, direct or not.
+    /// Every foreign package in a lock file, direct or transitive.
     foreign: Vec<String>,
 }
 
@@ -214,7 +216,7 @@ impl Graph {
         )
     }
 
-    /// Adds the packages of one workspace, given the output of `cargo metadata`.
+    /// Adds the packages of one workspace from the output of `cargo metadata`.
     pub fn add_metadata(&mut self, root: &Path, metadata: &Value) -> Result<(), String> {
         let root = root.to_str().ok_or("the path of the repository is not UTF-8")?;
         let packages = metadata["packages"].as_array().ok_or("cargo metadata has no packages")?;
@@ -261,7 +263,7 @@ fn name_in_map(package: &str, manifest: &str) -> String {
     }
 }
 
-/// Holds the graph to the map; `decisions` are the texts of the pages in docs/decisions/.
+/// Checks the graph against the map; `decisions` are the texts of the pages in docs/decisions/.
 pub fn check(graph: &Graph, decisions: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, manifest) in &graph.crates {
@@ -272,8 +274,9 @@ pub fn check(graph: &Graph, decisions: &[&str]) -> Vec<Finding> {
             findings.push(Finding::new(manifest, text));
         }
         if !in_map && !decisions.iter().any(|page| names_word(page, name)) {
-            let text =
-                format!("crate {name} is beyond the map and no docs/decisions page names it");
+            let text = format!(
+                "crate {name} is beyond the map, but no docs/decisions page contains its name"
+            );
             findings.push(Finding::new(manifest, text));
         }
     }
@@ -283,7 +286,7 @@ pub fn check(graph: &Graph, decisions: &[&str]) -> Vec<Finding> {
     }
     for rule in FOREIGN.iter().filter(|rule| rule.allowed_in.is_empty()) {
         if graph.foreign.iter().any(|name| name == rule.prefix) {
-            let text = format!("forbidden, also by way of others: {}", rule.why);
+            let text = format!("forbidden, also as a transitive dependency: {}", rule.why);
             findings.push(Finding::new(rule.prefix, text));
         }
     }
@@ -306,7 +309,7 @@ fn check_foreign(edge: &Edge) -> Option<String> {
     (!rule.allowed_in.contains(&edge.from.as_str())).then(|| format!("forbidden: {}", rule.why))
 }
 
-/// Whether `page` has `name` as a word of its own: "rnet" does not occur in "rnet-core".
+/// Whether `page` contains `name` as a whole word: "rnet" does not occur in "rnet-core".
 fn names_word(page: &str, name: &str) -> bool {
     page.split(|c: char| !(c.is_alphanumeric() || c == '-' || c == '_')).any(|word| word == name)
 }
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_crates_are_held_to_their_place() {
+    fn foreign_crates_are_restricted_to_their_users() {
         assert_eq!(foreign("rnet-net", "crates/rnet-net/Cargo.toml", "zenoh"), []);
         assert_eq!(foreign("rnet", "crates/rnet/Cargo.toml", "zenoh-ext").len(), 1);
         assert_eq!(foreign("rnet-python", "python/Cargo.toml", "pyo3"), []);
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_forbidden_everywhere_is_found_behind_others() {
+    fn forbidden_crate_is_found_as_transitive_dependency() {
         let graph = Graph { foreign: vec!["atomic-wait".into()], ..Graph::default() };
         assert_eq!(check(&graph, &[]).len(), 1);
     }

@@ -1,13 +1,13 @@
-//! What a message costs in instructions, held to a file: `cargo xtask instructions`.
+//! Compares the number of instructions per message with a baseline: `cargo xtask instructions`.
 //!
-//! Time on a shared machine drifts by more than a change of the code is worth; the number of
-//! instructions does not drift at all. Callgrind counts those of `crates/rnet/benches/
-//! instructions.rs`, in the release build that users get, for a number of rounds and for twice
-//! that number: the difference is the steady state. The counts stand in `instructions.toml` beside
-//! it, and a case that grew by more than 3 % is a finding, a call by more than 10 %.
+//! On a shared machine, measured time drifts by more than the effect of a code change; the number of
+//! instructions does not drift. Callgrind counts the instructions of `crates/rnet/benches/instructions.rs`,
+//! in the release build, for a number of rounds and for twice that number: the difference is the steady
+//! state. The baseline is `instructions.toml` in the same directory. A case that grew by more than 3 % is a
+//! finding, a call by more than 10 %.
 //!
-//! Another compiler gives other counts for the same source, and so does a machine with another
-//! clock source. They are then shown and not judged, and the summary of `make test` says `NOT RUN`.
+//! Another compiler or another clock source changes the counts of the same source. They are then shown but
+//! not judged, and the summary of `make test` shows `NOT RUN`.
 
 mod baseline;
 mod callgrind;
@@ -21,8 +21,8 @@ use baseline::{Baseline, Conditions, PerMessage, Verdict};
 use callgrind::Profile;
 
 const BASELINE: &str = "crates/rnet/benches/instructions.toml";
-/// The functions on whose stack instructions are counted: one of the program, and what the two ends of a call do when
-/// they do not wait, each in its thread.
+/// The functions whose instructions are counted, including callees: one of the program, and the work of the
+/// two sides of a call, each in its thread.
 const COUNTED: &[&str] = &[
     "counted_by_callgrind",
     "rnet::call::book::Book::ask*",
@@ -31,23 +31,23 @@ const COUNTED: &[&str] = &[
     "rnet::call::line::Line::take_one*",
     "rnet::call::book::Book::finish*",
 ];
-/// Rounds of the first run; the second has twice as many. The first fills a log more than once,
-/// so that the difference has no lap in which the log was still empty.
+/// Rounds of the first run; the second has twice as many. The first run fills a log more than once, so that
+/// the difference contains no lap in which the log was still empty.
 const ROUNDS: u64 = 50;
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// Lines of source that `--annotate` shows.
+/// Number of source lines that `--annotate` shows.
 const ANNOTATED_LINES: usize = 60;
-/// `scripts/step.sh` copies what follows into the summary.
+/// `scripts/step.sh` copies the text after this prefix into the summary.
 const NOTE: &str = "step-note: ";
 
-/// What the command line asks for.
+/// The task on the command line.
 enum Task<'a> {
     Check,
     Accept,
     Annotate(&'a str),
 }
 
-/// Runs the command; `None` is a wrong command line.
+/// Runs the command; `None` for invalid arguments.
 pub fn run(root: &Path, args: &[String]) -> Option<Outcome> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let task = match args[..] {
@@ -60,10 +60,10 @@ pub fn run(root: &Path, args: &[String]) -> Option<Outcome> {
 }
 
 fn perform(root: &Path, task: &Task) -> Outcome {
-    // Asked first: a build before the bad news would be for nothing.
+    // Checked before the build, which would otherwise be useless.
     valgrind().arg("--version").output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {
-            "valgrind counts the instructions and is not installed: apt-get install valgrind".into()
+            "valgrind is required but not installed: apt-get install valgrind".into()
         }
         _ => format!("valgrind --version: {error}"),
     })?;
@@ -75,7 +75,7 @@ fn perform(root: &Path, task: &Task) -> Outcome {
     let cases = program.cases()?;
     if let Task::Annotate(case) = task {
         if !cases.iter().any(|known| known == case) {
-            return Err(format!("there is no case {case}; there are {}", cases.join(", ")));
+            return Err(format!("unknown case {case}; known cases: {}", cases.join(", ")));
         }
         return annotate(root, &program, case);
     }
@@ -85,14 +85,14 @@ fn perform(root: &Path, task: &Task) -> Outcome {
         counts.push((case, PerMessage::of(profile.total, messages)));
     }
     let is = Baseline { conditions: conditions(root)?, counts };
-    // What cannot be read has been told of, or is about to be replaced.
+    // An unreadable baseline was reported, or will be replaced.
     let was = was.unwrap_or_default();
     let comparison = baseline::compare(&was, &is);
     print!("{}", comparison.table);
     let mut summary = format!("{} cases, {}", is.counts.len(), is.conditions);
     if let Task::Accept = task {
         std::fs::write(root.join(BASELINE), is.render()).map_err(|e| format!("{BASELINE}: {e}"))?;
-        println!("wrote {BASELINE}: say in the commit why a count grew");
+        println!("wrote {BASELINE}: explain increased counts in the commit message");
         return Ok((summary, vec![]));
     }
     if !was.conditions.compares_with(&is.conditions) {
@@ -101,17 +101,17 @@ fn perform(root: &Path, task: &Task) -> Outcome {
     Ok((summary, report(&was, &is, comparison.verdicts)))
 }
 
-/// The kept counts.
+/// Reads the baseline.
 fn read_baseline(root: &Path) -> Result<Baseline, String> {
     let text = std::fs::read_to_string(root.join(BASELINE)).map_err(|e| e.to_string())?;
     baseline::parse(&text)
 }
 
-/// Turns the verdicts into findings, and into notes what is to be known but is no failure.
+/// Converts verdicts to findings, and prints notes that are not failures.
 fn report(was: &Baseline, is: &Baseline, verdicts: Vec<(String, Verdict)>) -> Vec<Finding> {
     let accept = "`cargo xtask instructions --accept`";
     if was.conditions.libc != is.conditions.libc {
-        println!("the kept counts have the memcpy of {}", was.conditions.libc);
+        println!("the baseline was measured with the memcpy of {}", was.conditions.libc);
     }
     let mut findings = Vec::new();
     let mut cheaper = Vec::new();
@@ -128,29 +128,29 @@ fn report(was: &Baseline, is: &Baseline, verdicts: Vec<(String, Verdict)>) -> Ve
                 cheaper.push(format!("{case} {change}"));
                 continue;
             }
-            Verdict::New => format!("no count is kept of this case: {accept}"),
-            Verdict::Gone => format!("{BASELINE} keeps a case that is no longer there: {accept}"),
+            Verdict::New => format!("the baseline does not contain this case: {accept}"),
+            Verdict::Gone => format!("{BASELINE} contains a removed case: {accept}"),
             Verdict::Grew(_) | Verdict::Shrank(_) | Verdict::Same => continue,
         };
         findings.push(Finding::new(case, text));
     }
     if !judged {
         let (was, is) = (&was.conditions, &is.conditions);
-        println!("NOT RUN: instructions: the counts are of {was}, and this is {is}: {accept}");
+        println!("NOT RUN: instructions: the baseline is for {was}, but this is {is}: {accept}");
     } else if !cheaper.is_empty() {
         println!("{NOTE}cheaper: {}; keep the gain with {accept}", cheaper.join(", "));
     }
     findings
 }
 
-/// Shows where the instructions of a case are: per message, by function and by line.
+/// Shows where a case executes its instructions: per message, by function and by line.
 fn annotate(root: &Path, program: &Program, case: &str) -> Outcome {
     let (profile, messages) = program.steady_state(case)?;
     let per_message = |count: u64| PerMessage::of(count, messages).to_string();
     let mut page = format!("{case}: {} instructions per message\n\n", per_message(profile.total));
-    page.push_str("by function, what it calls not included:\n");
+    page.push_str("by function, without callees:\n");
     for (function, count) in callgrind::ranked(&profile.by_function) {
-        // Less than a hundredth is what happens once in a lap or a round.
+        // Smaller counts come from events that occur once per lap or round.
         if PerMessage::of(count, messages) != PerMessage::default() {
             page.push_str(&format!("{:>10}  {function}\n", per_message(count)));
         }
@@ -165,18 +165,18 @@ fn annotate(root: &Path, program: &Program, case: &str) -> Outcome {
         let (count, file) = (per_message(count), shortened(file));
         page.push_str(&format!("{count:>10}  {file}:{line}  {}\n", text.trim()));
     }
-    // `| head` is at liberty to hang up.
+    // `| head` may close the pipe.
     let _ = std::io::stdout().write_all(page.as_bytes());
     Ok((format!("{case}, {messages} messages"), vec![]))
 }
 
-/// The end of a foreign file's path: what stands before tells where it was built.
+/// The end of a foreign file's path; its start depends on the build machine.
 fn shortened(path: &str) -> &str {
     let start = ["/library/", "/registry/src/"].iter().find_map(|part| path.find(part));
     start.map_or(path, |at| &path[at + 1..])
 }
 
-/// The program, built, and where its profiles go.
+/// The built program, and the location of its profiles.
 struct Program {
     executable: PathBuf,
     profiles: PathBuf,
@@ -190,7 +190,7 @@ impl Program {
         let built = Command::new(cargo)
             .args(["build", "--release", "--quiet", "--workspace", "--bench=instructions"])
             .arg("--message-format=json-render-diagnostics")
-            // The counts are of what `cargo build --release` gives, and of nothing tuned.
+            // The counts are those of a plain `cargo build --release`, without tuning flags.
             .env_remove("RUSTFLAGS")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .current_dir(root)
@@ -206,7 +206,7 @@ impl Program {
             let ours = message["target"]["name"] == "instructions";
             ours.then(|| message["executable"].as_str().map(PathBuf::from)).flatten()
         });
-        let executable = executable.ok_or("cargo build names no executable `instructions`")?;
+        let executable = executable.ok_or("cargo build reports no executable `instructions`")?;
         Ok(Program { executable, profiles })
     }
 
@@ -218,13 +218,13 @@ impl Program {
         if names.is_empty() { Err("the program has no cases".into()) } else { Ok(names) }
     }
 
-    /// What twice the rounds cost more than the rounds, and the messages of that difference.
+    /// The additional cost of twice the rounds, and the number of messages in that difference.
     fn steady_state(&self, case: &str) -> Result<(Profile, u64), String> {
         let (short, fewer) = self.count(case, ROUNDS)?;
         let (long, more) = self.count(case, 2 * ROUNDS)?;
         match (long.minus(&short), more.checked_sub(fewer)) {
             (Some(profile), Some(messages)) if messages > 0 => Ok((profile, messages)),
-            _ => Err(format!("{case}: twice the rounds were not more work")),
+            _ => Err(format!("{case}: twice the rounds did not take more instructions")),
         }
     }
 
@@ -235,14 +235,16 @@ impl Program {
                 .args(["--tool=callgrind", "--quiet"])
                 .arg(format!("--callgrind-out-file={}", file.display()))
                 .args(COUNTED.iter().map(|function| format!("--toggle-collect={function}")))
-                // Larger, and simpler to read.
+                // Larger output, but simpler to parse.
                 .args(["--compress-strings=no", "--compress-pos=no"])
                 .arg(&self.executable)
                 .args([case, &rounds.to_string()]),
         )?;
         let printed = String::from_utf8_lossy(&printed);
-        let messages =
-            printed.trim().parse().map_err(|_| format!("{case} printed {printed:?}, no number"))?;
+        let messages = printed
+            .trim()
+            .parse()
+            .map_err(|_| format!("{case} printed {printed:?}, which is not a number"))?;
         let text =
             std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
         let profile = callgrind::parse(&text).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -254,13 +256,13 @@ fn valgrind() -> Command {
     Command::new("valgrind")
 }
 
-/// What else than the source decides the counts.
+/// The conditions besides the source that determine the counts.
 fn conditions(root: &Path) -> Result<Conditions, String> {
     let rustc = output(Command::new("rustc").arg("-vV").current_dir(root))?;
     let rustc = String::from_utf8_lossy(&rustc);
     let field = |name: &str| {
         let value = rustc.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        value.map(str::to_owned).ok_or(format!("rustc -vV has no {name}"))
+        value.map(str::to_owned).ok_or(format!("rustc -vV does not print {name}"))
     };
     let clock = std::fs::read_to_string(CLOCK_SOURCE);
     let libc = output(Command::new("getconf").arg("GNU_LIBC_VERSION"));

@@ -1,14 +1,15 @@
-//! `cargo xtask lines`: how many lines of product code, test code and comments each crate has, and how many words the
-//! documentation has.
+//! `cargo xtask lines`: counts the lines of product code, test code and comments per crate, and the words of
+//! the documentation.
 //!
-//! A blank line counts nowhere. Test code is what is below `tests`, `benches`, `examples` or `fuzz`, a file `tests.rs`,
-//! and a block behind `#[cfg(test)]`. Python counts as code and comments; its docstrings are comments.
+//! Blank lines do not count. Test code is everything below `tests`, `benches`, `examples` or `fuzz`, a file
+//! `tests.rs`, and a block after `#[cfg(test)]`. Python counts as code and comments; its docstrings are
+//! comments.
 
 use std::collections::BTreeMap;
 
 use crate::SourceFile;
 
-/// Lines of one crate or folder.
+/// Line counts of one crate or folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lines {
     product: usize,
@@ -16,7 +17,7 @@ struct Lines {
     comment: usize,
 }
 
-/// The table of all crates, and the words of the documentation.
+/// The table of all crates, and the number of words of the documentation.
 pub fn table(files: &[SourceFile]) -> String {
     let mut crates: BTreeMap<String, Lines> = BTreeMap::new();
     let mut words = 0;
@@ -58,7 +59,7 @@ pub fn table(files: &[SourceFile]) -> String {
     out
 }
 
-/// The crate or folder that a file belongs to.
+/// The crate or folder of a file.
 fn home_of(path: &str) -> String {
     let mut parts = path.split('/');
     match (parts.next(), parts.next()) {
@@ -78,7 +79,7 @@ fn is_test(path: &str) -> bool {
 
 fn count_rust(text: &str) -> Lines {
     let mut lines = Lines::default();
-    // How deep in braces, behind `#[cfg(test)]`; `None` outside of such a block.
+    // Nesting depth of braces after `#[cfg(test)]`; `None` outside of such a block.
     let mut test_depth: Option<isize> = None;
     let mut in_comment = false;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -102,7 +103,7 @@ fn count_rust(text: &str) -> Lines {
     lines
 }
 
-/// By how much a line deepens the nesting; braces in texts nearly always come in pairs.
+/// Change of the nesting depth by a line; braces in strings are nearly always balanced.
 fn braces(line: &str) -> isize {
     line.chars().map(|c| isize::from(c == '{') - isize::from(c == '}')).sum()
 }
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn product_test_and_comment_are_told_apart() {
+    fn product_test_and_comment_lines_are_distinguished() {
         let text = "//! Page.\n\nfn a() {}\n/* two\nlines */\n#[cfg(test)]\nmod tests {\n    fn b() {\n    }\n}\nfn c() {}\n";
         assert_eq!(count_rust(text), Lines { product: 2, test: 5, comment: 3 });
         let text = "\"\"\"One line.\"\"\"\n\nimport os\n\ndef f():\n    \"\"\"\n    More.\n    \"\"\"\n    # why\n    return 1\n";
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_tests_are_no_product() {
+    fn test_files_are_not_product_code() {
         let files = [
             file("crates/a/src/lib.rs", "fn a() {}\n"),
             file("crates/a/tests/it/b.rs", "fn b() {}\nfn c() {}\n"),

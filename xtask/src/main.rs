@@ -1,16 +1,17 @@
 //! Checks of this repository that a compiler cannot make.
 //!
-//! `cargo xtask deps` holds the crates to the map of the design: who may depend on whom.
-//! `cargo xtask cycles` holds the files of a crate to cycles of imports of at most three.
-//! `cargo xtask tidy` holds the files to the habits of the project: sizes, links, sleeps, safety.
-//! `cargo xtask message-path` prints a hash of the message path's sources, which the report of the comparison contains.
-//! `cargo xtask api` holds the public API of `rnet` to its listing.
-//! `cargo xtask lines` prints how large the project is.
-//! `cargo xtask instructions` holds sending and receiving to a number of instructions.
+//! - `cargo xtask deps` checks the dependencies between crates against the map of the design.
+//! - `cargo xtask cycles` limits import cycles between the files of a crate to three files.
+//! - `cargo xtask tidy` checks the conventions of the project: sizes, links, sleeps, safety.
+//! - `cargo xtask message-path` prints a hash of the message path's sources, which the report of the
+//!   comparison contains.
+//! - `cargo xtask api` compares the public API of `rnet` with its listing.
+//! - `cargo xtask lines` prints the size of the project.
+//! - `cargo xtask instructions` compares the instruction counts of sending and receiving with a baseline.
 //!
-//! Every check is a pure function from text to findings, with a test that shows it failing on a bad
-//! sample; reading the tree and running other programs happens here, in `api` and in
-//! `instructions`, and nowhere else. A check that looked at nothing fails.
+//! Every check is a pure function from text to findings, with a test that shows it failing on a bad sample.
+//! Only this file, `api` and `instructions` read the tree and run other programs. A check without input
+//! fails.
 
 mod api;
 mod claims;
@@ -30,7 +31,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// What a check has to say: where, and what is wrong there.
+/// A finding of a check: the location and the fault.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     place: String,
@@ -50,7 +51,7 @@ struct SourceFile {
 }
 
 impl SourceFile {
-    /// The text of the file, or `None` where it is binary.
+    /// The text of the file, or `None` if it is binary.
     fn text(&self) -> Option<&str> {
         if self.bytes.contains(&0) { None } else { std::str::from_utf8(&self.bytes).ok() }
     }
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok((checked, findings)) if findings.is_empty() => {
-            // Who reads a long page through `head` has hung up by now.
+            // The pipe may be closed, for example by `head`.
             let _ = writeln!(std::io::stdout(), "xtask {task}: {checked}: ok");
             ExitCode::SUCCESS
         }
@@ -119,7 +120,7 @@ fn run_deps(root: &Path) -> Outcome {
     let files = source_files(root)?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut graph = deps::Graph::default();
-    // The root workspace first; then whatever stands in a workspace of its own (bench, fuzz).
+    // The root workspace first, then the separate workspaces (bench, fuzz).
     let nested = files.iter().filter(|f| f.path.ends_with("/Cargo.toml")).map(|f| f.path.as_str());
     for manifest in std::iter::once("Cargo.toml").chain(nested) {
         if graph.knows_manifest(manifest) {
@@ -156,9 +157,9 @@ fn run_tidy(root: &Path) -> Outcome {
     Ok((format!("{} files", files.len()), findings))
 }
 
-/// The files git tracks or would track, as they are in the working tree.
+/// The files that git tracks or would track, as in the working tree.
 fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
-    // `safe.directory`: in CI the checkout may belong to another user than the one that runs this.
+    // `safe.directory`: in CI, the checkout may belong to another user.
     let listing = output(
         Command::new("git")
             .args(["-c", "safe.directory=*", "ls-files", "-z"])
@@ -171,7 +172,7 @@ fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
     paths.dedup();
     let mut files = Vec::new();
     for path in paths {
-        // What it leads to is looked at where it stands.
+        // Its target is checked at its own path.
         if root.join(path).is_symlink() {
             continue;
         }

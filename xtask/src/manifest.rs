@@ -1,4 +1,4 @@
-//! The lints that every crate must inherit, read from the text of its Cargo.toml.
+//! Checks the lints that every crate must inherit, in the text of its Cargo.toml.
 
 use crate::Finding;
 

@@ -1,8 +1,8 @@
-//! The pages: links that lead somewhere, decisions with number and date, a changelog that is open.
+//! Checks Markdown pages: resolvable links, decisions with number and date, an open changelog.
 
 use crate::Finding;
 
-/// Every relative link of a page must resolve; `exists` answers for a path from the root.
+/// Checks that every relative link of a page resolves; `exists` is called with a path from the root.
 pub fn check_links(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut fenced = false;
@@ -20,7 +20,7 @@ pub fn check_links(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec
             }
             let resolved = resolve(path, file);
             if !resolved.as_deref().is_some_and(exists) {
-                let text = format!("link `{target}` leads nowhere");
+                let text = format!("link `{target}` does not resolve");
                 findings.push(Finding::new(format!("{path}:{number}"), text));
             }
         }
@@ -31,9 +31,9 @@ pub fn check_links(path: &str, text: &str, exists: &dyn Fn(&str) -> bool) -> Vec
 /// The targets of `[text](target)` and `[name]: target`, outside `code`.
 fn link_targets(line: &str) -> Vec<&str> {
     let mut targets = Vec::new();
-    // Between backticks is code: every second piece.
+    // Every second part between backticks is code.
     let pieces: Vec<&str> = line.split('`').collect();
-    // A link text may itself be code, so that "](target)" opens a piece: look in the even ones.
+    // A link text may itself be code, so that "](target)" starts a part: search the even ones.
     for piece in pieces.iter().step_by(2) {
         for rest in piece.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or_default();
@@ -49,7 +49,7 @@ fn link_targets(line: &str) -> Vec<&str> {
     targets
 }
 
-/// `link` as seen from the page at `path`, from the root; `None` where it leaves the repository.
+/// Resolves `link` on the page at `path`, relative to the root; `None` if it leaves the repository.
 fn resolve(path: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
@@ -71,8 +71,8 @@ fn resolve(path: &str, link: &str) -> Option<String> {
 /// Longest line of prose in a page, in characters.
 const MAX_COLUMNS: usize = 110;
 
-/// Lines of prose end early enough to be read side by side in a review. Tables, code and what has no
-/// space to break at are as long as they are; what a program writes under `bench/results/` too.
+/// Lines of prose must be short enough for side-by-side reviews. Tables, code and lines without spaces may be
+/// longer, and so may generated pages under `bench/results/`.
 pub fn check_columns(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut fenced = false;
@@ -88,14 +88,14 @@ pub fn check_columns(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// A decision page is called `<number>-<title>.md` and has a date (YYYY-MM-DD) near its top.
+/// A decision page has the name `<number>-<title>.md` and contains a date (YYYY-MM-DD) near its top.
 pub fn check_decision(path: &str, text: &str) -> Vec<Finding> {
     const DATE_WITHIN_LINES: usize = 10;
     let name = path.rsplit('/').next().unwrap_or(path);
     let mut findings = Vec::new();
     let numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<u32>().is_ok());
     if !numbered {
-        findings.push(Finding::new(path, "a decision page is called <number>-<title>.md"));
+        findings.push(Finding::new(path, "a decision page must have the name <number>-<title>.md"));
     }
     if !text.lines().take(DATE_WITHIN_LINES).any(has_date) {
         let text = format!("no date (YYYY-MM-DD) in the first {DATE_WITHIN_LINES} lines");
@@ -115,7 +115,7 @@ fn has_date(line: &str) -> bool {
     line.as_bytes().windows("YYYY-MM-DD".len()).any(is_date)
 }
 
-/// The changelog keeps a section for what is not released yet.
+/// The changelog must have a section for unreleased changes.
 pub fn check_changelog(path: &str, text: &str) -> Vec<Finding> {
     let open = text.lines().any(|line| line.starts_with("## ") && line.contains("Unreleased"));
     if open { vec![] } else { vec![Finding::new(path, "no `## Unreleased` section")] }
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_somewhere_pass() {
+    fn valid_links_pass() {
         assert_eq!(broken_links("see [b](../b.md#part), [`b`](../b.md) and [top](#top)"), 0);
         assert_eq!(broken_links("[root](/README.md \"title\") [web](https://a.b/c)"), 0);
         assert_eq!(broken_links("[b]: ../b.md"), 0);
     }
 
     #[test]
-    fn links_that_lead_nowhere_fail() {
+    fn broken_links_fail() {
         assert_eq!(broken_links("[a](gone.md) and [b](../gone.md)"), 2);
         assert_eq!(broken_links("[`code`](gone.md)"), 1);
         assert_eq!(broken_links("[b]: gone.md"), 1);

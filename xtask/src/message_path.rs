@@ -1,7 +1,8 @@
-//! The message path as one hash: `cargo xtask message-path`. A report of the comparison contains the hash of the sources
-//! that it measured, and `cargo xtask tidy` fails if the newest report has another one.
+//! The hash of the message path: `cargo xtask message-path`. A report of the comparison contains the hash of
+//! the measured sources, and `cargo xtask tidy` fails if the newest report has another one.
 //!
-//! The hash covers tokens. Comments, documentation, white space, trailing commas, lints and test code do not change it.
+//! The hash covers tokens. Comments, documentation, white space, trailing commas, lints and test code do not
+//! change it.
 
 use crate::syntax::{attributes, impl_attributes, is_test};
 use crate::{Finding, SourceFile};
@@ -10,7 +11,7 @@ use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use xxhash_rust::xxh3::Xxh3;
 
-/// What sends, wakes, waits, receives, matches and holds messages on one host: the starts of paths.
+/// Path prefixes of the code that sends, wakes, waits, receives, matches and stores messages on one host.
 const PATHS: &[&str] = &[
     "crates/rnet-core/src/counters.rs",
     "crates/rnet-core/src/hist.rs",
@@ -22,7 +23,7 @@ const PATHS: &[&str] = &[
     "crates/rnet-ring/src/",
     "crates/rnet-shm/src/",
 ];
-/// What lies there and serves something else.
+/// Files in these paths that serve other purposes.
 const EXCEPTIONS: &[&str] = &[
     "crates/rnet-node/src/handle.rs",
     "crates/rnet-node/src/log",
@@ -41,20 +42,20 @@ const EXCEPTIONS: &[&str] = &[
     "crates/rnet-node/src/typed/timer.rs",
     "crates/rnet-node/src/typed/wait",
     "crates/rnet-ring/src/state/",
-    "crates/rnet-shm/src/deaths.rs",
-    "crates/rnet-shm/src/priority.rs",
-    "crates/rnet-shm/src/observe.rs",
-    "crates/rnet-shm/src/orphans.rs",
-    "crates/rnet-shm/src/role.rs",
+    "crates/rnet-shm/src/domain/deaths.rs",
+    "crates/rnet-shm/src/os/priority.rs",
+    "crates/rnet-shm/src/channel/observe.rs",
+    "crates/rnet-shm/src/domain/orphans.rs",
+    "crates/rnet-shm/src/domain/role.rs",
     "crates/rnet-shm/src/state",
-    "crates/rnet-shm/src/tcp.rs",
+    "crates/rnet-shm/src/os/tcp.rs",
 ];
 /// Attributes that do not change the machine code.
 const SILENT: &[&str] = &["allow", "deprecated", "doc", "expect", "must_use", "warn"];
 
 const RESULTS: &str = "bench/results/";
 const NEUTRAL: &str = "bench/results/neutral.toml";
-/// The line of REPORT.md with the hash; bench/report/head.py writes it.
+/// The line of REPORT.md that contains the hash; bench/report/head.py writes it.
 const LINE: &str = "message path: ";
 
 /// The hash of the product code on the message path, in 16 hexadecimal digits.
@@ -77,7 +78,7 @@ pub fn hash(files: &[SourceFile]) -> Result<String, String> {
     Ok(format!("{:016x}", hash.digest()))
 }
 
-/// Removes what does not change the machine code.
+/// Removes everything that does not change the machine code.
 struct ProductCode;
 
 impl VisitMut for ProductCode {
@@ -112,15 +113,15 @@ fn add(tokens: TokenStream, hash: &mut Xxh3) {
                 add(group.stream(), hash);
                 hash.update(b")");
             }
-            // rustfmt ends a list with a comma if the list has several lines.
+            // rustfmt adds a trailing comma to a list with several lines.
             TokenTree::Punct(comma) if comma.as_char() == ',' && tokens.peek().is_none() => {}
             token => hash.update(format!("{token} ").as_bytes()),
         }
     }
 }
 
-/// The newest full report must have measured the message path `now`, unless the last line of neutral.toml records that
-/// the changes since then are neutral.
+/// The newest full report must have measured the message path `now`, unless the last line of neutral.toml
+/// states that the changes since then are neutral.
 pub fn check(now: &str, files: &[SourceFile]) -> Option<Finding> {
     let Some((date, report)) = files.iter().filter_map(full_report).max() else {
         return Some(Finding::new(RESULTS, "no YYYY-MM-DD/REPORT.md with the workload `latency`"));
@@ -128,10 +129,10 @@ pub fn check(now: &str, files: &[SourceFile]) -> Option<Finding> {
     let measured = report.lines().find_map(|line| line.strip_prefix(LINE)).unwrap_or("(not named)");
     let neutral = files.iter().find(|f| f.path == NEUTRAL).and_then(SourceFile::text);
     let last = neutral.and_then(|text| text.lines().last()?.strip_prefix(&format!("{now} = \"")));
-    // A line of an older date compares with an older report; 13 is the length without a measurement.
+    // A line with an older date refers to an older report; 13 is the length without a measurement.
     let is_neutral = last.is_some_and(|value| value.get(..10) >= Some(date) && value.len() > 13);
     let text = format!(
-        "measured the message path {measured}, and the sources have {now}: run `make bench \
+        "measured the message path {measured}, but the sources have {now}: run `make bench \
          BENCH_OUT={RESULTS}$(date +%F)` (about an hour) and commit the folder; or, if a measurement shows that the \
          changes since this report are neutral, append to {NEUTRAL}: {now} = \"YYYY-MM-DD: the measurement\""
     );
@@ -139,7 +140,7 @@ pub fn check(now: &str, files: &[SourceFile]) -> Option<Finding> {
     (!is_good).then(|| Finding::new(format!("{RESULTS}{date}/REPORT.md"), text))
 }
 
-/// Date and text of the report of a full comparison: the name of its folder is a date without a suffix.
+/// Date and text of a full report: the name of its folder is a date without a suffix.
 fn full_report(file: &SourceFile) -> Option<(&str, &str)> {
     let date = file.path.strip_prefix(RESULTS)?.strip_suffix("/REPORT.md")?;
     let text = file.text()?;
@@ -154,11 +155,12 @@ mod tests {
         SourceFile { path: path.into(), bytes: text.into() }
     }
 
-    /// The hash of a tree in which one file on the path, and files beside it, have the text.
+    /// The hash of a tree in which one file on the path, and the files beside it, have these texts.
     fn hash_of(text: &str, beside: &str) -> String {
         let listed = PATHS.iter().chain(EXCEPTIONS).map(|start| file(start, ""));
-        let ours = file("crates/rnet-shm/src/pool.rs", text);
-        let others = ["crates/rnet-shm/src/state/b.rs", "crates/rnet-shm/src/pool/tests.rs"];
+        let ours = file("crates/rnet-shm/src/channel/pool.rs", text);
+        let others =
+            ["crates/rnet-shm/src/state/b.rs", "crates/rnet-shm/src/channel/pool/tests.rs"];
         let others = others.map(|path| file(path, beside));
         hash(&listed.chain(others).chain([ours]).collect::<Vec<_>>()).expect("the sources parse")
     }
@@ -209,7 +211,7 @@ mod tests {
         let bare = format!("{NOW} = \"2026-03-04: \"\n");
         for neutral in ["", &format!("{now}{other}"), &older, &bare] {
             let text = found("x", neutral).expect("another hash");
-            let start = "bench/results/2026-03-04/REPORT.md: measured the message path x, and the sources have 0123";
+            let start = "bench/results/2026-03-04/REPORT.md: measured the message path x, but the sources have 0123";
             assert!(text.starts_with(start), "{text}");
             assert!(
                 text.contains("run `make bench BENCH_OUT=bench/results/$(date +%F)`"),

@@ -1,4 +1,4 @@
-//! Which items of a Rust file exist in tests only.
+//! Determines which items of a Rust file exist in tests only.
 
 use syn::{Attribute, ImplItem, Item, Meta, Token};
 

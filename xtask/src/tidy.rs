@@ -1,11 +1,11 @@
-//! The habits of the project, held file by file.
+//! Checks the conventions of the project, file by file.
 
 use crate::{Finding, SourceFile, manifest, markdown};
 
 const MAX_SOURCE_LINES: usize = 600;
 const SOURCE_EXTENSIONS: &[&str] = &["rs", "py", "pyi", "c", "h", "cpp", "hpp"];
 
-// Written in halves, so that this file passes its own check.
+// Split, so that this file passes its own check.
 const UNFINISHED_MACROS: &[&str] = &[concat!("to", "do!"), concat!("unimpl", "emented!")];
 const UNFINISHED_WORDS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME")];
 const SLEEPS: &[&str] = &[
@@ -16,10 +16,10 @@ const SLEEPS: &[&str] = &[
 const MAPPINGS: &[&str] = &[concat!("mm::", "mmap"), concat!("libc::", "mmap")];
 const SAFETY_ALLOWED: &str = concat!("allow(clippy::", "undocumented_unsafe_blocks");
 
-/// Pages that must be there, because a check of theirs would otherwise pass unseen.
+/// Required pages. Without one of them, its checks would pass silently.
 const REQUIRED: &[&str] = &["CHANGELOG.md", "Cargo.toml"];
 
-/// Runs every check over the files; `exists` answers for a path from the root.
+/// Runs all checks on the files; `exists` is called with a path from the root.
 pub fn check(files: &[SourceFile], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for required in REQUIRED {
@@ -66,7 +66,7 @@ fn is_source(path: &str) -> bool {
     file_name(path).rsplit_once('.').is_some_and(|(_, ext)| SOURCE_EXTENSIONS.contains(&ext))
 }
 
-/// Test code: what lies in a `tests` directory, `tests.rs` and `test_*.py`.
+/// Test code: files in a `tests` directory, `tests.rs` and `test_*.py`.
 fn is_test(path: &str) -> bool {
     let name = file_name(path);
     let in_tests = path.split('/').rev().skip(1).any(|directory| directory == "tests");
@@ -74,7 +74,7 @@ fn is_test(path: &str) -> bool {
     is_source(path) && (in_tests || called_test)
 }
 
-/// A finding for each line for which `complaint` has something to say.
+/// A finding for each line for which `complaint` returns a text.
 fn each_line(path: &str, text: &str, complaint: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
     (1..)
         .zip(text.lines())
@@ -91,7 +91,7 @@ fn check_length(path: &str, text: &str) -> Vec<Finding> {
     (lines > MAX_SOURCE_LINES && !is_generated(text)).then(finding).into_iter().collect()
 }
 
-/// Whether its head says that a program writes it.
+/// Whether its first lines mark it as generated.
 fn is_generated(text: &str) -> bool {
     text.lines().take(5).any(|line| line.contains("do not edit"))
 }
@@ -101,7 +101,7 @@ fn check_endings(path: &str, text: &str) -> Vec<Finding> {
         (line.trim_end() != line).then(|| "white space at the end of the line".into())
     });
     if text.contains('\r') {
-        findings.push(Finding::new(path, "has carriage returns"));
+        findings.push(Finding::new(path, "contains carriage returns"));
     }
     if !text.is_empty() && !text.ends_with('\n') {
         findings.push(Finding::new(path, "does not end with a newline"));
@@ -118,7 +118,7 @@ fn check_unfinished(path: &str, text: &str) -> Vec<Finding> {
             words.find_map(|word| UNFINISHED_WORDS.iter().find(|name| **name == word))
         };
         let what = called.or_else(named)?;
-        Some(format!("`{what}`: finish it, or open an issue and say in words what is missing"))
+        Some(format!("`{what}`: finish it, or open an issue that describes what is missing"))
     })
 }
 
@@ -142,10 +142,10 @@ fn check_mapping(path: &str, text: &str) -> Vec<Finding> {
     })
 }
 
-/// Clippy finds the unsafe block without a SAFETY comment; nobody may tell it not to look.
+/// Clippy reports unsafe blocks without a SAFETY comment; this check prevents disabling that lint.
 fn check_safety(path: &str, text: &str) -> Vec<Finding> {
     each_line(path, text, |line| {
-        line.contains(SAFETY_ALLOWED).then(|| "the SAFETY lint may not be switched off".into())
+        line.contains(SAFETY_ALLOWED).then(|| "the SAFETY lint must not be disabled".into())
     })
 }
 
@@ -153,7 +153,7 @@ fn check_safety(path: &str, text: &str) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    /// All findings about one file, next to the files that must be there.
+    /// All findings for one file, next to the required files.
     fn findings(path: &str, text: &str) -> Vec<String> {
         let workspace = concat!(
             "[workspace]\n[workspace.lints.clippy]\n",
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_and_pages_are_looked_at() {
+    fn manifests_and_pages_are_checked() {
         assert_bad("crates/a/Cargo.toml", "[package]\n", "crates/a/Cargo.toml");
         assert_bad("docs/decisions/0001-a.md", "no date\n", "docs/decisions/0001-a.md");
         assert_bad("docs/a.md", "[x](gone.md)\n", "docs/a.md:1");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_files_are_left_alone() {
+    fn binary_files_are_ignored() {
         assert_good("a.png", "\0 \n");
     }
 }

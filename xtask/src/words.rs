@@ -1,11 +1,12 @@
-//! Words and names that [LANGUAGE.md] replaces: each may occur as often as `xtask/words.tsv` says, and never more.
+//! Limits words and names that [LANGUAGE.md] replaces: each may occur at most as often as `xtask/words.tsv`
+//! allows.
 //!
-//! A line of the table is `limit<TAB>word<TAB>instead`, and more words that contain it and are good after another tab
-//! each. A limit that is higher than the count is a finding, too: so the table only shrinks.
+//! A line of the table is `limit<TAB>word<TAB>replacement`, optionally followed by allowed longer words, each
+//! after another tab. A limit above the actual count is a finding, too: therefore limits only decrease.
 
 use crate::{Finding, SourceFile};
 
-/// Where the table is.
+/// Path of the table.
 const TABLE: &str = "xtask/words.tsv";
 const EXTENSIONS: &[&str] = &["rs", "py", "pyi", "ts", "html", "md", "sh", "toml"];
 
@@ -40,7 +41,7 @@ fn check_word(line: &str, texts: &[&str]) -> Option<String> {
     let allowed: usize =
         good.iter().map(|good| texts.iter().map(|t| count(t, good)).sum::<usize>()).sum();
     let found = all - allowed.min(all);
-    let more = || format!("`{text}` occurs {found} times, {limit} are left: use {instead}");
+    let more = || format!("`{text}` occurs {found} times, but its limit is {limit}: use {instead}");
     let fewer = || format!("`{text}` occurs {found} times: lower its limit from {limit}");
     match found.cmp(&limit) {
         std::cmp::Ordering::Greater => Some(more()),
@@ -55,7 +56,7 @@ fn parse(line: &str) -> Option<Word<'_>> {
     Some(Word { limit: limit.parse().ok()?, text, instead, good: columns.collect() })
 }
 
-/// Sources and pages, without results of the comparison and this table's own module.
+/// Whether a file is checked: sources and pages, without results of the comparison and this module.
 fn is_checked(path: &str) -> bool {
     let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
     EXTENSIONS.contains(&extension)
@@ -63,7 +64,7 @@ fn is_checked(path: &str) -> bool {
         && path != "xtask/src/words.rs"
 }
 
-/// How often `word` is in `text`, not as a part of a longer word. `_` ends a word, and a case counts.
+/// Number of occurrences of `word` in `text` as a whole word. `_` ends a word; case matters.
 fn count(text: &str, word: &str) -> usize {
     let is_part = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let is_whole = |at: usize| {
@@ -83,20 +84,23 @@ mod tests {
     }
 
     #[test]
-    fn more_or_fewer_than_the_table_says_fail() {
+    fn counts_above_or_below_the_limit_fail() {
         let text = "anew, renewed, be_anew, is no sensor, is no longer\n";
         assert_eq!(
             findings("# words\n2\tanew\tagain\n1\tis no\tis not a\tis no longer\n", text),
             [""; 0]
         );
         let found = findings("1\tanew\tagain\n", text);
-        assert_eq!(found, ["xtask/words.tsv:1: `anew` occurs 2 times, 1 are left: use again"]);
+        assert_eq!(
+            found,
+            ["xtask/words.tsv:1: `anew` occurs 2 times, but its limit is 1: use again"]
+        );
         let found = findings("3\tanew\tagain\n", text);
         assert_eq!(found, ["xtask/words.tsv:1: `anew` occurs 2 times: lower its limit from 3"]);
     }
 
     #[test]
-    fn a_table_that_cannot_be_read_fails() {
+    fn invalid_table_fails() {
         assert_eq!(findings("anew\n", "").len(), 1);
         assert_eq!(check(&[]).len(), 1);
     }

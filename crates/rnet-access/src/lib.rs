@@ -1,6 +1,7 @@
-//! Who may reach the dashboard and the Foxglove server: the rule for addresses beyond this host, the token and TLS.
+//! Access control of the dashboard and the Foxglove server: the rule for non-loopback addresses, the token
+//! and TLS.
 //!
-//! Errors are sentences that the command prints as they are.
+//! Errors are sentences that the command prints unchanged.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,23 +12,23 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Shortest token, in bytes: a shorter one can be guessed.
+/// Shortest token, in bytes. Shorter ones can be guessed.
 pub const MIN_TOKEN_LEN_BYTES: usize = 16;
 
 /// A certificate and its key, in PEM.
 #[derive(Clone)]
 pub struct Tls {
-    /// The chain, that of the server first.
+    /// The certificate chain, starting with the server's certificate.
     pub cert_pem: Vec<u8>,
     /// Its private key.
     pub key_pem: Vec<u8>,
 }
 
 impl Tls {
-    /// Accepts connections that are encrypted with the certificate.
+    /// Creates an acceptor for connections that are encrypted with the certificate.
     ///
     /// # Errors
-    /// What is wrong with the certificate or the key.
+    /// The fault of the certificate or the key.
     pub fn acceptor(&self) -> Result<TlsAcceptor, String> {
         let certs = CertificateDer::pem_slice_iter(&self.cert_pem).collect::<Result<Vec<_>, _>>();
         let certs = certs.map_err(|why| format!("the certificate is not PEM: {why}"))?;
@@ -53,13 +54,13 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// Refuses a token that is weak, and an address beyond loopback without both a token and TLS.
+/// Rejects a weak token, and an address beyond loopback without both a token and TLS.
 ///
 /// # Errors
-/// What is missing.
+/// The missing settings.
 pub fn check(address: SocketAddr, token: Option<&str>, tls: Option<&Tls>) -> Result<(), String> {
     if let Some(token) = token {
-        // Users write it into addresses, where browsers and viewers encode some characters.
+        // Users put it into URLs, where browsers and viewers encode some characters.
         let is_plain = token.bytes().all(|b| b.is_ascii_graphic() && !b"\"';,\\&#<>".contains(&b));
         if token.len() < MIN_TOKEN_LEN_BYTES || !is_plain {
             return Err(format!(
@@ -83,7 +84,8 @@ pub fn check(address: SocketAddr, token: Option<&str>, tls: Option<&Tls>) -> Res
     ))
 }
 
-/// Compares in a time that does not depend on where `given` differs, so that nobody finds the token letter by letter.
+/// Compares in a time that does not depend on the position of a difference, so that an attacker cannot find
+/// the token character by character.
 pub fn tokens_match(given: &str, token: &str) -> bool {
     let (given, token) = (given.as_bytes(), token.as_bytes());
     let mut differs = given.len() ^ token.len();
@@ -98,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beyond_loopback_both_token_and_tls_are_needed() {
+    fn non_loopback_address_requires_token_and_tls() {
         let [local, open] = [[127, 0, 0, 1], [0, 0, 0, 0]].map(|ip| SocketAddr::from((ip, 8420)));
         let token = Some("0123456789abcdef");
         let tls = Tls { cert_pem: Vec::new(), key_pem: Vec::new() };
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_is_not_one_is_refused() {
+    fn invalid_certificate_is_rejected() {
         let tls = Tls { cert_pem: b"none".to_vec(), key_pem: b"none".to_vec() };
         let why = tls.acceptor().err().unwrap();
         assert!(why.contains("does not contain a certificate"), "{why}");

@@ -1,13 +1,13 @@
-//! Comments of `.proto` files as doc comments of Rust.
+//! Converts comments of `.proto` files to doc comments of Rust.
 //!
-//! They were not written for rustdoc: what it would take for code, it would compile and run as a test of the user's crate. An indented
-//! line is only a text here, and a code block gets the language `text`.
+//! They were not written for rustdoc, which would compile parts of them as code and run them as tests of the
+//! user's crate. Therefore an indented line becomes plain text, and a code block gets the language `text`.
 
 use prost_types::source_code_info::Location;
 use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto};
 use std::collections::BTreeSet;
 
-// Numbers of the fields of google/protobuf/descriptor.proto, of which the path of a comment is made.
+// Field numbers of google/protobuf/descriptor.proto, which form the path of a comment.
 const FILE_MESSAGE: i32 = 4;
 const FILE_ENUM: i32 = 5;
 const MESSAGE_FIELD: i32 = 2;
@@ -16,7 +16,8 @@ const MESSAGE_ENUM: i32 = 4;
 const MESSAGE_ONEOF: i32 = 8;
 const ENUM_VALUE: i32 = 2;
 
-/// Gives each element of a file a place, as prost-build demands; rnet-schema keeps those with a comment only.
+/// Gives each element of a file a location, as prost-build requires; rnet-schema keeps only those with a
+/// comment.
 pub(crate) fn add_locations(file: &mut FileDescriptorProto) {
     let mut paths = BTreeSet::new();
     for (i, message) in (0..).zip(&file.message_type) {
@@ -50,7 +51,7 @@ fn enum_paths(own: &[i32], enumeration: &EnumDescriptorProto, paths: &mut BTreeS
     paths.extend((0..).zip(&enumeration.value).map(|(i, _)| [own, &[ENUM_VALUE, i]].concat()));
 }
 
-/// Makes all comments of a file safe.
+/// Sanitizes all comments of a file.
 pub(crate) fn sanitize(file: &mut FileDescriptorProto) {
     for location in file.source_code_info.iter_mut().flat_map(|info| &mut info.location) {
         location.leading_detached_comments.clear();
@@ -61,12 +62,12 @@ pub(crate) fn sanitize(file: &mut FileDescriptorProto) {
     }
 }
 
-/// One comment: each line begins with a blank, as `///` likes it.
+/// Sanitizes one comment: each line starts with a space, as after `///`.
 fn sanitized(comment: &str) -> String {
     let mut lines = Vec::new();
     let mut open: Option<String> = None;
     for line in comment.trim().lines() {
-        // A block comment may have a star before each line.
+        // The lines of a block comment may start with a star.
         let text = match line.trim() {
             "*" => "",
             text => text.trim_start_matches("* "),
@@ -81,7 +82,7 @@ fn sanitized(comment: &str) -> String {
                 open = None;
             }
             (Some(_), _) => lines.push(line.replace('\r', " ")),
-            // Blanks at the beginning, and behind the mark of a list, would make it code.
+            // Leading spaces, also after a list marker, would make it code.
             (None, None) => lines.push(escaped(&words(text))),
         }
     }
@@ -89,11 +90,11 @@ fn sanitized(comment: &str) -> String {
     lines.iter().map(|line| format!(" {line}\n")).collect()
 }
 
-/// The mark of a line that begins or ends a code block.
+/// The marker of a line that starts or ends a code block.
 fn fence(text: &str) -> Option<String> {
     let mark = text.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let len = text.chars().take_while(|c| *c == mark).count();
-    // A pair of backticks on one line is code in a text.
+    // Backticks that open and close on one line are inline code.
     let closes = mark == '`' && text[len..].contains('`');
     (len >= 3 && !closes).then(|| text[..len].to_owned())
 }
@@ -102,7 +103,7 @@ fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A block that begins behind the mark of a list or a quotation.
+/// Escapes a block that starts after the marker of a list or quotation.
 fn escaped(text: &str) -> String {
     let mut rest = text;
     while let Some((mark, behind)) = rest.split_once(' ') {
@@ -126,13 +127,13 @@ mod tests {
     use super::sanitized;
 
     #[test]
-    fn a_comment_stays_as_it_is() {
+    fn plain_comment_is_unchanged() {
         assert_eq!(sanitized(" Angle.\n Unit: rad\n"), " Angle.\n Unit: rad\n");
         assert_eq!(sanitized("*\n * Angle.\n * - a\n "), " \n Angle.\n - a\n");
     }
 
     #[test]
-    fn nothing_becomes_code() {
+    fn indented_text_does_not_become_code() {
         let indented = " Use it so:\n\n     let x = panic!();\n\tpanic!()\n -     panic!()\n";
         let text = " Use it so:\n \n let x = panic!();\n panic!()\n - panic!()\n";
         assert_eq!(sanitized(indented), text);

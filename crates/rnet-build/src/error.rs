@@ -1,4 +1,4 @@
-//! Why there is no code.
+//! Errors of the code generation.
 
 use rnet_schema::SchemaError;
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A `.proto` file cannot be read, does not parse, or does not fit together with the others.
+    /// A `.proto` file cannot be read, does not parse, or is inconsistent with the others.
     #[error("cannot compile {}: {error}", file.display())]
     Schema {
-        /// The file that was to be compiled; the error may be in one that it imports.
+        /// The compiled file; the error may be in one of its imports.
         file: PathBuf,
-        /// What is wrong, and where.
+        /// The fault and its position.
         error: SchemaError,
     },
-    /// A type of the files cannot be described to others.
+    /// A type of the files cannot be described to peers.
     #[error("cannot describe message type {name}: {error}")]
     Type {
         /// Full name of the message.
         name: String,
-        /// What is wrong.
+        /// The fault.
         error: SchemaError,
     },
-    /// Two files have one name, or two files define one type.
+    /// Two files have the same name, or two files define the same type.
     #[error(
         "{what} is defined by {first} and by {second}; if they are the same file, add the include directory to which all imports are relative"
     )]
@@ -35,7 +35,7 @@ pub enum BuildError {
         /// The other file.
         second: String,
     },
-    /// A file defines a type of a built-in package other than robot-net does.
+    /// A file defines a type of a built-in package differently from robot-net.
     #[error(
         "{file} defines {name} differently from robot-net; packages {packages} belong to robot-net: omit the file, or rename the package"
     )]
@@ -47,21 +47,21 @@ pub enum BuildError {
         /// The packages.
         packages: String,
     },
-    /// prost-build refused.
+    /// prost-build reports an error.
     #[error("cannot generate Rust code: {why}")]
     Generate {
-        /// What it said.
+        /// Its message.
         why: String,
     },
-    /// The code cannot be written.
+    /// The generated code cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// There is no place for the code.
+    /// The output directory is not known.
     #[error("OUT_DIR is not set: run rnet-build in a build script, or set Config::out_dir")]
     NoOutDir,
 }

@@ -1,4 +1,4 @@
-//! For build scripts: Rust types of `.proto` files, ready to be sent. One line, and no protoc.
+//! Generates Rust types from `.proto` files in a build script, with one line and without protoc.
 //!
 //! ```no_run
 //! // fn main of build.rs
@@ -10,10 +10,10 @@
 //! rnet::include_protos!(); // a module for each package: `my::robot::Plan`
 //! ```
 //!
-//! The types are those of prost; `rnet` brings prost with it, the user's crate does not name it. Each message type also gets
-//! `rnet::Message`, so that `node.publisher::<my::robot::Plan>("/plan")` works, and its descriptor set with the comments, which is what
-//! travels to the other side. Imports are found beside the files, in the include folders, and among the built-in files, whose types are
-//! those of `rnet::msgs`.
+//! The types are those of prost; `rnet` re-exports prost, so the user's crate does not depend on it. Each
+//! message type also implements `rnet::Message`, so that `node.publisher::<my::robot::Plan>("/plan")` works,
+//! and contains its descriptor set with comments, which is sent to peers. Imports are searched in the folders
+//! of the files, in the include folders, and among the built-in files, whose types are those of `rnet::msgs`.
 
 mod comments;
 mod error;
@@ -28,10 +28,12 @@ use std::path::{Path, PathBuf};
 /// Name of the file in `OUT_DIR` that `rnet::include_protos!` reads.
 const INCLUDE_FILE: &str = "rnet_protos.rs";
 
-/// Generates the Rust types of these `.proto` files, for `rnet::include_protos!()`. For `fn main` of a build script.
+/// Generates the Rust types of these `.proto` files for `rnet::include_protos!()`. Call it in `fn main` of a
+/// build script.
 ///
-/// Paths are relative to the directory of `Cargo.toml`. The include directories are those of the files, in the given
-/// order; for others, use [`Config`]. Cargo runs the script again when one of the files or their imports changes.
+/// Paths are relative to the directory of `Cargo.toml`. The include directories are those of the files, in
+/// the given order; for others, use [`Config`]. Cargo runs the script again when one of the files or their
+/// imports changes.
 ///
 /// On an error, it prints the file, line and column, and the build exits with status 1.
 pub fn protos(files: impl IntoIterator<Item = impl AsRef<Path>>) {
@@ -50,13 +52,13 @@ pub struct Config {
 }
 
 impl Config {
-    /// No include folders.
+    /// A configuration without include folders.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Appends an include directory for imports. The name of a compiled file is its path relative to the first
-    /// directory that contains it.
+    /// Appends an include directory for imports. The name of a compiled file is its path relative to the
+    /// first directory that contains it.
     pub fn include(mut self, folder: impl Into<PathBuf>) -> Self {
         self.includes.push(folder.into());
         self
@@ -77,14 +79,15 @@ impl Config {
                 }
             }
             Err(error) => {
-                // One line: cargo takes a message up to its end.
+                // Cargo reads a message up to the end of the line.
                 println!("cargo::error={}", error.to_string().replace('\n', " "));
                 std::process::exit(1);
             }
         }
     }
 
-    /// Generates the code, and returns the files that were read, as dependencies of the build. Prints nothing.
+    /// Generates the code, and returns the files that were read, as dependencies of the build. Prints
+    /// nothing.
     ///
     /// # Errors
     /// [`BuildError`]: for a fault in a `.proto` file, with the file, line and column.

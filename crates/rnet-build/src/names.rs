@@ -1,7 +1,7 @@
-//! Names in `.proto` files, and what prost-build calls them in Rust.
+//! Names of `.proto` files, as prost-build converts them to Rust.
 //!
-//! It exports only how it names modules. A type that were named otherwise here than there would not compile, so a new version of it
-//! cannot go wrong silently.
+//! prost-build exports only its names of modules. If a type name differed between this module and
+//! prost-build, the code would not compile, so a new version cannot break it silently.
 
 use heck::ToUpperCamelCase;
 use prost_build::Module;
@@ -29,7 +29,7 @@ pub(crate) fn snake(name: &str) -> String {
     module.parts().collect::<Vec<_>>().join("::")
 }
 
-/// A type.
+/// The name of a type.
 pub(crate) fn camel(name: &str) -> String {
     match name.to_upper_camel_case() {
         // The only keyword in this form.
@@ -39,7 +39,8 @@ pub(crate) fn camel(name: &str) -> String {
     }
 }
 
-/// Path of a message inside the module of its package, given the messages around it, its own name last: `plan::step::Kind`.
+/// Path of a message inside the module of its package, from its enclosing messages and its own name:
+/// `plan::step::Kind`.
 pub(crate) fn path(scopes: &[String]) -> String {
     let (own, outer) = match scopes {
         [outer @ .., own] => (camel(own), outer),
@@ -50,7 +51,7 @@ pub(crate) fn path(scopes: &[String]) -> String {
     path.join("::")
 }
 
-/// Where `rnet` has the types of a built-in package.
+/// The module of `rnet` with the types of a built-in package.
 pub(crate) fn builtin_module(package: &str) -> &'static str {
     match package {
         "foxglove" => "::rnet::msgs::foxglove",
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_prost_build() {
+    fn names_match_prost_build() {
         assert_eq!(snake("JointState"), "joint_state");
         assert_eq!(snake("type"), "r#type");
         assert_eq!(snake("self"), "self_");

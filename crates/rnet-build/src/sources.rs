@@ -1,4 +1,4 @@
-//! The files: compiled, put together, and which of them are the user's own.
+//! The input files: compiles and combines them, and selects the user's own.
 
 use crate::error::BuildError;
 use crate::names::BUILTIN_PACKAGES;
@@ -8,15 +8,15 @@ use rnet_schema::{CompiledProtos, Schema, SchemaError};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// What was compiled.
+/// The result of the compilation.
 pub(crate) struct Sources {
-    /// All files and what they import.
+    /// All files and their imports.
     pub(crate) set: FileDescriptorSet,
-    /// Where they were read.
+    /// The paths that were read.
     pub(crate) read: Vec<PathBuf>,
 }
 
-/// Compiles the files, and what they import.
+/// Compiles the files and their imports.
 pub(crate) fn read(files: &[PathBuf], includes: &[PathBuf]) -> Result<Sources, BuildError> {
     let folders = folders(files, includes);
     let mut set = FileDescriptorSet::default();
@@ -29,10 +29,10 @@ pub(crate) fn read(files: &[PathBuf], includes: &[PathBuf]) -> Result<Sources, B
             read.push(path.clone());
         }
         for file in decode(&compiled).map_err(failed)?.file {
-            // The order in which the compiler looks.
-            let looked =
+            // The search order of the compiler.
+            let candidates =
                 std::iter::once(&own).chain(&folders).map(|folder| folder.join(file.name()));
-            let found = looked.into_iter().find(|path| path.is_file());
+            let found = candidates.into_iter().find(|path| path.is_file());
             read.extend(found.filter(|found| !read.contains(found)));
             add(&mut set, file, path)?;
         }
@@ -41,7 +41,7 @@ pub(crate) fn read(files: &[PathBuf], includes: &[PathBuf]) -> Result<Sources, B
     Ok(Sources { set, read })
 }
 
-/// The include folders, or else the folders of the files.
+/// The include folders, or if none the folders of the files.
 fn folders(files: &[PathBuf], includes: &[PathBuf]) -> Vec<PathBuf> {
     if !includes.is_empty() {
         return includes.to_vec();
@@ -60,7 +60,7 @@ fn decode(compiled: &CompiledProtos) -> Result<FileDescriptorSet, SchemaError> {
         .map_err(|error| SchemaError::Malformed { offset: 0, why: error.to_string() })
 }
 
-/// Adds a file that came with `root`, if it is not there.
+/// Adds a file that was compiled with `root`, if it is new.
 fn add(
     set: &mut FileDescriptorSet,
     file: FileDescriptorProto,
@@ -80,7 +80,7 @@ fn add(
     }
 }
 
-/// All built-in files, and what they import.
+/// All built-in files and their imports.
 pub(crate) fn builtin() -> Result<FileDescriptorSet, BuildError> {
     const ROOT: &str = "builtin.proto";
     let imports: String =
@@ -93,7 +93,7 @@ pub(crate) fn builtin() -> Result<FileDescriptorSet, BuildError> {
     Ok(set)
 }
 
-/// A file and all that it needs, in their order in `set`.
+/// A file and its transitive imports, in their order in `set`.
 pub(crate) fn with_imports(
     set: &FileDescriptorSet,
     file: &FileDescriptorProto,
@@ -113,7 +113,7 @@ pub(crate) fn with_imports(
     FileDescriptorSet { file }
 }
 
-/// Names of the files for whose messages code is wanted: not those whose types `rnet` and prost have.
+/// Names of the files to generate code for, without those whose types `rnet` and prost contain.
 pub(crate) fn own_files(set: &FileDescriptorSet) -> Result<Vec<String>, BuildError> {
     let mut own = Vec::new();
     let mut builtin_set = None;

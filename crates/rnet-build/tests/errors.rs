@@ -1,10 +1,10 @@
-//! What a build says of files that are wrong, and what it makes of files that are right.
+//! Errors for invalid files, and the output for valid ones.
 
 use rnet_build::{BuildError, Config};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder with `.proto` files, gone at the end.
+/// A folder with `.proto` files, removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -13,11 +13,12 @@ impl Folder {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder =
             std::env::temp_dir().join(format!("rnet-build-{}-{count}", std::process::id()));
-        std::fs::create_dir_all(folder.join("out")).expect("the folder can be made");
+        std::fs::create_dir_all(folder.join("out")).expect("creates the folder");
         for (name, text) in files {
             let path = folder.join(name);
-            std::fs::create_dir_all(path.parent().expect("in the folder")).expect("can be made");
-            std::fs::write(path, text).expect("the file can be written");
+            std::fs::create_dir_all(path.parent().expect("in the folder"))
+                .expect("creates the parent");
+            std::fs::write(path, text).expect("writes the file");
         }
         Self(folder)
     }
@@ -46,7 +47,7 @@ impl Drop for Folder {
 }
 
 #[test]
-fn a_file_that_does_not_parse_is_named_with_line_and_column() {
+fn syntax_error_has_file_line_and_column() {
     let folder = Folder::new(&[
         ("good.proto", "syntax = \"proto3\";\nimport \"bad.proto\";\n"),
         ("bad.proto", "syntax = \"proto3\";\nmessage Plan {\n  double speed == 1;\n}\n"),
@@ -54,14 +55,14 @@ fn a_file_that_does_not_parse_is_named_with_line_and_column() {
     let path = folder.path("bad.proto").display().to_string();
     let error = folder.error(&["bad.proto"]);
     assert!(error.starts_with(&format!("cannot compile {path}: bad.proto:3:17: ")), "{error}");
-    // Also when another file imports it.
+    // Also if another file imports it.
     let error = folder.error(&["good.proto"]);
     assert!(error.contains("good.proto: bad.proto:3:17: "), "{error}");
     assert!(!folder.path("out/rnet_protos.rs").exists());
 }
 
 #[test]
-fn a_missing_import_says_where_it_was_looked_for() {
+fn missing_import_lists_searched_folders() {
     let text = "syntax = \"proto3\";\n\nimport \"rnet/msgs/JointStat.proto\";\n";
     let folder = Folder::new(&[("robot.proto", text)]);
     let error = folder.error(&["robot.proto"]);
@@ -70,14 +71,14 @@ fn a_missing_import_says_where_it_was_looked_for() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn missing_file_is_reported() {
     let folder = Folder::new(&[]);
     let error = folder.error(&["robot.proto"]);
     assert!(error.contains("robot.proto") && error.contains("No such file"), "{error}");
 }
 
 #[test]
-fn a_field_of_an_unknown_type_has_its_place() {
+fn unknown_field_type_is_reported_with_position() {
     let text = "syntax = \"proto3\";\npackage a;\nmessage Plan {\n  Step first = 1;\n}\n";
     let folder = Folder::new(&[("robot.proto", text)]);
     let error = folder.error(&["robot.proto"]);
@@ -87,7 +88,7 @@ fn a_field_of_an_unknown_type_has_its_place() {
 const MINE: &str = "syntax = \"proto3\"; package foxglove; message Pose { double x = 1; }";
 
 #[test]
-fn built_in_packages_are_robot_nets_own() {
+fn user_files_cannot_redefine_built_in_packages() {
     let user = "syntax = \"proto3\"; import \"foxglove/Pose.proto\"; message Plan { foxglove.Pose goal = 1; }";
     let folder = Folder::new(&[("foxglove/Pose.proto", MINE), ("robot.proto", user)]);
     let error = folder.error(&["robot.proto"]);
@@ -98,7 +99,7 @@ fn built_in_packages_are_robot_nets_own() {
     assert!(error.contains("rnet.msgs.more.E"), "{error}");
 }
 
-/// Foxglove's own files, copied into a repository: the same types with other words.
+/// Foxglove's own files, copied into a repository: the same types with other comments.
 #[test]
 fn a_copy_of_a_built_in_file_is_the_built_in_type() {
     let copy = "syntax = \"proto3\"; package foxglove; message Color { double r = 1; double g = 2; double b = 3; double a = 4; }";
@@ -115,7 +116,7 @@ const ROBOT: &str =
     "syntax = \"proto3\"; package a; import \"parts/part.proto\"; message Robot { Part part = 1; }";
 
 #[test]
-fn a_file_under_two_names_is_told_apart_by_an_include_folder() {
+fn include_folder_resolves_a_file_with_two_names() {
     let folder = Folder::new(&[("p/robot.proto", ROBOT), ("p/parts/part.proto", PART)]);
     // The first folder, p, contains both.
     folder
@@ -123,14 +124,14 @@ fn a_file_under_two_names_is_told_apart_by_an_include_folder() {
         .expect("p/ is the folder");
     let config = Config::new().include(folder.path("p/parts"));
     let error = folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]);
-    let error = error.expect_err("a.Part is there twice").to_string();
+    let error = error.expect_err("a.Part is defined twice").to_string();
     assert!(error.contains("a.Part") && error.contains("add the include directory"), "{error}");
     let config = Config::new().include(folder.path("p"));
     folder.compile(config, &["p/robot.proto", "p/parts/part.proto"]).expect("one name");
 }
 
 #[test]
-fn two_files_of_one_name_are_not_mixed_up() {
+fn two_files_with_the_same_name_are_rejected() {
     let other = "syntax = \"proto3\"; package b; message Other {}";
     let folder = Folder::new(&[("x/part.proto", PART), ("y/part.proto", other)]);
     let error = folder.error(&["x/part.proto", "y/part.proto"]);
@@ -141,12 +142,12 @@ fn two_files_of_one_name_are_not_mixed_up() {
 fn the_build_depends_on_every_file_that_was_read() {
     let folder = Folder::new(&[("p/robot.proto", ROBOT), ("q/parts/part.proto", PART)]);
     let config = Config::new().include(folder.path("q"));
-    let read = folder.compile(config, &["p/robot.proto"]).expect("they fit together");
+    let read = folder.compile(config, &["p/robot.proto"]).expect("consistent files");
     assert_eq!(read, [folder.path("p/robot.proto"), folder.path("q/parts/part.proto")]);
     assert!(folder.path("out/rnet_protos/a.Part.bin").exists());
 }
 
-/// What did not change is not written, so that cargo compiles nothing again.
+/// Unchanged files are not written, so that cargo recompiles nothing.
 #[test]
 fn the_same_files_give_the_same_code() {
     let folder = Folder::new(&[("p/robot.proto", ROBOT), ("p/parts/part.proto", PART)]);
@@ -159,16 +160,17 @@ fn the_same_files_give_the_same_code() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_to_is_named() {
+fn unwritable_folder_is_reported() {
     let folder = Folder::new(&[("part.proto", PART), ("file", "")]);
     let config = Config::new().out_dir(folder.path("file/out"));
-    let error = config.compile([folder.path("part.proto")]).expect_err("a file is in the way");
+    let error =
+        config.compile([folder.path("part.proto")]).expect_err("a file has the folder's name");
     assert!(error.to_string().contains("file/out"), "{error}");
 }
 
-/// What one type may be is no limit of a build, which may have any number of them.
+/// The limits of one type do not apply to a build, which may have any number of types.
 #[test]
-fn limits_are_those_of_a_type_and_not_of_a_build() {
+fn limits_apply_per_type_not_per_build() {
     let names: Vec<String> = (0..300).map(|n| format!("f{n}.proto")).collect();
     let texts: Vec<String> = (0..300)
         .map(|n| {

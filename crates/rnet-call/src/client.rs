@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose_type;
-use rnet_shm::random::next_id;
+use rnet_shm::os::random::next_id;
 
 use super::client_core::{ClientCore, ServerFilter};
 use super::open_call::OpenCall;

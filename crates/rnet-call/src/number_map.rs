@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rnet_shm::random::random_u64;
+use rnet_shm::os::random::random_u64;
 
 pub type NumberMap<T> = HashMap<u32, T, RandomHash>;
 

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Result};
 use rnet_node::sync::lock;
-use rnet_shm::clock;
-use rnet_shm::random::next_id;
+use rnet_shm::os::clock;
+use rnet_shm::os::random::next_id;
 use rnet_shm::ring::fail_point;
 
 use super::number_map::NumberMap;
@@ -156,7 +156,7 @@ impl ServerCore {
         let mut threads = Vec::new();
         for _ in 0..=core.settings.at_once {
             let (this, endpoint) = (core.clone(), endpoint.clone());
-            match rnet_shm::thread::spawn("rnet-service", move || {
+            match rnet_shm::os::thread::spawn("rnet-service", move || {
                 this.node.core.state.errors.attach_thread();
                 this.run_worker(&endpoint);
                 // Of the last thread: with the endpoint, the server is gone for its callers.

@@ -1,41 +1,15 @@
 //! `rnet bench …`: measures robot-net on this machine.
-//!
-//! Each bench starts its processes itself, in a private directory, so that it meets no robot that
-//! runs here, and leaves nothing behind. It measures robot-net and nothing else, through the API that
-//! users have; the comparison with other systems is in `bench/` of the repository.
-//!
-//! A run starts when all processes have met, and ends when each message has arrived or counts as lost:
-//! numbers in the messages tell. Figures are the median of the runs, with the least and the greatest.
 
 pub mod args;
-pub mod bench_dir;
-mod domain;
-pub mod figure;
-pub mod message;
-mod report;
-mod roles;
-mod rtt;
-pub mod schedule;
-mod streams;
-mod topology;
-mod usage;
-pub mod worker;
-pub mod worker_link;
-pub mod workers;
 
-use std::fmt::Arguments;
-use std::time::Duration;
-
-use serde_json::{Value, json};
+use std::io::Write;
 
 use args::BenchCommand;
-use bench_dir::BenchDir;
-use report::{DeliveryCounts, Table, row};
-use streams::Compare;
-use usage::Machine;
+use rnet_bench::measure::{BenchHost, BenchReport, EXAMPLE_TOPOLOGY, Heading, TableView};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use crate::{signal, table};
 
 pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
     let global = context.global();
@@ -45,73 +19,51 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Outcome {
                 .to_owned(),
         ));
     }
-    match command {
-        BenchCommand::Throughput(args) => streams::throughput(context, &args),
-        BenchCommand::Latency(args) => streams::latency(context, &args, Compare::Nothing),
-        BenchCommand::Wait(args) => streams::latency(context, &args, Compare::Waits),
-        BenchCommand::Trace(args) => streams::latency(context, &args, Compare::Tracing),
-        BenchCommand::Rtt(args) => rtt::run(context, &args),
-        BenchCommand::Topology(args) => topology::run(context, &args),
-        BenchCommand::Idle(args) => domain::idle(context, &args),
-        BenchCommand::Nodes(args) => domain::nodes(context, &args),
-        BenchCommand::Death(args) => domain::death(context, &args),
+    if matches!(&command, BenchCommand::Topology(args) if args.example) {
+        return Ok(context.out().write_all(EXAMPLE_TOPOLOGY.as_bytes())?);
     }
+    let mut host = BenchHost {
+        domains_dir: context.domains_dir(),
+        should_stop: signal::stop_requested,
+        on_begin: &mut |heading| print_heading(context, heading),
+    };
+    let report = command.benchmark().run(&mut host)?;
+    print(context, &report)?;
+    Ok(report.verdict?)
 }
 
-/// A bench under way: where it runs, and on what.
-struct Bench {
-    name: &'static str,
-    bench_dir: BenchDir,
-    machine: Machine,
+fn print_heading(context: &mut Context, heading: &Heading) -> std::io::Result<()> {
+    if cfg!(debug_assertions) {
+        context.eprintln(format_args!(
+            "rnet: this is a debug build and many times slower; build with --release"
+        ));
+    }
+    if context.json() {
+        return Ok(());
+    }
+    let Heading { name, what, machine } = heading;
+    let out = context.out();
+    writeln!(out, "{:<12}{machine}\n{name:<12}{what}", "machine")?;
+    // It takes seconds until there is more to print.
+    out.flush()
 }
 
-impl Bench {
-    /// Prints the head: what is measured on what.
-    fn begin(context: &mut Context, name: &'static str, what: Arguments<'_>) -> Outcome<Bench> {
-        let bench_dir = BenchDir::new(&context.domains_dir())?;
-        let bench = Bench { name, bench_dir, machine: Machine::detect() };
-        if cfg!(debug_assertions) {
-            context.eprintln(format_args!(
-                "rnet: this is a debug build and many times slower; build with --release"
-            ));
-        }
-        if !context.json() {
-            row(context, "machine", &bench.machine.to_string())?;
-            row(context, name, &what.to_string())?;
-            // It takes seconds until there is more to say.
-            context.flush()?;
-        }
-        Ok(bench)
+fn print(context: &mut Context, report: &BenchReport) -> Outcome {
+    if context.json() {
+        return context.document(&report.document());
     }
-
-    /// Prints what was found; as JSON with all runs.
-    fn report(
-        &self,
-        context: &mut Context,
-        settings: Value,
-        tables: &[Table],
-        delivery: Option<&DeliveryCounts>,
-    ) -> Outcome {
-        if !context.json() {
-            tables.iter().try_for_each(|table| table.print(context))?;
-            return delivery.map_or(Ok(()), |delivery| row(context, "messages", &delivery.show()));
+    for table in &report.tables {
+        match table.view() {
+            TableView::Lines(lines) => lines
+                .iter()
+                .try_for_each(|(name, text)| context.line(format_args!("{name:<12}{text}")))?,
+            TableView::Rows { titles, rows } => {
+                let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+                table::print(context, &titles, &rows)?;
+            }
         }
-        let mut result = json!({ "delivery": delivery });
-        for table in tables {
-            result[table.name] = table.document();
-        }
-        context.document(&json!({
-            "bench": self.name,
-            "version": rnet::VERSION,
-            "machine": self.machine,
-            "settings": settings,
-            "result": result,
-        }))
     }
-}
-
-/// `3 runs of 1 s`
-fn runs(count: usize, seconds: Duration) -> String {
-    let plural = if count == 1 { "run" } else { "runs" };
-    format!("{count} {plural} of {} s", seconds.as_secs_f64())
+    report.delivery.map_or(Ok(()), |delivery| {
+        context.line(format_args!("{:<12}{}", "messages", delivery.show()))
+    })
 }

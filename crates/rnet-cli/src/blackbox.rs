@@ -18,8 +18,8 @@ use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::{NodeArg, bytes, seconds};
-use crate::value::escape_controls;
 use crate::{launch, record, signal, table};
+use rnet_format::text::escape_controls;
 
 /// Where files go, if nobody says where.
 pub const DEFAULT_FOLDER: &str = "blackbox";

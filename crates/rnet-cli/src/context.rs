@@ -16,7 +16,7 @@ use crate::failure::{Failure, Outcome};
 use crate::global::Global;
 use crate::shared_args::NodeArg;
 use crate::style::{HEADING, NOTE, PROBLEM};
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// stdout is written when a command pauses, or this much has come together.
 const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;

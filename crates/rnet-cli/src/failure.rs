@@ -3,10 +3,12 @@
 use std::io::{ErrorKind, Write};
 
 use rnet::Error;
+use rnet_bench::BenchError;
+use rnet_format::FormatError;
 use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// What a command returns.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -36,6 +38,30 @@ impl From<Error> for Failure {
             Error::Timeout { .. } => Failure::TimedOut(error.to_string()),
             Error::Interrupted => Failure::Interrupted,
             error => Failure::Rnet(error),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Failure {
+        match error {
+            BenchError::Rnet(error) => error.into(),
+            BenchError::Usage(text) => Failure::Usage(text),
+            BenchError::TimedOut(text) => Failure::TimedOut(text),
+            BenchError::Interrupted => Failure::Interrupted,
+            BenchError::Output(error) => Failure::Output(error),
+            BenchError::AlreadyReported => Failure::AlreadyReported,
+            error => Failure::Failed(error.to_string()),
+        }
+    }
+}
+
+impl From<FormatError> for Failure {
+    fn from(error: FormatError) -> Failure {
+        match error {
+            FormatError::Usage(text) => Failure::Usage(text),
+            FormatError::Output(error) => Failure::Output(error),
+            error => Failure::Failed(error.to_string()),
         }
     }
 }

@@ -21,8 +21,8 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::global::Global;
 use crate::shared_args::NodeArg;
-use crate::value::escape_controls;
 use crate::{signal, table};
+use rnet_format::text::escape_controls;
 
 /// Launch, supervise and stop the nodes of a robot.
 ///

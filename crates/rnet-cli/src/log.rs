@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::failure::Outcome;
 use crate::style::{NOTE, PROBLEM};
 use crate::topic::listen::{Flow, Listener, listen};
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 use rnet_monitor::link::host_of;
 
 pub fn run(context: &mut Context, args: LogArgs) -> Outcome {

@@ -53,10 +53,7 @@ mod top;
 mod topic;
 mod trace;
 mod types;
-mod value;
 mod web;
-mod xml;
-mod yaml;
 
 use std::process::ExitCode;
 
@@ -118,7 +115,7 @@ fn run(context: &mut Context, command: Command) -> Outcome {
         Command::Bag(command) => bag::run(context, command),
         Command::Bench(command) => bench::run(context, command),
         Command::Demo(args) => demo::run(context, &args),
-        Command::BenchWorker => bench::worker::run(),
+        Command::BenchWorker => rnet_bench::measure::run_worker().map_err(Into::into),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => Ok(clap_mangen::generate_to(help::command(), args.dir)?),
         Command::Version => version(context),

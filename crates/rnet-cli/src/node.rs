@@ -15,10 +15,10 @@ use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::{not_found, take_snapshot, type_name};
-use crate::value::escape_controls;
 use crate::{domain, param, signal, table};
+use rnet_format::suggestions::did_you_mean;
+use rnet_format::text::escape_controls;
 use rnet_monitor::link::{host_of, own_host};
-use rnet_monitor::suggestions::did_you_mean;
 
 /// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
 /// it.

@@ -2,7 +2,7 @@
 
 mod svg;
 
-use rnet_monitor::value::unit;
+use rnet_format::value::unit;
 use rnet_record::read::Recording;
 pub use svg::{check_name, draw_svg};
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use clap::Args;
 use rnet::inspect::Location;
 use rnet::{NodeName, TopicName};
+use rnet_bench::measure::BenchDir;
 use rnet_record::read::Recording;
 use rnet_record::rerun::{
     Difference, RerunError, RerunOptions, RerunReport, Tolerance, Tolerances, TopicResult, Trace,
@@ -24,13 +25,12 @@ use rnet_record::tools::NewFile;
 use serde_json::json;
 
 use crate::bag::file;
-use crate::bench::bench_dir::BenchDir;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::plot::{Series, check_name, draw_svg, unit_of};
 use crate::shared_args::{SpanArgs, seconds};
 use crate::signal;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 #[derive(Debug, Args)]
 pub struct RerunArgs {

@@ -13,7 +13,7 @@ mod rates;
 
 use rnet::inspect::{Domain, Snapshot};
 
-use rnet_monitor::suggestions::did_you_mean;
+use rnet_format::suggestions::did_you_mean;
 pub use rnet_monitor::{type_name, type_names};
 
 use args::TopicCommand;

@@ -14,7 +14,7 @@ use clap::Args;
 use rnet::inspect::Snapshot;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
 use rnet::{Sample, Subscriber, SubscriberOptions, TopicName};
-use rnet_monitor::suggestions::did_you_mean;
+use rnet_format::suggestions::did_you_mean;
 use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced, Uncertainty};
 use serde_json::json;
 

@@ -1,15 +1,9 @@
 //! `rnet type …`: message types, of files, built in, and of topics.
 
 pub mod args;
-pub mod catalog;
 mod compare;
-mod compile;
-pub mod layout;
 mod list;
-pub mod names;
-mod proto_text;
 mod show;
-mod used_types;
 
 use args::TypeCommand;
 

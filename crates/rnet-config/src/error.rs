@@ -1,4 +1,4 @@
-//! What is wrong with a setting, for the one who wrote it.
+//! Errors of settings, for their author.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use strsim::osa_distance;
 
-/// Where something stands in a file. Line and column count from 1, the column in characters.
+/// A position in a file. Line and column start at 1, the column in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// The file.
@@ -20,9 +20,9 @@ pub struct SourceLocation {
 }
 
 impl SourceLocation {
-    /// Where `span` begins in `text`.
+    /// The position of the start of `span` in `text`.
     pub fn of(file: &Arc<Path>, text: &str, span: &Range<usize>) -> SourceLocation {
-        // The parser may point into a character.
+        // The parser may point into the middle of a character.
         let start = (0..=span.start.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
         let before = &text[..start.unwrap_or(0)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -40,7 +40,7 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// What is wrong with a setting.
+/// An error in a setting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -49,57 +49,57 @@ pub enum ConfigError {
     File {
         /// The file.
         file: PathBuf,
-        /// Who named it; `None` for the one in the working directory.
+        /// The option or variable with its path; `None` for the file in the working directory.
         named_by: Option<&'static str>,
-        /// What is wrong.
+        /// The fault.
         why: FileError,
     },
-    /// The file is no TOML.
+    /// The file is not valid TOML.
     #[error("{place}: {what}")]
     Syntax {
-        /// Where.
+        /// The position.
         place: SourceLocation,
-        /// What the parser says.
+        /// The parser's message.
         what: String,
     },
-    /// A key of the file that there is not.
+    /// The file has an unknown key.
     #[error("{place}: {key}: unknown key; expected {expected}{}", meant(hint))]
     UnknownKey {
-        /// Where.
+        /// The position.
         place: SourceLocation,
-        /// The key, with the tables in which it stands.
+        /// The key, with its enclosing tables.
         key: String,
-        /// The keys that there are.
+        /// The existing keys.
         expected: String,
-        /// The one that was meant.
+        /// The key that was probably meant.
         hint: Option<&'static str>,
     },
-    /// A key that the file lacks.
+    /// A required key is missing.
     #[error("{place}: {key} is missing; expected {expected}")]
     Missing {
-        /// Where the table stands that lacks it.
+        /// The position of its table.
         place: SourceLocation,
         /// The key.
         key: String,
-        /// What it would be.
+        /// The expected value.
         expected: String,
     },
-    /// A value that is not what it must be.
+    /// A value is invalid.
     #[error("{from}: expected {expected}, found {found}{}", meant(hint))]
     Value {
-        /// Place and key, or the option or variable.
+        /// Position and key, or the option or variable.
         from: String,
         /// What was expected.
         expected: String,
-        /// What is there.
+        /// The actual value.
         found: String,
-        /// What was meant.
+        /// The value that was probably meant.
         hint: Option<&'static str>,
     },
 }
 
 impl ConfigError {
-    /// A value that is not what it must be, at a place, an option or a variable.
+    /// An invalid value at a position, in an option or in a variable.
     pub fn value(
         from: impl Into<String>,
         expected: impl Into<String>,
@@ -114,16 +114,16 @@ impl ConfigError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The system says so.
+    /// The system reports an error.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
-    /// A directory, a device or a pipe.
+    /// It is a directory, a device or a pipe.
     #[error("is not a file")]
     NotAFile,
     /// It is too long.
     #[error("has more than {0} bytes")]
     TooLong(u64),
-    /// It is no text.
+    /// It is not text.
     #[error("line {line} is not UTF-8")]
     NotUtf8 {
         /// The line, from 1.
@@ -139,9 +139,9 @@ fn meant(hint: &Option<&'static str>) -> String {
     hint.map_or_else(String::new, |hint| format!("; did you mean {hint:?}?"))
 }
 
-/// The word that was meant by one that there is not.
+/// The existing word that is most similar to an unknown one.
 pub fn closest(word: &str, words: &[&'static str]) -> Option<&'static str> {
-    // Longer than any of ours, and the distance takes time by its length.
+    // Longer than all existing words; the time for the distance grows with the length.
     if word.len() > 32 {
         return None;
     }
@@ -151,7 +151,7 @@ pub fn closest(word: &str, words: &[&'static str]) -> Option<&'static str> {
     (near.0 <= most).then_some(near.1)
 }
 
-/// Words for a sentence: `"a", "b" or "c"`.
+/// A list of words for a sentence: `"a", "b" or "c"`.
 pub fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     match quoted.split_last() {

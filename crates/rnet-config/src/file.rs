@@ -1,4 +1,4 @@
-//! The file: which one, and its text.
+//! The settings file: its path and its text.
 
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read};
@@ -8,22 +8,23 @@ use std::sync::Arc;
 use crate::Result;
 use crate::error::{ConfigError, FileError};
 
-/// The file that is read when none is named.
+/// The default file.
 pub const DEFAULT_FILE: &str = "robot.toml";
 
 /// The longest file, in bytes.
 const MAX_LEN_BYTES: u64 = 1 << 20;
 
-/// A file, and what stands in it.
+/// A file and its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its path, as it was named.
+    /// Its path, as given.
     pub path: Arc<Path>,
     /// Its text.
     pub text: String,
 }
 
-/// The file that is named, else that of `RNET_CONFIG`, else the one in the working directory; and who named it.
+/// The given file, otherwise that of `RNET_CONFIG`, otherwise the one in the working directory; and the
+/// source of the path.
 pub fn path(
     flag: Option<&Path>,
     env: &dyn Fn(&str) -> Option<OsString>,
@@ -36,10 +37,10 @@ pub fn path(
     }
 }
 
-/// Reads the file of [`path`]; `None` if nobody has named it and it is not there.
+/// Reads the file of [`path`]; `None` if the path was not given explicitly and the file does not exist.
 ///
 /// # Errors
-/// Why it cannot be read, and who named it.
+/// The reason why it cannot be read, and the source of the path.
 pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<File>> {
     let (path, named_by) = path(flag, env);
     match text(&path) {
@@ -51,17 +52,17 @@ pub fn find(flag: Option<&Path>, env: &dyn Fn(&str) -> Option<OsString>) -> Resu
     }
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// It is none, cannot be read, has more than a MiB, or is not UTF-8.
+/// It is not a file, cannot be read, has more than a MiB, or is not UTF-8.
 pub fn text(path: &Path) -> std::result::Result<String, FileError> {
-    // Looked at before it is opened: to open a pipe is to wait for its writer.
+    // Checked before opening, because opening a pipe waits for its writer.
     if !std::fs::metadata(path)?.is_file() {
         return Err(FileError::NotAFile);
     }
     let mut bytes = Vec::new();
-    // The length that a file says may not be what it has.
+    // The reported length may differ from the actual one.
     std::fs::File::open(path)?.take(MAX_LEN_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_LEN_BYTES {
         return Err(FileError::TooLong(MAX_LEN_BYTES));

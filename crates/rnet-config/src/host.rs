@@ -1,8 +1,8 @@
-//! Names of hosts.
+//! Host names.
 
 use rnet_core::limits::MAX_HOST_LEN_BYTES;
 
-/// Why a text is no name of a host; `None` if it is one.
+/// Why a text is not a valid host name; `None` if it is valid.
 pub fn invalid_host_reason(name: &str) -> Option<String> {
     let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let max = MAX_HOST_LEN_BYTES;
@@ -10,7 +10,7 @@ pub fn invalid_host_reason(name: &str) -> Option<String> {
     (!is_one).then(|| format!("a name of 1 to {max} letters, digits, '-', '.' and '_'"))
 }
 
-/// The name that the system gives this host, with `-` for what no name of a host has.
+/// The system's host name, with `-` for characters that are not allowed in host names.
 pub fn this_host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let fine =

@@ -1,8 +1,8 @@
-//! How the files of settings are read: `robot.toml`, and what it includes.
+//! Reads the settings files: `robot.toml`, and the files that it includes.
 //!
-//! A mistake is told with file, line, column, key and what was expected; a key that there is not is a mistake, because
-//! a misspelt one would have no effect. The link reads `[network]`, the launcher the rest; each knows the names of the
-//! other's tables ([`FILE_KEYS`]) and leaves them alone.
+//! An error contains file, line, column, key and the expected value. Unknown keys are errors, because a
+//! misspelt key would have no effect. The link reads `[network]`, the launcher reads the rest; both ignore
+//! the tables of the other ([`FILE_KEYS`]).
 
 mod error;
 mod file;
@@ -14,5 +14,5 @@ pub use file::{DEFAULT_FILE, File, find, path, text};
 pub use host::{invalid_host_reason, this_host};
 pub use table::{Entry, FILE_KEYS, Reader, Table};
 
-/// What is wrong, or what was read.
+/// The result of reading settings.
 pub type Result<T> = std::result::Result<T, ConfigError>;

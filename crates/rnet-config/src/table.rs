@@ -1,4 +1,4 @@
-//! Tables and values of a file, each with its place.
+//! Tables and values of a file, with their positions.
 
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
@@ -12,13 +12,13 @@ use toml::de::{DeTable, DeValue};
 use crate::error::{ConfigError, SourceLocation, closest, one_of};
 use crate::{Result, invalid_host_reason};
 
-/// The tables that `robot.toml` has, of whoever reads them.
+/// All tables of `robot.toml`, for any reader.
 pub const FILE_KEYS: [&str; 5] = ["network", "include", "var", "node", "blackbox"];
 
-/// What the parser says of a key that its table has already.
+/// The parser's message for a duplicate key.
 const DUPLICATE: &str = "duplicate key";
 
-/// The text of a file, and where it is from.
+/// The text of a file, with its path.
 pub struct Reader<'t> {
     text: &'t str,
     path: &'t Arc<Path>,
@@ -26,14 +26,14 @@ pub struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    /// Reads the text as TOML.
+    /// Parses the text as TOML.
     ///
     /// # Errors
-    /// Where it is none.
+    /// The position of a syntax error.
     pub fn new(text: &'t str, path: &'t Arc<Path>) -> Result<Reader<'t>> {
         let file = DeTable::parse(text).map_err(|error| {
             let span = error.span().unwrap_or(0..0);
-            // The parser does not name the key, which is at the place that it points to.
+            // The parser's message does not contain the key, which is at the reported position.
             let key = text.get(span.clone()).filter(|_| error.message() == DUPLICATE);
             let key = key.map_or_else(String::new, |key| format!(" {}", shown(key)));
             let what = format!("{}{key}", error.message());
@@ -52,7 +52,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A table, and where it stands.
+/// A table with its position.
 pub struct Table<'t> {
     reader: &'t Reader<'t>,
     name: String,
@@ -75,17 +75,17 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// Where it stands.
+    /// Its position.
     pub fn place(&self) -> SourceLocation {
         self.reader.place(self.at.clone())
     }
 
-    /// That it has no other keys than these.
+    /// Checks that it has only known keys.
     ///
     /// # Errors
-    /// The first that it has, and which there are.
+    /// The first unknown key, and the known ones.
     pub fn check_keys(&self, known: &[&'static str]) -> Result<()> {
-        // Entries are in the order of their names; the first in the file is told.
+        // Entries are sorted by name; the first one in the file is reported.
         let unknown = self.entries.keys().filter(|key| !known.contains(&key.get_ref().as_ref()));
         let Some(key) = unknown.min_by_key(|key| key.span().start) else { return Ok(()) };
         Err(ConfigError::UnknownKey {
@@ -96,13 +96,13 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// The value of a key, if it is there.
+    /// The value of a key, if present.
     pub fn get(&self, key: &str) -> Option<Entry<'t>> {
         let value = self.entries.get(key)?;
         Some(Entry { reader: self.reader, key: self.key(key), value })
     }
 
-    /// What `read` makes of the value of a key, if it is there.
+    /// Parses the value of a key with `read`, if present.
     ///
     /// # Errors
     /// Those of `read`.
@@ -114,10 +114,10 @@ impl<'t> Table<'t> {
         self.get(key).map(|entry| read(&entry)).transpose()
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     ///
     /// # Errors
-    /// It is missing, and what it would be.
+    /// The missing key, and the expected value.
     pub fn require(&self, key: &str, expected: &str) -> Result<Entry<'t>> {
         self.get(key).ok_or_else(|| ConfigError::Missing {
             place: self.place(),
@@ -126,7 +126,7 @@ impl<'t> Table<'t> {
         })
     }
 
-    /// All keys with their values, as they stand in the file.
+    /// All keys with their values, in the order of the file.
     pub fn entries(&self) -> Vec<(&'t str, Entry<'t>)> {
         let mut all: Vec<_> = self.entries.iter().collect();
         all.sort_by_key(|(key, _)| key.span().start);
@@ -138,12 +138,12 @@ impl<'t> Table<'t> {
 }
 
 impl<'t> Entry<'t> {
-    /// Where it stands.
+    /// Its position.
     pub fn place(&self) -> SourceLocation {
         self.reader.place(self.value.span())
     }
 
-    /// The key, with the tables in which it stands.
+    /// The key, with its enclosing tables.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -153,7 +153,7 @@ impl<'t> Entry<'t> {
         self.value.get_ref()
     }
 
-    /// That it is something else than what was expected.
+    /// The error that the value is not as expected.
     pub fn wrong(&self, expected: impl Into<String>) -> ConfigError {
         self.wrong_with(expected.into(), None)
     }
@@ -177,15 +177,15 @@ impl<'t> Entry<'t> {
     /// A text.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a text.
     pub fn text(&self, expected: &str) -> Result<&'t str> {
         self.value.get_ref().as_str().ok_or_else(|| self.wrong(expected))
     }
 
-    /// One of some words.
+    /// One of several words.
     ///
     /// # Errors
-    /// It is none of them, and which was meant.
+    /// The value is not one of them; contains the most similar one.
     pub fn keyword<T: FromStr>(&self, words: &[&'static str]) -> Result<T> {
         let text = self.text(&one_of(words))?;
         text.parse().map_err(|_| self.wrong_with(one_of(words), closest(text, words)))
@@ -194,15 +194,15 @@ impl<'t> Entry<'t> {
     /// `true` or `false`.
     ///
     /// # Errors
-    /// It is neither.
+    /// The value is not a boolean.
     pub fn boolean(&self) -> Result<bool> {
         self.value.get_ref().as_bool().ok_or_else(|| self.wrong("true or false"))
     }
 
-    /// The name of a host.
+    /// A host name.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a valid host name.
     pub fn host(&self) -> Result<String> {
         let text = self.text("a host name")?;
         match invalid_host_reason(text) {
@@ -211,7 +211,7 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     pub fn unsigned(&self) -> Option<u64> {
         match self.value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -219,10 +219,10 @@ impl<'t> Entry<'t> {
         }
     }
 
-    /// A number of these.
+    /// A number in a range.
     ///
     /// # Errors
-    /// It is none, or not one of these; `what` is what it would be.
+    /// The value is not a number in the range; `what` describes it.
     pub fn number(&self, what: &str, range: RangeInclusive<f64>) -> Result<f64> {
         let number = match self.value.get_ref() {
             DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
@@ -236,10 +236,10 @@ impl<'t> Entry<'t> {
             .ok_or_else(|| self.wrong(format!("{what}, {} to {}", range.start(), range.end())))
     }
 
-    /// A whole number from 1 on.
+    /// A positive integer.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a positive integer.
     pub fn count(&self) -> Result<NonZeroU32> {
         let number = self.unsigned().and_then(|number| u32::try_from(number).ok());
         number
@@ -250,16 +250,16 @@ impl<'t> Entry<'t> {
     /// A table.
     ///
     /// # Errors
-    /// It is none.
+    /// The value is not a table.
     pub fn table(&self, expected: &str) -> Result<Table<'t>> {
         let entries = self.value.get_ref().as_table().ok_or_else(|| self.wrong(expected))?;
         Ok(Table { reader: self.reader, name: self.key.clone(), at: self.value.span(), entries })
     }
 
-    /// What `read` makes of each value of an array.
+    /// Parses each value of an array with `read`.
     ///
     /// # Errors
-    /// It is none, or those of `read`.
+    /// The value is not an array, or those of `read`.
     pub fn each<T>(&self, read: impl FnMut(&Entry<'t>) -> Result<T>) -> Result<Vec<T>> {
         let values = self.value.get_ref().as_array();
         let values = values.ok_or_else(|| self.wrong("an array, such as [\"…\", \"…\"]"))?;
@@ -269,7 +269,7 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// What somebody wrote, not longer than people read.
+/// The given text, truncated for display.
 fn shown(text: &str) -> String {
     const CHARS: usize = 80;
     match text.char_indices().nth(CHARS) {
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_stands_twice_is_named() {
+    fn duplicate_key_is_reported() {
         let path: Arc<Path> = Path::new("robot.toml").into();
         for (text, said) in [
             (

@@ -1,22 +1,22 @@
-//! What a subscriber lost, by cause.
+//! Counts of the messages that a subscriber lost, by cause.
 
 use serde::{Deserialize, Serialize};
 
 /// Why a subscriber did not get a message. [`LossCounts`] describes each cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossCause {
-    /// The writer was faster.
+    /// The writer overwrote messages before the subscriber read them.
     Overrun,
     /// Lost between hosts.
     Link,
-    /// The publisher ended or restarted.
+    /// The publisher exited or restarted.
     Restart,
     /// The writer had detached the subscriber.
     Detached,
 }
 
 impl LossCause {
-    /// All of them, in the order of [`LossCounts::parts`] and of the shared layout.
+    /// All causes, in the order of [`LossCounts::parts`] and of the shared layout.
     pub const ALL: [LossCause; 4] = [Self::Overrun, Self::Link, Self::Restart, Self::Detached];
 
     /// The name in [`LossCounts::parts`].
@@ -30,7 +30,7 @@ impl LossCause {
     }
 }
 
-/// Messages that a subscriber did not get, by cause. No loss is silent: each one is in exactly one of these counts.
+/// Messages that a subscriber did not get, by cause. Each lost message is in exactly one of these counts.
 ///
 /// ```
 /// let lost = rnet_core::LossCounts { overrun: 3, link: 1, ..Default::default() };
@@ -40,13 +40,13 @@ impl LossCause {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LossCounts {
-    /// The writer was faster and wrote over messages that this best_effort subscriber had not read.
+    /// The writer overwrote messages that this best_effort subscriber had not read.
     pub overrun: u64,
     /// Lost between hosts.
     pub link: u64,
     /// Sent by a publisher that exited or restarted before they were read.
     pub restart: u64,
-    /// Sent while a reliable writer had detached this subscriber because it stood still for too long.
+    /// Sent while a reliable writer had detached this subscriber because it made no progress for too long.
     pub detached: u64,
 }
 
@@ -58,12 +58,13 @@ impl From<[u64; 4]> for LossCounts {
 }
 
 impl LossCounts {
-    /// All causes together. Saturates instead of wrapping.
+    /// The sum over all causes. Saturates instead of wrapping.
     pub fn total(&self) -> u64 {
         self.parts().iter().fold(0, |sum, (_, n)| sum.saturating_add(*n))
     }
 
-    /// Adds the counts of `other`, cause by cause (the publishers of one topic, for instance). Saturates.
+    /// Adds the counts of `other`, cause by cause (for example those of several publishers of one topic).
+    /// Saturates.
     pub fn add(&mut self, other: &LossCounts) {
         self.overrun = self.overrun.saturating_add(other.overrun);
         self.link = self.link.saturating_add(other.link);
@@ -71,7 +72,7 @@ impl LossCounts {
         self.detached = self.detached.saturating_add(other.detached);
     }
 
-    /// The causes by name, in the order in which tools show them.
+    /// The name and count of each cause, in the order in which tools show them.
     pub fn parts(&self) -> [(&'static str, u64); 4] {
         let counts = [self.overrun, self.link, self.restart, self.detached];
         std::array::from_fn(|at| (LossCause::ALL[at].name(), counts[at]))
@@ -90,18 +91,19 @@ impl std::fmt::Display for LossCounts {
     }
 }
 
-/// Backlog of a reader: messages that were sent and that it has not read yet.
+/// Backlog of a reader: messages that were sent and not yet read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Backlog {
-    /// Number of unread messages. Messages already dropped from the log count until the reader detects the loss.
+    /// Number of unread messages. Messages already dropped from the log count until the reader detects the
+    /// loss.
     pub messages: u64,
-    /// How long ago the oldest of them that is still there was sent, in ns.
+    /// Age of the oldest unread message that the log still holds, in ns.
     pub age_ns: u64,
 }
 
 impl Backlog {
-    /// Combines the backlogs of several publishers: the sum, and the age of the oldest.
+    /// Combines the backlogs of several publishers: the sum of the messages and the highest age.
     pub fn add(&mut self, other: &Backlog) {
         self.messages = self.messages.saturating_add(other.messages);
         self.age_ns = self.age_ns.max(other.age_ns);
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_and_text() {
+    fn total_saturates_and_text_lists_causes() {
         let mut a = LossCounts::default();
         assert_eq!(a.to_string(), "0 lost");
         a.add(&LossCounts { overrun: u64::MAX, link: 2, restart: 3, detached: 4 });
@@ -136,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_of_several_is_the_sum_and_the_oldest() {
+    fn backlog_of_several_publishers_is_sum_and_highest_age() {
         let mut a = Backlog { messages: 2, age_ns: 3_500_000 };
         a.add(&Backlog { messages: 5, age_ns: 1_000_000 });
         assert_eq!(a, Backlog { messages: 7, age_ns: 3_500_000 });

@@ -1,8 +1,7 @@
-//! The one error type of the plane.
+//! The error type of robot-net.
 //!
-//! A message is written for the person who reads it on a terminal at two in the morning: what failed, on which topic and
-//! node, which limit or which two types, and what to do. Programs match on the variant, or on [`Error::code`] where
-//! they are not written in Rust.
+//! A message states what failed, on which topic and node, which limit or which two types are involved, and
+//! what to do. Rust programs match on the variant; other languages use [`Error::code`].
 
 mod call;
 mod constructors;
@@ -23,23 +22,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// ```
 /// let error = rnet_core::TopicName::new("/scan data").unwrap_err();
 /// assert_eq!(error.code(), "bad_name");
-/// println!("{error}"); // says which character, and what to do
+/// println!("{error}"); // contains the position of the character, and the remedy
 /// ```
 #[derive(Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Error {
-    /// The name of a topic, node, domain or key breaks the rules.
+    /// The name of a topic, node, domain or key is invalid.
     #[error("bad {what} name {name:?}: {why}; choose another name")]
     BadName {
         /// `"topic"`, `"node"`, `"domain"` or `"key"`.
         what: &'static str,
         /// The name as given (cut when very long).
         name: String,
-        /// What is wrong, at which character.
+        /// The fault and the position of the character.
         why: String,
     },
-    /// A message is longer than the topic or robot-net allows. Nothing was sent.
+    /// The message exceeds the limit of the topic or of robot-net. Nothing was sent.
     #[error(
         "message of {len} bytes on {topic} is too large: the limit is {limit} bytes; send it in parts or raise the limit"
     )]
@@ -51,13 +50,13 @@ pub enum Error {
         /// The limit, in bytes.
         limit: usize,
     },
-    /// Publisher and subscriber describe the messages of a topic differently. Both sides get this error, and nothing is
-    /// delivered between the two.
+    /// Publisher and subscriber describe the messages of a topic differently. Both get this error, and no
+    /// messages are delivered between the two.
     #[error("{}", incompatible_text(.topic, *.part, (.publisher_node, .subscriber_node), .detail))]
     IncompatibleType {
-        /// The topic; of a call the service.
+        /// The topic; for a call, the service.
         topic: String,
-        /// Which message of a call it is about; `None` for that of a topic.
+        /// The message of a call that differs; `None` for a topic.
         part: Option<CallPart>,
         /// Node of the publisher.
         publisher_node: String,
@@ -66,7 +65,7 @@ pub enum Error {
         /// The first difference.
         detail: Box<TypeMismatch>,
     },
-    /// The subscriber asks for more than the publisher offers. Both sides get this error.
+    /// The subscriber requests more than the publisher offers. Both get this error.
     #[error(
         "quality of service on {topic} does not match (publisher {publisher_node}, subscriber {subscriber_node}): {why}"
     )]
@@ -77,11 +76,11 @@ pub enum Error {
         publisher_node: String,
         /// Node of the subscriber.
         subscriber_node: String,
-        /// Which of both must change, and how.
+        /// Which of the two must change, and how.
         why: String,
     },
-    /// A reliable reader holds the writer back and the publisher chose not to wait (or waited long enough). The message
-    /// was not sent and is still the caller's.
+    /// A reliable reader has not made progress and the publisher does not wait, or its wait has expired. The
+    /// message was not sent; the caller keeps it.
     #[error(
         "{topic} is full: the reliable subscriber in {reader_node} has not read yet; send again later, or use on_full wait or detach"
     )]
@@ -91,48 +90,48 @@ pub enum Error {
         /// Node of the slowest reader.
         reader_node: String,
     },
-    /// What was waited for did not happen in time.
+    /// An operation did not complete in time.
     #[error(
         "timed out after {after_ms} ms waiting for {what}; wait longer, or run `rnet doctor` to find the cause"
     )]
     Timeout {
-        /// The topic; empty where the wait was for no single topic.
+        /// The topic; empty if the wait is not for a single topic.
         topic: String,
         /// What was waited for.
         what: String,
-        /// How long, in milliseconds.
+        /// Duration of the wait, in milliseconds.
         after_ms: u64,
     },
-    /// A reliable writer went on without this subscriber because it stood still for too long.
+    /// A reliable writer detached this subscriber because it made no progress for too long.
     #[error(
         "{publisher_node} detached this subscriber of {topic}: it read nothing for more than {stall_ms} ms; the messages sent since count as lost (detached); receive more often, or set a longer stall at the publisher"
     )]
     Detached {
         /// The topic.
         topic: String,
-        /// Node of the publisher that went on.
+        /// Node of the publisher that detached the subscriber.
         publisher_node: String,
         /// The publisher's stall limit, in milliseconds.
         stall_ms: u64,
     },
-    /// The process of a peer ended without saying goodbye.
+    /// The process of a peer exited without closing its node.
     #[error("{node} is gone (its process exited); {topic} continues without it; restart it")]
     PeerLost {
         /// The topic.
         topic: String,
-        /// The node that is gone.
+        /// The node whose process exited.
         node: String,
     },
-    /// Shared memory for a message cannot be had. Nothing already sent is lost.
+    /// Shared memory for a message is not available. Messages already sent are not lost.
     #[error(
         "out of shared memory on {topic}: {needed_bytes} bytes needed, the limit is {limit_bytes} bytes: {why}"
     )]
     OutOfMemory {
         /// The topic.
         topic: String,
-        /// What was asked for, in bytes.
+        /// Requested length, in bytes.
         needed_bytes: u64,
-        /// The limit that stands in the way, in bytes.
+        /// The limit that was exceeded, in bytes.
         limit_bytes: u64,
         /// Which limit it is (the publisher's pool, the file system), and what to do.
         why: String,
@@ -140,21 +139,21 @@ pub enum Error {
     /// A named limit of [`crate::limits`] is reached.
     #[error("limit reached: {limit} {what}; {hint}")]
     LimitReached {
-        /// What there may be no more of, in words that follow a number: `"nodes in domain 0"`.
+        /// The limited things, in words that follow a number: `"nodes in domain 0"`.
         what: String,
         /// The limit.
         limit: usize,
         /// What to do.
         hint: String,
     },
-    /// A subscriber holds as many samples as it may.
+    /// A subscriber already holds the maximum number of samples.
     #[error(
         "this subscriber of {topic} already holds {limit} samples; drop some before receiving more, or copy the data to keep it"
     )]
     TooManyPins {
         /// The topic.
         topic: String,
-        /// How many it may hold.
+        /// Maximum number of samples.
         limit: usize,
     },
     /// Another live node of the domain has this name.
@@ -162,18 +161,18 @@ pub enum Error {
     NameTaken {
         /// The name.
         node: String,
-        /// Process id of its holder, where it could be read.
+        /// Process id of the other node, if known.
         pid: Option<u32>,
     },
-    /// A file or directory of the domain may not be used by this user.
+    /// The user may not access a file or directory of the domain.
     #[error("no permission for {}: {why}", .path.display())]
     NoPermission {
         /// The file or directory.
         path: PathBuf,
-        /// Whose it is, and what to do.
+        /// The owner, and what to do.
         why: String,
     },
-    /// A file in shared memory was laid out by another version of robot-net.
+    /// Another version of robot-net created a file in shared memory.
     #[error("{} has layout version {found}, this process uses {ours}: run the same robot-net version in all processes of a domain; once the processes that use the file have exited, the next start replaces it", .path.display())]
     LayoutVersion {
         /// The file.
@@ -183,7 +182,8 @@ pub enum Error {
         /// The version of this process.
         ours: u32,
     },
-    /// A peer's shared memory holds what no correct peer writes. The channel is given up; nothing else is touched.
+    /// A peer's shared memory contains data that no correct peer writes. The channel is closed; other
+    /// channels continue.
     #[error(
         "{topic} from {publisher_node} is corrupt: {what}; the channel is closed, other publishers continue; restart that process"
     )]
@@ -192,11 +192,11 @@ pub enum Error {
         topic: String,
         /// Node of the publisher that owns the memory.
         publisher_node: String,
-        /// What was found.
+        /// The invalid data.
         what: String,
     },
-    /// One message could not be decoded: its bytes are none of the type that its publisher named. It is counted as malformed;
-    /// the messages before and behind it are not concerned.
+    /// One message could not be decoded: its bytes do not match the type of its publisher. It is counted as
+    /// malformed. Other messages are not affected.
     #[error(
         "a message on {topic} from {publisher_node} is malformed: {why}; it is skipped; check the data that its publisher sends"
     )]
@@ -205,7 +205,7 @@ pub enum Error {
         topic: String,
         /// Node of the publisher.
         publisher_node: String,
-        /// What is wrong, at which byte and in which field where that is known.
+        /// The fault; if known, with the byte offset and the field.
         why: String,
     },
     /// The node, publisher or subscriber was closed.
@@ -214,33 +214,34 @@ pub enum Error {
         /// What was closed.
         what: String,
     },
-    /// A wait was ended from outside (a signal, or another thread), or is to be gone on with after a look for signals.
+    /// A wait was interrupted by a signal or by another thread, or returned so that the caller can check for
+    /// signals.
     #[error("interrupted; wait again to continue")]
     Interrupted,
-    /// Quality-of-service settings that make no sense in themselves.
+    /// Contradictory or invalid quality-of-service settings.
     #[error("bad quality of service{}: {why}", on_topic(.topic))]
     BadQos {
         /// The topic; empty while it is not known (see [`Error::with_topic`]).
         topic: String,
-        /// Which setting, what is wrong, what is allowed.
+        /// The setting, the fault, and the allowed values.
         why: String,
     },
-    /// A value does not fit its type or its range.
+    /// A value does not match its type or is out of range.
     #[error("bad value for {what}: {why}")]
     BadValue {
         /// The value: a field path, an option, a setting.
         what: String,
-        /// What is wrong and what is allowed.
+        /// The fault and the allowed values.
         why: String,
     },
-    /// A key of the state was written since it was looked at. Nothing was changed.
+    /// A key of the state was written since it was read. Nothing was changed.
     #[error("conflict at {key}: {}; read it again and retry", conflict_text(*.expected, *.found))]
     Conflict {
         /// The key.
         key: String,
-        /// The revision that it had to have; 0: it had to be absent.
+        /// The expected revision; 0 if the key had to be absent.
         expected: u64,
-        /// The revision that it has; 0: it is absent.
+        /// The current revision; 0 if the key is absent.
         found: u64,
     },
     /// A key of the state holds values of another type. Nothing was changed.
@@ -250,20 +251,20 @@ pub enum Error {
     StateType {
         /// The key.
         key: String,
-        /// What it holds, in words: `"an integer"`, `"a protobuf message foxglove.Pose"`.
+        /// The type of its value, in words: `"an integer"`, `"a protobuf message foxglove.Pose"`.
         holds: String,
-        /// What was given or asked for, in words.
+        /// The given or requested type, in words.
         given: String,
     },
-    /// State could not be put on disk. In memory nothing was changed.
+    /// State could not be written to disk. The state in memory is unchanged.
     #[error("cannot store state in {}: {why}", .path.display())]
     Storage {
         /// The file or directory.
         path: PathBuf,
-        /// What stands in the way (disk full, read-only), and what to do.
+        /// The cause (disk full, read-only), and what to do.
         why: String,
     },
-    /// The server that had a call has gone before it answered. Whether it has done what was asked is not known.
+    /// The server exited before it answered a call. The call may or may not have run.
     #[error(
         "the server of {topic} in {node} on host {host} was lost before it answered: it exited or closed the service; the call may or may not have run; call again once the server is back"
     )]
@@ -275,18 +276,18 @@ pub enum Error {
         /// Host of the server.
         host: String,
     },
-    /// The host at which a key of the state is at home does not answer.
+    /// The home host of a key of the state does not answer.
     #[error(
         "{key} has its home on host {host}, which is not reachable: {why}; {}", home_text(*.may_hold)
     )]
     HomeAway {
-        /// The key, or the prefix.
+        /// The key or prefix.
         key: String,
-        /// Its home.
+        /// The home host.
         host: String,
-        /// What was seen of that host.
+        /// The observed fault of that host.
         why: String,
-        /// Whether it was a write that had left: it may hold there, now or later, or not.
+        /// Whether a write was already sent. It may then take effect there, now or later.
         may_hold: bool,
     },
     /// The handler of a service failed or panicked.
@@ -296,32 +297,32 @@ pub enum Error {
         topic: String,
         /// Node of the server.
         node: String,
-        /// What the handler said.
+        /// The error of the handler.
         failure: Box<Failure>,
     },
-    /// A service has as many calls waiting as it takes, or an action has a goal. The call was not begun.
+    /// The queue of a service is full, or an action runs another goal. The call was not started.
     #[error("the server of {topic} in {node} is busy: {}", busy_text(.backlog, .running))]
     Refused {
         /// The service.
         topic: String,
-        /// Node of the server that refused last.
+        /// Node of the last server that refused.
         node: String,
-        /// Calls that may wait there.
+        /// Capacity of the server's queue, in calls.
         backlog: u32,
-        /// The node whose goal runs there; empty where it is no action.
+        /// The node whose goal is running; empty for a service.
         running: String,
     },
-    /// A driver has no authority over a command: it was refused, or has ended.
+    /// A driver lacks authority over a command: it was refused, or its authority ended.
     #[error(
         "no authority over {topic}: {why}; take it again (Driver.retake), or take it with a higher priority"
     )]
     NotInForce {
         /// The topic of the command.
         topic: String,
-        /// Who has it, or why it has ended.
+        /// The current holder, or why the authority ended.
         why: String,
     },
-    /// A command topic has a receiver already. It obeys one driver, so there may be no second one.
+    /// A command topic already has a receiver. A command topic supports one receiver only.
     #[error("{topic} already has a receiver, in {node}; close that one, or receive another topic")]
     ReceiverExists {
         /// The topic of the command.
@@ -334,10 +335,10 @@ pub enum Error {
     Cancelled {
         /// The service.
         topic: String,
-        /// Why.
+        /// The reason.
         reason: CancelReason,
     },
-    /// A message of a server was lost on its way here, which may have been the answer of this call.
+    /// Messages of a server were lost in transit. The answer to this call may be among them.
     #[error(
         "{lost} answers of the server of {topic} in {node} were lost in transit, and the answer to this call may be among them; the call may or may not have run; call again if running it twice is safe"
     )]
@@ -346,24 +347,24 @@ pub enum Error {
         topic: String,
         /// Node of the server.
         node: String,
-        /// Messages that were lost.
+        /// Number of lost messages.
         lost: u64,
     },
-    /// The operating system said no.
+    /// A system call failed.
     #[error("{doing} {}: {source_kind}{}; check the file and its directory", .path.display(), os_text(.os))]
     Io {
-        /// What was being done, in the form `"cannot open"`.
+        /// The failed operation, in the form `"cannot open"`.
         doing: String,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The kind of failure.
         source_kind: std::io::ErrorKind,
-        /// The system's error number, where there is one.
+        /// The system's error number, if known.
         os: Option<i32>,
     },
 }
 
-/// The same text as `Display`: it is what a program whose `main` returns this error prints.
+/// The same text as `Display`, because a program whose `main` returns this error prints the `Debug` form.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self}")
@@ -371,7 +372,7 @@ impl std::fmt::Debug for Error {
 }
 
 impl Error {
-    /// A stable name for the variant, in snake_case, for bindings and JSON output.
+    /// A stable snake_case name of the variant, for bindings and JSON output.
     ///
     /// ```
     /// assert_eq!(rnet_core::Error::Interrupted.code(), "interrupted");
@@ -380,7 +381,7 @@ impl Error {
         self.into()
     }
 
-    /// The topic that the error is about.
+    /// The topic of the error, if it has one.
     pub fn topic(&self) -> Option<&str> {
         match self {
             _ if self.names_a_file() => None,
@@ -409,7 +410,7 @@ impl Error {
         .filter(|topic| !topic.is_empty())
     }
 
-    /// The node that the error is about: the peer that caused it, the publisher's node if publisher and subscriber are
+    /// The node of the error: the peer that caused it, the publisher's node if publisher and subscriber are
     /// incompatible, or the node whose name is invalid or taken.
     pub fn node(&self) -> Option<&str> {
         match self {
@@ -432,16 +433,17 @@ impl Error {
         }
     }
 
-    /// Whether it is `Corrupt` of the state or another file: then it names a path where others name a node.
+    /// Whether this is `Corrupt` for the state or another file. It then contains a path in place of a node.
     fn names_a_file(&self) -> bool {
         matches!(self, Self::Corrupt { topic, publisher_node, .. }
             if !topic.starts_with('/') || !publisher_node.starts_with('/'))
     }
 
-    /// Every value that [`code`](Self::code) can return, so that bindings can check that they mirror all of them.
+    /// Every value that [`code`](Self::code) can return. Bindings use it to check that they cover all of
+    /// them.
     pub const CODES: &'static [&'static str] = Self::VARIANTS;
 
-    /// An [`Error::Io`] from the standard library's error. `doing` reads `"cannot open"`.
+    /// Creates an [`Error::Io`] from the standard library's error. `doing` has the form `"cannot open"`.
     pub fn io(doing: impl Into<String>, path: impl Into<PathBuf>, source: &std::io::Error) -> Self {
         Self::Io {
             doing: doing.into(),
@@ -451,8 +453,8 @@ impl Error {
         }
     }
 
-    /// Names the topic in an error that was raised before it was known ([`Error::BadQos`] from `validate`); any other
-    /// error is returned as it is.
+    /// Sets the topic of an [`Error::BadQos`] from `validate`, which does not know the topic. Returns other
+    /// errors unchanged.
     #[must_use]
     pub fn with_topic(self, topic: &str) -> Self {
         match self {
@@ -539,16 +541,16 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_what_one_needs() {
+    fn messages_contain_topic_node_and_remedy() {
         for error in one_of_each() {
             let text = error.to_string();
             assert!(!text.contains('\n') && !text.is_empty());
-            // What names a topic or a node says which, and what says one names it.
+            // An error with a topic or a node contains its name, and the accessors return it.
             assert_eq!(error.topic().is_some(), text.contains("/t"), "{text}");
             assert_eq!(error.node().is_some(), text.contains("/n"), "{text}");
-            // What is to be done comes last: in the words of the variant, or of whoever said what is wrong.
+            // The remedy is the last part of the text.
             assert!(text.contains("; ") || text.ends_with(": so"), "{text}");
-            // What a program prints whose `main` returns it.
+            // The `Debug` form, which is printed if `main` returns the error.
             assert_eq!(format!("{error:?}"), text);
         }
         for (topic, publisher_node) in [("state", "/dev/shm/x/state"), ("/dev/shm/x/s1", "a peer")]
@@ -571,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_filled_in_once() {
+    fn with_topic_sets_only_an_empty_topic() {
         let error = Error::BadQos { topic: String::new(), why: "w".into() };
         assert_eq!(error.to_string(), "bad quality of service: w");
         assert_eq!(
@@ -582,7 +584,7 @@ mod tests {
 
     #[test]
     fn errors_stay_small() {
-        // Every Result of the plane carries one.
+        // Every `Result` in robot-net contains an `Error`.
         assert!(size_of::<Error>() <= 96, "{}", size_of::<Error>());
     }
 }

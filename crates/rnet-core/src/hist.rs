@@ -1,10 +1,11 @@
-//! The latency histogram: which bucket a time falls in, and quantiles of the counts.
+//! The latency histogram: the bucket of a duration, and quantiles of the counts.
 //!
-//! The counts stand in shared memory as [`HIST_BUCKETS`] plain `u64`s; this module only knows the arithmetic.
-//! The first 8 buckets hold the values 0 to 7 ns exactly. From 8 ns on each octave (a factor of two) is cut into 8 equal
-//! buckets, so that a bucket is at most 12.5 % wide, from nanoseconds to 2^54 ns (208 days). What is longer is counted in
-//! the last bucket. This is the log-linear layout of HdrHistogram (Gil Tene) with three bits of precision: finding the
-//! bucket is a count of leading zeros, a shift and an add, with no table and no branch that depends on past values.
+//! Shared memory holds the counts as [`HIST_BUCKETS`] plain `u64`s; this module contains only the arithmetic.
+//! The first 8 buckets hold the values 0 to 7 ns exactly. From 8 ns on, each octave (a factor of two) is
+//! divided into 8 equal buckets. A bucket is therefore at most 12.5 % wide, from nanoseconds to 2^54 ns (208
+//! days). The last bucket counts longer times. This is the log-linear layout of HdrHistogram (Gil Tene) with
+//! three bits of precision: finding the bucket takes a count of leading zeros, a shift and an add, without a
+//! table or a data-dependent branch.
 
 /// Number of buckets: 8 exact ones and 51 octaves of 8.
 pub const HIST_BUCKETS: usize = 416;
@@ -29,7 +30,7 @@ pub const fn bucket_of(ns: u64) -> usize {
     if index < HIST_BUCKETS { index } else { HIST_BUCKETS - 1 }
 }
 
-/// The smallest time of bucket `index`, in nanoseconds. An index past the end reads as the last bucket.
+/// The smallest time of bucket `index`, in nanoseconds. An index past the end selects the last bucket.
 pub const fn bucket_low(index: usize) -> u64 {
     let index = if index < HIST_BUCKETS { index } else { HIST_BUCKETS - 1 };
     if index < SUB_BUCKETS {
@@ -39,13 +40,14 @@ pub const fn bucket_low(index: usize) -> u64 {
     ((SUB_BUCKETS + index % SUB_BUCKETS) as u64) << shift
 }
 
-/// The largest time of bucket `index`, in nanoseconds, itself included; [`u64::MAX`] for the last one.
+/// The largest time of bucket `index`, in nanoseconds, inclusive; [`u64::MAX`] for the last one.
 pub const fn bucket_high(index: usize) -> u64 {
     if index + 1 >= HIST_BUCKETS { u64::MAX } else { bucket_low(index + 1) - 1 }
 }
 
-/// The `q`-quantile (0.0 to 1.0; values outside are clamped) of the counted times, in nanoseconds: the upper bound of
-/// the bucket in which it lies, so never less than the true value. `None` if nothing was counted or `q` is not a number.
+/// The `q`-quantile (0.0 to 1.0; other values are clamped) of the counted times, in nanoseconds. The result
+/// is the upper bound of its bucket and never below the true value. `None` if nothing was counted or `q` is
+/// NaN.
 ///
 /// ```
 /// let mut counts = vec![0_u64; rnet_core::HIST_BUCKETS];
@@ -55,7 +57,7 @@ pub const fn bucket_high(index: usize) -> u64 {
 /// assert_eq!(rnet_core::quantile(&counts, 1.0), Some(7));
 /// ```
 pub fn quantile(counts: &[u64], q: f64) -> Option<u64> {
-    // u128: the counts come from shared memory, where any value may stand.
+    // u128: the counts come from shared memory and may have any value.
     let total: u128 = counts.iter().map(|&n| u128::from(n)).sum();
     if total == 0 || q.is_nan() {
         return None;
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_tile_the_line() {
+    fn buckets_are_contiguous() {
         for index in 0..HIST_BUCKETS - 1 {
             assert_eq!(bucket_high(index) + 1, bucket_low(index + 1));
             assert_eq!(bucket_of(bucket_low(index)), index);
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_nothing_and_of_hostile_counts() {
+    fn quantiles_of_empty_and_hostile_counts() {
         assert_eq!(quantile(&[], 0.5), None);
         assert_eq!(quantile(&[0; HIST_BUCKETS], 0.5), None);
         assert_eq!(quantile(&[1], f64::NAN), None);

@@ -1,12 +1,12 @@
-//! The words of robot-net: names, limits, quality of service, type layouts, counters and errors.
+//! The vocabulary of robot-net: names, limits, quality of service, type layouts, counters and errors.
 //!
-//! What is absent: I/O, threads, clocks, and `unsafe` code. Only three `unsafe trait` declarations stand here
-//! ([`Plain`], [`PlainHeader`] and [`PlainField`], with its implementations for numbers and arrays), because a promise about
-//! memory has to be made where the types are described. Every other crate of the workspace may depend on this one, and this
-//! one depends on none of them.
+//! This crate has no I/O, threads, clocks or `unsafe` code. Its only uses of `unsafe` are the declarations of
+//! the traits [`Plain`], [`PlainHeader`] and [`PlainField`], and the implementations of the last one for
+//! numbers and arrays: the promise about memory is made where the types are described. All other crates of
+//! the workspace may depend on this one, which depends on none of them.
 //!
-//! Everything is re-exported at the root. The two functions that answer "may these two talk?" live in modules of
-//! their own and are named [`qos_compatible`] and [`types_compatible`] here.
+//! All items are re-exported at the root. [`qos_compatible`] and [`types_compatible`] decide whether a
+//! publisher and a subscriber can communicate; they are defined in modules of their own.
 
 #![deny(unsafe_code)]
 

@@ -1,13 +1,13 @@
-//! Every limit of the shared-memory plane, by name.
+//! All limits of the shared-memory transport.
 //!
-//! A limit that is reached is an error that names it ([`crate::Error::LimitReached`] and its relatives), never a
-//! silent truncation. Units are in the names; counts have none.
+//! Exceeding a limit is an error that contains it ([`crate::Error::LimitReached`] and related variants),
+//! never a silent truncation. Names contain the unit; counts have none.
 
 /// Longest topic name, with its leading `/`, in bytes.
 pub const MAX_TOPIC_LEN_BYTES: usize = 255;
 
-/// Longest node name, with its leading `/`, in bytes. Shorter than a topic name because the name, with a suffix, is a
-/// file name, and file names end at 255 bytes.
+/// Longest node name, with its leading `/`, in bytes. Shorter than a topic name because the name plus a
+/// suffix is a file name, and file names are limited to 255 bytes.
 pub const MAX_NODE_NAME_LEN_BYTES: usize = 200;
 
 /// Longest name of a host, in bytes.
@@ -22,7 +22,8 @@ pub const MAX_DOMAIN_LEN_BYTES: usize = 32;
 /// Nodes that may be present in one domain on one host at the same time.
 pub const MAX_NODES_PER_DOMAIN: usize = 1024;
 
-/// Of these places the last, which only nodes of tools get: in a full domain `rnet topic pub` and `rnet state set` work.
+/// Nodes of [`MAX_NODES_PER_DOMAIN`] that are reserved for tools: `rnet topic pub` and `rnet state set` work
+/// in a full domain.
 pub const RESERVED_TOOL_NODES: usize = 16;
 
 /// Different topic names in one domain at the same time.
@@ -31,7 +32,7 @@ pub const MAX_TOPICS_PER_DOMAIN: usize = 4096;
 /// Publishers and subscribers together that one node may hold.
 pub const MAX_ENDPOINTS_PER_NODE: usize = 8192;
 
-/// Subscribers that may follow one channel (one publisher on one topic).
+/// Subscribers that may read one channel (one publisher on one topic).
 pub const MAX_READERS_PER_CHANNEL: usize = 512;
 
 /// Publishers that one subscriber may merge.
@@ -40,7 +41,7 @@ pub const MAX_PUBLISHERS_PER_SUBSCRIPTION: usize = 256;
 /// Shortest message deadline and liveliness lease: the control thread checks them at this period.
 pub const MIN_PERIOD: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// Observers of one domain that are woken: tools that listen, recorders. More than these would have to poll.
+/// Observers of one domain that are woken (listening tools, recorders). Further ones would have to poll.
 pub const MAX_OBSERVERS_PER_DOMAIN: usize = 64;
 
 /// Publishers that one observer may follow.
@@ -58,13 +59,14 @@ pub const MAX_INLINE_LEN_BYTES: usize = 4096;
 /// Longest description of an endpoint (type and quality of service, as JSON) in shared memory, in bytes.
 pub const MAX_META_LEN_BYTES: usize = 65536;
 
-/// Longest description of a protobuf type (its descriptor set, with comments) in shared memory, in bytes (1 MiB).
+/// Longest description of a protobuf type (its descriptor set, with comments) in shared memory, in bytes (1
+/// MiB).
 pub const MAX_SCHEMA_LEN_BYTES: usize = 1 << 20;
 
-/// Protobuf types that the endpoints of one node may have, in all of its life.
+/// Protobuf types that the endpoints of one node may use during its lifetime.
 pub const MAX_TYPES_PER_NODE: usize = 1024;
 
-/// Length of a channel's log when the publisher names none, in bytes (512 KiB).
+/// Length of a channel's log if the publisher does not specify one, in bytes (512 KiB).
 pub const DEFAULT_LOG_LEN_BYTES: u64 = 512 << 10;
 
 /// Shortest log that a publisher can request, in bytes (16 KiB).
@@ -73,14 +75,14 @@ pub const MIN_LOG_LEN_BYTES: u64 = 16 << 10;
 /// Longest log that a publisher can request, in bytes (1 GiB).
 pub const MAX_LOG_LEN_BYTES: u64 = 1 << 30;
 
-/// How far a channel's chunk pool may grow when the publisher names no limit, in bytes (2 GiB).
+/// Maximum size of a channel's chunk pool if the publisher does not specify one, in bytes (2 GiB).
 pub const DEFAULT_POOL_LIMIT_BYTES: u64 = 2 << 30;
 
-/// Unread messages of each publisher that a best_effort subscriber keeps when it names no depth.
+/// Unread messages per publisher that a best_effort subscriber keeps if it does not specify a depth.
 pub const DEFAULT_KEEP_LAST: u32 = 10;
 
-/// Large messages that a channel keeps readable when the publisher names no depth: as many as a
-/// subscriber keeps, and the one that is being built.
+/// Large messages that a channel keeps readable if the publisher does not specify a depth: the default depth
+/// of a subscriber plus the message under construction.
 pub const DEFAULT_LARGE_DEPTH: u32 = DEFAULT_KEEP_LAST + 1;
 
 /// Chunks in one channel's pool.
@@ -92,13 +94,13 @@ pub const MAX_BELLS_PER_NODE: usize = 4096;
 /// Deepest nesting of structs and arrays in a plain type.
 pub const MAX_TYPE_DEPTH: usize = 16;
 
-/// Fields of a plain type, those of its nested structs counted too.
+/// Fields of a plain type, including those of nested structs.
 pub const MAX_TYPE_FIELDS: usize = 4096;
 
 /// Longest name of a plain type or of one of its fields, in bytes.
 pub const MAX_TYPE_NAME_LEN_BYTES: usize = 255;
 
-/// Largest alignment of a plain type, in bytes: payloads start at multiples of it.
+/// Largest alignment of a plain type, in bytes. Payloads start at multiples of it.
 pub const MAX_PLAIN_ALIGN_BYTES: usize = 8;
 
 /// Longest key of the state, with its leading `/`, in bytes.
@@ -107,18 +109,18 @@ pub const MAX_KEY_LEN_BYTES: usize = 255;
 /// Longest value of a key of the state, in bytes (64 MiB).
 pub const MAX_VALUE_LEN_BYTES: usize = 64 << 20;
 
-/// How far the state of a domain may grow, all keys and values together, in bytes (16 GiB).
+/// Maximum size of the state of a domain, all keys and values together, in bytes (16 GiB).
 pub const MAX_STATE_LEN_BYTES: u64 = 16 << 30;
 
 /// Keys that one transaction may read and write.
 pub const MAX_TRANSACTION_KEYS: usize = 1024;
 
-/// How often a change that is computed from the present value is tried before it is given up: each time
-/// another writer was faster.
+/// Maximum number of attempts of an update that is computed from the current value. An attempt fails if
+/// another writer changes the value first.
 pub const MAX_UPDATE_TRIES: usize = 10_000;
 
 /// Deepest nesting of lists and JSON in a value of the state.
 pub const MAX_VALUE_DEPTH: usize = 64;
 
-/// Elements of all lists and sets in one value of the state together.
+/// Elements of all lists and sets in one value of the state.
 pub const MAX_VALUE_ITEMS: usize = 1 << 20;

@@ -1,8 +1,9 @@
-//! What a message may carry beside its content.
+//! Optional metadata of a message.
 
 use crate::LossCause;
 
-/// Metadata of a message, stored in the extension words of its record. A message without metadata has no overhead.
+/// Metadata of a message, stored in the extension words of its record. A message without metadata has no
+/// overhead.
 ///
 /// ```
 /// use rnet_core::{LossCause, Meta, Origin};
@@ -16,45 +17,46 @@ use crate::LossCause;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Meta {
-    /// Where the message was first sent, if it is forwarded.
+    /// Where a forwarded message was first sent.
     pub origin: Option<Origin>,
-    /// Time of the observation, or of the first send: ns since 1970 UTC, by the clock of its source.
+    /// Time of the observation, or of the first send, in ns since 1970 UTC, by the clock of the source.
     pub source_ns: Option<i64>,
-    /// Correlation with another message: the number of a request, in its reply.
+    /// Correlation with another message: in a reply, the number of the request.
     pub correlation: Option<u64>,
-    /// Messages known to be missing right before it.
+    /// Messages known to be missing directly before this one.
     pub gap: Option<KnownGap>,
-    /// Whether it is its publisher's last will: a message that is read when the publisher's process has died.
+    /// Whether this is the publisher's last will: a message that is delivered after the publisher's process
+    /// has died.
     pub last_will: bool,
 }
 
-/// The message that another one forwards.
+/// Origin of a forwarded message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// Id of the host on which it was sent.
     pub host: u64,
     /// Id of the publisher that sent it.
     pub publisher: u64,
-    /// Its number at that publisher, counted from 0.
+    /// Its sequence number at that publisher, starting at 0.
     pub seq: u64,
 }
 
-/// Messages that are known to be missing.
+/// A number of messages that are known to be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KnownGap {
-    /// Why they are missing.
+    /// Cause of the loss.
     pub cause: LossCause,
-    /// How many they are.
+    /// Number of missing messages.
     pub size: u64,
 }
 
 impl Meta {
-    /// With where the message was first sent.
+    /// Sets where the message was first sent.
     pub fn with_origin(self, origin: Origin) -> Self {
         Self { origin: Some(origin), ..self }
     }
 
-    /// With the time of its source, ns since 1970 UTC.
+    /// Sets the time of its source, in ns since 1970 UTC.
     pub fn with_source_ns(self, source_ns: i64) -> Self {
         Self { source_ns: Some(source_ns), ..self }
     }
@@ -64,12 +66,12 @@ impl Meta {
         Self { correlation: Some(correlation), ..self }
     }
 
-    /// As its publisher's last will.
+    /// Marks the message as its publisher's last will.
     pub fn as_last_will(self) -> Self {
         Self { last_will: true, ..self }
     }
 
-    /// With `size` messages that are missing right before it.
+    /// Sets the cause and number of the messages that are missing directly before it.
     pub fn with_gap(self, cause: LossCause, size: u64) -> Self {
         Self { gap: Some(KnownGap { cause, size }), ..self }
     }

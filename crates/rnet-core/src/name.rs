@@ -1,9 +1,9 @@
-//! Names: topics, nodes, domains.
+//! Names of topics, nodes, domains and keys.
 //!
-//! Topics and nodes are named as in ROS 2: absolute, `/`-separated tokens of letters, digits and `_`, no token starting
-//! with a digit. A name without its leading `/` is given one, so that `lidar` and `/lidar` are the same name, and
-//! nothing past this module ever sees a name that is not absolute and checked. Names are also what reaches the file
-//! system ([`NodeName::file_stem`]), which is why the rules are strict and the mapping loses nothing.
+//! Topics and nodes follow the rules of ROS 2: absolute, `/`-separated tokens of letters, digits and `_`; a
+//! token does not start with a digit. A missing leading `/` is added: `lidar` and `/lidar` are the same name.
+//! Code outside this module sees only absolute, checked names. Names also become file names
+//! ([`NodeName::file_stem`]); therefore the rules are strict and the mapping is reversible.
 
 use crate::error::{Error, Result};
 use crate::limits::{
@@ -26,7 +26,7 @@ pub const fn fnv1a_64(bytes: &[u8]) -> u64 {
 }
 
 fn bad_name(what: &'static str, name: &str, why: String) -> Error {
-    // A hostile name may be megabytes long; an error message is for people.
+    // A hostile name may be megabytes long; an error text must stay short.
     const SHOWN_CHARS: usize = 300;
     let name = match name.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -50,7 +50,7 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
     }
     let mut at_token_start = true;
     for (index, c) in name.chars().enumerate() {
-        let at = index + 1; // people count from 1
+        let at = index + 1; // positions start at 1
         match c {
             '/' if index == 0 => {}
             '/' if at_token_start => {
@@ -91,8 +91,8 @@ pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) ->
 
 /// Checks the name of a key of the state, and returns it in its absolute form.
 ///
-/// Keys are `/`-separated parts of letters, digits and `_ - . : @`. They are looser than names of topics because they
-/// never become file names, and because data often names them: `/users/42`, `/motors/left-2/temp`.
+/// Keys are `/`-separated parts of letters, digits and `_ - . : @`. They are less strict than topic names
+/// because they never become file names and often contain data: `/users/42`, `/motors/left-2/temp`.
 ///
 /// ```
 /// assert_eq!(rnet_core::key_name("arm/mode")?, "/arm/mode");
@@ -123,7 +123,7 @@ fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@')
 }
 
-/// A name without its leading `/`, or one that is wrong.
+/// Handles a name without a leading `/`, and invalid names.
 #[cold]
 fn key_name_slow_path(name: &str) -> Result<Cow<'_, str>> {
     let refuse = |why: String| Err(bad_name("key", name, why));
@@ -139,7 +139,7 @@ fn key_name_slow_path(name: &str) -> Result<Cow<'_, str>> {
     }
     let mut before = if absolute { ' ' } else { '/' };
     for (index, c) in name.chars().enumerate() {
-        let at = index + 1; // people count from 1
+        let at = index + 1; // positions start at 1
         if c == '/' && before == '/' {
             return refuse(format!("the part before the '/' at character {at} is empty"));
         }
@@ -160,7 +160,7 @@ fn key_name_slow_path(name: &str) -> Result<Cow<'_, str>> {
 macro_rules! name_type {
     ($type:ident) => {
         impl $type {
-            /// The name, with its leading `/` where it has one.
+            /// The name, with its leading `/` if it has one (domain ids have none).
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -184,7 +184,7 @@ macro_rules! name_type {
             }
         }
 
-        // `Borrow` makes maps keyed by the name searchable by `&str`: both hash and compare as the string.
+        // `Borrow` allows map lookups by `&str`: both types hash and compare as the string.
         impl std::borrow::Borrow<str> for $type {
             fn borrow(&self) -> &str {
                 &self.0
@@ -238,7 +238,8 @@ impl TopicName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are
+    /// allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(Self)
     }
@@ -268,13 +269,14 @@ impl NodeName {
     /// Checks `name` and makes it absolute.
     ///
     /// # Errors
-    /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are allowed.
+    /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are
+    /// allowed.
     pub fn new(name: &str) -> Result<Self> {
         normalise("node", name, MAX_NODE_NAME_LEN_BYTES).map(Self)
     }
 
-    /// The name as the first part of a file name: `arm.controller` for `/arm/controller`. No two nodes share one,
-    /// because names hold no `.`.
+    /// The name as the first part of a file name: `arm.controller` for `/arm/controller`. It is unique per
+    /// node because names do not contain `.`.
     pub fn file_stem(&self) -> String {
         self.0[1..].replace('/', ".")
     }
@@ -282,12 +284,12 @@ impl NodeName {
     /// The inverse of [`file_stem`](Self::file_stem).
     ///
     /// # Errors
-    /// [`Error::BadName`] if no node has this file stem (a stray file in the domain's directory).
+    /// [`Error::BadName`] if no node has this file stem (a foreign file in the domain's directory).
     pub fn from_file_stem(stem: &str) -> Result<Self> {
         if stem.contains('/') {
             return Err(bad_name("node", stem, "a file stem holds no '/'".to_owned()));
         }
-        // The leading '/' is put here so that a stem that starts with '.' fails as an empty part.
+        // Adding the '/' here makes a stem that starts with '.' fail as an empty part.
         Self::new(&format!("/{}", stem.replace('.', "/"))).map_err(|error| match error {
             Error::BadName { what, why, .. } => bad_name(what, stem, why),
             other => other,
@@ -295,7 +297,7 @@ impl NodeName {
     }
 }
 
-/// The id of a domain, an isolated net: 1 to 32 letters, digits and `_`; `0` by default.
+/// The id of a domain, an isolated network: 1 to 32 letters, digits and `_`; `0` by default.
 ///
 /// ```
 /// use rnet_core::DomainId;
@@ -366,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_say_where() {
+    fn bad_names_are_rejected_with_position() {
         assert!(why("").contains("empty"));
         assert!(why("/").contains("no part"));
         assert!(why("/a/").contains("ends with '/'"));
@@ -390,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn file_stems_of_strangers_are_refused() {
+    fn foreign_file_stems_are_rejected() {
         for stem in ["", ".", "a..b", ".a", "a.", "a/b", "a b", "2"] {
             let error = NodeName::from_file_stem(stem).unwrap_err();
             assert!(matches!(error, Error::BadName { what: "node", .. }), "{stem}: {error}");
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_looser_than_topics_and_say_where_they_are_wrong() {
+    fn keys_are_looser_than_topics_and_report_position() {
         for (given, kept) in [("a", "/a"), ("/a", "/a"), ("/u/42/x-1.y:z@h", "/u/42/x-1.y:z@h")] {
             assert_eq!(key_name(given).unwrap(), kept);
         }
@@ -417,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_is_the_published_function() {
+    fn hash_matches_published_test_vectors() {
         assert_eq!(fnv1a_64(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a_64(b"foobar"), 0x8594_4171_f739_67e8);
@@ -425,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn domains() {
+    fn domain_ids_are_checked() {
         for good in ["0", "lab_2", "A", &"x".repeat(32)] {
             assert_eq!(DomainId::new(good).unwrap().as_str(), good);
         }
@@ -438,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_checked_too() {
+    fn names_in_json_are_checked() {
         let topic: TopicName = serde_json::from_str("\"scan\"").unwrap();
         assert_eq!(serde_json::to_string(&topic).unwrap(), "\"/scan\"");
         assert!(serde_json::from_str::<NodeName>("\"a//b\"").is_err());
@@ -453,7 +455,7 @@ mod tests {
         }
 
         #[test]
-        fn any_key_is_accepted_by_the_rules_or_refused(name in "\\PC{0,12}|[a_/0.]{0,8}") {
+        fn any_key_is_accepted_or_rejected_by_the_rules(name in "\\PC{0,12}|[a_/0.]{0,8}") {
             let body = name.strip_prefix('/').unwrap_or(&name);
             let of_key = |c: char| c.is_ascii_alphanumeric() || "_-.:@".contains(c);
             let good = body.split('/').all(|t| !t.is_empty() && t.chars().all(of_key));
@@ -461,7 +463,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_accepted_by_the_rules_or_refused(name in "\\PC{0,20}|[a_/0]{0,12}") {
+        fn any_text_is_accepted_or_rejected_by_the_rules(name in "\\PC{0,20}|[a_/0]{0,12}") {
             let body = name.strip_prefix('/').unwrap_or(&name);
             let good = body.split('/').all(|t| {
                 t.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

@@ -1,26 +1,27 @@
-//! From the names that a program gives to those of the domain: a namespace, and rules that rename.
+//! Resolves the names in a program to names of the domain: a namespace and remapping rules.
 //!
-//! As in ROS 2 (<https://design.ros2.org/articles/topic_and_service_names.html>): a name without a leading `/` goes below
-//! the namespace, `~/x` below the name of the node, and rules apply to what comes out. Beyond ROS 2 a rule may move
-//! everything below a name, so that a program whose names are absolute can be moved too.
+//! As in ROS 2 (<https://design.ros2.org/articles/topic_and_service_names.html>), a name without a leading
+//! `/` is relative to the namespace, `~/x` is relative to the node's name, and rules apply to the result.
+//! Unlike in ROS 2, a rule may also move a whole subtree of names, so that programs with absolute names can
+//! be moved too.
 
 use crate::error::{Error, Result};
 use crate::name::{NodeName, TopicName};
 
-/// Names that are those of robot-net on every node: no rule touches them.
+/// Names with the same meaning on every node; rules cannot remap them.
 const FIXED_TOPICS: [&str; 2] = ["/log", "/clock"];
-/// Names below it are those of robot-net itself.
+/// Prefix of the internal names of robot-net.
 const RESERVED_PREFIX: &str = "/_rnet/";
-/// What a rule for the name of a node begins with.
+/// Prefix of a rule for node names.
 const NODE_RULE_PREFIX: &str = "node:";
-/// What a rule ends with, on both sides, that moves all names below another.
+/// Suffix on both sides of a rule that moves a subtree.
 const SUBTREE_SUFFIX: &str = "/**";
-/// In a rule for nodes: any.
+/// In a rule for nodes: any node.
 const WILDCARD: &str = "*";
-/// Rules of one node. They are looked through when something is opened.
+/// Maximum number of rules per node. Opening an endpoint scans them linearly.
 const MAX_RULES: usize = 1024;
 
-/// Whether a topic is one of robot-net itself: of calls, commands, the link. Tools show these on request only.
+/// Whether a topic is internal to robot-net (calls, commands, the link). Tools show these on request only.
 pub fn is_internal(topic: &str) -> bool {
     topic.starts_with(RESERVED_PREFIX)
 }
@@ -40,20 +41,21 @@ pub fn is_internal(topic: &str) -> bool {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameResolver {
-    /// With its leading `/`; empty for none.
+    /// The namespace with its leading `/`; empty for none.
     namespace: String,
     node_rules: Vec<(String, String)>,
     topic_rules: Vec<(String, String)>,
 }
 
 impl NameResolver {
-    /// Rules are pairs of an old and a new name, as returned by [`NameResolver::parse_rules`]. The first matching rule applies.
+    /// Rules are pairs of an old and a new name, as returned by [`NameResolver::parse_rules`]. The first
+    /// matching rule applies.
     ///
     /// # Errors
     /// `BadValue` for an invalid namespace or rule.
     pub fn new(namespace: Option<&str>, rules: &[(String, String)]) -> Result<NameResolver> {
         let namespace = match namespace {
-            // As ROS 2 writes that there is none.
+            // The spellings of an empty namespace in ROS 2.
             None | Some("" | "/") => String::new(),
             Some(given) => match TopicName::new(given) {
                 Ok(name) => name.into(),
@@ -121,7 +123,7 @@ impl NameResolver {
                 ));
             }
         };
-        // All names there are: `/**=/left/**`.
+        // The root: `/**=/left/**` moves all names.
         let is_root = |side: Option<&str>| side == Some("");
         for (name, side) in [(from_name, sides.0), (to_name, sides.1)] {
             let is_name = is_root(side) || name.starts_with("~/");
@@ -138,7 +140,7 @@ impl NameResolver {
         Ok(())
     }
 
-    /// The name of a node in the domain.
+    /// Resolves the name of a node.
     ///
     /// # Errors
     /// `BadName`.
@@ -149,7 +151,7 @@ impl NameResolver {
         rule.map_or(Ok(node), |(_, to)| NodeName::new(to))
     }
 
-    /// The name of a topic, service, action or command of this node in the domain.
+    /// Resolves the name of a topic, service, action or command of this node.
     ///
     /// # Errors
     /// `BadName`.
@@ -182,7 +184,7 @@ impl NameResolver {
         Ok(topic)
     }
 
-    /// A name with what stands before it.
+    /// Makes a name absolute with a prefix.
     fn absolute<N: for<'n> TryFrom<&'n str, Error = Error>>(
         &self,
         node: Option<&NodeName>,
@@ -191,13 +193,13 @@ impl NameResolver {
         match (name.strip_prefix("~/"), node) {
             (Some(rest), Some(node)) => N::try_from(&format!("{node}/{rest}")),
             _ if name.starts_with('/') || self.namespace.is_empty() => N::try_from(name),
-            // What is wrong with it is told of the name as it was given.
+            // The error refers to the name as given.
             _ => N::try_from(name).and_then(|_| N::try_from(&format!("{}/{name}", self.namespace))),
         }
     }
 }
 
-/// What is wrong with a name.
+/// The reason in an error.
 fn reason(error: Error) -> String {
     match error {
         Error::BadName { why, .. } => why,
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_namespace_and_rules_names_are_as_before() {
+    fn names_are_unchanged_without_namespace_and_rules() {
         let plain = NameResolver::default();
         assert_eq!(plain.node("lidar").unwrap().as_str(), "/lidar");
         for (given, kept) in [("scan", "/scan"), ("/a/b", "/a/b"), ("~/dirty", "/arm/dirty")] {
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_counts_and_only_once() {
+    fn first_matching_rule_applies_once() {
         let swapped = naming("", "/a=/b, /b=/a, /a=/c");
         assert_eq!((topic(&swapped, "a"), topic(&swapped, "/b")), ("/b".into(), "/a".into()));
         assert_eq!(topic(&swapped, "/a/b"), "/a/b");
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_may_move_all_that_is_below_a_name() {
+    fn rule_moves_a_subtree() {
         let moved = naming("", "/cam/raw=/raw, /cam/**=/left/**, /up/**=/**");
         assert_eq!(topic(&moved, "/cam/raw"), "/raw");
         assert_eq!(topic(&moved, "/cam/image/small"), "/left/image/small");
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_are_renamed_by_rules_of_their_own() {
+    fn node_rules_rename_nodes() {
         let left = naming("/left", "/lidar=/topic, node:lidar=eye, node:/far=node:/near");
         assert_eq!(left.node("lidar").unwrap().as_str(), "/left/eye");
         assert_eq!(left.node("/lidar").unwrap().as_str(), "/lidar");
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_named_with_the_reason() {
+    fn invalid_rules_are_rejected_with_reason() {
         let why = |rules: &str| {
             let made =
                 NameResolver::parse_rules(rules).and_then(|rules| NameResolver::new(None, &rules));
@@ -311,7 +313,7 @@ mod tests {
         fn any_text_gives_rules_or_an_error(text in "\\PC{0,30}|[a/~*=,:node]{0,24}", name in "[a/~]{0,6}") {
             if let Ok(naming) = NameResolver::parse_rules(&text).and_then(|rules| NameResolver::new(Some("/ns"), &rules)) {
                 let node = NodeName::new("/arm").unwrap();
-                // Whatever comes out is a name.
+                // Every result is a valid name.
                 if let Ok(topic) = naming.topic(&node, &name) {
                     prop_assert_eq!(TopicName::new(topic.as_str()).unwrap(), topic);
                 }

@@ -1,4 +1,4 @@
-//! Patterns of names.
+//! Patterns for names.
 
 use std::fmt;
 
@@ -18,13 +18,13 @@ use crate::name::normalise;
 pub struct NamePattern(Box<str>);
 
 impl NamePattern {
-    /// Checks a pattern of at most `max_len_bytes`, including its leading `/`, which can be omitted. Errors call it
-    /// `what`.
+    /// Checks a pattern of at most `max_len_bytes`, including its leading `/`, which can be omitted. Errors
+    /// contain `what`.
     ///
     /// # Errors
     /// [`Error::BadName`] with the pattern and the reason.
     pub fn new(what: &'static str, pattern: &str, max_len_bytes: usize) -> Result<NamePattern> {
-        // Stars stand where letters may.
+        // Replaces stars by a letter so that the rules for names apply.
         let as_name: Vec<&str> =
             pattern.split('/').map(|part| if is_star(part) { "_" } else { part }).collect();
         let refuse = |why: String| Error::BadName { what, name: pattern.to_owned(), why };
@@ -43,7 +43,7 @@ impl NamePattern {
         }
     }
 
-    /// A pattern for foreign names, which need not be valid here: topics in recordings of other tools.
+    /// A pattern for names of other systems, which may be invalid here: topics in recordings of other tools.
     ///
     /// # Errors
     /// [`Error::BadName`] if a `*` is only a part of a name part.
@@ -60,7 +60,7 @@ impl NamePattern {
         &self.0
     }
 
-    /// Whether a name, with its leading `/`, is like this.
+    /// Whether the pattern matches a name, given with its leading `/`.
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name): (Vec<&str>, Vec<&str>) =
             (self.0.split('/').skip(1).collect(), name.split('/').skip(1).collect());
@@ -78,10 +78,10 @@ fn is_star(part: &str) -> bool {
     matches!(part, "*" | "**")
 }
 
-/// Compares parts of names. Of several `**` only the last one ever has to take more, so this is no search.
+/// Compares the parts. Only the last `**` ever has to match more, so no backtracking search is needed.
 fn matches_parts(pattern: &[&str], name: &[&str]) -> bool {
     let (mut p, mut n) = (0, 0);
-    // The last `**`, and how many parts of the name were behind it.
+    // The last `**`, and how many parts of the name followed it.
     let mut last: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pattern_matches() {
+    fn pattern_matches_parts_and_subtrees() {
         for (text, name, fits) in [
             ("/arm", "/arm", true),
             ("arm", "/arm", true),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_matched_as_they_are() {
+    fn foreign_names_are_matched_verbatim() {
         let matches = |text: &str, name: &str| {
             NamePattern::foreign("topic pattern", text).unwrap().matches(name)
         };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_pattern_is_named() {
+    fn bad_pattern_is_rejected_with_its_text() {
         for text in ["", "/", "//", "/a*", "/***", "/a b", "/1", "/a/", "/a//*", &"/**".repeat(90)]
         {
             let error = pattern(text).unwrap_err();

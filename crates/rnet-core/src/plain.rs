@@ -1,25 +1,27 @@
 //! Types whose bytes are the message: no encoding, no copy.
 //!
-//! Two processes that agree on a [`PlainType`] may look at the same memory. What makes that sound is promised here, once,
-//! and checked at compile time by `#[derive(rnet::Plain)]`; nobody should have to write these implementations by hand.
+//! Processes that agree on a [`PlainType`] may access the same memory. The traits of this module state the
+//! conditions that make this sound. `#[derive(rnet::Plain)]` checks them at compile time; do not implement
+//! the traits by hand.
 
 use crate::types::{FieldType, PlainType, Prim};
 
-// Plain types travel as they stand in memory, between hosts too, and `PlainType::format` reads them so.
+// Plain types keep their memory representation on the wire, and `PlainType::format` relies on it.
 #[cfg(not(target_endian = "little"))]
 compile_error!("robot-net's plain types are little endian, and so must be the machine");
 
 /// A struct whose bytes are its message.
 ///
-/// Derive it with `#[derive(rnet::Plain)]` on a `#[repr(C)]` struct; the derive checks everything that this trait promises.
+/// Derive it with `#[derive(rnet::Plain)]` on a `#[repr(C)]` struct; the derive checks all conditions of this
+/// trait.
 ///
 /// # Safety
-/// The implementer promises, and readers and writers of shared memory rely on it, that
+/// The implementer guarantees the following. Readers and writers of shared memory rely on it.
 /// - every bit pattern is a valid value (so no `bool`, `char`, enum, reference or pointer);
 /// - the type has no padding, so that all of its bytes are initialised;
 /// - its alignment is at most [`MAX_PLAIN_ALIGN_BYTES`](crate::limits::MAX_PLAIN_ALIGN_BYTES);
 /// - it has no interior mutability;
-/// - [`plain_type`](Self::plain_type) describes this very layout, with `size` equal to `size_of::<Self>()`.
+/// - [`plain_type`](Self::plain_type) describes this exact layout, with `size` equal to `size_of::<Self>()`.
 #[allow(unsafe_code, reason = "a promise about memory layout can only be made by an unsafe trait")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a plain type",
@@ -27,29 +29,30 @@ compile_error!("robot-net's plain types are little endian, and so must be the ma
     note = "put `#[derive(Clone, Copy, rnet::Plain)]` and `#[repr(C)]` on the struct"
 )]
 pub unsafe trait Plain: Copy + Send + Sync + 'static {
-    /// The layout, as it is compared between publisher and subscriber and shown by tools.
+    /// The layout, for the comparison of publisher and subscriber and for tools.
     fn plain_type() -> PlainType;
 }
 
 /// A struct at the start of a message, followed by data that the struct describes.
 ///
-/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is not a [`Plain`] type, because it is not a
-/// complete message without its data.
+/// Derive it with `#[derive(rnet::Plain)]` and `#[plain(tail)]`. It is not a [`Plain`] type, because it is
+/// not a complete message without its data.
 ///
 /// # Safety
-/// The promises of [`Plain`], for the header: every bit pattern valid, no padding, small alignment, no interior mutability, and
-/// [`header_type`](Self::header_type) describes this very layout, with `tail` true.
+/// The conditions of [`Plain`] hold for the header: every bit pattern is valid, no padding, small alignment,
+/// no interior mutability, and [`header_type`](Self::header_type) describes this exact layout, with `tail`
+/// true.
 #[allow(unsafe_code, reason = "a promise about memory layout can only be made by an unsafe trait")]
 pub unsafe trait PlainHeader: Copy + Send + Sync + 'static {
-    /// The layout, as it is compared between publisher and subscriber and shown by tools.
+    /// The layout, for the comparison of publisher and subscriber and for tools.
     fn header_type() -> PlainType;
 }
 
-/// What may be a field of a plain struct: the integers and floats of a fixed size, arrays of fields, and plain structs.
+/// A field of a plain struct: fixed-size integers and floats, arrays of fields, and plain structs.
 ///
 /// # Safety
-/// The promises of [`Plain`], for the field: every bit pattern valid, no padding, small alignment, no interior mutability,
-/// and [`field_type`](Self::field_type) has the size of `Self`.
+/// The conditions of [`Plain`] hold for the field: every bit pattern is valid, no padding, small alignment,
+/// no interior mutability, and [`field_type`](Self::field_type) has the size of `Self`.
 #[allow(unsafe_code, reason = "a promise about memory layout can only be made by an unsafe trait")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a plain type",
@@ -58,14 +61,14 @@ pub unsafe trait PlainHeader: Copy + Send + Sync + 'static {
     note = "use u8 for bool, u32 for char, u64 for usize; a nested struct needs `#[derive(Clone, Copy, rnet::Plain)]`"
 )]
 pub unsafe trait PlainField: Copy + Send + Sync + 'static {
-    /// The field's type, as it is compared and shown.
+    /// The field's type, for comparison and tools.
     fn field_type() -> FieldType;
 }
 
 macro_rules! plain_numbers {
     ($($type:ty => $prim:ident),* $(,)?) => {$(
-        // SAFETY: a number of a fixed size: every bit pattern is a value, there is no padding, the alignment is at most 8, and
-        // `Prim::size` is its size (tested below).
+        // SAFETY: for a fixed-size number every bit pattern is a valid value, there is no padding, the
+        // alignment is at most 8, and `Prim::size` is its size (tested below).
         #[allow(unsafe_code, reason = "see the SAFETY line")]
         unsafe impl PlainField for $type {
             fn field_type() -> FieldType {
@@ -81,7 +84,8 @@ plain_numbers!(
     f32 => F32, f64 => F64,
 );
 
-// SAFETY: an array is its elements without gaps, so the promises of `T` are those of the array; N fits in the description.
+// SAFETY: an array is its elements without gaps, so the conditions of `T` hold for the array; N fits in the
+// description.
 #[allow(unsafe_code, reason = "see the SAFETY line")]
 unsafe impl<T: PlainField, const N: usize> PlainField for [T; N] {
     fn field_type() -> FieldType {

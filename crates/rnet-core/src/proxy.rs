@@ -1,4 +1,4 @@
-//! What an endpoint says that stands for endpoints of another host.
+//! Description of an endpoint that represents endpoints of another host.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Proxy {
     endpoint: u64,
 }
 
-/// As it stands in the description of an endpoint, not checked.
+/// As read from the description of an endpoint, not checked.
 #[derive(Deserialize)]
 struct UncheckedProxy {
     host: String,
@@ -29,7 +29,8 @@ impl Proxy {
     /// `endpoint` is the id of the publisher there, or of one of the subscriptions.
     ///
     /// # Errors
-    /// `BadName` for a host that is not of 1 to 64 letters, digits, `-`, `.` and `_`, or a node that is none.
+    /// `BadName` for a host that does not consist of 1 to 64 letters, digits, `-`, `.` and `_`, or an invalid
+    /// node name.
     pub fn new(host: &str, node: &str, endpoint: u64) -> Result<Proxy> {
         let fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
         if host.is_empty() || host.len() > MAX_HOST_LEN_BYTES || !host.bytes().all(fine) {
@@ -67,7 +68,7 @@ impl TryFrom<UncheckedProxy> for Proxy {
 }
 
 impl fmt::Display for Proxy {
-    /// `@host/node`, as users see the node: no node of this host has such a name.
+    /// `@host/node`, as users see the node: local nodes cannot have such a name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "@{}{}", self.host, self.node)
     }
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_name_is_refused_when_it_is_read() {
+    fn invalid_names_are_rejected_on_parsing() {
         let proxy = Proxy::new("robot-2.lab", "arm", 7).unwrap();
         assert_eq!(proxy.to_string(), "@robot-2.lab/arm");
         let json = serde_json::to_string(&proxy).unwrap();
@@ -92,7 +93,7 @@ mod tests {
             let json = serde_json::json!({"host": "h", "node": node, "endpoint": 0});
             assert!(serde_json::from_value::<Proxy>(json).is_err(), "{node:?}");
         }
-        // One that is a name without its slash is the same name with it.
+        // A node name without its leading slash is accepted and completed.
         let json = serde_json::json!({"host": "h", "node": "arm", "endpoint": 1});
         assert_eq!(serde_json::from_value::<Proxy>(json).unwrap().node(), "/arm");
     }

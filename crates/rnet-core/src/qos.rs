@@ -1,8 +1,9 @@
-//! Quality of service, in the words of ROS 2, and which publishers and subscribers fit together.
+//! Quality of service in the terms of ROS 2, and the compatibility of publishers and subscribers.
 //!
-//! The publisher offers, the subscriber asks. The default is best_effort with the newest few messages: a slow reader must
-//! not stop a robot, and must not act on old news. The settings travel as JSON next to the type of a channel, and every
-//! field has a default there, so that older and newer nodes read each other's.
+//! The publisher offers, the subscriber requests. The default is best_effort with the newest few messages: a
+//! slow reader must not stop a robot and must not act on stale data. The settings travel as JSON next to the
+//! type of a channel. Each field has a default there, so that older and newer nodes can read each other's
+//! settings.
 
 use crate::error::{Error, Result};
 use crate::limits::{
@@ -12,14 +13,14 @@ use crate::limits::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Which lane a topic takes. The lanes share nothing that can queue: not a ring, not a thread, not a network link.
+/// The lane of a topic. Lanes share no ring, thread or network link that could queue messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
-    /// Everything that may wait for its turn.
+    /// Normal traffic.
     #[default]
     Bulk,
-    /// What nothing may delay: a stop, a fault.
+    /// Traffic that must not be delayed: a stop, a fault.
     Urgent,
 }
 
@@ -30,35 +31,38 @@ pub enum Reliability {
     /// The writer never waits; a reader that is too slow misses messages and counts them.
     #[default]
     BestEffort,
-    /// The writer does not write over what a reliable reader has not read; see [`OnFull`].
+    /// The writer does not overwrite what a reliable reader has not read; see [`OnFull`].
     Reliable,
 }
 
-/// What a reliable writer does when a reader holds it back.
+/// What a reliable writer does if the space it needs still holds messages that a reader has not read.
 ///
-/// One that waits or detaches also waits up to 20 ms before a large message of the bulk lane when a reader is behind by
-/// more than `large_depth` of them and 16 MiB and falls back further, so that both use the same memory again: until the
-/// reader has read half of that. If it reads little meanwhile, less than 100 MiB/s, the publisher waits for it again once
-/// it has read all that stood before it then.
+/// A writer that waits or detaches also slows down for large messages of the bulk lane. It waits up to 20 ms
+/// before such a message if a reader is behind by more than `large_depth` of them and 16 MiB and falls back
+/// further, until the reader has read half of that. Publisher and reader then use the same memory again. If
+/// the reader reads less than 100 MiB/s meanwhile, the publisher does not wait for it again until it has read
+/// everything that was unread at that time.
 ///
-/// Subscribers of other hosts count as well: one that waits or refuses does so while large messages of more than 4 MiB wait
-/// to cross to another host, or a subscriber there has more than 16 MiB of them to read.
+/// Subscribers on other hosts count as well. A writer that waits or refuses does so while large messages of
+/// more than 4 MiB wait to cross to another host, or while a subscriber there has more than 16 MiB of them to
+/// read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFull {
-    /// Wait up to this time, then refuse as [`OnFull::Refuse`] does.
+    /// Wait up to this time, then fail as with [`OnFull::Refuse`].
     Wait(Duration),
-    /// Fail at once with [`Error::Full`]; the message stays with the caller.
+    /// Fail immediately with [`Error::Full`]; the caller keeps the message.
     Refuse,
-    /// Continue without a reader that made no progress for longer than `stall`; that reader gets [`Error::Detached`].
+    /// Continue without a reader that made no progress for longer than `stall`; that reader gets
+    /// [`Error::Detached`].
     Detach {
-        /// How long a reader may stand still.
+        /// Maximum time without progress of a reader.
         stall: Duration,
     },
 }
 
 impl Default for OnFull {
-    /// Wait up to one second.
+    /// Waits up to one second.
     fn default() -> Self {
         Self::Wait(Duration::from_secs(1))
     }
@@ -68,26 +72,26 @@ impl Default for OnFull {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Nothing: a subscriber gets what is sent after it joined.
+    /// None: a subscriber gets only messages sent after it joined.
     #[default]
     Volatile,
     /// The last messages, for late joiners.
     TransientLocal {
-        /// How many messages.
+        /// Number of messages.
         depth: u32,
     },
 }
 
-/// Which of its unread messages a subscriber still wants.
+/// The unread messages that a subscriber keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum History {
     /// The last [`DEFAULT_KEEP_LAST`] for best_effort subscribers, all for reliable ones.
     #[default]
     ByReliability,
-    /// This many of each publisher, 1 or more. Older ones are passed over and counted as skipped.
+    /// This number of messages per publisher, 1 or more. Older ones are skipped and counted.
     KeepLast(u32),
-    /// All that the publisher's log still holds.
+    /// All messages that the publisher's log still holds.
     KeepAll,
 }
 
@@ -95,12 +99,13 @@ pub enum History {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Liveliness {
-    /// It is alive for as long as its process lives, as the kernel says. A process that is stopped or stuck lives.
+    /// The publisher is alive while its process exists, as reported by the kernel. A stopped or hung process
+    /// is alive.
     #[default]
     Automatic,
-    /// It is alive for as long as it sends, or asserts that it is alive, at least once per lease.
+    /// The publisher is alive if it sends, or asserts its liveliness, at least once per lease.
     ManualByTopic {
-        /// The longest time between two signs of life, [`MIN_PERIOD`] or more.
+        /// The longest time between two assertions, [`MIN_PERIOD`] or more.
         lease: Duration,
     },
 }
@@ -109,12 +114,12 @@ pub enum Liveliness {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
-    /// Look again and again: the shortest latency, one core kept busy.
+    /// Poll continuously: the lowest latency, one busy core.
     Spin,
-    /// Spin while it pays, then sleep.
+    /// Spin for a short adaptive time, then sleep.
     #[default]
     Adaptive,
-    /// Sleep at once: no wasted cycle, the latency of a wake-up.
+    /// Sleep immediately: no busy cycles, the latency of a wake-up.
     Block,
 }
 
@@ -135,22 +140,22 @@ pub enum Wait {
 pub struct PublisherQos {
     /// The lane of the topic.
     pub lane: Lane,
-    /// Whether reliable subscribers are served.
+    /// Whether the publisher serves reliable subscribers.
     pub reliability: Reliability,
     /// Behaviour of a reliable writer when a reader is full; ignored for best_effort.
     pub on_full: OnFull,
     /// The messages that late subscribers receive.
     pub durability: Durability,
-    /// Maximum log length, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`]. The log
-    /// starts at [`MIN_LOG_LEN_BYTES`] and grows with the traffic and its readers.
+    /// Maximum log length, in bytes: a power of two between [`MIN_LOG_LEN_BYTES`] and [`MAX_LOG_LEN_BYTES`].
+    /// The log starts at [`MIN_LOG_LEN_BYTES`] and grows with the traffic and its readers.
     pub log_len_bytes: u64,
-    /// Whether the log takes all of its memory when the publisher is made, so that no send asks the system for any.
+    /// Whether the publisher allocates all memory of the log on creation, so that a send never allocates.
     pub reserve_log: bool,
-    /// How far the pool for large messages may grow, in bytes.
+    /// Maximum size of the pool for large messages, in bytes.
     pub pool_limit_bytes: u64,
-    /// How many large messages stay readable, at least: 1 to [`MAX_CHUNKS_PER_CHANNEL`].
+    /// Minimum number of large messages that stay readable: 1 to [`MAX_CHUNKS_PER_CHANNEL`].
     pub large_depth: u32,
-    /// The longest time from one message to the next, [`MIN_PERIOD`] or more; `None` promises nothing.
+    /// The longest time between two messages, [`MIN_PERIOD`] or more; `None` for no guarantee.
     pub deadline: Option<Duration>,
     /// Maximum age of a delivered message; `None` for no limit.
     pub lifespan: Option<Duration>,
@@ -180,7 +185,7 @@ fn bad_qos(why: String) -> Error {
     Error::BadQos { topic: String::new(), why }
 }
 
-/// Checks what is timed by the control thread, which must not be kept awake by it.
+/// Checks a period that the control thread monitors. A short period would keep that thread busy.
 fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
     match period {
         Some(period) if period < MIN_PERIOD => {
@@ -191,7 +196,8 @@ fn check_period(what: &str, period: Option<Duration>) -> Result<()> {
 }
 
 impl Liveliness {
-    /// The longest time between two signs of life; `None` for automatic liveliness, where the kernel detects exits.
+    /// The longest time between two assertions; `None` for automatic liveliness, where the kernel detects
+    /// exits.
     pub fn lease(self) -> Option<Duration> {
         match self {
             Liveliness::Automatic => None,
@@ -201,7 +207,7 @@ impl Liveliness {
 }
 
 impl PublisherQos {
-    /// How many of the newest messages stay for late joiners.
+    /// Number of messages kept for late joiners.
     pub fn history(&self) -> u64 {
         match self.durability {
             Durability::TransientLocal { depth } => u64::from(depth),
@@ -209,8 +215,8 @@ impl PublisherQos {
         }
     }
 
-    /// How long the log may get: `log_len_bytes`, or longer where the messages that are kept for late joiners could need it.
-    /// It takes no more memory than they do.
+    /// Maximum log length: `log_len_bytes`, or more if the messages kept for late joiners could need it. The
+    /// extra length uses only the memory of these messages.
     ///
     /// # Errors
     /// [`Error::BadQos`] with an empty topic if no log is long enough.
@@ -218,7 +224,7 @@ impl PublisherQos {
         if self.history() == 0 {
             return Ok(self.log_len_bytes);
         }
-        // The longest message that stands in the log, with its header; the log gives up a sixteenth of itself at a time.
+        // The longest inline message with its header. The log frees a sixteenth of itself at a time.
         let kept = self.history().saturating_mul(MAX_INLINE_LEN_BYTES as u64 + 16);
         let needed = kept.saturating_add(kept / 15).saturating_add(2 * MIN_LOG_LEN_BYTES);
         if needed > MAX_LOG_LEN_BYTES {
@@ -234,7 +240,8 @@ impl PublisherQos {
     /// Checks the settings against each other and against the limits.
     ///
     /// # Errors
-    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
+    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is
+    /// allowed.
     pub fn validate(&self) -> Result<()> {
         let log = self.log_len_bytes;
         if !(MIN_LOG_LEN_BYTES..=MAX_LOG_LEN_BYTES).contains(&log) || !log.is_power_of_two() {
@@ -275,16 +282,16 @@ impl PublisherQos {
 pub struct SubscriberQos {
     /// The lane that the publisher must have; `None` follows the publisher.
     pub lane: Option<Lane>,
-    /// Whether the publisher must hold back for this subscriber.
+    /// Whether the publisher must wait for this subscriber.
     pub reliability: Reliability,
-    /// Whether to get the messages that the publisher kept for late joiners.
+    /// Whether to receive the messages kept for late joiners.
     pub transient_local: bool,
-    /// Which unread messages it still wants.
+    /// Which unread messages it keeps.
     pub history: History,
     /// How to wait for the next message.
     pub wait: Wait,
-    /// The longest time between two messages of a publisher, [`MIN_PERIOD`] or more; `None` for no requirement. The
-    /// publisher must promise at least this.
+    /// The longest time between two messages of a publisher, [`MIN_PERIOD`] or more; `None` for no
+    /// requirement. The publisher must promise at least this.
     pub deadline: Option<Duration>,
     /// The minimum liveliness of the publisher; [`Liveliness::Automatic`] requires nothing.
     pub liveliness: Liveliness,
@@ -294,7 +301,8 @@ impl SubscriberQos {
     /// Checks the settings.
     ///
     /// # Errors
-    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is allowed.
+    /// [`Error::BadQos`] with an empty topic (see [`Error::with_topic`]), naming the setting and what is
+    /// allowed.
     pub fn validate(&self) -> Result<()> {
         if self.history == History::KeepLast(0) {
             return Err(bad_qos("with keep_last 0 nothing is ever received: set 1 or more".into()));
@@ -303,7 +311,7 @@ impl SubscriberQos {
         check_period("the liveliness lease", self.liveliness.lease())
     }
 
-    /// How many unread messages of each publisher it wants; `None` for all.
+    /// Number of unread messages per publisher that it keeps; `None` for all.
     ///
     /// ```
     /// use rnet_core::{History, Reliability, SubscriberQos};
@@ -320,7 +328,7 @@ impl SubscriberQos {
         }
     }
 
-    /// The same settings with the default of the history spelled out, as they are announced.
+    /// The same settings with the default history resolved, as announced to peers.
     #[must_use]
     pub fn resolved(self) -> Self {
         let history = self.depth().map_or(History::KeepAll, History::KeepLast);
@@ -378,7 +386,7 @@ pub fn compatible(
     }
 }
 
-/// The publisher's promise must be as short as what the subscriber asks for, or shorter.
+/// The publisher's deadline must not exceed the subscriber's.
 fn deadline_compatible(
     offered: Option<Duration>,
     asked: Option<Duration>,
@@ -397,7 +405,7 @@ fn deadline_compatible(
     }
 }
 
-/// As [`deadline_compatible`], of signs of life.
+/// As [`deadline_compatible`], for liveliness.
 fn liveliness_compatible(
     offered: Liveliness,
     asked: Liveliness,
@@ -463,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_settings_are_refused_by_name() {
+    fn invalid_settings_are_rejected_by_name() {
         let ok = PublisherQos::default();
         let cases = [
             (PublisherQos { log_len_bytes: 0, ..ok.clone() }, "log_len_bytes"),
@@ -506,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn deadline_and_liveliness_are_offered_and_asked_for() {
+    fn deadline_and_liveliness_are_offered_and_requested() {
         let ms = Duration::from_millis;
         let manual = |n| Liveliness::ManualByTopic { lease: ms(n) };
         let times = [None, Some(ms(10)), Some(ms(20))];
@@ -539,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_of_older_nodes_promise_and_ask_nothing() {
+    fn announcements_of_older_nodes_have_no_deadline_or_lease() {
         let older = r#"{"lane":"bulk","reliability":"best_effort","durability":"volatile","large_depth":4}"#;
         let p: PublisherQos = serde_json::from_str(older).unwrap();
         assert_eq!((p.deadline, p.lifespan, p.liveliness), (None, None, Liveliness::Automatic));

@@ -1,4 +1,4 @@
-//! Durations as whole numbers, for messages and for shared memory. Clocks are read elsewhere.
+//! Durations as integers, for messages and shared memory. Other crates read the clocks.
 
 use std::time::Duration;
 

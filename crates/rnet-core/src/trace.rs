@@ -1,14 +1,14 @@
-//! What is recorded of a message while its topic is traced, and the topic that carries the records.
+//! The trace record of a message, and the topic that carries the records.
 //!
-//! docs/design/trace.md says who writes them, and when.
+//! docs/design/trace.md describes the writers and the conditions.
 
 use crate::types::{Field, FieldType, PlainType, Prim};
 use crate::{Result, TopicName};
 
-/// What stands before the name of a topic in that of its trace.
+/// Prefix of trace topics.
 const ROOT: &str = "/_rnet/trace";
 
-/// Messages per second and subscription that are traced; of more a sample is.
+/// Maximum number of traced messages per second and subscription. Above it, a sample is traced.
 pub const MAX_TRACED_PER_S: u64 = 2000;
 
 /// The topic of the trace records of `topic`.
@@ -19,7 +19,7 @@ pub fn trace_topic(topic: &TopicName) -> Result<TopicName> {
     TopicName::new(&format!("{ROOT}{topic}"))
 }
 
-/// The topic whose records the topic of this name carries, if it carries any.
+/// The traced topic of a trace topic; `None` for another topic.
 pub fn traced_topic(name: &str) -> Option<&str> {
     name.strip_prefix(ROOT).filter(|rest| rest.starts_with('/'))
 }
@@ -31,30 +31,30 @@ pub fn traced_topic(name: &str) -> Option<&str> {
 pub struct TraceRecord {
     /// The subscription.
     pub subscription: u64,
-    /// The publisher on this host, a proxy perhaps.
+    /// The publisher on this host, possibly a proxy.
     pub publisher: u64,
-    /// Number of the message at that publisher.
+    /// Sequence number at that publisher.
     pub seq: u64,
-    /// The publisher on another host whose message it is; 0 for a message of this host.
+    /// The original publisher on another host; 0 for a local message.
     pub origin_publisher: u64,
-    /// Number of the message there.
+    /// Sequence number at the original publisher.
     pub origin_seq: u64,
     /// Length of the message, in bytes.
     pub len_bytes: u64,
-    /// When it was sent. Of a message of another host, as far as the offset of the clocks is known.
+    /// Send time. For a message of another host it is as precise as the known clock offset.
     pub sent_ns: u64,
-    /// How far from the truth `sent_ns` may be: 0 for a message of this host, and the largest value if that is not known.
+    /// Uncertainty of `sent_ns`: 0 for a local message; `u64::MAX` if unknown.
     pub uncertain_ns: u64,
-    /// When the thread that took it woke for it; 0 if the thread was at work as it was sent.
+    /// When the receiving thread woke for the message; 0 if the thread was busy at the send time.
     pub woken_ns: u64,
-    /// When it was copied out of shared memory, perhaps with others.
+    /// When the message was copied out of shared memory, possibly in a batch.
     pub taken_ns: u64,
-    /// When the callback began, or the receive returned.
+    /// When the callback started, or the receive returned.
     pub began_ns: u64,
-    /// When the callback returned, or the next receive began.
+    /// When the callback returned, or the next receive started.
     pub ended_ns: u64,
-    /// How many messages the subscription had received with this one: where it grew by more than 1, some were not
-    /// traced.
+    /// Number of messages received by the subscription including this one. A step above 1 shows that some
+    /// were not traced.
     pub received: u64,
     /// When the record was written.
     pub written_ns: u64,
@@ -78,10 +78,10 @@ const FIELDS: [&str; 14] = [
 ];
 
 impl TraceRecord {
-    /// Length of a record as a message, in bytes.
+    /// Length of a record in a message, in bytes.
     pub const LEN_BYTES: usize = 8 * FIELDS.len();
 
-    /// The type of the records' topics.
+    /// The message type of trace topics.
     pub fn plain_type() -> PlainType {
         let field = |(at, name): (usize, &&str)| Field {
             name: (*name).to_owned(),
@@ -93,7 +93,7 @@ impl TraceRecord {
         PlainType { name, size: Self::LEN_BYTES, align: 8, tail: false, fields }
     }
 
-    /// As a message.
+    /// Encodes the record as a message.
     pub fn to_bytes(self) -> [u8; Self::LEN_BYTES] {
         let mut bytes = [0; Self::LEN_BYTES];
         for (place, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(self.words()) {
@@ -121,7 +121,7 @@ impl TraceRecord {
         ]
     }
 
-    /// Reads a message; `None` for one of another length.
+    /// Decodes a message; `None` if the length differs.
     pub fn from_bytes(bytes: &[u8]) -> Option<TraceRecord> {
         let bytes: &[u8; Self::LEN_BYTES] = bytes.try_into().ok()?;
         let mut words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
@@ -152,7 +152,7 @@ impl TraceRecord {
         }
     }
 
-    /// Whether its times are in the order in which they must have been; a record may be hostile.
+    /// Whether the times are in a possible order; a record may be hostile.
     pub fn is_consistent(&self) -> bool {
         let woken_ns = if self.woken_ns == 0 { self.sent_ns } else { self.woken_ns };
         let times = [self.sent_ns, woken_ns, self.began_ns, self.ended_ns, self.written_ns];
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_what_its_type_says() {
+    fn record_matches_its_type() {
         TraceRecord::plain_type().validate().unwrap();
         let bytes: Vec<u8> = (0..TraceRecord::LEN_BYTES as u8).collect();
         let record = TraceRecord::from_bytes(&bytes).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_has_a_topic_of_its_own() {
+    fn trace_topic_is_separate() {
         let imu = TopicName::new("/arm/imu").unwrap();
         let trace = trace_topic(&imu).unwrap();
         assert_eq!(trace.as_str(), "/_rnet/trace/arm/imu");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn times_out_of_order_are_not_sound() {
+    fn times_out_of_order_are_inconsistent() {
         let record = TraceRecord {
             sent_ns: 1,
             woken_ns: 2,

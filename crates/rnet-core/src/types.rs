@@ -1,6 +1,6 @@
-//! What a message is made of: the description that travels with a channel.
+//! Message types: the description that travels with a channel.
 //!
-//! The JSON form stands in shared memory and is written by Python too:
+//! The JSON form is stored in shared memory; Python writes it too:
 //! ```json
 //! {"kind":"raw"}
 //! {"kind":"protobuf","name":"foxglove.LaserScan","schema":"d228cb696f1a8caf78912b704e4a8964"}
@@ -10,12 +10,13 @@
 //!   {"name":"q","offset":16,"type":{"array":{"of":"f32","len":4}}}]}
 //! {"kind":"plain","name":"rnet.msgs.Image","size":192,"align":8,"tail":true,"fields":[…]}
 //! ```
-//! It may come from a hostile or dying peer, so [`TypeDesc::from_json`] checks all of it before anything else looks at it:
-//! what passed has bounded depth and size, and every field lies inside its struct and on no other field.
+//! A hostile or dying peer may have written it. [`TypeDesc::from_json`] therefore checks everything before
+//! any other use: a checked description has bounded depth and size, and every field lies inside its struct
+//! without overlaps.
 //!
-//! - this file: the description itself, its JSON form and its checks;
-//! - `compat`: what differs between a publisher's and a subscriber's types, and whether the one can be read as the other;
-//! - `value`: bytes to JSON values and back, for the command line.
+//! - this file: the description, its JSON form and its checks;
+//! - `compat`: differences between a publisher's and a subscriber's types, and whether messages are readable;
+//! - `value`: conversion between bytes and JSON values, for the command line.
 
 mod compat;
 mod value;
@@ -45,49 +46,51 @@ pub enum TypeDesc {
     Plain(PlainType),
     /// A protobuf message.
     Protobuf(ProtobufType),
-    /// A type of a kind that a later version knows. Its messages are bytes to this one.
+    /// A kind of type from a later version. This version handles its messages as bytes.
     #[serde(other)]
     Unknown,
 }
 
-/// A protobuf message type, by name and fingerprint. Its descriptor set is stored next to the endpoint, under the
-/// fingerprint.
+/// A protobuf message type, by name and fingerprint. Its descriptor set is stored next to the endpoint under
+/// the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProtobufType {
     /// Full name: `foxglove.LaserScan`.
     pub name: String,
-    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal fingerprints do not prove equal types.
+    /// Fingerprint of the type's structure, 32 hexadecimal digits. Equal fingerprints do not prove equal
+    /// types.
     pub schema: String,
 }
 
-/// The name that [`PlainType::format`] and [`PlainType::encode`] use for the length of the data after the header.
+/// The name that [`PlainType::format`] and [`PlainType::encode`] use for the length of the data after the
+/// header.
 pub const DATA_LEN: &str = "_data_len";
 
-/// A struct of a fixed layout, little endian. As made by the derive, or by [`TypeDesc::from_json`], it has passed
-/// [`PlainType::validate`].
+/// A struct of a fixed layout, little endian. Values from the derive or from [`TypeDesc::from_json`] have
+/// passed [`PlainType::validate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PlainType {
     /// Name of the type; compared between publisher and subscriber.
     pub name: String,
-    /// Size of one message, in bytes; with `tail`, of its header.
+    /// Size of one message, in bytes; with `tail`, the size of its header.
     pub size: usize,
     /// Alignment, in bytes: 1, 2, 4 or 8.
     pub align: usize,
-    /// Whether bytes follow: the struct is then the header of a message, which is at least `size` bytes long. Left out of the
-    /// JSON form where false.
+    /// Whether data follows: the struct is then the header of a message of at least `size` bytes. Omitted in
+    /// the JSON form if false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tail: bool,
-    /// The fields. Bytes that no field covers are padding.
+    /// The fields. Bytes outside of all fields are padding.
     pub fields: Vec<Field>,
 }
 
 /// A field of a [`PlainType`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Field {
-    /// Name; a field whose name starts with `_` is padding and is neither compared nor shown. One whose name starts with
-    /// `_reserved` is sent as zeros by every publisher, so that a later version may put a field there.
+    /// The name. A field whose name starts with `_` is padding and is neither compared nor shown. A publisher
+    /// sends a field whose name starts with `_reserved` as zeros, so that a later version can use the space.
     pub name: String,
-    /// Where it starts in its struct, in bytes.
+    /// Offset in its struct, in bytes.
     pub offset: usize,
     /// Its type.
     #[serde(rename = "type")]
@@ -100,7 +103,7 @@ impl Field {
         self.name.starts_with('_')
     }
 
-    /// Whether the field is padding that is sent as zeros: its name starts with `_reserved`.
+    /// Whether the field is padding that is always zero: its name starts with `_reserved`.
     pub fn is_reserved(&self) -> bool {
         self.name.starts_with("_reserved")
     }
@@ -110,7 +113,7 @@ impl Field {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldType {
-    /// Elements of one type, one after the other; in JSON `{"array":{"of":…,"len":3}}`.
+    /// Contiguous elements of one type; in JSON `{"array":{"of":…,"len":3}}`.
     Array {
         /// Type of the elements.
         of: Box<FieldType>,
@@ -149,13 +152,13 @@ pub enum Prim {
     F32,
     /// IEEE 754 double.
     F64,
-    /// One byte, 0 for false and anything else for true. Python has it (`c_bool`, numpy `bool`); in Rust use `u8` on both sides,
-    /// because a Rust `bool` of any other value than 0 and 1 is undefined behaviour.
+    /// One byte, 0 for false and any other value for true. Python has such a type (`c_bool`, numpy `bool`).
+    /// In Rust use `u8`, because a Rust `bool` with a value other than 0 and 1 is undefined behaviour.
     Bool,
 }
 
 impl Prim {
-    /// All of them, in the order of the documentation.
+    /// All number types, in the order of the documentation.
     pub const ALL: &'static [Prim] = Self::VARIANTS;
 
     /// The name in JSON and in messages.
@@ -180,7 +183,7 @@ impl Prim {
 }
 
 impl FieldType {
-    /// Size, in bytes; saturates for descriptions that were never checked.
+    /// Size, in bytes; saturates for unchecked descriptions.
     pub fn size(&self) -> usize {
         match self {
             Self::Prim(prim) => prim.size(),
@@ -196,7 +199,7 @@ impl fmt::Display for FieldType {
         match self {
             Self::Prim(prim) => f.write_str(prim.name()),
             Self::Array { of, len } => {
-                // As in C: the outer dimension first.
+                // As in C, the outer dimension comes first.
                 let (mut of, mut dims) = (of, format!("[{len}]"));
                 while let Self::Array { of: inner, len } = &**of {
                     dims.push_str(&format!("[{len}]"));
@@ -218,7 +221,7 @@ impl fmt::Display for PlainType {
 }
 
 impl fmt::Display for TypeDesc {
-    /// `raw bytes`, or as the plain type.
+    /// `raw bytes`, or the text of the type.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Raw => f.write_str("raw bytes"),
@@ -233,8 +236,8 @@ impl TypeDesc {
     /// Parses and checks the JSON form. The input may be hostile.
     ///
     /// # Errors
-    /// [`Error::BadValue`] with the reason and the field: invalid JSON, longer than [`MAX_META_LEN_BYTES`], or rejected
-    /// by [`PlainType::validate`]. Never panics.
+    /// [`Error::BadValue`] with the reason and the field: invalid JSON, longer than [`MAX_META_LEN_BYTES`],
+    /// or rejected by [`PlainType::validate`]. Never panics.
     ///
     /// ```
     /// use rnet_core::TypeDesc;
@@ -278,7 +281,7 @@ impl TypeDesc {
         }
     }
 
-    /// Name of the type; `None` for raw bytes, `unknown` for a kind that is not known.
+    /// Name of the type; `None` for raw bytes, `unknown` for an unknown kind.
     pub fn name(&self) -> Option<&str> {
         match self {
             Self::Raw => None,
@@ -296,13 +299,14 @@ impl From<PlainType> for TypeDesc {
 }
 
 impl PlainType {
-    /// Checks a description that did not come from the derive.
+    /// Checks a description that was not created by the derive.
     ///
     /// # Errors
-    /// [`Error::BadValue`] names the field and the fault: nesting deeper than [`MAX_TYPE_DEPTH`], more than
-    /// [`MAX_TYPE_FIELDS`] fields, a size above [`MAX_MESSAGE_LEN_BYTES`] or no multiple of the alignment, an
-    /// alignment other than 1, 2, 4, 8, a field of no size or outside of its struct or on another field, a bad name or the
-    /// same name twice, data after a nested struct, or a field that is named as the data's length ([`DATA_LEN`]).
+    /// [`Error::BadValue`] with the field and the fault: nesting deeper than [`MAX_TYPE_DEPTH`]; more than
+    /// [`MAX_TYPE_FIELDS`] fields; a size above [`MAX_MESSAGE_LEN_BYTES`] or not a multiple of the alignment;
+    /// an alignment other than 1, 2, 4 or 8; a field of size zero, outside its struct or overlapping another
+    /// field; an invalid or duplicate name; data after a nested struct; or a field with the reserved name for
+    /// the data's length ([`DATA_LEN`]).
     pub fn validate(&self) -> Result<()> {
         let mut fields_left = MAX_TYPE_FIELDS;
         check_struct(self, "", 1, &mut fields_left).map_err(|(path, why)| Error::BadValue {
@@ -312,7 +316,7 @@ impl PlainType {
     }
 }
 
-/// Where in the type, and what is wrong there.
+/// Location in the type, and the fault.
 type Fault = (String, String);
 
 fn location(path: &str) -> String {
@@ -380,7 +384,7 @@ fn check_struct(
         if size == 0 {
             return fault("it has no size".to_owned());
         }
-        // `<=` on the difference: the sum could overflow.
+        // Compares with the difference because the sum could overflow.
         if size > plain.size || field.offset > plain.size - size {
             return fault(format!(
                 "{size} bytes at offset {} are outside its struct of {} bytes",
@@ -391,7 +395,7 @@ fn check_struct(
     check_overlaps(plain, path)
 }
 
-/// No two fields share a byte or a name.
+/// Checks that fields do not overlap and have different names.
 fn check_overlaps(plain: &PlainType, path: &str) -> std::result::Result<(), Fault> {
     let mut by_offset: Vec<&Field> = plain.fields.iter().collect();
     by_offset.sort_by_key(|field| field.offset);
@@ -430,10 +434,10 @@ fn check_type(
     }
 }
 
-// A field type is read from JSON by hand, so that errors name what was found ("unknown number type `float`") instead of
-// "no variant of an untagged enum matched".
+// Parses a field type by hand. Errors then contain the input ("unknown number type `float`") instead of "no
+// variant of an untagged enum matched".
 
-/// What is no number.
+/// A field type that is not a number.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Nested {

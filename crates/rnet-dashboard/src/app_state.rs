@@ -1,4 +1,4 @@
-//! What everything of a dashboard shares: what it was started with, whether it ends, and what its threads serve.
+//! State shared by all parts of a dashboard: options, shutdown, and the registrations of its threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
@@ -13,7 +13,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As [`lock`]; `None` while another thread holds it.
+/// Like [`lock`]; `None` if another thread holds the lock.
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -22,10 +22,10 @@ pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Somebody wants something served; it ends when this is dropped.
+/// Keeps a registration active until it is dropped.
 pub type DropGuard = Arc<()>;
 
-/// What a thread serves.
+/// An item that a thread serves while its guard exists.
 pub struct Registration<T> {
     guard: Weak<()>,
     pub item: T,
@@ -37,7 +37,7 @@ impl<T> Registration<T> {
     }
 }
 
-/// What is added for a thread that serves it, and sleeps while there is nothing.
+/// Registrations for a thread that serves them, and sleeps without any.
 pub struct Registrations<T> {
     added: Mutex<Vec<Registration<T>>>,
     woken: Condvar,
@@ -50,7 +50,7 @@ impl<T> Default for Registrations<T> {
 }
 
 impl<T> Registrations<T> {
-    /// Has something served until the guard is dropped.
+    /// Registers an item until the guard is dropped.
     pub fn add(&self, item: T) -> DropGuard {
         let guard = DropGuard::default();
         lock(&self.added).push(Registration { guard: Arc::downgrade(&guard), item });
@@ -59,12 +59,13 @@ impl<T> Registrations<T> {
     }
 
     pub fn wake(&self) {
-        // Under the lock, so that who has looked and is about to sleep is woken too.
+        // Under the lock, so that a thread that is about to sleep is woken too.
         let _added = lock(&self.added);
         self.woken.notify_all();
     }
 
-    /// Takes what was added, and waits for it if there is nothing to do. Whether there was something.
+    /// Moves new registrations to `served`; waits for one if there is nothing to serve. Returns whether any
+    /// were added.
     pub fn take(&self, app: &AppState, served: &mut Vec<Registration<T>>) -> bool {
         let mut added = lock(&self.added);
         while added.is_empty() && served.is_empty() && !app.is_stopped() {
@@ -75,7 +76,7 @@ impl<T> Registrations<T> {
         is_new
     }
 
-    /// Sleeps until something is added, for `limit` at most.
+    /// Sleeps until something is registered, for at most `limit`.
     pub fn pause(&self, app: &AppState, limit: Duration) {
         let added = lock(&self.added);
         if added.is_empty() && !app.is_stopped() {
@@ -102,12 +103,12 @@ impl AppState {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// The domain as it is now.
+    /// A snapshot of the domain.
     pub fn snapshot(&self) -> rnet::Result<Snapshot> {
         self.options.location.domain()?.snapshot()
     }
 
-    /// Refuses what changes something where nothing may be changed.
+    /// Rejects changes if the dashboard is read-only.
     pub fn check_writable(&self) -> Result<(), Refusal> {
         match self.options.read_only {
             false => Ok(()),

@@ -1,32 +1,33 @@
-//! Work that may have to wait, for another host or a disk: on a thread of its own, because that of turns waits for neither.
+//! Work that may block on another host or a disk runs on its own thread, because the tick thread must not
+//! block.
 
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use crate::wire::Refusal;
 
-/// Work that is under way.
+/// Work in progress.
 #[derive(Debug)]
 pub struct BackgroundTask<T>(Receiver<Result<T, Refusal>>);
 
 impl<T: Send + 'static> BackgroundTask<T> {
-    /// Begins it.
+    /// Starts the work.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system cannot start a thread.
     pub fn start(
         thread: &str,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
     ) -> Result<BackgroundTask<T>, Refusal> {
-        let (tell, answer) = sync_channel(1);
+        let (sender, answer) = sync_channel(1);
         let begun = std::thread::Builder::new().name(thread.to_owned()).spawn(move || {
-            // Nobody may be left to be told.
-            let _ = tell.send(work());
+            // The receiver may be gone.
+            let _ = sender.send(work());
         });
         begun.map_err(|why| Refusal::failed(format!("cannot start a thread: {why}")))?;
         Ok(BackgroundTask(answer))
     }
 
-    /// What came of it; `None` while it is under way.
+    /// The result; `None` while the work is in progress.
     pub fn take(&self) -> Option<Result<T, Refusal>> {
         match self.0.try_recv() {
             Ok(done) => Some(done),

@@ -1,4 +1,4 @@
-//! A type as the description of a form: fields, their types, the words of enums, defaults.
+//! Describes a type as a form: fields, their types, names of enum values, defaults.
 
 use rnet::schema::Schema;
 use rnet::schema::prost_reflect::{
@@ -7,9 +7,9 @@ use rnet::schema::prost_reflect::{
 use rnet::{Field, FieldType, MessageType, PlainType, Prim};
 use serde_json::{Map, Value as Json, json};
 
-/// Messages in messages that a form shows.
+/// Maximum nesting depth of a form.
 const MAX_DEPTH: usize = 8;
-/// Fields of a whole form.
+/// Maximum number of fields of a form.
 const MAX_FIELDS: usize = 2_000;
 
 /// The form of a type.
@@ -28,7 +28,7 @@ pub fn of(ty: &MessageType) -> Json {
 
 struct FormBuilder<'a> {
     schema: &'a Schema,
-    /// The messages around what is shown.
+    /// The messages that contain the current one.
     within: Vec<String>,
     left: usize,
 }
@@ -146,7 +146,7 @@ fn plain_field(field: &Field) -> Json {
             document["message_type"] = plain.name.as_str().into();
             document["fields"] = plain_fields(plain).into();
         }
-        // An array of arrays is a field that people write as JSON.
+        // An array of arrays is entered as JSON.
         FieldType::Array { .. } => document["type"] = "json".into(),
     }
     document
@@ -174,7 +174,7 @@ mod tests {
     use rnet::schema::compile_text;
 
     #[test]
-    fn a_form_tells_types_words_defaults_and_stops_at_itself() {
+    fn form_has_types_enum_names_defaults_and_stops_at_recursion() {
         let text = r#"syntax = "proto3";
             import "google/protobuf/timestamp.proto";
             enum Mode { IDLE = 0; RUN = 3; }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_form_tells_lengths_of_arrays() {
+    fn plain_form_has_array_lengths() {
         let ty = rnet::TypeDesc::from_json(
             r#"{"kind":"plain","name":"T","size":16,"align":8,"fields":[
                 {"name":"x","offset":0,"type":"f64"},{"name":"rgb","offset":8,"type":{"array":{"of":"u8","len":3}}},

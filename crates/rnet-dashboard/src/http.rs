@@ -1,4 +1,4 @@
-//! What is asked without a WebSocket.
+//! HTTP requests other than the WebSocket.
 
 mod body;
 mod download;
@@ -32,13 +32,13 @@ use crate::socket::{self, PageSlots};
 use crate::ticks::{MonitorQuery, MonitorRequest};
 use crate::wire::MAX_REQUEST_LEN_BYTES;
 
-/// Largest body of a login, in bytes. Other bodies are not read.
+/// Maximum length of a login body, in bytes. Other bodies are not read.
 const MAX_LOGIN_LEN_BYTES: usize = 4 << 10;
-/// Longest time for figures.
+/// Timeout of an answer with figures.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// For the body of a login, which needs no token: who sends it slowly keeps a connection that others may need.
+/// Timeout of a login body, which needs no token: a slow sender occupies a connection that others may need.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(2);
-/// Before a wrong token is told to be one.
+/// Delay before a wrong token is rejected.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(300);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; \
                       manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
@@ -46,7 +46,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 const FORM: &str = "application/x-www-form-urlencoded";
 const OPENMETRICS: &str = "application/openmetrics-text";
 
-/// What handlers share.
+/// State shared by the handlers.
 pub struct Shared {
     pub hub: Arc<Hub>,
     pub guard: AccessGuard,
@@ -61,7 +61,7 @@ fn head(status: StatusCode) -> Builder {
     hyper::Response::builder().status(status)
 }
 
-/// An answer with these headers; 500 if one of them is not valid.
+/// An answer with these headers; 500 if one of them is invalid.
 fn answer(head: Builder, body: impl Into<Body>) -> Response {
     head.body(body.into()).unwrap_or_else(|_| {
         let mut failed = Response::new("".into());
@@ -74,7 +74,7 @@ fn text(status: StatusCode, text: impl Into<Body>) -> Response {
     answer(head(status).header(CONTENT_TYPE, TEXT), text)
 }
 
-/// Answers a request, or refuses it, and adds to each answer what browsers may do with it.
+/// Answers or rejects a request, and adds the security headers to each answer.
 pub async fn respond(shared: &Arc<Shared>, progress: &Progress, request: Request) -> Response {
     let path = request.uri().path();
     let checked = shared.guard.check(request.headers(), path == "/ws");
@@ -126,7 +126,7 @@ async fn route(shared: &Arc<Shared>, progress: &Progress, request: Request) -> R
     }
 }
 
-/// The token of a link, which only the page itself takes.
+/// The token in a link, which is accepted only for the page itself.
 fn token_of(uri: &Uri) -> Option<String> {
     let query = uri.query().filter(|_| uri.path() == "/")?;
     query.split('&').find_map(|pair| pair.strip_prefix("token=")).map(str::to_owned)
@@ -173,7 +173,7 @@ async fn log_in(shared: &Shared, token: &str) -> Response {
     }
 }
 
-/// Answers the handshake of a WebSocket. hyper hands over the connection when the answer is sent.
+/// Answers the handshake of a WebSocket. hyper hands over the connection after it has sent the answer.
 fn upgrade(shared: &Shared, mut request: Request) -> Response {
     let response = match create_response_with_body(&request, || "".into()) {
         Ok(response) => response,
@@ -205,7 +205,8 @@ async fn ask(hub: &Hub, what: MonitorQuery) -> Option<(bool, String)> {
     answer.ok()?.ok()
 }
 
-/// Figures as OpenMetrics if the client accepts it, as Prometheus does, else as the older text, which all programs read.
+/// Metrics as OpenMetrics if the client accepts it, as Prometheus does, else in the older text format, which
+/// all programs read.
 async fn metrics(hub: &Hub, headers: &HeaderMap) -> Response {
     let mut accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let (format, kind) = match accepts.any(|value| value.contains(OPENMETRICS)) {
@@ -232,7 +233,7 @@ async fn health(hub: &Hub) -> Response {
     answer(head(status).header(CONTENT_TYPE, "application/json"), json)
 }
 
-/// A file of the page, found in a table and not on a disk.
+/// A file of the page, from the embedded table and not from a disk.
 fn file(path: &str, headers: &HeaderMap) -> Response {
     let Some(file) = page::find(path) else {
         return text(StatusCode::NOT_FOUND, "page not found\n");

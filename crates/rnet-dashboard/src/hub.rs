@@ -1,4 +1,4 @@
-//! What all pages share: the threads that look and read, and what takes part.
+//! State shared by all pages: the threads for snapshots and topics, and the operations.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::options::Options;
 use crate::ticks::{self, Ticks};
 use crate::topic::{self, TopicReader};
 
-/// Changes and calls that run at one moment, of all pages.
+/// Maximum number of concurrent changes and calls of all pages.
 pub const MAX_JOBS: usize = 32;
-/// Stops and releases that run at one moment, of all pages: they have threads of their own.
+/// Maximum number of concurrent stops and releases of all pages, which have their own threads.
 pub const MAX_STOPS: usize = 64;
 
 pub struct Hub {
@@ -26,7 +26,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts the threads that look and read.
+    /// Starts the threads for snapshots and topics.
     pub fn start(options: Options) -> crate::Result<Arc<Hub>> {
         let app = Arc::new(AppState::new(options));
         let operations = Arc::new(Operations::new(app.clone())?);
@@ -35,17 +35,17 @@ impl Hub {
         let hub = Arc::new(Hub { app, ticks, reader, operations, jobs, stops });
         let spawn = |name: &str, way: PriorityChange, run: fn(&Hub)| {
             let hub = hub.clone();
-            let looks = move || {
-                // What operates the robot, Stop above all, is done by other threads.
+            let work = move || {
+                // Other threads operate the robot, including Stop.
                 lower_priority(way);
                 run(&hub);
             };
-            std::thread::Builder::new().name(name.to_owned()).spawn(looks)
+            std::thread::Builder::new().name(name.to_owned()).spawn(work)
         };
         spawn("rnet-dash-tick", PriorityChange::Lowest, |hub| {
             ticks::run(&hub.ticks, &hub.operations)
         })?;
-        // Messages that it does not read in time are lost to pages.
+        // Pages lose messages that this thread does not read in time.
         let read = |hub: &Hub| topic::run(&hub.reader, &hub.operations);
         if let Err(error) = spawn("rnet-dash-read", PriorityChange::Batch, read) {
             hub.stop();

@@ -1,20 +1,21 @@
-//! The dashboard of a robot-net domain: a web server with the page in it.
+//! The dashboard of a robot-net domain: a web server with an embedded page.
 //!
-//! [`Dashboard::start`] is all there is for users; what page and server say to each other is drawn in
-//! docs/design/dashboard.md. It looks from outside, so publishers do not feel it, and takes part with a node from the
-//! moment at which a page asks for something that needs one.
+//! [`Dashboard::start`] is the entry point; docs/design/dashboard.md describes the protocol between page and
+//! server. The dashboard observes publishers without slowing them, and opens a node when a page first needs
+//! one.
 //!
-//! - `options`: who may reach the server; `server`: connections, their limits, the end;
-//! - `http`: what is asked without a WebSocket, and what is refused; `socket`: the WebSocket of a page;
-//! - `app_state`, `hub`: what everything and what all pages share;
-//! - `outbox`, `session`, `wire`: what waits for a page, what it has asked for, the words of both;
-//! - `ticks`: what is looked at from time to time: figures, state, parameters, recording, launch;
-//! - `topic`: what is read of topics that a page looks at: plots, messages, images, clouds, scans, transforms, logs;
-//! - `operations`: what takes part: the node, changes, commands, calls.
+//! - `options`: access and options; `server`: connections, their limits, the shutdown;
+//! - `http`: requests other than the WebSocket, and access control; `socket`: the WebSocket of a page;
+//! - `app_state`, `hub`: state shared by all parts and by all pages;
+//! - `outbox`, `session`, `wire`: the send queue of a page, its requests, the message formats;
+//! - `ticks`: data polled periodically: figures, state, parameters, recording, launch;
+//! - `topic`: data read from topics: plots, messages, images, clouds, scans, transforms, logs;
+//! - `operations`: operations on the domain: the node, changes, commands, calls.
 //!
 //! # Threads
-//! `rnet-dashboard` serves all connections. `rnet-dash-tick` and `rnet-dash-read` look at the domain and read topics,
-//! and sleep while no page wants anything. Changes and calls run on threads of a pool that is bounded.
+//! `rnet-dashboard` serves all connections. `rnet-dash-tick` and `rnet-dash-read` take snapshots of the
+//! domain and read topics, and sleep while no page has a subscription. Changes and calls run on a bounded
+//! thread pool.
 
 mod app_state;
 mod background_task;
@@ -36,5 +37,5 @@ pub use options::{Access, DashboardError, Launch, Options};
 pub use rnet_access::Tls;
 pub use server::Dashboard;
 
-/// What failed, or what came of it.
+/// Result of a dashboard operation.
 pub type Result<T> = std::result::Result<T, DashboardError>;

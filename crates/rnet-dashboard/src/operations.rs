@@ -1,10 +1,10 @@
-//! What takes part in the domain: the node of the dashboard, and what it does for pages.
+//! Operations on the domain: the node of the dashboard, and its actions for pages.
 //!
-//! - `operator_node`: the node, opened when it is first needed;
+//! - `operator_node`: the node, opened on first use;
 //! - `change`: state and parameters; `command`: authority; `call`: services and actions;
-//! - `recording`: the recording of the dashboard; `recordings`: the files in its folder; `playback`: one of them that is
-//!   played again;
-//! - `launched`: orders to launched nodes; `types`: forms of types.
+//! - `recording`: the recording of the dashboard; `recordings`: the files in its folder; `playback`: playing
+//!   one of them;
+//! - `launched`: requests to launched nodes; `types`: forms of types.
 
 mod call;
 mod change;
@@ -43,12 +43,12 @@ impl Operations {
         Ok(Operations { operator: OperatorNode::new(app)?, authority, recording, playback })
     }
 
-    /// What it was started with.
+    /// The state of the dashboard.
     pub fn app(&self) -> &Arc<AppState> {
         &self.operator.app
     }
 
-    /// Ends what it does: gives authority back, closes the recording, ends the playing of one, and leaves the domain.
+    /// Releases authority, closes the recording, stops playback, and leaves the domain.
     pub fn close(&self) {
         self.authority.close();
         let _ = self.recording.stop();

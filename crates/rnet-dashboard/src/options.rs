@@ -1,4 +1,4 @@
-//! Who may reach the server, and what the pages may do.
+//! Access rules and options of the dashboard.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,59 +10,59 @@ use rnet::inspect::Location;
 use rnet_access::Tls;
 use rustix::fs::Access as May;
 
-/// Why there is no dashboard.
+/// Why a dashboard cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DashboardError {
-    /// The domain cannot be looked at.
+    /// The domain cannot be observed.
     #[error(transparent)]
     Rnet(#[from] rnet::Error),
-    /// Who could reach the server is not kept out.
+    /// Access to the server is not sufficiently protected.
     #[error("{0}")]
     Access(String),
-    /// The address is taken, say.
+    /// The server cannot listen on the address, for example because it is in use.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Recordings cannot be written where they are to be.
+    /// The folder of recordings is not usable.
     #[error("{0}")]
     Recordings(String),
-    /// A certificate or key that is none.
+    /// The certificate or key is invalid.
     #[error("{0}")]
     Tls(String),
-    /// The system has no thread or descriptor left.
+    /// The system has no free thread or descriptor.
     #[error("cannot start the server: {0}")]
     System(#[from] io::Error),
 }
 
-/// Who may reach the server.
+/// Access to the server.
 #[derive(Clone)]
 pub struct Access {
-    /// Where it listens; port 0 is any that is free.
+    /// Listen address; port 0 selects a free port.
     pub address: SocketAddr,
-    /// Names beside its address by which pages reach it, for an address beyond loopback: `robot.local`.
+    /// Host names that pages may use in addition to the address, if it is not loopback: `robot.local`.
     pub names: Vec<String>,
-    /// What a page has to show.
+    /// The token that pages must have.
     pub token: Option<String>,
-    /// What encrypts.
+    /// Certificate and key for TLS.
     pub tls: Option<Tls>,
 }
 
 impl Access {
-    /// On loopback, for everybody on this host.
+    /// On loopback, without a token.
     pub fn local(port: u16) -> Access {
         let address = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port);
         Access { address, names: Vec::new(), token: None, tls: None }
     }
 
-    /// Whether it keeps out who has to be kept out.
+    /// Checks that access is sufficiently protected.
     ///
     /// # Errors
-    /// In words, what is missing.
+    /// What is missing, as text.
     pub fn check(&self) -> crate::Result<()> {
         rnet_access::check(self.address, self.token.as_deref(), self.tls.as_ref())
             .map_err(DashboardError::Access)
@@ -80,36 +80,36 @@ impl std::fmt::Debug for Access {
     }
 }
 
-/// How keepers of launched nodes are started, for restarts.
+/// Creates the command that starts keepers of launched nodes, for restarts.
 pub type Launch = Arc<dyn Fn() -> Command + Send + Sync>;
 
-/// What a dashboard is started with.
+/// Options of a dashboard.
 #[non_exhaustive]
 pub struct Options {
     /// The domain.
     pub location: Location,
-    /// Who may reach it.
+    /// Access to the server.
     pub access: Access,
-    /// Refuse all changes.
+    /// Reject all changes.
     pub read_only: bool,
-    /// Where recordings are written; `None`: none are.
+    /// Folder of recordings; `None` disables recording.
     pub recordings: Option<PathBuf>,
-    /// The command of a keeper; `None`: nodes whose launcher is gone are not started again.
+    /// The keeper command; with `None`, nodes whose launcher is gone are not restarted.
     pub keeper: Option<Launch>,
 }
 
 impl Options {
-    /// Of this domain, on 127.0.0.1 and this port.
+    /// A dashboard for this domain, on 127.0.0.1 and this port.
     pub fn new(location: Location, port: u16) -> Options {
         let access = Access::local(port);
         Options { location, access, read_only: false, recordings: None, keeper: None }
     }
 
-    /// Whether the folder of recordings is there and can be written to, if there is to be one. A dashboard starts without
-    /// it as well, and pages say what is wrong with it.
+    /// Checks that the folder of recordings, if any, exists and is writable. A dashboard also starts without
+    /// it, and pages show the problem.
     ///
     /// # Errors
-    /// `Recordings`: in words, what is wrong.
+    /// `Recordings`: the problem, as text.
     pub fn check_recordings(&self) -> crate::Result<()> {
         let Some(folder) = &self.recordings else { return Ok(()) };
         let usable = std::fs::metadata(folder).and_then(|there| match there.is_dir() {

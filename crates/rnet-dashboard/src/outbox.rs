@@ -1,8 +1,8 @@
-//! What waits for a page: bounded, and never waited for by who has something to say.
+//! The send queue of a page: bounded, and never blocking for the sender.
 //!
-//! Answers stay in order and are never dropped. Of data the oldest is dropped when there is no room, and the next data of
-//! the same subscription tells how often that was so. Data that is *whole* takes the place of what waits of its
-//! subscription: only the newest is of interest.
+//! Answers stay in order and are never dropped. If the queue is full, the oldest data is dropped, and the
+//! next data of the same subscription contains the number of dropped items. *Whole* data replaces the queued
+//! data of its subscription, because only the newest is needed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,15 +13,16 @@ use tokio::sync::Notify;
 use crate::app_state::lock;
 use crate::wire;
 
-/// Bytes that wait for a page.
+/// Maximum number of queued bytes.
 const MAX_LEN_BYTES: usize = 4 << 20;
-/// Frames that wait for a page.
+/// Maximum number of queued frames.
 const MAX_FRAMES: usize = 256;
 
-/// Data of a subscription that are under way until the page acknowledges them: one on the network, one that it draws.
+/// Maximum number of unacknowledged data items of a subscription: one on the network, and one that the page
+/// draws.
 const MAX_UNACKNOWLEDGED: u32 = 2;
 
-/// A frame as it is sent.
+/// A WebSocket frame.
 #[derive(Debug, PartialEq)]
 pub enum Frame {
     Text(String),
@@ -48,14 +49,14 @@ impl QueuedFrame {
     }
 }
 
-/// What is known of a subscription.
+/// State of a subscription.
 #[derive(Default)]
 struct SubState {
-    /// Data that were dropped since the last that was sent.
+    /// Data dropped since the last sent item.
     dropped: u64,
-    /// A change was dropped, so that the next data has to be whole.
+    /// Whether a change was dropped, so that the next data has to be whole.
     needs_full: bool,
-    /// How many data it has not acknowledged yet, if it acknowledges.
+    /// Number of unacknowledged items, if the page acknowledges them.
     unacknowledged: Option<u32>,
 }
 
@@ -65,11 +66,11 @@ struct Queue {
     len_bytes: usize,
     subs: BTreeMap<u64, SubState>,
     is_closed: bool,
-    /// There was no room for an answer.
+    /// Whether an answer did not fit.
     answers_overflow: bool,
 }
 
-/// The queue of one page.
+/// The send queue of a page.
 #[derive(Default)]
 pub struct Outbox {
     queue: Mutex<Queue>,
@@ -81,7 +82,7 @@ impl Outbox {
         lock(&self.queue)
     }
 
-    /// An answer.
+    /// Queues an answer.
     pub fn answer(&self, text: String) {
         let mut queue = self.queue();
         if queue.is_closed {
@@ -96,35 +97,35 @@ impl Outbox {
         self.ready.notify_one();
     }
 
-    /// The page has drawn data of this subscription; `false` if there was none under way.
+    /// The page has drawn data of this subscription; `false` if none was unacknowledged.
     pub fn acknowledge(&self, sub: u64) -> bool {
         self.queue().acknowledge(sub)
     }
 
-    /// Forgets a subscription.
+    /// Removes a subscription.
     pub fn forget(&self, sub: u64) {
         let mut queue = self.queue();
         queue.remove(sub);
         queue.subs.remove(&sub);
     }
 
-    /// Nothing is taken any more.
+    /// Drops everything, and ignores later items.
     pub fn close(&self) {
         let mut queue = self.queue();
         *queue = Queue { is_closed: true, ..Queue::default() };
     }
 
-    /// Whether the page is gone.
+    /// Whether the page is disconnected.
     pub fn is_closed(&self) -> bool {
         self.queue().is_closed
     }
 
-    /// Whether there was no room for an answer: the page does not read.
+    /// Whether an answer did not fit: the page does not read.
     pub fn answers_overflow(&self) -> bool {
         self.queue().answers_overflow
     }
 
-    /// The next frame, if one waits.
+    /// The next queued frame, if any.
     pub fn take(&self) -> Option<Frame> {
         let mut queue = self.queue();
         let waiting = queue.frames.pop_front()?;
@@ -146,17 +147,17 @@ impl Outbox {
         })
     }
 
-    /// Waits until something may be there.
+    /// Waits until an item may be available.
     pub async fn wait(&self) {
         self.ready.notified().await;
     }
 }
 
-/// What a subscription has to say to its page.
+/// The output of a subscription.
 pub struct Output {
     sub: u64,
     outbox: Arc<Outbox>,
-    /// What was said last by [`Output::send_if_changed`] and [`Output::error_once`].
+    /// The last data of [`Output::send_if_changed`] and the last error of [`Output::error_once`].
     last_sent: String,
     last_error: Option<String>,
 }
@@ -166,17 +167,17 @@ impl Output {
         Output { sub, outbox, last_sent: String::new(), last_error: None }
     }
 
-    /// Data.
+    /// Queues data.
     pub fn data(&self, json: String) {
         self.push(json, None);
     }
 
-    /// Data with a payload.
+    /// Queues data with a payload.
     pub fn binary(&self, json: String, payload: Vec<u8>) {
         self.push(json, Some(payload));
     }
 
-    /// Data in place of all that waits of this subscription.
+    /// Queues data that replaces the queued data of this subscription.
     pub fn replace(&self, json: String) {
         let dropped = self.outbox.queue().remove(self.sub);
         if dropped > 0 {
@@ -185,7 +186,8 @@ impl Output {
         self.push(json, None);
     }
 
-    /// The same, if they are not those of before, which `None` means, or those of before had no room.
+    /// Like `replace`, but only if the data changed (`None` means unchanged) or the previous data was
+    /// dropped.
     pub fn send_if_changed(&mut self, json: Option<String>) {
         let needs_full = self.take_needs_full() && !self.last_sent.is_empty();
         let new = json.filter(|json| *json != self.last_sent);
@@ -195,13 +197,13 @@ impl Output {
         }
     }
 
-    /// What is wrong with the subscription, which goes on.
+    /// Queues an error; the subscription continues.
     pub fn error(&mut self, refusal: &wire::Refusal) {
         self.last_sent.clear();
         self.outbox.answer(json!({"sub": self.sub, "error": refusal.json()}).to_string());
     }
 
-    /// The same, unless it was said last: a flood of what cannot be decoded is not to be one of words.
+    /// Like `error`, unless it is the last error again: many undecodable messages must not flood the page.
     pub fn error_once(&mut self, why: String) {
         if self.last_error.as_ref() != Some(&why) {
             self.error(&wire::Refusal::failed(why.as_str()));
@@ -209,25 +211,25 @@ impl Output {
         }
     }
 
-    /// Nothing is wrong any more.
+    /// Clears the last error.
     pub fn clear_error(&mut self) {
         self.last_error = None;
     }
 
-    /// The page acknowledges each data of this subscription that it has drawn.
+    /// Enables acknowledgement: the page acknowledges each drawn item of this subscription.
     pub fn enable_acknowledgement(&self) {
         self.outbox.queue().subs.entry(self.sub).or_default().unacknowledged = Some(0);
     }
 
-    /// Whether the page is not behind with data of this subscription, as far as it says. What is under way too long would
-    /// be old when it is drawn, and keep everything else of the page waiting.
+    /// Whether the page has acknowledged enough data of this subscription. More items would be stale when
+    /// drawn, and delay all other data of the page.
     pub fn may_send(&self) -> bool {
         let queue = self.outbox.queue();
         let unacknowledged = queue.subs.get(&self.sub).and_then(|sub| sub.unacknowledged);
         unacknowledged.is_none_or(|count| count < MAX_UNACKNOWLEDGED)
     }
 
-    /// Whether a change of this subscription was dropped since the last question.
+    /// Whether a change of this subscription was dropped since the last call.
     pub fn take_needs_full(&self) -> bool {
         let mut queue = self.outbox.queue();
         queue.subs.get_mut(&self.sub).is_some_and(|sub| std::mem::take(&mut sub.needs_full))
@@ -254,7 +256,7 @@ impl Output {
 }
 
 impl Queue {
-    /// Removes what waits of a subscription; how many data that were.
+    /// Removes the queued data of a subscription, and returns their number.
     fn remove(&mut self, sub: u64) -> u64 {
         let before = self.frames.len();
         self.frames.retain(|waiting| !waiting.is_of(sub));
@@ -277,7 +279,7 @@ impl Queue {
             let Some(waiting) = self.frames.remove(at) else { return };
             self.len_bytes -= waiting.len_bytes();
             if let QueuedFrame::Data { sub, .. } = waiting {
-                // Nobody will acknowledge it.
+                // A dropped item will not be acknowledged by the page.
                 self.acknowledge(sub);
                 let of = self.subs.entry(sub).or_default();
                 (of.dropped, of.needs_full) = (of.dropped + 1, true);
@@ -300,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_data_is_dropped_and_told_and_answers_stay() {
+    fn drops_and_counts_oldest_data_and_keeps_answers() {
         let outbox = Arc::new(Outbox::default());
         let of = |sub| Output::new(sub, outbox.clone());
         outbox.answer("\"a\"".into());
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_bounded_and_answers_that_nobody_reads_are_noticed() {
+    fn limits_bytes_and_detects_unread_answers() {
         let outbox = Arc::new(Outbox::default());
         let of = |sub| Output::new(sub, outbox.clone());
         for _ in 0..8 {
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_under_way_than_the_page_acknowledges() {
+    fn limits_unacknowledged_data() {
         let outbox = Arc::new(Outbox::default());
         let of = |sub| Output::new(sub, outbox.clone());
         of(1).enable_acknowledgement();
@@ -345,12 +347,12 @@ mod tests {
             may
         };
         assert!(send() && send() && !send());
-        // Taken is not drawn.
+        // A frame that was taken is not yet drawn.
         assert!(outbox.take().is_some() && outbox.take().is_some());
         assert!(!send());
         assert!(outbox.acknowledge(1));
         assert!(send() && !send());
-        // What is dropped is acknowledged by nobody, and so not waited for.
+        // Dropped data is not awaited.
         of(2).data("x".repeat(MAX_LEN_BYTES));
         assert!(send() && !send());
         assert!(outbox.acknowledge(1) && outbox.acknowledge(1));
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_data_takes_the_place_of_what_waits() {
+    fn whole_data_replaces_queued_data() {
         let outbox = Arc::new(Outbox::default());
         let of = |sub| Output::new(sub, outbox.clone());
         of(1).replace("1".into());

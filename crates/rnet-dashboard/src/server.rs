@@ -1,4 +1,4 @@
-//! Connections: taken by one thread, each bounded in time until it is a WebSocket.
+//! Accepts connections on one thread, each with a time limit until it becomes a WebSocket.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -25,24 +25,25 @@ use crate::hub::{Hub, MAX_JOBS, MAX_STOPS};
 use crate::options::{DashboardError, Options};
 use crate::socket::PageSlots;
 
-/// Connections at one moment, those of pages included. Who comes then waits.
+/// Maximum number of connections, including those of pages. Further ones wait.
 const MAX_CONNECTIONS: usize = 128;
-/// Connections of one address, those of pages not included: the others are closed, so that nobody takes all places.
+/// Maximum number of connections of one address, without those of pages. Further ones are closed, so that no
+/// address occupies all of them.
 const MAX_CONNECTIONS_PER_PEER: usize = MAX_CONNECTIONS / 2;
-/// For the headers of a request.
+/// Timeout of the headers of a request.
 const HEADERS_TIMEOUT: Duration = Duration::from_secs(5);
-/// For the handshake of TLS.
+/// Timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// For all requests of a connection that becomes no WebSocket: browsers open another. A download may take longer while it
-/// makes progress.
+/// Time limit of a connection that does not become a WebSocket: browsers open another one. A download may
+/// take longer while it makes progress.
 const CONNECTION_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of the headers of a request.
+/// Maximum length of a request's headers, in bytes.
 const MAX_HEADERS_LEN_BYTES: usize = 16 << 10;
-/// For pages to be told that the server ends, and then for what runs.
+/// Timeouts of the shutdown: for pages to be notified, and for running jobs.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 const JOBS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A dashboard that runs. It ends when this is dropped.
+/// A running dashboard. Dropping it stops it.
 pub struct Dashboard {
     hub: Arc<Hub>,
     address: SocketAddr,
@@ -52,10 +53,11 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Listens, and serves from now on. The domain need not exist.
+    /// Listens, and starts serving. The domain need not exist.
     ///
     /// # Errors
-    /// `Access` if who has to be kept out would not be; `Listen`, `Tls`, `System`; those of the domain's name.
+    /// `Access` if access is not sufficiently protected; `Listen`, `Tls`, `System`; errors of the domain's
+    /// name.
     pub fn start(options: Options) -> crate::Result<Dashboard> {
         options.access.check()?;
         let acceptor = options.access.tls.as_ref().map(Tls::acceptor).transpose();
@@ -82,7 +84,7 @@ impl Dashboard {
         let thread = std::thread::Builder::new().name("rnet-dashboard".to_owned());
         let thread = thread.spawn(move || {
             serving.run(ended);
-            // Given back while the process lives, not when the kernel notices that it does not.
+            // Releases authority while the process is alive, and not when its death is detected.
             of_thread.operations.close();
         });
         match thread {
@@ -94,17 +96,17 @@ impl Dashboard {
         }
     }
 
-    /// Where it listens.
+    /// Listen address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What to open in a browser, without the token.
+    /// URL for a browser, without the token.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Ends it: pages are told, authority is given back, a recording is closed.
+    /// Stops it: notifies pages, releases authority, closes a recording.
     pub fn stop(mut self) {
         self.end();
     }
@@ -140,7 +142,7 @@ fn url(options: &Options, address: SocketAddr) -> String {
     format!("{}://{name}/", options.access.scheme())
 }
 
-/// What the thread of the server has.
+/// State of the server's thread.
 struct ServerThread {
     runtime: Runtime,
     listener: TcpListener,
@@ -160,22 +162,22 @@ impl ServerThread {
             pages.end();
             tokio::time::sleep(CLOSE_TIMEOUT).await;
         });
-        // Connections end with it, and jobs look at whether the dashboard has ended.
+        // This closes connections; jobs check whether the dashboard has stopped.
         runtime.shutdown_timeout(JOBS_TIMEOUT);
     }
 }
 
-/// How many connections there are, by the address that they come from.
+/// Number of connections by remote address.
 #[derive(Default)]
 struct Peers(Mutex<HashMap<IpAddr, usize>>);
 
-/// A place of an address, given back when it is dropped.
+/// A connection of an address, which is counted until it is dropped.
 struct PeerConnection(Arc<Peers>, IpAddr);
 
 impl Peers {
     fn take(self: &Arc<Peers>, peer: IpAddr) -> Option<PeerConnection> {
         let peer = match peer.to_canonical() {
-            // One network has all of the rest.
+            // A network controls all addresses of its /64 prefix.
             IpAddr::V6(peer) => Ipv6Addr::from_bits(peer.to_bits() >> 64 << 64).into(),
             peer => peer,
         };
@@ -208,7 +210,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Option<Tls
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // Out of descriptors, say: others may close some.
+            // For example, no free descriptors: other connections may close.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -217,7 +219,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, acceptor: Option<Tls
         let Some(peer_connection) = peers.take(peer.ip()) else { continue };
         let (shared, acceptor) = (shared.clone(), acceptor.clone());
         tokio::spawn(async move {
-            // A page that is served goes on in a task of its own, and has a place of its own.
+            // A page is served by its own task with its own permit.
             let _places = (place, peer_connection);
             let _ = stream.set_nodelay(true);
             let _ = connection(stream, &shared, acceptor).await;
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_address_does_not_take_all_places() {
+    fn limits_connections_per_address() {
         let peers = Arc::new(Peers::default());
         let [one, same, other] = ["fd00::1", "fd00::2", "10.0.0.1"].map(|of| of.parse().unwrap());
         let mut places: Vec<_> = std::iter::from_fn(|| peers.take(one)).collect();

@@ -1,4 +1,4 @@
-//! What a page has asked for: its subscriptions and its calls.
+//! The session of a page: its subscriptions and its calls.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,15 +28,15 @@ use crate::wire::{
     MAX_SUBSCRIPTIONS, PROTOCOL, Refusal, Request, answer,
 };
 
-/// Changes and calls of a page that run at one moment.
+/// Maximum number of concurrent changes and calls of a page.
 const MAX_JOBS: usize = 8;
-/// Stops and releases of a page that run at one moment: nothing else of the page takes their places.
+/// Maximum number of concurrent stops and releases of a page, which have their own limit.
 const MAX_STOPS: usize = 8;
-/// How often services, launched nodes, parameters and the state of recordings are read.
+/// Polling intervals of services, launched nodes, parameters and the state of recordings.
 const LIST_INTERVAL: Duration = Duration::from_millis(500);
 const PARAMS_INTERVAL: Duration = Duration::from_millis(200);
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
-/// `{"ack": 1}`, with the longest number.
+/// Length of `{"ack": 1}` with the longest number.
 const MAX_ACK_LEN_BYTES: usize = 32;
 
 struct PageJob {
@@ -49,15 +49,15 @@ type Jobs = Arc<Mutex<HashMap<u64, PageJob>>>;
 pub struct Session {
     hub: Arc<Hub>,
     outbox: Arc<Outbox>,
-    /// What ends a subscription when it is dropped, by its number.
+    /// The guards of the subscriptions, by id.
     subs: HashMap<u64, DropGuard>,
-    /// What runs, and what cancels it.
+    /// Running jobs, with their cancellation.
     jobs: Jobs,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Nobody is left to be told what comes of them.
+        // Their results are no longer needed.
         lock(&self.jobs).values().for_each(|job| job.cancel.store(true, Ordering::Release));
     }
 }
@@ -71,7 +71,7 @@ impl Session {
         self.hub.app.is_stopped()
     }
 
-    /// What is said first.
+    /// The first message.
     pub fn hello(&self) -> String {
         let options = &self.hub.app.options;
         let host = own_host(&rnet::inspect::Snapshot::default());
@@ -92,7 +92,7 @@ impl Session {
         .to_string()
     }
 
-    /// The page has drawn something of a subscription, if that is what it says: this is answered by what comes next.
+    /// Handles an acknowledgement, and returns whether the text is one. It has no answer.
     pub fn acknowledge(&self, text: &str) -> bool {
         #[derive(Deserialize)]
         struct Ack {
@@ -103,7 +103,7 @@ impl Session {
         ack.is_some_and(|Ack { ack }| self.outbox.acknowledge(ack))
     }
 
-    /// Does what a request asks, or begins it; who answers does so through the outbox.
+    /// Handles a request, or starts a job for it; answers are sent through the outbox.
     pub fn request(&mut self, text: &str) {
         let request = match Request::parse(text) {
             Ok(request) => request,
@@ -120,7 +120,7 @@ impl Session {
             "unsub" => self.unsubscribe(&request),
             "cancel" => self.cancel(&request),
             _ => match self.begin(request) {
-                // It answers itself.
+                // The job sends the answer.
                 Ok(()) => return,
                 Err(refusal) => Err(refusal),
             },
@@ -159,7 +159,7 @@ impl Session {
         }
     }
 
-    /// Begins what may take a while, on a thread of the pool.
+    /// Starts a job for a request that may take a while, on a thread of the pool.
     fn begin(&self, request: Request) -> Result<(), Refusal> {
         let Some(job) = job_of(&request.op) else {
             return Err(Refusal::new("unknown_op", format!("unknown op {:?}", request.op)));
@@ -183,7 +183,7 @@ impl Session {
             if jobs.contains_key(&request.id) {
                 return Err(Refusal::bad(format!("request {} is still running", request.id)));
             }
-            // Before a thread is taken: those that would only wait must not take the place of a stop.
+            // Before a thread is taken: waiting requests must not block a stop.
             let place = places.clone().try_acquire_owned().map_err(busy)?;
             jobs.insert(request.id, PageJob { cancel: cancel.clone(), is_stop });
             place
@@ -225,7 +225,7 @@ impl Session {
             self.hub.reader.add(TopicSubscription::new(wants, sink))
         };
         let output = Output::new(sub, self.outbox.clone());
-        let look = |output, interval, of: Read| {
+        let poll = |output, interval, of: Read| {
             ticks.add(Box::new(FullUpdateSink::of_view(output, interval, of)))
         };
         let ask = |output, interval, of: Read| {
@@ -244,16 +244,16 @@ impl Session {
         Ok(match asked.what.as_str() {
             "figures" => {
                 let interval_ms = within("interval_ms", asked.interval_ms, 500.0, 250.0..=5_000.0)?;
-                look(output, Duration::from_secs_f64(interval_ms / 1e3), figures(asked.all))
+                poll(output, Duration::from_secs_f64(interval_ms / 1e3), figures(asked.all))
             }
             "history" => ticks.add(Box::new(HistorySink::new(output, topic()?))),
-            "services" => look(output, LIST_INTERVAL, services()),
+            "services" => poll(output, LIST_INTERVAL, services()),
             "params" => match asked.host()? {
-                // It asks the host when that has answered, and is looked at in each turn.
+                // The next request follows the host's answer; the answer is polled in each tick.
                 Some(host) => ask(output, Duration::ZERO, remote_params(host)),
                 None => ask(output, PARAMS_INTERVAL, params()),
             },
-            "record" => look(output, RECORD_INTERVAL, recordings()),
+            "record" => poll(output, RECORD_INTERVAL, recordings()),
             "launch" => ask(output, LIST_INTERVAL, launched()),
             "state" => {
                 let prefix = asked.prefix.clone().unwrap_or_default();
@@ -275,11 +275,15 @@ impl Session {
             "messages" => read(of_topic()?, Box::new(MessagesSink::new(output, hz(5.0)?))),
             "image" => {
                 let max_px = asked.max_px.unwrap_or(MAX_IMAGE_PX).clamp(1, MAX_IMAGE_PX);
-                picture(output, 10.0, Box::new(move |heard, bytes| image(heard, bytes, max_px)))?
+                picture(
+                    output,
+                    10.0,
+                    Box::new(move |observed, bytes| image(observed, bytes, max_px)),
+                )?
             }
             "cloud" => {
                 let max = asked.max_points.unwrap_or(MAX_CLOUD_POINTS).clamp(1, MAX_CLOUD_POINTS);
-                picture(output, 5.0, Box::new(move |heard, bytes| cloud(heard, bytes, max)))?
+                picture(output, 5.0, Box::new(move |observed, bytes| cloud(observed, bytes, max)))?
             }
             "scan" => picture(output, 10.0, Box::new(scan))?,
             "tf" => {
@@ -305,7 +309,7 @@ impl Session {
     }
 }
 
-/// The fields of a subscription, of all kinds.
+/// The fields of all kinds of subscriptions.
 #[derive(Deserialize)]
 struct SubscribeRequest {
     what: String,
@@ -335,7 +339,7 @@ impl SubscribeRequest {
         name_of("topic", self.topic.as_deref())
     }
 
-    /// Another host, if one is named.
+    /// The requested other host, if any.
     fn host(&self) -> Result<Option<String>, Refusal> {
         match self.host.as_deref() {
             Some("") => Err(Refusal::bad("host is empty; omit it for this host")),
@@ -378,7 +382,7 @@ fn within(
 
 type Job = fn((&Operations, &JobContext<'_>), &str, Json) -> Answer;
 
-/// What does an op that may take a while.
+/// The job for an operation that may take a while.
 fn job_of(op: &str) -> Option<Job> {
     Some(match op {
         "type" => |(operations, _), _, fields| operations::form_of(&operations.operator, fields),

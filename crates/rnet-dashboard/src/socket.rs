@@ -1,4 +1,4 @@
-//! The WebSocket of a page: requests in, what waits for the page out.
+//! The WebSocket of a page: receives requests, and sends the outbox.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,15 +18,15 @@ use crate::hub::Hub;
 use crate::outbox::{Frame, Outbox};
 use crate::session::Session;
 
-/// Pages at one moment.
+/// Maximum number of connected pages.
 pub const MAX_PAGES: usize = 16;
-/// Requests a second, and how many may come at once.
+/// Maximum requests per second, and maximum burst.
 const REQUESTS_HZ: f64 = 100.0;
 const REQUESTS_BURST: f64 = 200.0;
 const PING_INTERVAL: Duration = Duration::from_secs(10);
-/// Who says nothing for so long is cut.
+/// A client that sends nothing for this long is disconnected.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Who does not take a frame for so long is cut.
+/// A client that does not read a frame for this long is disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 const GOING_AWAY: u16 = 1001;
@@ -35,7 +35,7 @@ const POLICY_VIOLATION: u16 = 1008;
 
 type WebSocket = WebSocketStream<TokioIo<Upgraded>>;
 
-/// The places of pages, and the end of all of them.
+/// The permits of pages, and their shutdown.
 pub struct PageSlots {
     places: Arc<Semaphore>,
     end: Notify,
@@ -52,13 +52,13 @@ impl PageSlots {
         self.places.clone().try_acquire_owned().ok()
     }
 
-    /// Closes all of them.
+    /// Closes all pages.
     pub fn end(&self) {
         self.end.notify_waiters();
     }
 }
 
-/// How many requests are left, by a bucket that fills with time.
+/// A token bucket for requests.
 struct RequestLimiter {
     left: f64,
     at: Instant,
@@ -74,13 +74,13 @@ impl RequestLimiter {
     }
 }
 
-/// Why a page is cut, as WebSockets say it.
+/// The WebSocket close code and reason.
 struct CloseReason(u16, &'static str);
 
 const ANSWERS_UNREAD: CloseReason =
     CloseReason(POLICY_VIOLATION, "slow: the client does not read the answers");
 
-/// Serves a page until it leaves or is cut.
+/// Serves a page until it leaves or is disconnected.
 pub async fn serve(
     hub: Arc<Hub>,
     pages: Arc<PageSlots>,
@@ -93,7 +93,7 @@ pub async fn serve(
     let (mut sink, stream) = socket.split();
     let cut = run(&mut session, &outbox, &pages, (&mut sink, stream)).await;
     outbox.close();
-    // Its subscriptions and calls end before the page may come again.
+    // Its subscriptions and calls end before the page can reconnect.
     drop(session);
     if let Some(CloseReason(code, reason)) = cut {
         let close = Message::Close(Some(CloseFrame { code: code.into(), reason: reason.into() }));
@@ -102,7 +102,8 @@ pub async fn serve(
     drop(place);
 }
 
-/// Reads and sends beside each other: a page that takes nothing, or whose network is slow, can still say "stop".
+/// Receives and sends concurrently: a page that does not read, or whose network is slow, can still send
+/// "stop".
 async fn run(
     session: &mut Session,
     outbox: &Outbox,
@@ -115,12 +116,12 @@ async fn run(
     if session.is_over() {
         return Some(CloseReason(GOING_AWAY, "the server is shutting down"));
     }
-    let heard = Mutex::new(Instant::now());
+    let received_at = Mutex::new(Instant::now());
     tokio::select! {
         biased;
         () = &mut end => Some(CloseReason(GOING_AWAY, "the server is shutting down")),
-        cut = read(stream, session, outbox, &heard) => cut,
-        cut = send(sink, outbox, &heard) => cut,
+        cut = read(stream, session, outbox, &received_at) => cut,
+        cut = send(sink, outbox, &received_at) => cut,
     }
 }
 
@@ -128,14 +129,14 @@ async fn read(
     mut stream: SplitStream<WebSocket>,
     session: &mut Session,
     outbox: &Outbox,
-    heard: &Mutex<Instant>,
+    received_at: &Mutex<Instant>,
 ) -> Option<CloseReason> {
     let mut rate = RequestLimiter { left: REQUESTS_BURST, at: Instant::now() };
     loop {
         let message = stream.next().await;
-        *lock(heard) = Instant::now();
+        *lock(received_at) = Instant::now();
         match message {
-            // One for each data that was sent, so it counts as no request.
+            // One per sent data item, so it does not count as a request.
             Some(Ok(Message::Text(text))) if session.acknowledge(&text) => {}
             Some(Ok(Message::Text(text))) if rate.take() => session.request(&text),
             Some(Ok(Message::Text(_) | Message::Binary(_))) if rate.left < 0.0 => {
@@ -144,7 +145,7 @@ async fn read(
             Some(Ok(Message::Text(_) | Message::Binary(_))) => {
                 return Some(CloseReason(UNSUPPORTED, "requests must be text"));
             }
-            // Pings count as requests: they are answered. `Frame` is never read.
+            // Pings count as requests, because they are answered. `Frame` is never received.
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
                 if !rate.take() {
                     return Some(CloseReason(POLICY_VIOLATION, "rate: too many frames"));
@@ -162,7 +163,7 @@ async fn read(
 async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
     outbox: &Outbox,
-    heard: &Mutex<Instant>,
+    received_at: &Mutex<Instant>,
 ) -> Option<CloseReason> {
     let mut pings = interval(PING_INTERVAL);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -170,8 +171,8 @@ async fn send(
         let message = tokio::select! {
             biased;
             _ = pings.tick() => {
-                let heard = *lock(heard);
-                if heard.elapsed() > IDLE_TIMEOUT {
+                let received_at = *lock(received_at);
+                if received_at.elapsed() > IDLE_TIMEOUT {
                     return Some(CloseReason(POLICY_VIOLATION, "slow: the client does not answer pings"));
                 }
                 Message::Ping(Vec::new().into())
@@ -190,7 +191,7 @@ async fn send(
     }
 }
 
-/// The next frame for the page; `None` if there was no room for an answer.
+/// The next frame for the page; `None` if an answer did not fit.
 async fn next(outbox: &Outbox) -> Option<Frame> {
     loop {
         if outbox.answers_overflow() {
@@ -203,7 +204,7 @@ async fn next(outbox: &Outbox) -> Option<Frame> {
     }
 }
 
-/// What was too large is told so; on what is no WebSocket any more nothing can be said.
+/// A frame that is too large gets a close reason; a broken connection cannot get one.
 fn too_large(error: &Error) -> Option<CloseReason> {
     matches!(error, Error::Capacity(_)).then_some(CloseReason(1009, "too large"))
 }
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_let_through_and_a_flood_is_not() {
+    fn accepts_burst_and_limits_flood() {
         let mut rate = RequestLimiter { left: REQUESTS_BURST, at: Instant::now() };
         let passed = (0..10_000).take_while(|_| rate.take()).count();
         assert!(passed >= REQUESTS_BURST as usize && passed < 10_000, "{passed}");

@@ -1,7 +1,8 @@
-//! What is looked at from time to time: the domain's figures, its state, recordings, launched nodes.
+//! Periodically polled data: the domain's figures, its state, recordings, launched nodes.
 //!
-//! One thread does so for all pages, twenty times a second, and sleeps while no page wants anything. A look at the domain
-//! reads counters; it is made when it is due for somebody, and all who want looks get it.
+//! One thread polls for all pages, twenty times a second, and sleeps without subscriptions. A snapshot of the
+//! domain reads counters. It is taken when one subscription is due, and shared by all subscriptions that need
+//! snapshots.
 
 mod full_update;
 mod health;
@@ -37,15 +38,15 @@ pub use state::{StatePlotSink, StateSink};
 use crate::app_state::{AppState, Registration, Registrations};
 use crate::operations::Operations;
 
-/// Two looks at rates that say something are so far apart at least.
+/// Minimum interval between two snapshots for meaningful rates.
 pub const MIN_SNAPSHOT_INTERVAL: Duration = Duration::from_millis(240);
-/// And so far at most: what went wrong longer ago is over.
+/// Maximum interval between two snapshots: earlier problems are over.
 const MAX_SNAPSHOT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What is told of turns.
+/// Registered sinks of the tick thread.
 pub type Ticks = Registrations<Box<dyn Sink>>;
 
-/// The thread.
+/// The tick thread.
 pub fn run(ticks: &Ticks, operations: &Operations) {
     let app = operations.app();
     let mut sinks = Vec::new();
@@ -76,7 +77,7 @@ pub fn run(ticks: &Ticks, operations: &Operations) {
     }
 }
 
-/// The last look at the domain, and the one before.
+/// The last two snapshots of the domain.
 #[derive(Default)]
 struct Snapshots {
     domain: Option<Domain>,
@@ -93,7 +94,7 @@ impl Snapshots {
     }
 
     fn take(&mut self, app: &AppState, now: Instant) {
-        // What was lost since nobody looked is not lost now.
+        // Losses from the time without subscriptions are not current.
         if self.at.replace(now).is_some_and(|at| now.duration_since(at) > MAX_SNAPSHOT_INTERVAL) {
             self.last = None;
         }
@@ -102,11 +103,12 @@ impl Snapshots {
         }
         let Some(domain) = &mut self.domain else { return };
         match DomainSnapshot::new(domain) {
-            Ok(look) => {
-                self.gone.update(&look);
-                self.before = self.last.replace(look);
+            Ok(snapshot) => {
+                self.gone.update(&snapshot);
+                self.before = self.last.replace(snapshot);
             }
-            // It is opened anew at the next look: another layout, say, or rights that somebody gives back.
+            // The next snapshot opens it again, for example after a layout change or with restored
+            // permissions.
             Err(_) => self.domain = None,
         }
     }

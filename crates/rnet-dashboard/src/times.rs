@@ -1,4 +1,5 @@
-//! Documents as pages get them: with times in s since 1970, and names of other hosts as they are seen from here.
+//! Documents in the format of pages: with times in s since 1970, and with names of other hosts as seen from
+//! here.
 
 use rnet::state::Entry;
 use rnet_monitor::documents;
@@ -9,18 +10,18 @@ pub fn unix_now_s() -> f64 {
     unix_s(rnet::now_ns(), rnet::wall_offset().offset_ns)
 }
 
-/// A stamp of this host as s since 1970, by what the wall clock is ahead of it.
+/// Converts a timestamp of this host to s since 1970; `offset_ns` is the offset of the wall clock.
 pub fn unix_s(stamp_ns: u64, offset_ns: i64) -> f64 {
     let ns = i64::try_from(stamp_ns).unwrap_or(i64::MAX).saturating_add(offset_ns);
     ns as f64 / 1e9
 }
 
-/// An entry as pages get it: with times in s.
+/// An entry in the format of pages: with times in s.
 pub fn document(entry: &Entry) -> Json {
     in_seconds(documents::entry(entry))
 }
 
-/// With names of another host as they are seen from here: those of keys and nodes begin with the host.
+/// Adds the host to names of another host: keys and nodes begin with it.
 pub fn of_host(host: &str, mut document: Json) -> Json {
     for field in ["key", "node", "set_by"] {
         let name = document[field].as_str().filter(|name| name.starts_with('/'));
@@ -31,7 +32,7 @@ pub fn of_host(host: &str, mut document: Json) -> Json {
     document
 }
 
-/// With `written_s` in place of `written_unix_ns`.
+/// Replaces `written_unix_ns` with `written_s`.
 pub fn in_seconds(mut document: Json) -> Json {
     let written = document.as_object_mut().and_then(|fields| fields.remove("written_unix_ns"));
     if let Some(ns) = written.and_then(|ns| ns.as_f64()) {

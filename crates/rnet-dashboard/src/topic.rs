@@ -1,8 +1,8 @@
-//! What is read of topics that a page looks at.
+//! Data read from topics that a page shows.
 //!
-//! One thread follows all of them from outside, wakes by itself some hundred times a second, and is rung by no publisher.
-//! What nobody looks at is not read. Each subscription is a [`TopicSink`], which takes what it needs of a message and
-//! drops the rest.
+//! One thread follows all of them as an observer. It polls a few hundred times a second, and no publisher
+//! wakes it. Topics without subscriptions are not read. Each subscription is a [`TopicSink`], which extracts
+//! what it needs from a message.
 
 mod buckets;
 mod cloud;
@@ -43,24 +43,24 @@ use crate::operations::{Operations, OperatorNode};
 use crate::times::unix_s;
 use sink::RateLimiter;
 
-/// Between two times at which sinks may tell what they have.
+/// Interval between two calls in which sinks may send data.
 const TICK_INTERVAL: Duration = Duration::from_millis(20);
-/// Messages that are read before sinks have their turn, in a flood.
+/// Maximum number of messages read before sinks are called, at a high rate.
 const MESSAGES_PER_BATCH: u32 = 4_096;
-/// Publishers of which a subscription knows what it has read.
+/// Maximum number of publishers whose last message a subscription remembers.
 const MAX_PUBLISHERS: usize = 256;
-/// Before the domain is looked at again after an error.
+/// Delay before the domain is opened again after an error.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How often in a second topics of other hosts are looked for that nobody has subscribed to yet.
+/// Checks per second for new topics of other hosts.
 const SUBSCRIBE_HZ: f64 = 5.0;
 
-/// A subscription that is read for.
+/// A subscription of a page to topics.
 pub struct TopicSubscription {
     wants: TopicFilter,
     sink: Box<dyn TopicSink>,
-    /// By publisher the number of the last message that it got. What a publisher keeps for late joiners is read again
-    /// when somebody joins, and is no news to the others.
+    /// The number of the last message by publisher. Messages kept for late joiners are read again for each
+    /// new subscription, and must not be repeated to the others.
     seen: Vec<(u64, u64)>,
 }
 
@@ -69,8 +69,8 @@ impl TopicSubscription {
         TopicSubscription { wants, sink, seen: Vec::new() }
     }
 
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
-        let Stamp { publisher, seq, .. } = heard.stamp;
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
+        let Stamp { publisher, seq, .. } = observed.stamp;
         match self.seen.iter_mut().find(|(of, _)| *of == publisher) {
             Some((_, last)) if seq <= *last => return,
             Some((_, last)) => {
@@ -86,21 +86,21 @@ impl TopicSubscription {
                 self.seen.push((publisher, seq));
             }
         }
-        self.sink.message(heard, bytes, sent_s);
+        self.sink.message(observed, bytes, sent_s);
     }
 }
 
-/// Topics that are read until who has added them drops the guard.
+/// Topics that are read until the guard is dropped.
 pub type TopicReader = Registrations<TopicSubscription>;
 
 type Sinks = Vec<Registration<TopicSubscription>>;
 type SharedFilters = Arc<Mutex<Vec<TopicFilter>>>;
 
-/// Topics with publishers of other hosts, whose messages cross only while somebody subscribes: their types, and the
-/// subscription.
+/// Topics with publishers of other hosts, whose messages cross only if a subscriber exists: their types and
+/// subscriptions.
 type RemoteTopics = Arc<Mutex<BTreeMap<String, (TypeDesc, Option<Subscription>)>>>;
 
-/// The thread.
+/// The reading thread.
 pub fn run(reader: &TopicReader, operations: &Operations) {
     let app = operations.app();
     let mut sinks = Sinks::new();
@@ -115,7 +115,7 @@ pub fn run(reader: &TopicReader, operations: &Operations) {
             sinks.retain(Registration::is_active);
             *lock(&wants) = sinks.iter().map(|of| of.item.wants.clone()).collect();
             if sinks.is_empty() {
-                // What nobody looks at is let go of.
+                // Without subscriptions, nothing is followed.
                 follow = None;
                 lock(&remote).clear();
                 continue;
@@ -125,7 +125,7 @@ pub fn run(reader: &TopicReader, operations: &Operations) {
                 let takes =
                     |topic: &str, desc: &TypeDesc| wants.iter().any(|w| w.matches(topic, desc));
                 follow.reselect(|topic, desc, qos| {
-                    // Read again from what it keeps, for who is new.
+                    // Follows the publisher again from its kept messages, for new subscriptions.
                     let keeps = matches!(qos.durability, Durability::TransientLocal { .. });
                     takes(topic, desc) && !(keeps && new.iter().any(|w| w.matches(topic, desc)))
                 });
@@ -167,14 +167,14 @@ fn open(app: &AppState, wants: &SharedFilters, remote: &RemoteTopics) -> Option<
     Some(Follower::matching(domain, true, takes))
 }
 
-/// Subscribes to topics of other hosts; what is shown is what the observer sees.
+/// Subscribes to topics of other hosts; pages show what the observer sees.
 fn subscribe_remote_topics(operator: &OperatorNode, remote: &RemoteTopics) {
     for (topic, (_, held)) in lock(remote).iter_mut().filter(|(_, (_, held))| held.is_none()) {
         *held = operator.subscribe_remote(topic).ok();
     }
 }
 
-/// Reads what there is, up to a limit; whether there may be more.
+/// Reads available messages, up to a limit; returns whether there may be more.
 fn read_messages(follow: &mut Follower, sinks: &mut Sinks) -> rnet::Result<bool> {
     let offset_ns = rnet::wall_offset().offset_ns;
     let mut bytes = Vec::new();
@@ -183,15 +183,15 @@ fn read_messages(follow: &mut Follower, sinks: &mut Sinks) -> rnet::Result<bool>
         left -= 1;
         match follow.poll_all(&mut bytes)? {
             None => break,
-            Some(Observed::Message(heard)) => {
-                let sent_s = unix_s(heard.stamp.sent_ns, offset_ns);
+            Some(Observed::Message(observed)) => {
+                let sent_s = unix_s(observed.stamp.sent_ns, offset_ns);
                 for of in sinks.iter_mut().map(|of| &mut of.item) {
-                    if of.wants.matches(heard.topic, heard.type_desc) {
-                        of.message(&heard, &bytes, sent_s);
+                    if of.wants.matches(observed.topic, observed.type_desc) {
+                        of.message(&observed, &bytes, sent_s);
                     }
                 }
             }
-            // The next message of that publisher tells by its number.
+            // The sequence number of the next message reveals the loss.
             Some(Observed::Missed { .. }) => {}
         }
     }

@@ -1,29 +1,29 @@
-//! The words of page and server: docs/design/dashboard.md, section 2.
+//! Message formats of page and server: docs/design/dashboard.md, section 2.
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-/// Largest request of a page, in bytes.
+/// Maximum length of a request, in bytes.
 pub const MAX_REQUEST_LEN_BYTES: usize = 256 << 10;
-/// Largest JSON of a message that is shown, in bytes.
+/// Maximum length of a displayed message as JSON, in bytes.
 pub const MAX_MESSAGE_JSON_LEN_BYTES: usize = 64 << 10;
-/// Largest image, in pixels.
+/// Maximum size of an image, in pixels.
 pub const MAX_IMAGE_PX: usize = 307_200;
-/// Points of a cloud.
+/// Maximum number of points of a cloud.
 pub const MAX_CLOUD_POINTS: usize = 20_000;
-/// Subscriptions of a page.
+/// Maximum number of subscriptions of a page.
 pub const MAX_SUBSCRIPTIONS: usize = 64;
-/// Version of the words.
+/// Version of the protocol.
 pub const PROTOCOL: u32 = 1;
 
-/// Why something is not done.
+/// Why a request is rejected.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     pub code: &'static str,
     pub message: String,
 }
 
-/// What came of a request: what stands in the answer beside `re` and `ok`.
+/// Result of a request: the fields of the answer in addition to `re` and `ok`.
 pub type Answer = Result<Json, Refusal>;
 
 impl Refusal {
@@ -60,7 +60,7 @@ impl From<rnet::Error> for Refusal {
     }
 }
 
-/// A request: its number, what is asked, and the rest of it.
+/// A request: its id, its operation, and the other fields.
 #[derive(Debug, Deserialize)]
 pub struct Request {
     pub id: u64,
@@ -71,7 +71,7 @@ pub struct Request {
 
 impl Request {
     /// # Errors
-    /// In words, why it is none, with its number if that could be read.
+    /// Why it is invalid, with its id if that could be read.
     pub fn parse(text: &str) -> Result<Request, (Option<u64>, Refusal)> {
         let json: Json = serde_json::from_str(text)
             .map_err(|why| (None, Refusal::bad(format!("the request is not valid JSON: {why}"))))?;
@@ -83,10 +83,10 @@ impl Request {
         serde_json::from_value(json).map_err(|why| (Some(id), Refusal::bad(why.to_string())))
     }
 
-    /// The fields of what is asked.
+    /// The fields of the operation.
     ///
     /// # Errors
-    /// In words, which is missing or none of its type.
+    /// Which field is missing or invalid, as text.
     pub fn fields<T: for<'de> Deserialize<'de>>(&self) -> Result<T, Refusal> {
         fields_of(Json::Object(self.rest.clone()))
     }
@@ -111,12 +111,12 @@ pub fn answer(id: u64, answer: Answer) -> String {
     json.to_string()
 }
 
-/// Part of an answer of which more is to come.
+/// A part of an answer that continues.
 pub fn part(id: u64, word: &str, value: Json) -> String {
     json!({"re": id, "more": true, word: value}).to_string()
 }
 
-/// What stands in a binary frame before its payload, padded so that the payload begins at a multiple of 4.
+/// The header of a binary frame, padded so that the payload begins at a multiple of 4, and the payload.
 pub fn binary(json: &str, payload: &[u8]) -> Vec<u8> {
     let padding = (4 - json.len() % 4) % 4;
     let len = json.len() + padding;
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_what_is_wrong_with_it() {
+    fn rejects_invalid_requests_with_reason() {
         assert!(Request::parse(r#"{"id": 1, "op": "unsub", "sub": 2}"#).is_ok());
         for (text, id) in [
             ("{", None),

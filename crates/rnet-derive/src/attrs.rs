@@ -2,13 +2,13 @@
 
 use syn::{DeriveInput, Error, Ident, LitStr, Path, Result, parse_quote};
 
-/// What the attributes say.
+/// The parsed attributes.
 pub(crate) struct Attrs {
-    /// Where the traits are.
+    /// Path of the traits.
     pub(crate) krate: Path,
     /// The name that publisher and subscriber compare.
     pub(crate) name: String,
-    /// Whether data follows: a header and no whole message.
+    /// Whether data follows: a header instead of a complete message.
     pub(crate) tail: bool,
 }
 
@@ -21,7 +21,7 @@ impl Attrs {
             if attr.path().is_ident("repr") {
                 attr.parse_nested_meta(|meta| {
                     repr_c |= meta.path.is_ident("C");
-                    // `align(8)`, `packed(4)`: what they do to the layout is seen by the assertions.
+                    // `align(8)`, `packed(4)`: the assertions check their effect on the layout.
                     if meta.input.peek(syn::token::Paren) {
                         let content;
                         syn::parenthesized!(content in meta.input);
@@ -61,7 +61,7 @@ pub(crate) fn plain_ident(ident: &Ident) -> String {
     ident.strip_prefix("r#").map(str::to_owned).unwrap_or(ident)
 }
 
-/// The rules of `rnet_core::PlainType::validate`, kept here so that they fail at compile time.
+/// The rules of `rnet_core::PlainType::validate`, repeated here so that they fail at compile time.
 fn checked_name(name: &LitStr) -> Result<String> {
     let value = name.value();
     let forbidden = |c: char| c.is_control() || ['[', ']', '`'].contains(&c);

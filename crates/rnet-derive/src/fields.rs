@@ -1,4 +1,4 @@
-//! Fields: their names, and helpful words about types that cannot be fields.
+//! Fields: their names, and errors with a remedy for unsupported types.
 
 use crate::attrs::plain_ident;
 use syn::{Error, Member, Result, Type};
@@ -11,8 +11,8 @@ pub(crate) fn name_of(member: &Member) -> String {
     }
 }
 
-/// Refuses types that people try and that can never work, with what to write instead. Everything else is left to the trait
-/// bound on `PlainField`, which decides.
+/// Rejects common unsupported types with a suggestion. For all other types, the trait bound on `PlainField`
+/// decides.
 pub(crate) fn reject_unsupported_type(ty: &Type) -> Result<()> {
     let why = match ty {
         Type::Array(array) => return reject_unsupported_type(&array.elem),

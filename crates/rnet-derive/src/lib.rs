@@ -1,19 +1,19 @@
 //! `#[derive(Plain)]`: a struct whose bytes are its message.
 //!
-//! The derive implements `rnet::Plain` and `rnet::PlainField`, or `rnet::PlainHeader`, all of them `unsafe` traits, so it has to prove at compile time what
-//! they promise. What each promise rests on:
+//! The derive implements `rnet::Plain` and `rnet::PlainField`, or `rnet::PlainHeader`. These are `unsafe`
+//! traits, so the derive must prove their conditions at compile time:
 //!
-//! | promise | kept by |
+//! | condition | ensured by |
 //! |---|---|
-//! | a fixed layout | `#[repr(C)]` is required, generics are refused |
-//! | every bit pattern is a value | every field type implements `PlainField`, or the code does not compile |
+//! | a fixed layout | `#[repr(C)]` is required, generics are rejected |
+//! | every bit pattern is a value | every field type implements `PlainField`, otherwise the code does not compile |
 //! | no padding | `size_of` of the struct is asserted to be the sum of its fields' |
 //! | alignment at most 8 | asserted |
 //! | the description is the layout | offsets come from `offset_of!`, sizes and types from the compiler |
 //!
-//! Types that are known to be wrong (`bool`, `usize`, references, …) are refused by name first, because
-//! "use u8" helps more than an unsatisfied trait bound. Those checks are for people; the ones above are what
-//! soundness rests on, so a type alias that hides a `bool` is caught too.
+//! Known unsupported types (`bool`, `usize`, references, …) are rejected by name first, because "use u8" is
+//! more helpful than an unsatisfied trait bound. These checks only improve the errors. Soundness depends on
+//! the conditions above, so a type alias for `bool` is rejected too.
 
 mod attrs;
 mod fields;
@@ -35,19 +35,21 @@ use syn::{Data, DeriveInput, Error, Fields, Member, Result, Type, parse_macro_in
 ///     position_rad: f64,
 ///     velocity_rad_s: f64,
 ///     motor: u32,
-///     _pad: [u8; 4], // no implicit padding: the compiler tells where it is needed
+///     _pad: [u8; 4], // implicit padding is not allowed: the compiler reports it
 /// }
 /// ```
 ///
-/// Fields may be `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, arrays of these, and other structs that derive `Plain`. Fields whose
-/// name starts with `_` are padding: publishers and subscribers do not compare them, tools do not show them.
+/// Fields may be `u8` to `u64`, `i8` to `i64`, `f32`, `f64`, arrays of these, and other structs that derive
+/// `Plain`. Fields whose name starts with `_` are padding: publishers and subscribers do not compare them,
+/// and tools do not show them.
 ///
-/// Attributes on the struct: `#[plain(name = "…")]` names the type (the struct's name by default; publisher and subscriber
-/// must agree on it), `#[plain(crate = "path")]` sets the path of the traits (`::rnet` by default). `#[plain(tail)]`
-/// makes it a header that is followed by data, `rnet::PlainHeader`, instead of a complete message.
+/// Attributes of the struct: `#[plain(name = "…")]` sets the type name (default: the struct's name; publisher
+/// and subscriber must use the same), `#[plain(crate = "path")]` sets the path of the traits (default:
+/// `::rnet`). `#[plain(tail)]` makes it a header that is followed by data, `rnet::PlainHeader`, instead of a
+/// complete message.
 ///
-/// The compiler checks every field, so a wrong type behind an alias, and a nested struct that is not plain or not
-/// `Copy`, do not compile either:
+/// The compiler checks every field: a wrong type behind an alias, and a nested struct that is not plain or
+/// not `Copy`, do not compile either:
 ///
 /// ```compile_fail,E0277
 /// # use rnet_derive as rnet;
@@ -128,8 +130,8 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
     };
     let implementations = if tail {
         quote! {
-            // SAFETY: repr(C) without generics; every field is a PlainField; no padding and a small alignment are asserted
-            // above; the description is made of the compiler's own offsets and sizes.
+            // SAFETY: repr(C) without generics; every field is a PlainField; no padding and a small alignment
+            // are asserted above; the description consists of the compiler's own offsets and sizes.
             #[automatically_derived]
             unsafe impl #krate::PlainHeader for #ident {
                 fn header_type() -> #krate::PlainType {
@@ -139,8 +141,8 @@ fn expand(input: &DeriveInput) -> Result<TokenStream> {
         }
     } else {
         quote! {
-            // SAFETY: repr(C) without generics; every field is a PlainField; no padding and a small alignment are asserted
-            // above; the description is made of the compiler's own offsets and sizes.
+            // SAFETY: repr(C) without generics; every field is a PlainField; no padding and a small alignment
+            // are asserted above; the description consists of the compiler's own offsets and sizes.
             #[automatically_derived]
             unsafe impl #krate::Plain for #ident {
                 fn plain_type() -> #krate::PlainType {

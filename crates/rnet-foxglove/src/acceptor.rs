@@ -1,7 +1,8 @@
-//! Who may come in: what the request for a WebSocket has to say before anything else is read.
+//! Access control: validates the WebSocket request before anything else is read.
 //!
-//! Any page that a browser shows can open a WebSocket to this machine. So a page's origin has to be allowed by name, and
-//! where a name leads here that is not this machine's (DNS rebinding) nobody is let in.
+//! Any page that a browser shows can open a WebSocket to this machine. So the origin of a page must be in the
+//! list of allowed origins. To prevent DNS rebinding, a server on a loopback address rejects other names in
+//! the `Host` header.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,23 +10,23 @@ use rnet_access::tokens_match;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode, header};
 
-/// What clients of this protocol ask for; the first that is named here is taken.
+/// Subprotocols that clients of this protocol offer, in order of preference.
 pub const SUBPROTOCOLS: [&str; 2] = ["foxglove.sdk.v1", "foxglove.websocket.v1"];
 const PROTOCOL: &str = "sec-websocket-protocol";
 
-/// Who may come in.
+/// The access rules.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
-    /// Where the server listens.
+    /// Listen address of the server.
     pub listen: SocketAddr,
     /// Origins of pages that may connect, in lower case.
     pub origins: Vec<String>,
-    /// What has to be shown.
+    /// The required token, if any.
     pub token: Option<String>,
 }
 
 impl Acceptor {
-    /// Answers a request for a WebSocket: with a subprotocol, or with a refusal.
+    /// Answers a WebSocket request with a subprotocol or with a rejection.
     #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
     pub fn answer(
         &self,
@@ -46,10 +47,10 @@ impl Acceptor {
         }
     }
 
-    /// The subprotocol.
+    /// Selects the subprotocol.
     ///
     /// # Errors
-    /// Why the client may not come in.
+    /// Why the client is rejected.
     pub fn check(&self, request: &Request) -> Result<&'static str, (StatusCode, String)> {
         let text = |name: &str| {
             request.headers().get(name).map(|value| value.to_str().unwrap_or("\u{fffd}"))
@@ -93,7 +94,8 @@ impl Acceptor {
         })
     }
 
-    /// Whether a `Host` header names this server. Names that lead here are those of others, unless they show the token.
+    /// Whether a `Host` header is accepted. A server on a loopback address accepts only IP addresses and
+    /// localhost; beyond this machine, the token protects it.
     fn accepts_host(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_origins_are_refused() {
+    fn rejects_pages_of_other_origins() {
         let acceptor = acceptor("127.0.0.1:8765", None);
         let host = ("host", "127.0.0.1:8765");
         assert_eq!(ask(&acceptor, "/", &[host]), Ok("foxglove.sdk.v1"));
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_others_are_refused_on_this_machine() {
+    fn rejects_foreign_host_names_on_this_machine() {
         let acceptor = acceptor("127.0.0.1:8765", None);
         for host in ["127.0.0.1:8765", "localhost:8765", "LOCALHOST", "[::1]:8765", "10.0.0.7:1"] {
             assert!(ask(&acceptor, "/", &[("host", host)]).is_ok(), "{host}");
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_has_to_be_shown() {
+    fn requires_the_token() {
         let acceptor = acceptor("0.0.0.0:8765", Some("secret"));
         let host = ("host", "robot.local:8765");
         assert!(ask(&acceptor, "/?token=secret", &[host]).is_ok());
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_subprotocol_is_one_of_two() {
+    fn accepts_two_subprotocols() {
         let acceptor = acceptor("127.0.0.1:8765", None);
         let check = |offered: &str| {
             let request = Request::builder().header("host", "localhost");

@@ -1,21 +1,21 @@
-//! What clients look at: a domain, or a recording.
+//! The data source of a server: a domain or a recording.
 
 use crate::incoming::{ClientChannel, Parameter, PlaybackControl};
 use crate::outgoing::PlaybackState;
 
-/// What a client asks for beside messages. All may wait, and errors are words for the client.
+/// Requests of clients other than subscriptions. All of them may block; errors are texts for the client.
 pub trait Backend: Send + Sync {
-    /// Prepares a channel on which a client publishes.
+    /// Opens a channel on which a client publishes.
     fn open_channel(&self, _client: u64, _channel: &ClientChannel) -> Result<(), String> {
         Err(RECORDING_ONLY.to_owned())
     }
-    /// Ends one.
+    /// Closes such a channel.
     fn close_channel(&self, _client: u64, _channel: u32) {}
-    /// Publishes.
+    /// Publishes a message.
     fn publish(&self, _client: u64, _channel: u32, _data: &[u8]) -> Result<(), String> {
         Err(RECORDING_ONLY.to_owned())
     }
-    /// Calls a service, and gives its reply.
+    /// Calls a service, and returns its reply.
     fn call_service(
         &self,
         _service: &str,
@@ -24,19 +24,19 @@ pub trait Backend: Send + Sync {
     ) -> Result<Vec<u8>, String> {
         Err(RECORDING_ONLY.to_owned())
     }
-    /// The parameters of these names, or all.
+    /// The parameters of these names; all if `names` is empty.
     fn get_parameters(&self, _names: &[String]) -> Result<Vec<Parameter>, String> {
         Err(RECORDING_ONLY.to_owned())
     }
-    /// Sets one.
+    /// Sets a parameter.
     fn set_parameter(&self, _parameter: &Parameter) -> Result<(), String> {
         Err(RECORDING_ONLY.to_owned())
     }
-    /// Has the hub told of parameters that change.
+    /// Starts notifying the hub of changed parameters.
     fn follow_parameters(&self) -> Result<(), String> {
         Err(RECORDING_ONLY.to_owned())
     }
-    /// Plays on, stops or goes elsewhere.
+    /// Resumes, pauses or seeks.
     fn control_playback(&self, _control: &PlaybackControl) -> Result<PlaybackState, String> {
         Err("playback is not available: the server shows a live domain".to_owned())
     }

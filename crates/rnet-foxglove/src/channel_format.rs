@@ -1,7 +1,8 @@
-//! How messages of a type go to clients, and come from them.
+//! Converts messages between topics and clients.
 //!
-//! Protobuf goes as it is, with its description. Plain images and clouds go as the Foxglove message of the same meaning
-//! ([`to_protobuf`]), other plain types as JSON with a JSON schema, and bytes as a JSON object: viewers draw all of it.
+//! Protobuf messages are sent unchanged, with their description. Plain images and clouds become the Foxglove
+//! message of the same meaning ([`to_protobuf`]), other plain types become JSON with a JSON schema, and bytes
+//! become a JSON object. So viewers can show all of them.
 
 use std::borrow::Cow;
 
@@ -17,16 +18,16 @@ use serde_json::{Map, Value, json};
 pub const PROTOBUF: &str = "protobuf";
 pub const JSON: &str = "json";
 const JSON_SCHEMA: &str = "jsonschema";
-/// Bytes that are text are shown as such, too, up to here.
+/// Bytes up to this length are also shown as text if they are UTF-8.
 const MAX_TEXT_LEN_BYTES: usize = 64 << 10;
 
-/// What a channel says of its messages, and how they are made of those of the topic.
+/// The message format of a channel, and the conversion from messages of the topic.
 #[derive(Clone, Debug)]
 pub struct ChannelFormat {
     pub encoding: Cow<'static, str>,
     pub schema_name: String,
     pub schema_encoding: Cow<'static, str>,
-    /// Base64 of protobuf's descriptions, text of JSON's.
+    /// Protobuf descriptions in base64; JSON schemas as text.
     pub schema: String,
     conversion: Conversion,
 }
@@ -34,7 +35,7 @@ pub struct ChannelFormat {
 #[derive(Clone, Debug)]
 enum Conversion {
     Unchanged,
-    /// A plain message that becomes one of protobuf.
+    /// A plain message that becomes protobuf.
     ToProtobuf(PlainType),
     PlainToJson(PlainType),
     BytesToJson,
@@ -48,7 +49,7 @@ impl PartialEq for ChannelFormat {
 }
 
 impl ChannelFormat {
-    /// That of messages of a type. `MessageType::Raw` also stands for a type that cannot be read.
+    /// The format for messages of a type. `MessageType::Raw` also represents a type that cannot be read.
     pub fn of(ty: &MessageType) -> ChannelFormat {
         match ty {
             MessageType::Protobuf(schema) => ChannelFormat::protobuf(schema, Conversion::Unchanged),
@@ -97,10 +98,10 @@ impl ChannelFormat {
         }
     }
 
-    /// That of a channel of a recording. What others have written in encodings of theirs goes as it is.
+    /// The format of a recorded channel. Messages in encodings of other writers are sent unchanged.
     pub fn of_channel(channel: &Channel) -> ChannelFormat {
         let text = |schema: &rnet_record::read::Schema| match schema.encoding.as_str() {
-            // Descriptions that are bytes.
+            // Binary descriptions.
             "protobuf" | "flatbuffer" => BASE64.encode(&schema.data),
             _ => String::from_utf8_lossy(&schema.data).into_owned(),
         };
@@ -120,7 +121,7 @@ impl ChannelFormat {
         }
     }
 
-    /// As part of an advertisement.
+    /// The fields of an advertisement.
     pub fn advertisement(&self) -> Value {
         json!({
             "encoding": self.encoding,
@@ -130,10 +131,10 @@ impl ChannelFormat {
         })
     }
 
-    /// A message of the topic as clients get it.
+    /// Converts a message of the topic for clients.
     ///
     /// # Errors
-    /// It is none of its type.
+    /// The message does not match its type.
     pub fn payload<'a>(&self, bytes: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         let json = |value: Value| Ok(Cow::Owned(value.to_string().into_bytes()));
         match &self.conversion {
@@ -156,7 +157,7 @@ impl ChannelFormat {
     }
 }
 
-/// The Foxglove message that says the same as a plain one.
+/// The Foxglove message of the same meaning as a plain type.
 fn foxglove_counterpart(plain: &PlainType) -> Option<Schema> {
     let ty = match plain.name.as_str() {
         "rnet.msgs.Image" => RawImage::message_type(),
@@ -166,7 +167,7 @@ fn foxglove_counterpart(plain: &PlainType) -> Option<Schema> {
     ty.ok()?.schema().cloned()
 }
 
-/// A plain type as a JSON schema, in the form that [`PlainType::format`] gives its messages.
+/// The JSON schema of a plain type; it describes the output of [`PlainType::format`].
 fn json_schema_of(plain: &PlainType) -> Value {
     let fields = plain.fields.iter().filter(|field| !field.is_padding());
     let mut properties: Map<String, Value> =
@@ -187,10 +188,11 @@ fn json_schema_of_field(ty: &FieldType) -> Value {
     }
 }
 
-/// A message of a type, from what a client sent.
+/// Converts a client's data to a message of a type.
 ///
 /// # Errors
-/// It is none of this type; or the encoding is not one of `protobuf` and `json`, or does not fit the type.
+/// The data does not match the type; the encoding is neither `protobuf` nor `json`, or does not support the
+/// type.
 pub fn decode_from_client(
     ty: &MessageType,
     encoding: &str,
@@ -225,10 +227,10 @@ pub fn decode_from_client(
     }
 }
 
-/// A message of a type, for a client that asked in this encoding.
+/// Encodes a message of a type for a client that requested this encoding.
 ///
 /// # Errors
-/// It is none of this type.
+/// The message does not match the type.
 pub fn encode_for_client(
     ty: &MessageType,
     encoding: &str,
@@ -247,23 +249,23 @@ pub fn encode_for_client(
     }
 }
 
-/// How a service's requests or replies are described.
+/// The description of a service's requests or replies.
 pub fn describe_call_type(ty: &MessageType) -> Value {
     let format = match ty {
         MessageType::Plain(plain) => {
             ChannelFormat::json(&plain.name, &json_schema_of(plain), Conversion::Unchanged)
         }
-        // Requests of bytes are the bytes themselves, whatever their encoding is said to be.
+        // Requests of bytes are sent as they are, whatever their declared encoding.
         MessageType::Raw => ChannelFormat::json("bytes", &json!({}), Conversion::Unchanged),
         MessageType::Protobuf(_) => ChannelFormat::of(ty),
     };
     format.advertisement()
 }
 
-/// The type that a client describes for a channel of its own.
+/// The type that a client describes for its own channel.
 ///
 /// # Errors
-/// The description is none.
+/// The description is invalid.
 pub fn parse_client_schema(
     name: &str,
     encoding: &str,
@@ -279,7 +281,7 @@ pub fn parse_client_schema(
     Ok(Some(schema.into()))
 }
 
-/// A built-in message type of this name.
+/// The built-in message type of this name.
 pub fn built_in_type(name: &str) -> Option<MessageType> {
     let (package, message) = name.rsplit_once('.')?;
     let file = format!("{}/{message}.proto", package.replace('.', "/"));
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_message_is_json_with_a_schema() {
+    fn converts_plain_message_to_json_with_schema() {
         let ty = <Leg as Message>::message_type().unwrap();
         let format = ChannelFormat::of(&ty);
         let schema: Value = serde_json::from_str(&format.schema).unwrap();
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_the_foxglove_message_of_the_same_meaning() {
+    fn converts_image_to_foxglove_message() {
         let mut message = Image::new(1, 1, "mono8").unwrap().header_bytes().to_vec();
         message.push(9);
         let format =
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn rejects_invalid_client_data() {
         for (name, schema, why) in
             [("a.B", "!", "base64"), ("a.B", "AAAA", "a.B"), ("", "", "")].into_iter().take(2)
         {

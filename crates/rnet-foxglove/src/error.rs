@@ -1,27 +1,27 @@
-//! Why a server does not begin.
+//! Errors of starting a server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why a server does not begin.
+/// Why a server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FoxgloveError {
-    /// Who could reach the server is not kept out.
+    /// Access to the server is not sufficiently protected.
     #[error("{0}")]
     Access(String),
-    /// The port cannot be had.
+    /// The server cannot listen on the address.
     #[error("cannot listen on {listen}: {source}")]
     Bind {
-        /// Where it was to listen.
+        /// The address.
         listen: SocketAddr,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The certificate or its key.
+    /// The certificate or its key is invalid.
     #[error("{0}")]
     Tls(String),
-    /// An origin that is none.
+    /// An invalid origin.
     #[error("{0:?} is not an origin: write it like https://app.foxglove.dev")]
     Origin(String),
     /// The recording cannot be read.
@@ -29,13 +29,13 @@ pub enum FoxgloveError {
     Recording {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         source: rnet_record::read::ReadError,
     },
-    /// A thread cannot be had.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// Of a server.
+/// Result of starting a server.
 pub type Result<T> = std::result::Result<T, FoxgloveError>;

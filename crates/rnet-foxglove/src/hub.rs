@@ -1,6 +1,6 @@
-//! What all clients see: channels, services, the graph; and which of them wants what.
+//! State shared by all clients: channels, services, the graph, and subscriptions.
 //!
-//! One lock guards it. Who holds it puts frames into queues and does nothing that waits.
+//! One lock guards it. While it is held, frames are only put into queues, and nothing blocks.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,17 +14,18 @@ use crate::incoming::{Parameter, Subscription};
 use crate::outgoing::{self, ConnectionGraph};
 use crate::queue::Queue;
 
-/// Channels in one frame: a client that joins is not sent one frame of many megabytes.
+/// Maximum number of channels in a frame, so that a new client does not get a frame of many megabytes.
 const CHANNELS_PER_FRAME: usize = 100;
-/// What publishers keep for late joiners, of a channel: messages, and bytes.
+/// Maximum number and bytes of messages that a channel keeps for late joiners.
 const MAX_LATCHED: usize = 64;
 const MAX_LATCHED_LEN_BYTES: usize = 8 << 20;
-/// Names of parameters that a client follows.
+/// Maximum number of parameters that a client may follow.
 const MAX_FOLLOWED: usize = 4096;
-/// Subscriptions that ended with their channel, which a client may still end itself.
+/// Maximum number of remembered subscriptions that ended with their channel; the client may still unsubscribe
+/// from them.
 const MAX_ENDED: usize = 4096;
 
-/// A client that has come in.
+/// A connected client.
 #[derive(Debug)]
 pub struct Client {
     pub id: u64,
@@ -41,16 +42,16 @@ pub struct Hub {
 struct HubState {
     info: Value,
     channels: BTreeMap<u32, Channel>,
-    /// What each service says, by its number.
+    /// Name and advertisement of each service, by its id.
     services: BTreeMap<u32, (String, Value)>,
     graph: ConnectionGraph,
     clients: BTreeMap<u64, ClientEntry>,
     next_channel: u32,
     next_service: u32,
-    /// Subscriptions have changed since somebody waited.
+    /// Whether subscriptions have changed since the last wait.
     is_changed: bool,
     is_shut_down: bool,
-    /// Messages that gave way in queues of clients that have gone.
+    /// Messages dropped from queues of disconnected clients.
     dropped_before: u64,
 }
 
@@ -59,7 +60,8 @@ struct ClientEntry {
     client: Arc<Client>,
     follows_graph: bool,
     followed_params: BTreeSet<String>,
-    /// Its subscriptions that ended with their channel: viewers end them as well when they are told that it has gone.
+    /// Subscriptions that ended with their channel: viewers unsubscribe from them too when the channel is
+    /// unadvertised.
     ended: BTreeSet<u32>,
 }
 
@@ -67,9 +69,9 @@ struct ClientEntry {
 struct Channel {
     topic: String,
     format: ChannelFormat,
-    /// Who gets its messages, by the numbers of their subscriptions.
+    /// The subscribed clients, with their subscription ids.
     subscribers: Vec<(Arc<Client>, u32)>,
-    /// What publishers keep for late joiners: publisher, time, payload.
+    /// Messages kept for late joiners: publisher, time, payload.
     latched: VecDeque<(u64, u64, Vec<u8>)>,
     latched_len: usize,
 }
@@ -106,7 +108,7 @@ impl Channel {
 }
 
 impl HubState {
-    /// Sends something to all.
+    /// Sends a message to all clients.
     fn broadcast(&self, message: &Message) {
         self.clients.values().for_each(|entry| entry.client.queue.push_control(message.clone()));
     }
@@ -137,10 +139,10 @@ impl HubState {
 /// A message for the subscribers of a channel.
 pub struct TopicMessage<'a> {
     pub publisher: u64,
-    /// ns since 1970.
+    /// In ns since 1970.
     pub time_ns: u64,
     pub payload: &'a [u8],
-    /// How many the publisher keeps for late joiners.
+    /// How many messages the publisher keeps for late joiners.
     pub latch_depth: usize,
 }
 
@@ -149,7 +151,7 @@ impl Hub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the server says of itself, to all and to who comes.
+    /// Sets the server information, and sends it to all current and future clients.
     pub fn set_server_info(&self, info: Value) {
         let mut state = self.lock();
         if state.info != info {
@@ -189,7 +191,7 @@ impl Hub {
         self.notify_changed(state);
     }
 
-    /// Wakes who follows topics.
+    /// Wakes the thread that waits for changes.
     fn notify_changed(&self, mut state: MutexGuard<'_, HubState>) {
         state.is_changed = true;
         drop(state);
@@ -210,7 +212,7 @@ impl Hub {
         self.lock().is_shut_down
     }
 
-    /// Sleeps until subscriptions change, for `limit` at most. Whether they have.
+    /// Waits until subscriptions change, for at most `limit`. Returns whether they did.
     pub fn wait_for_change(&self, limit: Duration) -> bool {
         let state = self.lock();
         let waited = self
@@ -224,13 +226,13 @@ impl Hub {
         self.lock().clients.len()
     }
 
-    /// Messages that gave way because clients read too slowly.
+    /// Messages that were dropped because clients read too slowly.
     pub fn dropped(&self) -> u64 {
         let state = self.lock();
         state.dropped_before + state.clients.values().map(|m| m.client.queue.dropped()).sum::<u64>()
     }
 
-    /// The channel of a topic for messages of this format, which is made if there is none.
+    /// The channel of a topic for messages of this format; created if it does not exist.
     pub fn get_or_create_channel(&self, topic: &str, format: &ChannelFormat) -> u32 {
         let mut state = self.lock();
         let found = state.channels.iter().find(|(_, c)| c.topic == topic && c.format == *format);
@@ -252,7 +254,7 @@ impl Hub {
         id
     }
 
-    /// Only these publishers are left, with their channels. What others kept is kept no more.
+    /// Keeps only these publishers with their channels. Drops the messages kept for others.
     pub fn retain_publishers(&self, left: &BTreeMap<u64, u32>) {
         let mut state = self.lock();
         let channels: BTreeSet<u32> = left.values().copied().collect();
@@ -274,8 +276,8 @@ impl Hub {
         }
     }
 
-    /// Channels that are to be followed: somebody wants their messages, or anybody is there and they are among
-    /// `always`. Of the others nothing is kept: nobody sees to it that it stays the newest.
+    /// The channels to follow: those with subscribers, and those in `always` if any client is connected.
+    /// Drops the kept messages of the others, because they would become stale.
     pub fn channels_to_follow(&self, always: &BTreeSet<u32>) -> BTreeSet<u32> {
         let mut state = self.lock();
         let anybody = !state.clients.is_empty();
@@ -289,8 +291,9 @@ impl Hub {
         wanted
     }
 
-    /// Subscribes a client to channels, and sends what publishers keep. Whoever waits for subscriptions sees all of one
-    /// request at once. An error for each that fails: there is no such channel, or the number or the channel is in use.
+    /// Subscribes a client to channels, and sends the messages kept for late joiners. All subscriptions of a
+    /// request become visible at once. Returns an error for each that fails: the channel does not exist, or
+    /// the id or the channel is in use.
     pub fn subscribe(
         &self,
         client: &Arc<Client>,
@@ -302,13 +305,13 @@ impl Hub {
         done
     }
 
-    /// Forgets what publishers keep: the playing goes on elsewhere.
+    /// Drops the messages kept for late joiners, after a seek.
     pub fn clear_latched(&self) {
         self.lock().channels.values_mut().for_each(|channel| channel.retain_latched(|_| false));
     }
 
     /// # Errors
-    /// There is no such subscription.
+    /// The subscription does not exist.
     pub fn unsubscribe(&self, client: &Client, subscription: u32) -> Result<(), String> {
         let mut state = self.lock();
         for channel in state.channels.values_mut() {
@@ -326,7 +329,7 @@ impl Hub {
         }
     }
 
-    /// Sends a message to those that want it.
+    /// Sends a message to the subscribers of its channel.
     pub fn send_message(&self, channel: u32, message: &TopicMessage<'_>) {
         let mut state = self.lock();
         let Some(channel) = state.channels.get_mut(&channel) else { return };
@@ -342,18 +345,18 @@ impl Hub {
         }
     }
 
-    /// Sends something to all.
+    /// Sends a message to all clients.
     pub fn broadcast(&self, message: &Message) {
         self.lock().broadcast(message);
     }
 
-    /// Tells all what time it is.
+    /// Sends the time to all clients.
     pub fn broadcast_time(&self, now_ns: u64) {
         let (state, frame) = (self.lock(), outgoing::time(now_ns));
         state.clients.values().for_each(|entry| entry.client.queue.push_time(frame.clone()));
     }
 
-    /// The services that there are now: names, and what each says but its number.
+    /// Sets the current services: names, and advertisements without their ids.
     pub fn set_services(&self, now: &BTreeMap<String, Value>) {
         let mut state = self.lock();
         let is_there = |(name, advertisement): (&String, &Value)| {
@@ -399,7 +402,7 @@ impl Hub {
         state.graph = graph;
     }
 
-    /// Begins or ends to tell a client of the graph.
+    /// Starts or stops sending the graph to a client.
     pub fn follow_graph(&self, client: &Client, follow: bool) {
         let mut state = self.lock();
         let whole = state.graph.update_since(&ConnectionGraph::default()).unwrap_or_else(|| {
@@ -415,10 +418,10 @@ impl Hub {
         entry.follows_graph = follow;
     }
 
-    /// Begins or ends to tell a client of parameters.
+    /// Starts or stops sending parameters to a client.
     ///
     /// # Errors
-    /// They are too many.
+    /// The client follows too many parameters.
     pub fn follow_parameters(
         &self,
         client: &Client,
@@ -438,7 +441,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Tells who follows a parameter what it is now.
+    /// Sends a parameter to the clients that follow it.
     pub fn notify_parameter(&self, parameter: &Parameter) {
         let state = self.lock();
         for entry in state.clients.values().filter(|m| m.followed_params.contains(&parameter.name))

@@ -1,14 +1,14 @@
-//! What clients send: JSON in text frames, and binary frames that begin with an operation code.
+//! Parses client frames: JSON in text frames, and binary frames that begin with an operation code.
 //!
-//! Nothing here is believed: each length is checked, and an operation that is not known is an error that names it.
-//! The numbers are those of the protocol ([docs/design/foxglove.md]).
+//! Clients are not trusted: each length is checked, and an unknown operation is an error that names it. The
+//! operation codes are those of the protocol ([docs/design/foxglove.md]).
 //!
 //! [docs/design/foxglove.md]: https://github.com/robot-net/robot-net/blob/main/docs/design/foxglove.md
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A frame of JSON.
+/// A JSON frame.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(tag = "op", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ClientRequest {
@@ -25,7 +25,7 @@ pub enum ClientRequest {
     FetchAsset { uri: String, request_id: u32 },
 }
 
-/// A subscription: its number is the client's.
+/// A subscription; the client chooses its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscription {
@@ -33,7 +33,7 @@ pub struct Subscription {
     pub channel_id: u32,
 }
 
-/// A channel on which a client publishes: its number is the client's.
+/// A channel on which a client publishes; the client chooses its id.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientChannel {
@@ -45,7 +45,7 @@ pub struct ClientChannel {
     pub schema_encoding: Option<String>,
 }
 
-/// A parameter and its value; none of one that there is not, or that is to be reset.
+/// A parameter and its value; `None` if it does not exist or is to be reset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
     pub name: String,
@@ -72,24 +72,24 @@ pub enum BinaryFrame<'a> {
     PlaybackControl(PlaybackControl),
 }
 
-/// What is asked of who plays a recording.
+/// A control request for the playback of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaybackControl {
     pub is_playing: bool,
-    /// How many times as fast as it was.
+    /// Speed factor.
     pub rate: f32,
-    /// Where to go on, in ns since 1970.
+    /// Time to seek to, in ns since 1970.
     pub seek_ns: Option<u64>,
     pub request: String,
 }
 
-/// Longest name that a client may give to a request, in bytes.
+/// Maximum length of a client's request id, in bytes.
 const MAX_REQUEST_LEN_BYTES: usize = 256;
 
-/// Reads a text frame.
+/// Parses a text frame.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// What is wrong with it, as text.
 pub fn parse_text(text: &str) -> Result<ClientRequest, String> {
     serde_json::from_str(text).map_err(|error| {
         let op = serde_json::from_str::<Value>(text).ok();
@@ -103,10 +103,10 @@ pub fn parse_text(text: &str) -> Result<ClientRequest, String> {
     })
 }
 
-/// Reads a binary frame.
+/// Parses a binary frame.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// What is wrong with it, as text.
 pub fn parse_binary(bytes: &[u8]) -> Result<BinaryFrame<'_>, String> {
     let mut rest = FrameReader(bytes);
     match rest.u8()? {
@@ -145,7 +145,7 @@ pub fn parse_binary(bytes: &[u8]) -> Result<BinaryFrame<'_>, String> {
     }
 }
 
-/// Bytes of a frame that have not been read yet.
+/// The unread bytes of a frame.
 struct FrameReader<'a>(&'a [u8]);
 
 impl<'a> FrameReader<'a> {
@@ -158,7 +158,7 @@ impl<'a> FrameReader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
-        Ok(self.take(N)?.try_into().expect("as many as were asked for"))
+        Ok(self.take(N)?.try_into().expect("take returns N bytes"))
     }
 
     fn u8(&mut self) -> Result<u8, String> {
@@ -169,7 +169,7 @@ impl<'a> FrameReader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A text with its length before it.
+    /// A string, preceded by its length.
     fn text(&mut self) -> Result<&'a str, String> {
         let len = self.u32()?;
         let bytes = self.take(usize::try_from(len).unwrap_or(usize::MAX))?;
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_read() {
+    fn parses_binary_frames() {
         assert_eq!(
             parse_binary(&[1, 7, 0, 0, 0, 9]),
             Ok(BinaryFrame::Message { channel: 7, data: &[9] })
@@ -199,7 +199,7 @@ mod tests {
         let read =
             PlaybackControl { is_playing: true, rate: 2.0, seek_ns: Some(5), request: "a".into() };
         assert_eq!(parse_binary(&control), Ok(BinaryFrame::PlaybackControl(read)));
-        // Each shorter one is none.
+        // Each truncated frame is invalid.
         for frames in [&call, &control] {
             for len in 0..frames.len() - 2 {
                 let read = parse_binary(&frames[..len]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_read() {
+    fn parses_text_frames() {
         let text = r#"{"op":"subscribe","subscriptions":[{"id":0,"channelId":3}],"more":1}"#;
         let subscriptions = vec![Subscription { id: 0, channel_id: 3 }];
         assert_eq!(parse_text(text), Ok(ClientRequest::Subscribe { subscriptions }));

@@ -1,9 +1,10 @@
-//! A server of the Foxglove WebSocket protocol: Foxglove, Lichtblick and other viewers look at a robot-net domain, or at
-//! a recording.
+//! A server of the Foxglove WebSocket protocol: Foxglove, Lichtblick and other viewers show a robot-net
+//! domain or a recording.
 //!
-//! Clients see topics with their types, the graph, services, parameters and the simulated time, and may publish, call and set. The server
-//! looks at the domain from outside, so publishers do not feel it, and is bounded in each direction: a slow client loses messages that are
-//! counted, a hostile one is told so, and then cut off. What goes over the wire stands in docs/design/foxglove.md.
+//! Clients see topics with their types, the graph, services, parameters and the simulated time, and may
+//! publish, call services and set parameters. The server observes the domain without slowing publishers. It
+//! is bounded in each direction: a slow client loses messages, which are counted; a hostile client gets an
+//! error and is then disconnected. docs/design/foxglove.md describes the wire format.
 //!
 //! ```no_run
 //! let location = rnet::inspect::Location::new(None, None, None)?;
@@ -46,39 +47,40 @@ use live::{LiveBackend, LiveOptions};
 use playback::PlaybackBackend;
 use server::Server;
 
-/// The port that clients of the protocol look for.
+/// Default port of the protocol.
 pub const DEFAULT_PORT: u16 = 8765;
-/// Threads that send and read; messages are copied by one of their own.
+/// Threads for sending and receiving; another thread copies the messages.
 const WORKER_THREADS: usize = 2;
 
-/// What a server shows, and to whom.
+/// Options of a server.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Where it listens. Beyond this machine it needs a token and TLS.
+    /// Listen address. An address beyond this machine requires a token and TLS.
     pub listen: SocketAddr,
     /// The domain.
     pub location: Location,
-    /// Show this recording instead of the domain.
+    /// Recording to show instead of the domain.
     pub recording: Option<PathBuf>,
-    /// Begin with the recording stopped.
+    /// Start the recording paused.
     pub paused: bool,
-    /// Origins of pages that may connect: `https://app.foxglove.dev`. Programs have none, and need not be named.
+    /// Origins of pages that may connect, such as `https://app.foxglove.dev`. Programs have no origin, and
+    /// need not be listed.
     pub origins: Vec<String>,
-    /// What clients have to show: as `?token=` of the address, or as a bearer token.
+    /// Token that clients must send: as `?token=` in the address, or as a bearer token.
     pub token: Option<String>,
-    /// The certificate.
+    /// The TLS certificate.
     pub tls: Option<Tls>,
-    /// Clients may neither publish nor call nor set.
+    /// Clients may not publish, call or set.
     pub read_only: bool,
-    /// Show topics of robot-net itself, too.
+    /// Also show topics of robot-net itself.
     pub include_internal: bool,
-    /// Told in words: who comes and goes, who was refused.
+    /// Receives messages about connected, disconnected and rejected clients.
     pub on_event: EventCallback,
 }
 
 impl Options {
-    /// A domain, on the usual port of this machine.
+    /// Serves a domain on the default port of this machine.
     pub fn new(location: Location) -> Options {
         Options {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, DEFAULT_PORT)),
@@ -95,20 +97,20 @@ impl Options {
     }
 }
 
-/// What a server has done so far.
+/// Counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Clients that are there.
+    /// Connected clients.
     pub clients: usize,
-    /// Connections that were not let in.
+    /// Rejected connections.
     pub refused: u64,
-    /// Messages that were left out because a client was too slow.
+    /// Messages dropped because a client was too slow.
     pub dropped: u64,
 }
 
-/// A server that runs. It ends when this is dropped.
-#[must_use = "the server ends when this is dropped"]
+/// A running server. Dropping it stops the server.
+#[must_use = "dropping this stops the server"]
 pub struct ServerHandle {
     addr: SocketAddr,
     hub: Arc<Hub>,
@@ -117,10 +119,11 @@ pub struct ServerHandle {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Begins to serve, in threads of its own.
+/// Starts a server in its own threads.
 ///
 /// # Errors
-/// [`FoxgloveError`]: the port, the certificate, the recording, or an address beyond this machine without a token and TLS.
+/// [`FoxgloveError`]: the port, the certificate or the recording is unusable, or the address is beyond this
+/// machine without a token and TLS.
 pub fn serve(options: Options) -> Result<ServerHandle> {
     let Options { listen, .. } = options;
     rnet_access::check(listen, options.token.as_deref(), options.tls.as_ref())
@@ -158,10 +161,10 @@ pub fn serve(options: Options) -> Result<ServerHandle> {
     Ok(ServerHandle { addr, hub, server, runtime: Some(runtime), thread: Some(thread) })
 }
 
-/// What is shown, and the thread that follows it.
+/// Starts the data source and its thread.
 fn start_backend(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>, JoinHandle<()>)> {
     let builder = std::thread::Builder::new().name("rnet-foxglove".to_owned());
-    // Clients tell by it whether they have come back to the same server.
+    // Lets clients detect whether they have reconnected to the same server.
     let session = format!("{}-{}", std::process::id(), rnet::boot_ns());
     if let Some(path) = &options.recording {
         let wrong = |source| FoxgloveError::Recording { path: path.clone(), source };
@@ -184,12 +187,12 @@ fn start_backend(options: &Options, hub: &Arc<Hub>) -> Result<(Arc<dyn Backend>,
 }
 
 impl ServerHandle {
-    /// Where it listens.
+    /// Listen address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// What it has done so far.
+    /// Current counters.
     pub fn stats(&self) -> Stats {
         Stats {
             clients: self.hub.client_count(),
@@ -198,7 +201,8 @@ impl ServerHandle {
         }
     }
 
-    /// Whether it shows nothing new any more: its thread has panicked. A domain that cannot be read does not end it.
+    /// Whether the server no longer shows new data, because its thread has panicked. An unreadable domain
+    /// does not stop it.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -210,7 +214,8 @@ impl Drop for ServerHandle {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // Also where this is dropped inside of another runtime; a call that waits for its server does not hold it up.
+        // Does not block, even if this is dropped within another runtime or while a call waits for its
+        // server.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -222,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_cannot_be_served_are_refused() {
+    fn rejects_unsafe_options() {
         let location = Location::new(Some("foxglove"), Some(std::env::temp_dir()), None).unwrap();
         let mut options = Options::new(location);
         options.listen = SocketAddr::from(([0, 0, 0, 0], 0));

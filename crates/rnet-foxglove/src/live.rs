@@ -1,8 +1,8 @@
-//! A domain as it goes on.
+//! Serves a live domain.
 //!
-//! The thread `rnet-foxglove` looks at the domain some times a second, for topics, services and the graph, and follows the
-//! publishers whose messages somebody wants, from outside: they do not feel it. What needs a node (publishing, calling,
-//! parameters, messages of other hosts) opens one when it is asked for first.
+//! The thread `rnet-foxglove` takes snapshots of the domain several times a second, for topics, services and
+//! the graph. It observes subscribed publishers without slowing them. A node is opened on first use, for
+//! publishing, calls, parameters and messages of other hosts.
 
 mod calls;
 mod follow;
@@ -32,26 +32,27 @@ use follow::Follower;
 use params::ParamWatch;
 use publish::ClientPublishers;
 
-/// Between two looks at the domain.
+/// Interval between two snapshots of the domain.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(250);
-/// After a look that failed, since descriptors have run out, say: to open the domain anew costs more than to look.
+/// Interval after a failed snapshot, for example without free descriptors: opening the domain again costs
+/// more than a snapshot.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks at the publishers that are followed; a log holds far more than is sent meanwhile.
+/// Interval between two polls of the followed publishers; a log holds far more messages than arrive in it.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// The same while messages are large: the memory of one is used anew for the next.
+/// The same for large messages, whose memory is soon reused.
 const LARGE_POLL_INTERVAL: Duration = Duration::from_micros(500);
-/// Between two times of `/clock` that clients are told.
+/// Interval between two times of `/clock` sent to clients.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(20);
-/// What topics of robot-net itself begin with.
+/// Prefix of the topics of robot-net itself.
 const RESERVED: &str = "/_rnet/";
 const CLOCK: &str = "/clock";
 
-/// What is shown, and what clients may do.
+/// Options of a live backend.
 #[derive(Clone)]
 pub struct LiveOptions {
     pub location: Location,
     pub read_only: bool,
-    /// Topics of robot-net itself, too.
+    /// Also show topics of robot-net itself.
     pub include_internal: bool,
 }
 
@@ -59,12 +60,13 @@ pub struct LiveBackend {
     options: LiveOptions,
     hub: Arc<Hub>,
     node: Mutex<Option<Arc<Node>>>,
-    /// Opens it for the thread that follows and gives way: viewers take part by this node.
+    /// Opens the node with normal priority, although the following thread has a lower one: viewers take part
+    /// through this node.
     normal_priority: NormalPriority,
     publishers: ClientPublishers,
     calls: ServiceClients,
     params: ParamWatch,
-    /// Subscriptions that have the link carry topics of other hosts here.
+    /// Subscriptions that make the link forward topics of other hosts.
     remote_subscriptions: Mutex<BTreeMap<String, Subscription>>,
 }
 
@@ -86,7 +88,7 @@ impl LiveBackend {
         })
     }
 
-    /// Our own node, which is opened when it is needed first.
+    /// The server's own node, opened on first use.
     fn node(&self) -> Result<Arc<Node>, String> {
         let mut node = lock(&self.node);
         if let Some(node) = &*node {
@@ -113,8 +115,8 @@ impl LiveBackend {
         }
     }
 
-    /// What the server says of itself. `time` is a capability while there is a simulated time: a viewer that sees it waits
-    /// for that time.
+    /// Sends the server information. `time` is a capability only while a simulated time exists, because a
+    /// viewer that sees it waits for that time.
     fn update_server_info(&self, session: &str, has_clock: bool) {
         let mut capabilities = vec!["connectionGraph", "parameters", "parametersSubscribe"];
         if !self.options.read_only {
@@ -134,7 +136,8 @@ impl LiveBackend {
         }));
     }
 
-    /// Follows the domain until the hub ends. While the domain cannot be read, what was known before is followed.
+    /// Follows the domain until the hub shuts down. While the domain cannot be read, the known publishers are
+    /// followed.
     pub fn run(&self, session: &str, on_event: &EventCallback) {
         lower_priority(PriorityChange::Batch);
         let mut view = DomainView {
@@ -164,7 +167,7 @@ impl LiveBackend {
         }
     }
 
-    /// Says that the domain cannot be read any more, or that it can again: to viewers and to who runs the server.
+    /// Reports to viewers and to the operator that the domain has become unreadable, or readable again.
     fn report_refresh(&self, refreshed: &rnet::Result<()>, on_event: &EventCallback) {
         let (level, text) = match refreshed {
             Ok(()) => (outgoing::Level::Info, "the domain can be read again".to_owned()),
@@ -177,7 +180,7 @@ impl LiveBackend {
         on_event(&text);
     }
 
-    /// Has messages of other hosts come here: they cross the network only while somebody subscribes.
+    /// Subscribes to messages of other hosts, which cross the network only if a subscriber exists.
     fn subscribe_remote(&self, topics: &BTreeSet<&str>) {
         let mut subscriptions = lock(&self.remote_subscriptions);
         subscriptions.retain(|topic, _| topics.contains(topic.as_str()));
@@ -186,7 +189,7 @@ impl LiveBackend {
                 && let Ok(node) = self.node()
                 && let Ok(subscriber) = node.subscriber::<[u8]>(topic)
             {
-                // The node's thread for callbacks may begin with it.
+                // The call may start the node's callback thread.
                 let subscription = self.normal_priority.run(move || subscriber.on(|_| {}));
                 subscriptions.insert((*topic).to_owned(), subscription);
             }
@@ -194,19 +197,19 @@ impl LiveBackend {
     }
 }
 
-/// What is known of a publisher: its channel, and how its messages get there.
+/// The channel of a publisher, and the conversion of its messages.
 struct PublisherChannel {
     channel: u32,
     format: ChannelFormat,
     is_clock: bool,
     latch_depth: usize,
-    /// Somebody was told that a message is none of its type.
+    /// Whether a malformed message was reported.
     is_error_reported: bool,
 }
 
 struct DomainView<'a> {
     live: &'a LiveBackend,
-    /// It is opened by the next look if it is not there: another layout, say, or rights that somebody gives back.
+    /// `None` after an error, such as another layout or missing permissions; the next refresh opens it again.
     domain: Option<Domain>,
     follower: Follower,
     /// By publisher.
@@ -216,7 +219,7 @@ struct DomainView<'a> {
 }
 
 impl DomainView<'_> {
-    /// Looks at the domain.
+    /// Takes a snapshot of the domain.
     fn refresh(&mut self) -> rnet::Result<()> {
         let live = self.live;
         let mut domain = match self.domain.take() {
@@ -241,7 +244,7 @@ impl DomainView<'_> {
         Ok(())
     }
 
-    /// Makes channels of publishers that are new, and lets those go that have no publisher any more.
+    /// Creates channels for new publishers, and removes channels without a publisher.
     fn find_channels(&mut self, snapshot: &Snapshot) {
         let live = self.live;
         let shown = |topic: &str| live.options.include_internal || !topic.starts_with(RESERVED);
@@ -253,7 +256,7 @@ impl DomainView<'_> {
             }
             let ty = match (&publisher.type_desc, &publisher.schema) {
                 (_, Some(schema)) => schema.clone().into(),
-                // It is read at the next look.
+                // The type is read by the next refresh.
                 (TypeDesc::Protobuf(_), None) if publisher.type_error.is_none() => continue,
                 (TypeDesc::Protobuf(_), None) => MessageType::Raw,
                 (desc, None) => MessageType::try_from(desc.clone()).unwrap_or(MessageType::Raw),
@@ -279,7 +282,7 @@ impl DomainView<'_> {
         );
     }
 
-    /// Passes on what has been sent, and says how long to wait then.
+    /// Forwards new messages, and returns how long to wait afterwards.
     fn forward_messages(&mut self, bytes: &mut Vec<u8>) -> Duration {
         let hub = &self.live.hub;
         let (channels, clock_sent_at) = (&mut self.channels, &mut self.clock_sent_at);
@@ -319,7 +322,8 @@ impl DomainView<'_> {
     }
 }
 
-/// The services that can be called, and how they are described. Actions have calls of another kind.
+/// The services that can be called, with their descriptions. Actions are excluded: their calls are of another
+/// kind.
 fn services(snapshot: &Snapshot, read_only: bool) -> BTreeMap<String, Value> {
     let mut services = BTreeMap::new();
     for server in snapshot.servers() {

@@ -1,11 +1,11 @@
-//! What the server sends: JSON in text frames, and binary frames that begin with an operation code.
+//! Frames for clients: JSON in text frames, and binary frames that begin with an operation code.
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use crate::incoming::Parameter;
 
-/// How bad something is that a client is told.
+/// Severity of a status message.
 #[derive(Clone, Copy, Debug)]
 pub enum Level {
     Info = 0,
@@ -13,7 +13,7 @@ pub enum Level {
     Error = 2,
 }
 
-/// Where a recording is that is played.
+/// State of the playback of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlaybackState {
     pub status: PlaybackStatus,
@@ -80,7 +80,7 @@ pub fn call_failure(service: u32, call: u32, why: &str) -> Message {
 }
 
 impl ConnectionGraph {
-    /// What is different in it from `before`.
+    /// The changes since `before`.
     pub fn update_since(&self, before: &ConnectionGraph) -> Option<Message> {
         use std::collections::BTreeMap;
         type Names = BTreeMap<String, Vec<String>>;
@@ -98,7 +98,7 @@ impl ConnectionGraph {
         let services = before.services.keys().filter(|name| !self.services.contains_key(*name));
         let mut published = changed(&self.published, &before.published, "publisherIds");
         let mut subscribed = changed(&self.subscribed, &before.subscribed, "subscriberIds");
-        // A topic that has lost its last publisher, and has subscribers yet, is one without publishers.
+        // A topic that has lost its last publisher, but still has subscribers, is sent without publishers.
         let lost = |now: &Names, then: &Names, what: &str| -> Vec<Value> {
             let gone = then.keys().filter(|name| !now.contains_key(*name) && is_topic(self, name));
             gone.map(|name| json!({"name": name, what: []})).collect()
@@ -118,7 +118,7 @@ impl ConnectionGraph {
     }
 }
 
-/// A message of a channel, for one subscription.
+/// A message of a channel for one subscription.
 pub fn message(subscription: u32, time_ns: u64, payload: &[u8]) -> Bytes {
     let mut frame = Vec::with_capacity(13 + payload.len());
     frame.push(1);
@@ -130,14 +130,14 @@ pub fn message(subscription: u32, time_ns: u64, payload: &[u8]) -> Bytes {
 
 const TIME: u8 = 2;
 
-/// What time it is for the robot.
+/// The time of the robot.
 pub fn time(time_ns: u64) -> Message {
     let mut frame = vec![TIME];
     frame.extend_from_slice(&time_ns.to_le_bytes());
     Message::binary(frame)
 }
 
-/// Whether a frame says what time it is.
+/// Whether a frame contains the time.
 pub fn is_time(message: &Message) -> bool {
     matches!(message, Message::Binary(frame) if frame.first() == Some(&TIME))
 }
@@ -152,7 +152,7 @@ pub fn call_response(service: u32, call: u32, encoding: &str, payload: &[u8]) ->
     Message::binary(frame)
 }
 
-/// There are no assets here.
+/// The server has no assets.
 pub fn fetch_asset_error(request: u32, why: &str) -> Message {
     let mut frame = vec![4];
     frame.extend_from_slice(&request.to_le_bytes());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graph_tells_what_has_changed() {
+    fn graph_update_contains_changes() {
         let none = ConnectionGraph::default();
         let one = graph(&[("/a", &["/n"]), ("/b", &["/n"])], &[("/a", &["/m"])]);
         let read = |message: Message| -> Value {

@@ -1,7 +1,7 @@
-//! A recording instead of a domain: its messages go to clients at the times at which they were logged, and a client
-//! plays on, stops, goes elsewhere and changes the speed.
+//! Serves a recording: sends messages at their log times; a client can pause, resume, seek and change the
+//! speed.
 //!
-//! The thread `rnet-foxglove` waits until somebody has subscribed, so that nobody misses the beginning.
+//! The thread `rnet-foxglove` waits for the first subscription, so that no client misses the beginning.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::mem::{Discriminant, discriminant};
@@ -18,10 +18,10 @@ use crate::hub::{Hub, TopicMessage};
 use crate::incoming::PlaybackControl;
 use crate::outgoing::{self, PlaybackState, PlaybackStatus};
 
-/// Between two times that clients are told, while no message is due; and the least between two, where some are.
+/// Interval between two times sent to clients while no message is due, and minimum interval otherwise.
 const CLOCK_INTERVAL: Duration = Duration::from_millis(50);
 const CLOCK_MIN_INTERVAL: Duration = Duration::from_micros(16_667);
-/// A speed beyond these is none.
+/// Permitted speed factors.
 const SUPPORTED_RATES: std::ops::RangeInclusive<f32> = 0.01..=100.0;
 
 pub struct PlaybackBackend {
@@ -32,7 +32,7 @@ pub struct PlaybackBackend {
     changed: Condvar,
 }
 
-/// Where the playing is: at `since` the time of the recording was `at_ns`.
+/// Playback position: at `since`, the time of the recording was `at_ns`.
 #[derive(Clone, Copy, Debug)]
 struct PlaybackClock {
     is_playing: bool,
@@ -40,9 +40,9 @@ struct PlaybackClock {
     rate: f64,
     at_ns: u64,
     since: Instant,
-    /// When clients were told the time last.
+    /// When the time was last sent to clients.
     time_sent_at: Option<Instant>,
-    /// Counts the jumps, so that who reads the file finds that it is to begin anew.
+    /// Counts seeks, so that the reading loop notices that it must restart.
     seek_count: u64,
 }
 
@@ -53,7 +53,7 @@ impl PlaybackClock {
         self.at_ns.saturating_add(past as u64)
     }
 
-    /// How long until a time of the recording; `None` while it does not come.
+    /// Time until a time of the recording; `None` while paused.
     fn time_until(&self, ns: u64) -> Option<Duration> {
         let left = ns.saturating_sub(self.now_ns()) as f64 / 1e9 / self.rate;
         self.is_playing.then(|| Duration::try_from_secs_f64(left).unwrap_or(Duration::MAX))
@@ -75,27 +75,27 @@ impl PlaybackClock {
     }
 }
 
-/// What clients were told to be wrong with the file. Of many damages of a kind they are told the first.
+/// Problems of the file that were reported to clients. Only the first problem of each kind is reported.
 #[derive(Debug, Default)]
 struct ReportedProblems {
     kinds: HashSet<Discriminant<Problem>>,
-    /// Channels with a message that does not fit its type.
+    /// Channels with a message that does not match its type.
     channels: BTreeSet<u16>,
 }
 
 /// A channel of the file.
 struct PlayedChannel {
-    /// Its number for clients.
+    /// Its id for clients.
     id: u32,
     format: ChannelFormat,
     /// How many messages its publisher kept for late joiners.
     latch_depth: usize,
 }
 
-/// What comes of waiting for a message.
+/// Result of waiting for a message.
 enum WaitOutcome {
     Due,
-    /// The playing goes on elsewhere.
+    /// The position was changed.
     Seeked,
     ShutDown,
 }
@@ -120,7 +120,7 @@ impl PlaybackBackend {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plays until the hub ends.
+    /// Plays until the hub shuts down.
     pub fn run(&self, session: &str) {
         let time = |ns: u64| json!({"sec": ns / 1_000_000_000, "nsec": ns % 1_000_000_000});
         self.hub.set_server_info(json!({
@@ -157,7 +157,7 @@ impl PlaybackBackend {
                 Select { start_ns: Some(start_ns), with_latched: true, ..Select::default() };
             match self.play(select, seek_count, &channels, &mut reported) {
                 WaitOutcome::ShutDown => return,
-                // Late subscribers get what is kept there, which is read again.
+                // The messages kept for late joiners are read again at the new position.
                 WaitOutcome::Seeked => self.hub.clear_latched(),
                 WaitOutcome::Due => {
                     let ended = {
@@ -167,7 +167,7 @@ impl PlaybackBackend {
                         clock.state(self.times.1)
                     };
                     self.hub.broadcast(&outgoing::playback(&ended));
-                    // Until somebody goes elsewhere: then the number of jumps differs.
+                    // Until a seek changes the count.
                     if let WaitOutcome::ShutDown = self.wait_until(u64::MAX, seek_count) {
                         return;
                     }
@@ -177,7 +177,7 @@ impl PlaybackBackend {
         }
     }
 
-    /// Plays to the end, or until the playing goes on elsewhere.
+    /// Plays to the end, or until a seek.
     fn play(
         &self,
         select: Select,
@@ -240,7 +240,7 @@ impl PlaybackBackend {
         self.hub.broadcast(&outgoing::status(outgoing::Level::Warning, &what));
     }
 
-    /// Waits until it is this time in the recording, and tells the time meanwhile.
+    /// Waits until this time in the recording, and sends the time to clients meanwhile.
     fn wait_until(&self, ns: u64, seek_count: u64) -> WaitOutcome {
         loop {
             let mut clock = self.clock();
@@ -252,7 +252,7 @@ impl PlaybackBackend {
             }
             let until = clock.time_until(ns);
             let is_due = until == Some(Duration::ZERO);
-            // Where the file is read more slowly than it is played, the time is that of the messages.
+            // If reading is slower than playback, the time follows the messages.
             let (least, now_ns) = match is_due {
                 true => (CLOCK_MIN_INTERVAL, ns),
                 false => (CLOCK_INTERVAL, clock.now_ns()),
@@ -280,7 +280,7 @@ impl Backend for PlaybackBackend {
         }
         let mut clock = self.clock();
         let now_ns = clock.now_ns().clamp(self.times.0, self.times.1);
-        // Who plays on at the end begins again.
+        // Playing at the end restarts from the beginning.
         let again = (control.is_playing && clock.has_ended && control.seek_ns.is_none())
             .then_some(self.times.0);
         let goes_to = control.seek_ns.or(again).map(|ns| ns.clamp(self.times.0, self.times.1));

@@ -1,7 +1,7 @@
-//! What waits to be sent to a client. It is bounded, so that a client that reads slowly costs a known memory.
+//! The bounded send queue of a client, so that a slow client uses limited memory.
 //!
-//! Messages of topics give way: the oldest goes, and is counted. What a client cannot do without (channels, replies) does
-//! not; a client that lets too much of it stand is cut off.
+//! Topic messages may be dropped: the oldest is removed and counted. Control messages (channels, replies) are
+//! never dropped; if too many of them are queued, the client is disconnected.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 
 use crate::outgoing;
 
-/// Messages of topics that wait for a client, and their bytes. One that is larger waits alone.
+/// Maximum number and bytes of queued topic messages. A larger message is queued alone.
 pub const MAX_DATA: usize = 1024;
 pub const MAX_DATA_LEN_BYTES: usize = 32 << 20;
-/// The same of everything else.
+/// Maximum number and bytes of queued control messages.
 pub const MAX_CONTROL: usize = 4096;
 pub const MAX_CONTROL_LEN_BYTES: usize = 128 << 20;
 
@@ -31,14 +31,14 @@ struct QueueState {
     control: VecDeque<Message>,
     control_len: usize,
     dropped: u64,
-    /// Why the client is cut off.
+    /// Why the client is disconnected.
     close_reason: Option<&'static str>,
 }
 
-/// What comes next of a queue.
+/// The next item of a queue.
 pub enum QueueItem {
     Message(Message),
-    /// Nothing more; why.
+    /// The queue is closed, for this reason.
     Closed(&'static str),
 }
 
@@ -47,7 +47,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message of a topic. Older ones give way.
+    /// Queues a topic message; drops older ones if the queue is full.
     pub fn push_data(&self, frame: Bytes) {
         let mut state = self.lock();
         while !state.data.is_empty()
@@ -63,7 +63,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Anything else, which goes first.
+    /// Queues a control message, which precedes topic messages.
     pub fn push_control(&self, message: Message) {
         let mut state = self.lock();
         if state.control.len() >= MAX_CONTROL
@@ -78,7 +78,7 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// What time it is, in place of the time that still waits: to a client that reads slowly an old one is of no use.
+    /// Queues the time, and replaces a queued one, which is stale for a slow client.
     pub fn push_time(&self, message: Message) {
         let mut state = self.lock();
         let old = state.control.iter().rposition(outgoing::is_time);
@@ -89,13 +89,13 @@ impl Queue {
         self.push_control(message);
     }
 
-    /// Cuts the client off.
+    /// Disconnects the client.
     pub fn close(&self, why: &'static str) {
         self.lock().close_reason.get_or_insert(why);
         self.wake.notify_one();
     }
 
-    /// What is next, when there is something.
+    /// Waits for the next item.
     pub async fn next(&self) -> QueueItem {
         loop {
             {
@@ -116,7 +116,7 @@ impl Queue {
         }
     }
 
-    /// Messages that gave way so far.
+    /// Topic messages dropped so far.
     pub fn dropped(&self) -> u64 {
         self.lock().dropped
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_messages_give_way_and_are_counted() {
+    fn drops_and_counts_oldest_messages() {
         let queue = Queue::default();
         for number in 0..MAX_DATA as u32 + 3 {
             queue.push_data(number.to_le_bytes().to_vec().into());
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(queue.dropped(), 3);
         assert_eq!(take(&queue), Some(Message::text("first")));
         assert_eq!(take(&queue), Some(Message::binary(3u32.to_le_bytes().to_vec())));
-        // A large one takes the place of all, and stands alone.
+        // A large message replaces all others, and is queued alone.
         queue.push_data(vec![0; MAX_DATA_LEN_BYTES + 1].into());
         assert_eq!(queue.dropped(), 3 + MAX_DATA as u64 - 1);
         assert_eq!(take(&queue).unwrap().len(), MAX_DATA_LEN_BYTES + 1);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_time_waits() {
+    fn queues_only_the_newest_time() {
         let queue = Queue::default();
         let limit = MAX_CONTROL as u64;
         queue.push_time(outgoing::time(0));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_take_what_matters_is_cut_off() {
+    fn closes_queue_with_too_many_control_messages() {
         let queue = Queue::default();
         for _ in 0..=MAX_CONTROL {
             queue.push_control(Message::text("x"));

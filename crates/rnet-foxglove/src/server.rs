@@ -1,4 +1,4 @@
-//! The acceptor and the connections: who listens, lets in, sends and reads.
+//! Accepts connections, performs handshakes, and sends and receives frames.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,23 +23,23 @@ use crate::outgoing::{self, Level};
 use crate::queue::{Queue, QueueItem};
 use crate::session::Session;
 
-/// Connections at a time, those that have not come in yet included.
+/// Maximum number of connections, including those in a handshake.
 pub const MAX_CLIENTS: usize = 32;
-/// Longest frame and message of a client, in bytes.
+/// Maximum length of a client's frame and message, in bytes.
 const MAX_FRAME_LEN_BYTES: usize = 16 << 20;
-/// How long a client may take to say what it wants, TLS included.
+/// Timeout of the handshake, including TLS.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a client is asked whether it is there, and how long it may say nothing, not even that it is.
+/// Interval of pings, and timeout without any frame from the client.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PONG_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a client may not take what it is sent.
+/// Timeout of sending a frame.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two words to a client that it is too slow.
+/// Interval between two reports of dropped messages to a client.
 const DROP_REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// After an error of the listener: descriptors have run out, say.
+/// Delay after an error of the listener, for example without free descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Says something to who runs the server.
+/// Receives messages for the operator.
 pub type EventCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 pub struct Server {
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Lets clients in.
+    /// Accepts connections.
     pub async fn accept(self: Arc<Self>, listener: TcpListener) {
         let permits = Arc::new(Semaphore::new(MAX_CLIENTS));
         loop {
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// Says that somebody was not let in; of many, few are told.
+    /// Counts a rejection, and reports some of them.
     fn refuse(&self, addr: SocketAddr, why: &str) {
         let refused = self.refused.fetch_add(1, Ordering::Relaxed) + 1;
         if refused.is_power_of_two() {
@@ -86,7 +86,7 @@ impl Server {
     }
 
     async fn handle_connection(&self, stream: TcpStream, addr: SocketAddr) {
-        // Messages are sent as they come.
+        // Sends messages without delay.
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
             return self.handshake(stream, addr, HANDSHAKE_TIMEOUT).await;
@@ -115,7 +115,7 @@ impl Server {
         #[allow(clippy::result_large_err, reason = "the type is tungstenite's")]
         let answer = |request: &_, response| {
             let answered = self.acceptor.answer(request, response);
-            // Counted before it is sent, so that whoever has read the refusal finds it counted.
+            // Counted before it is sent, so that a client that reads the rejection finds it counted.
             if let Err(refusal) = &answered {
                 self.refuse(addr, refusal.body().as_deref().unwrap_or("access denied"));
                 counted = true;
@@ -151,7 +151,7 @@ impl Server {
     }
 }
 
-/// Sends and reads until one of both ends it, and says why it has ended.
+/// Sends and receives until one side closes the connection; returns the reason.
 async fn run_connection<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
     client: &Client,
@@ -213,7 +213,7 @@ async fn run_connection<S: AsyncRead + AsyncWrite + Unpin>(
     if code != CloseCode::Abnormal {
         let reason = why.chars().take(100).collect::<String>().into();
         let close = Message::Close(Some(CloseFrame { code, reason }));
-        // Who does not take this either is cut off all the same.
+        // A client that does not read this either is disconnected anyway.
         let _ = timeout(Duration::from_secs(1), sink.send(close)).await;
     }
     why

@@ -1,4 +1,4 @@
-//! What one client asks for.
+//! Handles the requests of a client.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::hub::{Client, Hub};
 use crate::incoming::{self, BinaryFrame, ClientChannel, ClientRequest};
 use crate::outgoing::{self, Level};
 
-/// Longest frame of text, in bytes.
+/// Maximum length of a text frame, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 1 << 20;
-/// Frames that mean nothing before a client is cut off. A request that is understood and refused is none of them: who moves
-/// a slider too far, or leaves a topic that has just gone, is no enemy.
+/// Number of invalid frames before a client is disconnected. A valid request that is rejected does not count:
+/// a slider moved too far, or a topic that has just gone, is not an attack.
 const MAX_INVALID_FRAMES: u32 = 64;
-/// Channels on which a client publishes.
+/// Maximum number of channels on which a client publishes.
 const MAX_CHANNELS: usize = 256;
-/// Calls of a client that wait for their reply.
+/// Maximum number of pending calls of a client.
 const MAX_CALLS: usize = 16;
-/// Names in one request for parameters.
+/// Maximum number of names in a parameter request.
 const MAX_NAMES: usize = 4096;
-/// Of what went wrong in one request, so much is told in words.
+/// Maximum number of errors of a request that are reported as text.
 const MAX_REPORTED_ERRORS: usize = 8;
 
-/// A client that has come in. It leaves when this is dropped, so also where a request panics.
+/// A connected client. Dropping it removes the client, also after a panic in a request.
 pub struct Session {
     hub: Arc<Hub>,
     backend: Arc<dyn Backend>,
     client: Arc<Client>,
-    /// Those on which it publishes.
+    /// The channels on which it publishes.
     channels: BTreeSet<u32>,
     invalid_frames: u32,
     calls: Arc<Semaphore>,
@@ -44,10 +44,10 @@ impl Session {
         Session { hub, backend, client, channels: BTreeSet::new(), invalid_frames: 0, calls }
     }
 
-    /// Does what a frame asks for. What cannot be done the client is told.
+    /// Handles a frame. Errors of requests are sent to the client.
     ///
     /// # Errors
-    /// Why the client is cut off.
+    /// Why the client is disconnected.
     pub fn handle_frame(&mut self, message: &Message) -> Result<(), &'static str> {
         let understood = match message {
             Message::Text(text) if text.len() > MAX_TEXT_LEN_BYTES => {
@@ -103,15 +103,15 @@ impl Session {
                     parameters.iter().map(|one| block_in_place(|| self.backend.set_parameter(one))),
                 );
                 let Some(id) = id else { return done };
-                // What they are now, also where one could not be set.
+                // The current values, even if one could not be set.
                 let names: Vec<String> = parameters.into_iter().map(|one| one.name).collect();
                 let found = block_in_place(|| self.backend.get_parameters(&names));
                 let read =
                     found.map_err(|why| format!("the parameter values cannot be read: {why}"));
-                let told = read.map(|found| {
+                let sent = read.map(|found| {
                     client.queue.push_control(outgoing::parameter_values(&found, Some(&id)));
                 });
-                combine_errors([done, told].into_iter())
+                combine_errors([done, sent].into_iter())
             }
             ClientRequest::SubscribeParameterUpdates { parameter_names } => {
                 block_in_place(|| self.backend.follow_parameters())?;
@@ -178,7 +178,7 @@ impl Session {
         Ok(())
     }
 
-    /// Calls a service in the background: a client may have several calls under way.
+    /// Calls a service in the background: a client may have several pending calls.
     fn call(&self, (service, call): (u32, u32), encoding: &str, data: &[u8]) {
         let client = self.client.clone();
         let fail =
@@ -213,16 +213,16 @@ impl Drop for Session {
     }
 }
 
-/// Does all, and tells what went wrong: the first of it in words, and how much more there is.
+/// Runs all requests, and combines their errors: the first as text, and the number of the others.
 fn combine_errors(done: impl Iterator<Item = Result<(), String>>) -> Result<(), String> {
     let wrong: Vec<String> = done.filter_map(Result::err).collect();
-    let mut told = wrong.iter().take(MAX_REPORTED_ERRORS).cloned().collect::<Vec<_>>().join("; ");
+    let mut text = wrong.iter().take(MAX_REPORTED_ERRORS).cloned().collect::<Vec<_>>().join("; ");
     match wrong.len() {
         0 => return Ok(()),
-        n if n > MAX_REPORTED_ERRORS => told += &format!("; and {} more", n - MAX_REPORTED_ERRORS),
+        n if n > MAX_REPORTED_ERRORS => text += &format!("; and {} more", n - MAX_REPORTED_ERRORS),
         _ => {}
     }
-    Err(told)
+    Err(text)
 }
 
 fn check_count(names: usize, what: &str) -> Result<(), String> {
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The domain is lost while parameters are set.
+    /// Simulates that the domain becomes unreadable while parameters are set.
     struct UnreadableBackend;
 
     impl Backend for UnreadableBackend {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn what_was_refused_is_told_also_where_the_values_cannot_be_read() {
+    async fn reports_rejection_even_if_values_cannot_be_read() {
         let client = Arc::new(Client { id: 1, queue: Queue::default() });
         let mut session =
             Session::new(Arc::new(Hub::default()), Arc::new(UnreadableBackend), client.clone());
@@ -271,7 +271,7 @@ mod tests {
             .await
             .unwrap()
             .unwrap();
-        // Who the server is comes first.
+        // The server information comes first.
         let reply = loop {
             let QueueItem::Message(reply) = client.queue.next().await else { panic!("an answer") };
             let reply = reply.into_text().unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_panics_leaves_no_client_behind() {
+    fn removes_client_after_panic_in_request() {
         let hub = Arc::new(Hub::default());
         let client = Arc::new(Client { id: 1, queue: Queue::default() });
         let mut session = Session::new(hub.clone(), Arc::new(PanickingBackend), client);

@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use rnet_core::limits::MAX_INLINE_LEN_BYTES;
 use rnet_core::{Durability, Error, PublisherQos, Result, TopicName, TypeDesc};
 use rnet_schema::Schema;
-use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
-use rnet_shm::observe::{MissedCounts, Observation, Observer};
-use rnet_shm::observers::ObserverFile;
-use rnet_shm::received::Stamp;
-use rnet_shm::shortage::is_transient;
+use rnet_shm::channel::observe::{MissedCounts, Observation, Observer};
+use rnet_shm::channel::received::Stamp;
+use rnet_shm::domain::node::{EndpointKind, Entry, incarnation_of};
+use rnet_shm::domain::observers::ObserverFile;
+use rnet_shm::os::shortage::is_transient;
 
 use super::types::may_be_readable_later;
 use super::{Domain, PublisherInfo, publisher_info};

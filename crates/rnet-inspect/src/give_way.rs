@@ -1,6 +1,6 @@
 //! Giving way to the nodes of a robot, for programs that only look on: docs/design/observers.md.
 
-pub use rnet_shm::priority::{NormalPriority, PriorityChange};
+pub use rnet_shm::os::priority::{NormalPriority, PriorityChange};
 
 /// Has the calling thread, and what it starts from now on, give way to the nodes of a robot: it never takes the processor
 /// from an ordinary thread that runs. Each thread that only looks on does so; one that operates a robot does not, nor one
@@ -11,5 +11,5 @@ pub use rnet_shm::priority::{NormalPriority, PriorityChange};
 pub fn lower_priority(way: PriorityChange) -> bool {
     // What is no value is told of when a node opens.
     rnet_node::settings::may_tune_threads().unwrap_or(false)
-        && rnet_shm::priority::lower_priority(way)
+        && rnet_shm::os::priority::lower_priority(way)
 }

@@ -20,21 +20,23 @@ use rnet_core::{
     Backlog, Error, LossCounts, PublisherQos, Result, SubscriberQos, TopicName, TypeDesc,
     limits::MAX_CHUNKS_PER_CHANNEL,
 };
-pub use rnet_shm::barrier::is_supported as membarrier_is_offered;
-use rnet_shm::deaths;
-pub use rnet_shm::domain::{DEFAULT_BASE, default_base};
-use rnet_shm::domain::{DomainConfig, DomainDir};
+pub use rnet_shm::channel::observe::{
+    MissedCause, MissedCounts, MissedMessages, Observation, Observer,
+};
+use rnet_shm::channel::publisher::{CONTROL_AT, PeerPublisher};
+pub use rnet_shm::channel::received::Stamp;
+use rnet_shm::channel::subscription::{LinkRole, PeerSubscription};
+use rnet_shm::domain::deaths;
+pub use rnet_shm::domain::directory::{DEFAULT_BASE, default_base};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 #[doc(hidden)]
-pub use rnet_shm::node::StopRequest;
-use rnet_shm::node::{EndpointKind, Entry};
-pub use rnet_shm::node::{NodeMeta, pid_namespace};
-pub use rnet_shm::observe::{MissedCause, MissedCounts, MissedMessages, Observation, Observer};
-use rnet_shm::publisher::{CONTROL_AT, PeerPublisher};
-pub use rnet_shm::received::Stamp;
-use rnet_shm::registry::{Changes, Registry};
+pub use rnet_shm::domain::node::StopRequest;
+use rnet_shm::domain::node::{EndpointKind, Entry};
+pub use rnet_shm::domain::node::{NodeMeta, pid_namespace};
+use rnet_shm::domain::registry::{Changes, Registry};
+pub use rnet_shm::os::barrier::is_supported as membarrier_is_offered;
 use rnet_shm::ring::layout::{BindLine, CountLine, CursorLine, READERS_IN_CONTROL, ReaderSlot};
 use rnet_shm::ring::layout::{LATENCY_BUCKETS, PINS_PER_READER, SLOT_BOUND, SLOT_TOTALS, TailLine};
-use rnet_shm::subscription::{LinkRole, PeerSubscription};
 use serde::{Serialize, Serializer};
 
 pub use endpoint_pair::EndpointPair;
@@ -53,7 +55,7 @@ pub use types::{TypeChange, TypeComparison, compare_types};
 /// The self-descriptions of the observers in this domain directory, as set by [`Follower::set_status`]. They come from other
 /// processes: do not trust them.
 pub fn observer_statuses(domain: &Path) -> Vec<String> {
-    rnet_shm::observers::read_statuses(domain).into_iter().map(|(_, text)| text).collect()
+    rnet_shm::domain::observers::read_statuses(domain).into_iter().map(|(_, text)| text).collect()
 }
 
 /// A domain, seen from outside.
@@ -498,7 +500,7 @@ fn publisher_info(entry: &Entry, path: &Path, node: &str) -> Result<PublisherInf
     };
     let admitted: Vec<AdmittedSubscription> = entries.filter_map(admitted).collect();
     let leased = peer.meta.qos.liveliness.lease().is_some();
-    let now_ns = rnet_shm::clock::now_ns();
+    let now_ns = rnet_shm::os::clock::now_ns();
     let last_alive_ns =
         leased.then(|| peer.map().map(|map| map.last_alive_ns(now_ns))).transpose()?;
     let pool_chunks = flow(offset_of!(FlowLine, pool_chunks)).min(MAX_CHUNKS_PER_CHANNEL as u64);

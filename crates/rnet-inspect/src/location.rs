@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, NodeName, Result};
-use rnet_shm::deaths;
-use rnet_shm::domain::{DEFAULT_BASE, DomainConfig, DomainDir};
-use rnet_shm::host::host_id;
-use rnet_shm::node::{PeerNode, StopRequest};
-use rnet_shm::role::Role;
-use rnet_shm::{domain_recovery, orphans, presence};
+use rnet_shm::domain::deaths;
+use rnet_shm::domain::directory::{DEFAULT_BASE, DomainConfig, DomainDir};
+use rnet_shm::domain::host::host_id;
+use rnet_shm::domain::node::{PeerNode, StopRequest};
+use rnet_shm::domain::role::Role;
+use rnet_shm::domain::{orphans, presence, recovery};
 use rustix::fs::Access;
 
 use super::Domain;
@@ -94,7 +94,7 @@ impl Location {
 
     /// Running nodes whose directory was removed, with their processes, as far as this user may inspect them.
     pub fn removed_nodes(&self) -> Vec<(u32, String)> {
-        domain_recovery::nodes_without_folder(&self.path)
+        recovery::nodes_without_folder(&self.path)
     }
 
     /// Nodes whose process lives, by name.
@@ -212,7 +212,7 @@ impl Domain {
     /// The process of the link between hosts, if it was killed and no other process has taken its role since.
     #[doc(hidden)]
     pub fn killed_link(&self) -> Option<u32> {
-        rnet_shm::role::Role::killed_holder(&self.path, "link")
+        rnet_shm::domain::role::Role::killed_holder(&self.path, "link")
     }
 }
 

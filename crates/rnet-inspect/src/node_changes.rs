@@ -1,7 +1,7 @@
 //! Which nodes have come, left and died. The look that sweeps up after the dead is the one that learns of them.
 
 use rnet_core::Result;
-use rnet_shm::registry::Registry;
+use rnet_shm::domain::registry::Registry;
 
 use super::Domain;
 use rnet_node::NodeEvent;

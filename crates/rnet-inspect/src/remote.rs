@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use rnet_core::TopicName;
 use rnet_node::remote_nodes::{NODES_TOPIC, ProxyEnd, RemoteNodes};
-use rnet_shm::clock;
-use rnet_shm::node::{EndpointKind, incarnation_of};
-use rnet_shm::publisher::PeerPublisher;
-use rnet_shm::registry::Registry;
+use rnet_shm::channel::publisher::PeerPublisher;
+use rnet_shm::domain::node::{EndpointKind, incarnation_of};
+use rnet_shm::domain::registry::Registry;
+use rnet_shm::os::clock;
 
 use rnet_node::NodeEvent;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rnet_core::Backlog;
 use rnet_node::remote_nodes::NODES_TOPIC;
-use rnet_shm::publisher::PeerPublisher;
+use rnet_shm::channel::publisher::PeerPublisher;
 
 use serde::Serialize;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 pub use rnet_core::TypeChange;
 use rnet_core::{Error, TypeDesc, TypeMismatch, types_compare};
 use rnet_schema::{Schema, Severity};
-use rnet_shm::domain::DomainDir;
-use rnet_shm::shortage::is_transient;
-use rnet_shm::types::is_lost;
+use rnet_shm::domain::directory::DomainDir;
+use rnet_shm::domain::types::is_lost;
+use rnet_shm::os::shortage::is_transient;
 use serde::Serialize;
 
 use super::{EndpointPair, PublisherInfo, Snapshot, SubscriptionInfo};

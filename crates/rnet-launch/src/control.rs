@@ -1,4 +1,4 @@
-//! Orders to a node that was launched, by whoever may give them: with its launcher and without.
+//! Controls a launched node from any process, with or without its launcher.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,36 +15,36 @@ use crate::record::{Record, lock_if_abandoned};
 use crate::run_folder::RunFolder;
 use crate::{LaunchError, Result};
 
-/// How much longer than the node's own time to stop its keeper has.
+/// Extra time of a keeper beyond its node's own time to stop.
 const KEEPER_MARGIN: Duration = Duration::from_secs(10);
 
-/// A launched node, to give orders to.
+/// A launched node to control.
 pub struct LaunchedNode {
     folder: RunFolder,
     record: Record,
 }
 
-/// How an order to stop has ended.
+/// The result of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopOutcome {
-    /// The node has ended.
+    /// The node has exited.
     Exited,
-    /// It did not run.
+    /// The node did not run.
     NotRunning,
-    /// Whoever gave the order has been stopped before.
+    /// The caller was stopped first.
     Interrupted,
-    /// It runs still, though its keeper has been told.
+    /// The node still runs, although its keeper was asked to stop it.
     StillRunning,
 }
 
 impl LaunchedNode {
-    /// The node of this name; `None` if it was not launched.
+    /// The node with this name; `None` if it was not launched.
     pub fn find(folder: RunFolder, node: &NodeName) -> Option<LaunchedNode> {
         let record = Record::read(&folder, node)?;
         Some(LaunchedNode { folder, record })
     }
 
-    /// What is known of it.
+    /// Its record.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -63,7 +63,7 @@ impl LaunchedNode {
         lock_if_abandoned(&path, || Identity::may_live(&path)).is_ok_and(|lock| lock.is_none())
     }
 
-    /// Kills it with SIGKILL, as a crash would: its launcher does what it does after one. `false` if it does not run.
+    /// Kills it with SIGKILL, like a crash: its launcher reacts as to a crash. `false` if it does not run.
     ///
     /// # Errors
     /// The system does not allow it.
@@ -74,7 +74,8 @@ impl LaunchedNode {
         self.send(&main, Signal::KILL).map(|()| true)
     }
 
-    /// Stops it, and waits for its end. Its launcher leaves it stopped. One that has failed is no longer missed.
+    /// Stops it and waits for its exit. Its launcher leaves it stopped, and an earlier failure does not
+    /// count any more.
     ///
     /// # Errors
     /// The system does not allow it.
@@ -84,10 +85,10 @@ impl LaunchedNode {
         self.stop_keeper(keeper, signals)
     }
 
-    /// Stops it and starts it: by its launcher, or by a keeper of `command` if that is gone.
+    /// Stops and starts it: through its launcher, or with a keeper of `command` if the launcher is gone.
     ///
     /// # Errors
-    /// The system does not allow it; the node cannot be started.
+    /// The system does not allow it, or the node cannot be started.
     pub fn restart(&self, command: Command, signals: &dyn StopSignals) -> Result<StopOutcome> {
         if self.record.process.die_with_launcher && !self.has_launcher() {
             return Err(LaunchError::Refused(format!(
@@ -130,8 +131,8 @@ impl LaunchedNode {
         }
     }
 
-    /// Ends the keeper, as it was found before the request was written: the launcher may have done it since, and the node has
-    /// run all the same.
+    /// Stops the keeper that was found before the request was written. The launcher may have done so since,
+    /// and the node has run all the same.
     fn stop_keeper(
         &self,
         keeper: Option<OwnedFd>,

@@ -1,17 +1,17 @@
-//! In which order nodes start: after those that they wait for.
+//! The start order of nodes: each after its dependencies.
 
 use std::collections::BTreeMap;
 
 use rnet::NodeName;
 
-/// Names in an order in which each stands after all that it waits for, or a cycle: its names in their order, the first
-/// at its end again.
+/// Names in an order in which each follows all its dependencies, or a cycle: its names in their order, with
+/// the first repeated at the end.
 pub fn topological_order(
     after: &BTreeMap<NodeName, Vec<NodeName>>,
 ) -> Result<Vec<NodeName>, Vec<NodeName>> {
     let mut order: Vec<NodeName> = Vec::new();
     for first in after.keys() {
-        // The path from `first`, each with how many of those it waits for have been looked at.
+        // The path from `first`: each name with the number of its dependencies that were visited.
         let mut stack: Vec<(&NodeName, usize)> = vec![(first, 0)];
         while let Some((name, at)) = stack.last_mut() {
             let name = *name;
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stands_after_what_it_waits_for() {
+    fn each_node_follows_its_dependencies() {
         let order = topological_order(&map(&[
             ("a", &["c", "b"]),
             ("b", &["d"]),
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cycle_is_told_as_it_goes() {
+    fn cycle_is_reported_in_its_order() {
         let cycle = topological_order(&map(&[
             ("a", &["b"]),
             ("b", &["c"]),

@@ -1,32 +1,32 @@
-//! What can go wrong with a launch.
+//! The errors of a launch.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a launch, or an order to a node of one, failed.
+/// Why a launch, or a command to one of its nodes, failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
     /// A mistake in a file.
     #[error(transparent)]
     Config(#[from] rnet_config::ConfigError),
-    /// robot-net said no.
+    /// An error of robot-net.
     #[error(transparent)]
     Rnet(#[from] rnet::Error),
-    /// The system said no.
+    /// An error of the system.
     #[error("cannot {what} {path}: {why}", path = path.display())]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: io::Error,
     },
-    /// A stop was requested before it had begun.
+    /// A stop was requested before the launch began.
     #[error("stopped")]
     Stopped,
-    /// It cannot be done, in words.
+    /// The request cannot be carried out; the reason as text.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! `robot.toml` and the files that it includes: which nodes there are to be.
+//! `robot.toml` and its included files: they determine which nodes run.
 
 mod blackbox;
 mod names;
@@ -22,48 +22,49 @@ use crate::{Result, dependency_order};
 
 const INCLUDE_KEYS: [&str; 3] = ["file", "host", "when"];
 
-/// Files that include each other, at most.
+/// The largest depth of files that include each other.
 const MAX_INCLUDE_DEPTH: usize = 8;
-/// Nodes of a launch, at most.
+/// The most nodes of a launch.
 pub const MAX_NODES: usize = 256;
 
-/// What the command line and the environment choose.
+/// Options of the command line and the environment.
 #[derive(Clone, Debug, Default)]
 pub struct LaunchOptions {
-    /// The host whose part is started: that of `--host` or `RNET_HOST`.
+    /// The host whose nodes are started: that of `--host` or `RNET_HOST`.
     pub host: Option<String>,
-    /// Values of variables, in place of those of the file.
+    /// Values of variables; they replace those of the file.
     pub set: Vec<(String, String)>,
-    /// Where the black box puts its files, if the file does not say where.
+    /// Where the black box writes its files unless the file specifies it.
     pub blackbox: PathBuf,
 }
 
-/// What is to be started on this host.
+/// The nodes to start on this host.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The nodes, each after those that it waits for.
+    /// The nodes, each after its dependencies.
     pub nodes: Vec<Node>,
-    /// The file, in full.
+    /// The absolute path of the file.
     pub file: PathBuf,
     /// The name of the host.
     pub host: String,
-    /// All files that were read, with their text: a change of one is a change of the plan.
+    /// All files that were read, with their text: a change of one changes the plan.
     pub read: Vec<(PathBuf, String)>,
     /// The hosts that the files name.
     pub hosts: BTreeSet<String>,
-    /// Whether all files that are named were read.
+    /// Whether all included files were read.
     pub is_complete: bool,
-    /// Nodes that another host or another choice of variables has.
+    /// Nodes excluded by `host` or `when`.
     pub excluded: Vec<NodeName>,
-    /// Nodes, each with one that it names in `after` and does not wait for, as it is not started here.
+    /// Nodes paired with an entry of their `after` that they do not wait for, because it is not started
+    /// here.
     pub unstarted_dependencies: Vec<(NodeName, NodeName)>,
 }
 
 impl Plan {
-    /// That a host which somebody has named has a part in the files, where these name hosts.
+    /// Checks that the files contain the host `named`, if they name hosts.
     ///
     /// # Errors
-    /// It has none, and which there are.
+    /// They do not; the error lists their hosts.
     pub fn check_host(&self, named: &str) -> Result<()> {
         if self.hosts.is_empty() || self.hosts.contains(named) || !self.is_complete {
             return Ok(());
@@ -72,8 +73,8 @@ impl Plan {
         Err(ConfigError::value("--host", expected, format!("{named:?}")).into())
     }
 
-    /// What does not fit this machine, in the order of the nodes: a program that is not there, a core that the machine
-    /// does not have.
+    /// The settings that do not fit this machine, in the order of the nodes: a program that does not exist,
+    /// a core that the machine does not have.
     pub fn requirement_errors(&self) -> Vec<ConfigError> {
         self.nodes.iter().flat_map(Node::requirement_errors).collect()
     }
@@ -83,7 +84,7 @@ impl Plan {
         rnet_config::one_of(&names)
     }
 
-    /// Why there is nothing to start; `None` if there is something.
+    /// Why there are no nodes to start; `None` if there are some.
     pub fn nothing_to_start_reason(&self) -> Option<String> {
         let (host, file) = (&self.host, self.file.display());
         let why = match self.excluded.len() {
@@ -100,29 +101,29 @@ impl Plan {
     }
 }
 
-/// A node, and where it stands.
+/// A node and its location.
 struct LoadedNode {
     node: Node,
     place: SourceLocation,
     after: Vec<(NodeName, String)>,
 }
 
-/// What has been read so far.
+/// The files read so far.
 struct Loader {
     vars: Vars,
     host: String,
     found: BTreeMap<NodeName, LoadedNode>,
-    /// Nodes that another host or another choice of variables has.
+    /// Nodes excluded by `host` or `when`.
     excluded: Vec<NodeName>,
     hosts: BTreeSet<String>,
     is_complete: bool,
-    /// What `[blackbox]` says, and where it stands.
+    /// The table `[blackbox]` and its location.
     blackbox: Option<(BlackBoxSettings, SourceLocation)>,
     read: Vec<(PathBuf, String)>,
     include_stack: Vec<PathBuf>,
 }
 
-/// Reads a file and what it includes.
+/// Reads a file and its includes.
 ///
 /// # Errors
 /// The first mistake: file, line, key, and what was expected.
@@ -155,12 +156,12 @@ pub fn load(path: &Path, options: &LaunchOptions) -> Result<Plan> {
     let unstarted_dependencies = unstarted_dependencies(&found, &excluded);
     let mut nodes = sort_by_dependency(found, &excluded)?;
     let companion = black_box(blackbox, &nodes, &file, &options.blackbox)?;
-    // The first, so that it sees how the others begin.
+    // First, so that it records the start of the others.
     nodes.splice(..0, companion);
     Ok(Plan { nodes, file, host, read, hosts, is_complete, excluded, unstarted_dependencies })
 }
 
-/// The node of the black box, unless the file has none or one of its own.
+/// The node of the black box, unless the file disables it or has its own.
 fn black_box(
     said: Option<(BlackBoxSettings, SourceLocation)>,
     nodes: &[Node],
@@ -185,7 +186,7 @@ fn black_box(
 }
 
 impl Loader {
-    /// Reads a file: `shown` is what it is called in errors.
+    /// Reads a file; errors call it `shown`.
     fn file(&mut self, shown: &Path, file: &Path) -> Result<()> {
         let text = rnet_config::text(file).map_err(|why| ConfigError::File {
             file: shown.to_owned(),
@@ -290,7 +291,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Whether `host` and `when` of a table choose it.
+    /// Whether `host` and `when` of a table select it.
     fn is_chosen(&mut self, table: &Table<'_>) -> rnet_config::Result<bool> {
         let host = table.optional("host", Entry::host)?;
         self.hosts.extend(host.clone());
@@ -300,19 +301,20 @@ impl Loader {
     }
 }
 
-/// Makes an error of what was expected and what is there, when the table is not at hand any more.
+/// Returns a function that makes an error from the expected and the found value, for use after the table is
+/// gone.
 fn value_error(entry: &Entry<'_>) -> impl Fn(String, String) -> ConfigError + use<> {
     let from = format!("{}: {}", entry.place(), entry.key());
     move |expected, found| ConfigError::value(from.clone(), expected, found)
 }
 
-/// The name that the file gives this host.
+/// The host name in the file.
 fn network_host(file: &Table<'_>) -> rnet_config::Result<Option<String>> {
     let network = file.get("network").and_then(|entry| entry.table("").ok());
     Ok(network.map(|network| network.optional("host", Entry::host)).transpose()?.flatten())
 }
 
-/// Who names in `after` what is not started here.
+/// The pairs of a node and an entry of its `after` that is not started here.
 fn unstarted_dependencies(
     found: &BTreeMap<NodeName, LoadedNode>,
     excluded: &[NodeName],
@@ -323,7 +325,7 @@ fn unstarted_dependencies(
     all.filter(|(_, name)| !is_here(name)).map(|(of, name)| (of.clone(), name.clone())).collect()
 }
 
-/// The nodes, each after those that it waits for.
+/// The nodes, each after its dependencies.
 fn sort_by_dependency(
     mut found: BTreeMap<NodeName, LoadedNode>,
     excluded: &[NodeName],
@@ -341,7 +343,7 @@ fn sort_by_dependency(
         }
     }
     for of in found.values_mut() {
-        // What another host has is not waited for.
+        // Nodes of another host are not waited for.
         of.node.after = of.after.iter().map(|(name, _)| name.clone()).collect();
         of.node.after.retain(|name| known.contains(&name.as_str()));
     }

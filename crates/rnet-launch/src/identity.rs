@@ -1,5 +1,5 @@
-//! Which process a number means. A process is its number, its start, the namespace of numbers and the boot: none of these
-//! alone says that it is not another one by now.
+//! Identifies a process by its number, its start time, the pid namespace and the boot: none of these alone
+//! excludes that the number belongs to another process by now.
 
 use std::fs::File;
 use std::io::Write;
@@ -12,9 +12,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-/// Looks for members of a session that is killed, at most.
+/// The most rounds over the members of a session that is killed.
 const KILL_ROUNDS: usize = 8;
-/// How long the end of a process that was killed is waited for: one in the middle of a write to a disk takes long.
+/// How long to wait for the exit of a killed process: in the middle of a disk write it takes long.
 const KILL_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// A process that was seen alive.
@@ -29,7 +29,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The living process of this number; `None` if there is none.
+    /// The live process with this number; `None` if there is none.
     pub fn of(pid: i32) -> Option<Identity> {
         Some(Identity {
             pid,
@@ -46,38 +46,41 @@ impl Identity {
         file.write_all(&text)
     }
 
-    /// The living process that has written itself into a file.
+    /// The live process that a file identifies.
     pub fn read_living(path: &Path) -> Option<Identity> {
         let noted: Option<Identity> = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
         noted.filter(|process| process.open().is_some())
     }
 
-    /// Whether the process that has written itself into a file may live: it does, or is of another namespace of numbers.
+    /// Whether the process that a file identifies may be alive: it is alive, or belongs to another pid
+    /// namespace.
     pub fn may_live(path: &Path) -> bool {
         let Ok(text) = std::fs::read(path) else { return false };
         let noted: Option<Identity> = serde_json::from_slice(&text).ok().flatten();
         noted.is_some_and(|noted| noted.is_in_other_namespace() || noted.open().is_some())
     }
 
-    /// Whether it is of this boot, and of a namespace of numbers that is not this one: its end cannot be seen from here.
+    /// Whether it belongs to this boot and to another pid namespace: its exit is not visible from here.
     pub fn is_in_other_namespace(&self) -> bool {
         self.is_of_this_boot() && !self.is_in_this_namespace()
     }
 
-    /// A descriptor of the process, if it is there still. Signals through it reach this process or nobody.
+    /// A descriptor of the process, if it still exists. Signals through it reach this process or none.
     pub fn open(&self) -> Option<OwnedFd> {
         if !self.is_in_this_namespace() {
             return None;
         }
         let fd = open_pid(self.pid)?;
-        // Looked at while the descriptor holds: if the number is another process's by now, its start is another.
+        // Checked while the descriptor is open: if the number belongs to another process by now, its start
+        // time differs.
         (start_ticks(self.pid)? == self.start_ticks && !has_exited(&fd)).then_some(fd)
     }
 
-    /// Kills all other processes of the session that this one has begun, and waits until they have ended.
+    /// Kills all other processes of the session that this one has created, and waits until they have
+    /// exited.
     ///
-    /// While a session has a member, its number is given to no process; and once it was given to another, none of the
-    /// session is left.
+    /// While a session has a member, its number is not reused; if it was reused, the session has no
+    /// members.
     pub fn kill_session(&self) {
         let is_another = start_ticks(self.pid).is_some_and(|start| start != self.start_ticks);
         if !self.is_in_this_namespace() || is_another {
@@ -97,29 +100,29 @@ impl Identity {
         }
     }
 
-    /// Kills a process if it lives in the session that this one has begun.
+    /// Kills a process if it is in the session that this one has created.
     fn kill(&self, pid: i32) -> Option<OwnedFd> {
         if session(pid) != Some(self.pid) {
             return None;
         }
         let fd = open_pid(pid).filter(|fd| !has_exited(fd))?;
-        // Looked at again while the descriptor holds.
+        // Checked again while the descriptor is open.
         let is_member = session(pid) == Some(self.pid) && start_ticks(pid)? >= self.start_ticks;
         (is_member && signal(&fd, Signal::KILL).is_ok()).then_some(fd)
     }
 
-    /// Whether it was one of this boot, also of another namespace of numbers.
+    /// Whether it belonged to this boot, in any pid namespace.
     pub fn is_of_this_boot(&self) -> bool {
         boot_id() == Some(&self.boot_id)
     }
 
-    /// Whether it was one of this boot, and of this namespace of numbers.
+    /// Whether it belonged to this boot and to this pid namespace.
     pub fn is_in_this_namespace(&self) -> bool {
         self.is_of_this_boot() && self.pid_namespace == rnet::inspect::pid_namespace()
     }
 }
 
-/// All processes that can be seen.
+/// All visible processes.
 fn pids() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -127,19 +130,19 @@ fn pids() -> impl Iterator<Item = i32> {
 
 /// A descriptor of the process that has this number now.
 pub fn open_pid(pid: i32) -> Option<OwnedFd> {
-    // A file may say anything.
+    // A file may contain anything.
     let pid = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// Whether the process of a descriptor has ended; it may not have been reaped.
+/// Whether the process of a descriptor has exited, reaped or not.
 pub fn has_exited(fd: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(fd, PollFlags::IN)];
     let no_time = Timespec { tv_sec: 0, tv_nsec: 0 };
     poll(&mut polled, Some(&no_time)).is_ok_and(|ready| ready > 0)
 }
 
-/// Sends a signal to the process of a descriptor; that it has ended is no error.
+/// Sends a signal to the process of a descriptor; an exited process is not an error.
 pub fn signal(fd: &OwnedFd, signal: Signal) -> std::io::Result<()> {
     match pidfd_send_signal(fd, signal) {
         Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -151,20 +154,21 @@ fn start_ticks(pid: i32) -> Option<u64> {
     stat(pid, 19)
 }
 
-/// The number of the session of a process; 0 for one that was begun outside of the namespace of numbers.
+/// The session number of a process; 0 for a session created outside of the pid namespace.
 pub fn session(pid: i32) -> Option<i32> {
     stat(pid, 3)
 }
 
-/// What `/proc` says of a process: a number, counted from its state on.
+/// A number in `/proc/PID/stat` of a process, counted from its state.
 fn stat<T: std::str::FromStr>(pid: i32, field: usize) -> Option<T> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program stands in parentheses, and may hold any character: the kernel cuts it after 15 bytes, within
-    // a letter as well.
+    // The name of the program is in parentheses and may contain any character: the kernel truncates it
+    // after 15 bytes, even within a character.
     String::from_utf8_lossy(&stat).rsplit_once(") ")?.1.split(' ').nth(field)?.parse().ok()
 }
 
-/// The boot of this kernel. Read once: it stays the same, and a look at a robot compares it with each launched node's.
+/// The boot id of this kernel. Read once: it does not change, and each inspection of a robot compares it
+/// for every launched node.
 fn boot_id() -> Option<&'static str> {
     static ID: OnceLock<String> = OnceLock::new();
     if ID.get().is_none() {
@@ -182,12 +186,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_very_process_is_opened() {
+    fn open_finds_only_the_same_process() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let own = Identity::of(child.id() as i32).unwrap();
         let fd = own.open().unwrap();
         let elder = Identity { start_ticks: own.start_ticks - 1, ..own.clone() };
-        assert!(elder.open().is_none(), "its number was given to another");
+        assert!(elder.open().is_none(), "its number belongs to another process");
         assert!(Identity { boot_id: "another".into(), ..own.clone() }.open().is_none());
         assert!(Identity { pid: -own.pid, ..own.clone() }.open().is_none());
         assert!(Identity { pid_namespace: 1, ..own.clone() }.open().is_none());
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_cut_within_a_letter_is_no_obstacle() {
+    fn name_truncated_within_a_character_is_parsed() {
         let name = r"printf 'leg\303' >/proc/$$/comm; echo; read -r end";
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", name]).stdin(Stdio::piped()).stdout(Stdio::piped());

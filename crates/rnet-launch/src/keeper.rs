@@ -1,9 +1,9 @@
 //! The keeper of a node: its parent, which outlives the launcher.
 //!
-//! A process that is no child cannot be asked how it ended, and a pipe whose reader dies kills its writer. So that the
-//! launcher may die and be started again, each node has a parent of its own that does nothing else: it reads the node's
-//! output into its log, writes the node's record, and ends the node when it is told to. It alone sends signals to the
-//! node, and as long as it has not reaped it, neither the node's number nor its group's can be another's.
+//! Only a parent can learn how a process ended, and a pipe whose reader dies kills its writer. So that the
+//! launcher may die and be restarted, each node has its own parent process: it copies the node's output to
+//! its log, writes the node's record, and stops the node on request. Only the keeper sends signals to the
+//! node. Until it reaps the node, the numbers of the node and of its group are not reused.
 
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -31,54 +31,54 @@ use crate::requirements;
 use crate::run_folder::RunFolder;
 use crate::stop::{self, StopSequence, StopStep};
 
-/// What a keeper says when it keeps a node, and when another one does.
+/// The answers of a keeper: it keeps the node, or another keeper does.
 const KEEPS: &str = "keeps";
 const BUSY: &str = "busy";
 
-/// What the command of a keeper reads from its standard input.
+/// The request that a keeper reads from its standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeeperRequest {
     /// The node.
     pub node: NodeName,
-    /// The file that asks for it.
+    /// The file that requests it.
     pub file: PathBuf,
     /// Its process.
     pub process: Process,
-    /// Where its record and its log go.
+    /// The folder of its record and its log.
     pub folder: PathBuf,
-    /// As [`Record::restarts`].
+    /// Like [`Record::restarts`].
     #[serde(default)]
     pub restarts: u32,
-    /// Why the launcher could not prepare the node, if it could not: the keeper then only writes that down.
+    /// Why the launcher could not prepare the node, if it failed: the keeper then only records that.
     #[serde(default, rename = "unprepared")]
     pub setup_error: Option<String>,
-    /// Whether it is the command of `on_failure` of the node, which is killed when the launcher dies.
+    /// Whether it is the `on_failure` command of the node, which is killed when the launcher dies.
     #[serde(default)]
     pub is_on_failure: bool,
 }
 
-/// Reads of output between two looks at everything else: a node that writes without end is stopped all the same. More
-/// than a pipe holds.
+/// Reads of output between two checks of everything else, so that a node with endless output can still be
+/// stopped. More than a pipe holds.
 const MAX_READS: usize = 16;
 
-/// Between two attempts to write a record that could not be written.
+/// The interval between two attempts to write a record.
 const RECORD_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Between two looks at whether the launcher lives, of a command of `on_failure` that is being stopped. Before that, a
-/// signal of the kernel tells.
+/// The interval between two checks of the launcher while an `on_failure` command is being stopped. Before
+/// that, the kernel sends a signal.
 const LAUNCHER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Lines and bytes of the output of a node that has failed, which its record holds.
+/// Lines and bytes of a failed node's output that its record holds.
 const MAX_LAST_LINES: usize = 10;
 const MAX_LAST_BYTES: usize = 2048;
 
-/// Keepers before this one that a record names.
+/// Earlier keepers that a record names.
 const MAX_STOPPED_KEEPERS: usize = 3;
 
-/// What became of a request.
+/// The reply to a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum KeeperReply {
-    /// There is a keeper, and a record.
+    /// A keeper and a record exist.
     Started,
     /// Another keeper has this node.
     Busy,
@@ -88,7 +88,7 @@ impl KeeperRequest {
     /// Starts a keeper by `command`, and waits until it has started the node or failed to: some ms.
     ///
     /// # Errors
-    /// The keeper cannot be started, in words.
+    /// The keeper cannot be started; the reason as text.
     pub fn send(&self, mut command: Command) -> Result<(KeeperReply, Child), String> {
         let failed = |why: &dyn std::fmt::Display| format!("cannot start its keeper: {why}");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -97,7 +97,7 @@ impl KeeperRequest {
         let text = serde_json::to_vec(self).map_err(|error| failed(&error))?;
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let mut said = String::new();
-        // A keeper that does not read has said why.
+        // A keeper that does not read has reported why.
         let _ = to.map(|mut to| to.write_all(&text));
         fail_point!("launch.requested");
         from.map(|mut from| from.read_to_string(&mut said)).transpose().map_err(|e| failed(&e))?;
@@ -113,13 +113,13 @@ impl KeeperRequest {
     }
 }
 
-/// What tells a keeper and a launcher to stop.
+/// The stop signals of a keeper or a launcher.
 pub trait StopSignals {
-    /// Whether SIGTERM or one of its kind has come.
+    /// Whether SIGTERM or a similar signal has come.
     fn stop_requested(&self) -> bool;
 
-    /// Waits until `fd` is readable, such a signal comes, or the time is over. It may return early. One that has come
-    /// ends the wait at once, unless the caller `knows` of it.
+    /// Waits until `fd` is readable, until such a signal comes, or until the time is over. It may return
+    /// early. An earlier signal ends the wait at once, unless the caller `knows` of it.
     ///
     /// # Errors
     /// The system cannot wait.
@@ -135,13 +135,13 @@ pub struct Keeper {
     folder: RunFolder,
     log: NodeLog,
     record: Record,
-    /// The end of what the node has written.
+    /// The end of the node's output.
     last_output: Vec<u8>,
-    /// Whether the record has something that its file does not: the disk may be full.
+    /// Whether the record has changes that its file lacks: the disk may be full.
     is_record_dirty: bool,
 }
 
-/// A node that runs.
+/// A running node.
 struct RunningNode {
     child: Child,
     pid: Pid,
@@ -151,18 +151,18 @@ struct RunningNode {
 }
 
 impl Keeper {
-    /// What the command of a keeper does: reads its request, says on `answer` that it keeps the node, and returns when the
-    /// node has ended.
+    /// Runs a keeper: reads its request, confirms on `answer` that it keeps the node, and returns when the
+    /// node has exited.
     ///
     /// # Errors
-    /// Why it does not keep the node, in words.
+    /// Why it does not keep the node, as text.
     pub fn run(
         request: KeeperRequest,
         mut answer: impl FnMut(&str),
         signals: &dyn StopSignals,
     ) -> Result<(), String> {
         let launcher = getppid();
-        // Out of the launcher's terminal: neither its Ctrl-C nor its end is the node's.
+        // Leaves the launcher's terminal: neither its Ctrl-C nor its end may reach the node.
         setsid().map_err(|error| format!("cannot start a session: {error}"))?;
         if request.process.die_with_launcher {
             let asked = set_parent_process_death_signal(Some(Signal::TERM));
@@ -182,16 +182,17 @@ impl Keeper {
         fail_point!("launch.locked");
         let before = Record::read(&folder, &request.node);
         if before.as_ref().is_some_and(|before| before.keeper().is_some()) {
-            // It was killed and is exiting: the kernel has closed its files, and has not killed its node yet.
+            // It was killed and is exiting: the kernel has closed its files, and has not killed its node
+            // yet.
             answer(BUSY);
             return Ok(());
         }
         let mut stopped_keepers = before.map_or_else(Vec::new, |before| {
             before.kill_leftovers();
-            // Process numbers of an earlier boot are given to others now.
+            // Process numbers of an earlier boot belong to other processes now.
             if before.keeper.is_of_this_boot() { before.stopped_keepers } else { Vec::new() }
         });
-        // Numbers are given again: nobody has told this one anything.
+        // Numbers are reused: this process has not been asked to stop.
         stopped_keepers.retain(|pid| *pid != std::process::id() as i32);
         folder.forget_killed(&request.node);
         stopped_keepers.drain(..stopped_keepers.len().saturating_sub(MAX_STOPPED_KEEPERS));
@@ -215,7 +216,7 @@ impl Keeper {
         let launcher = launcher.filter(|_| request.is_on_failure);
         let mut keeper =
             Keeper { request, launcher, folder, log, record, last_output, is_record_dirty };
-        // Before the node: should this process be killed, the record says whose session is to be ended.
+        // Before the node starts: if this process is killed, the record identifies the session to kill.
         keeper.record.write(&keeper.folder).map_err(|error| error.to_string())?;
         fail_point!("launch.recorded");
         let started = match keeper.request.setup_error.take() {
@@ -225,10 +226,10 @@ impl Keeper {
         match started {
             Ok(running) => {
                 fail_point!("launch.started");
-                // It is not reaped yet, so that this is its very process.
+                // It is not reaped yet, so the number is its own.
                 keeper.record.main = Identity::of(running.pid.as_raw_nonzero().get());
                 if let Err(error) = keeper.record.write(&keeper.folder) {
-                    // Nobody would find it.
+                    // Without an identity no process would find it.
                     let _ = kill_process_group(running.pid, Signal::KILL);
                     return Err(error.to_string());
                 }
@@ -261,7 +262,7 @@ impl Keeper {
         let prepared = (|| -> rustix::io::Result<OwnedFd> {
             rustix::fs::fcntl_setfl(&output, rustix::fs::OFlags::NONBLOCK)?;
             rustix::fs::fcntl_setfl(&ready, rustix::fs::OFlags::NONBLOCK)?;
-            // The one descriptor that the node inherits besides the usual three.
+            // The only descriptor that the node inherits besides the usual three.
             rustix::io::fcntl_setfd(&tells, rustix::io::FdFlags::empty())?;
             rustix::io::fcntl_dupfd_cloexec(&written, 3)
         })();
@@ -275,12 +276,12 @@ impl Keeper {
         child.stdin(Stdio::null()).stdout(written).stderr(errors).process_group(0);
         let limits = limits.clone();
         let keeper = rustix::process::getpid();
-        // SAFETY: between fork and exec it makes system calls and nothing else; the keeper has one thread, so that no
-        // lock is held by another.
+        // SAFETY: between fork and exec it makes only system calls; the keeper has one thread, so no other
+        // thread holds a lock.
         unsafe { child.pre_exec(move || apply_limits(&limits, keeper)) };
         let child = child.spawn().map_err(|error| {
             let text = words(error);
-            // The kernel does not say of what it speaks: a directory, a program, the cores.
+            // The kernel does not name the cause: a directory, a program, the cores.
             let errors = requirements::requirement_errors(&self.request.process);
             errors.iter().fold(text, |text, u| {
                 format!("{text}; {}: expected {}, found {}", u.key, u.expected, u.found)
@@ -295,7 +296,7 @@ impl Keeper {
         let mut stop: Option<StopSequence> = None;
         while !has_exited(&running.ended) {
             if signals.stop_requested() && stop.is_none() {
-                // Before it ends: whoever sees it end looks here.
+                // Before it exits: processes that see its exit read this.
                 self.record.stopped_keepers.push(self.record.keeper.pid);
                 self.write_record();
                 fail_point!("launch.stop_recorded");
@@ -323,7 +324,7 @@ impl Keeper {
             let waited = epoll_any(all.into_iter().flatten())
                 .and_then(|any| signals.wait(any.as_fd(), limit, is_stopping));
             if waited.is_err() {
-                // Out of descriptors: what can be done without is to look now and then.
+                // Out of descriptors: fall back to checks at intervals.
                 let _ = signals.wait(
                     running.ended.as_fd(),
                     Some(Duration::from_millis(100)),
@@ -332,10 +333,10 @@ impl Keeper {
             }
         }
         if stop.is_some() {
-            // Others of its session that are killed here were stopped on request, too.
+            // Other processes of its session that are killed here were stopped on request, too.
             self.set_stop_request(StopRequest::Kill);
         }
-        // What the node has started and left behind would hold its name and its pipe.
+        // Processes that the node has left behind would hold its name and its pipe.
         let _ = kill_process_group(running.pid, Signal::KILL);
         self.record.keeper.kill_session();
         self.read_pipes(&mut running);
@@ -356,8 +357,8 @@ impl Keeper {
         fail_point!("launch.end_recorded");
     }
 
-    /// Sends a signal of a stop to the node's group. Until it is killed, the end of the node is a departure to its peers;
-    /// then they lose it, and nobody notes that it has died.
+    /// Sends a stop signal to the node's group. Until SIGKILL, peers see the exit of the node as a
+    /// departure; after it, they lose the node, and its death is not recorded.
     fn send_stop_signal(&mut self, running: &RunningNode, StopStep { signal, after }: StopStep) {
         self.set_stop_request(match signal {
             Signal::KILL => StopRequest::Kill,
@@ -381,8 +382,8 @@ impl Keeper {
         }
     }
 
-    /// Writes the record. What cannot be written is told once, and tried again while the node runs: others wait for what
-    /// it says.
+    /// Writes the record. A failure is reported once, and retried while the node runs: other processes wait
+    /// for the record.
     fn write_record(&mut self) {
         let written = self.record.write(&self.folder);
         if let Err(error) = &written
@@ -393,7 +394,7 @@ impl Keeper {
         self.is_record_dirty = written.is_err();
     }
 
-    /// Takes what the node has written and said.
+    /// Reads the node's output and its readiness report.
     fn read_pipes(&mut self, running: &mut RunningNode) {
         let mut bytes = [0; 1 << 16];
         for _ in 0..MAX_READS {
@@ -413,7 +414,7 @@ impl Keeper {
         }
         if let Some(ready) = &running.ready {
             match rustix::io::read(ready, &mut bytes) {
-                // Nobody has the other end any more: it will not say so.
+                // No process has the other end any more: readiness will not be reported.
                 Ok(0) => running.ready = None,
                 Ok(_) => {
                     running.ready = None;
@@ -435,11 +436,11 @@ pub fn epoll_any<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<
     Ok(any)
 }
 
-/// Makes this process, which is about to become the node, what its limits say.
+/// Applies the limits to this process, which is about to become the node.
 pub(crate) fn apply_limits(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
     // A node without its keeper would run unseen, and write into a pipe without a reader.
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It was killed before the kernel was asked.
+    // It was killed before the kernel got this request.
     if getppid() != Some(keeper) {
         return Err(Errno::SRCH.into());
     }
@@ -453,7 +454,7 @@ pub(crate) fn apply_limits(limits: &Limits, keeper: Pid) -> std::io::Result<()> 
     requirements::set_scheduler(limits)
 }
 
-/// How a process has ended, of which the system says this.
+/// Converts the exit status of a process.
 pub(crate) fn end_of(status: ExitStatus) -> End {
     match (status.code(), status.signal()) {
         (Some(code), _) => End::Code(code),

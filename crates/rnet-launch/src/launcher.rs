@@ -1,8 +1,8 @@
-//! The launcher: starts nodes in their order, and does what is to be done when one ends.
+//! The launcher: starts nodes in their order, and reacts when one exits.
 //!
-//! It is one loop. Each round looks at what has ended, what is wished, what has become ready and what is due; then it
-//! waits for the end of a keeper or a tenth of a second. All that it has to know to be replaced by another launcher
-//! stands in the records of the keepers.
+//! It is one loop. Each round handles exits, requests, readiness and due starts; then it waits for the exit
+//! of a keeper or for a tenth of a second. The records of the keepers hold all state that another launcher
+//! needs to replace this one.
 
 mod on_failure;
 mod pending_params;
@@ -34,55 +34,55 @@ use crate::{LaunchError, Result};
 
 pub use pending_params::PendingParams;
 
-/// How often the launcher looks for what does not wake it: readiness, requests, a changed file.
+/// The interval of checks that no event triggers: readiness, requests, a changed file.
 const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Looks for the record of a keeper that has its node already, before it is told that there is none. The wait between
-/// two doubles up to then, from a round on: 1.5 s in all.
+/// Checks for the record of a keeper that has its node already, before a missing record is reported. The
+/// wait between two checks begins at one round and doubles: 1.5 s in all.
 const MAX_RECORD_CHECKS: u32 = 5;
-/// Between two looks at a black box that is not ours.
+/// The interval of checks of a black box that does not belong to this launch.
 const OTHER_BLACKBOX_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a launcher needs of the program that it is in.
+/// What a launcher needs from its program.
 pub trait LauncherContext: StopSignals {
-    /// The command of a keeper, which reads its order from its standard input.
+    /// The command of a keeper, which reads its request from its standard input.
     fn keeper(&self, node: &NodeName) -> Command;
 
-    /// The domain, to look at.
+    /// The domain, for inspection.
     ///
     /// # Errors
-    /// Why it cannot be looked at.
+    /// Why it cannot be inspected.
     fn domain(&self) -> rnet::Result<Domain>;
 
     /// A node in the domain, to set parameters with.
     ///
     /// # Errors
-    /// Why there can be none.
+    /// Why the node cannot be opened.
     fn node(&self) -> rnet::Result<rnet::Node>;
 
-    /// Whether somebody who has stopped the launch does not want to wait for the ends of its nodes.
+    /// Whether a second stop was requested, so that the launcher does not wait for its nodes to exit.
     fn second_stop_requested(&self) -> bool {
         false
     }
 
-    /// Says that something has happened to a node.
+    /// Reports an event of a node.
     fn event(&mut self, node: &NodeName, what: &str, detail: &str);
 
-    /// Says something of the whole.
+    /// Reports a message about the whole launch.
     fn say(&mut self, text: &str);
 
-    /// Shows how all nodes are; called in each round.
+    /// Shows the state of all nodes; called in each round.
     fn status(&mut self, rows: &[NodeStatus]);
 }
 
-/// How a launch has ended.
+/// The result of a launch.
 #[derive(Debug, Default)]
 pub struct LaunchOutcome {
-    /// Nodes that failed or never began, and why.
+    /// Nodes that failed or never started, and why.
     pub failed: Vec<(NodeName, String)>,
-    /// Whether somebody has stopped it.
+    /// Whether a stop was requested.
     pub is_stopped: bool,
-    /// Nodes that go on, because somebody did not want to wait for their ends: process, and what becomes of it.
+    /// Nodes that still run, because a second stop was requested: the process, and what happens to it.
     pub still_running: Vec<(NodeName, String)>,
 }
 
@@ -97,9 +97,9 @@ pub struct Launcher<'s> {
     domain: Option<Domain>,
     began: Instant,
     is_stopping: bool,
-    /// Commands of `on_failure` that run.
+    /// Running `on_failure` commands.
     failure_commands: Vec<on_failure::FailureCommand>,
-    /// With reload: the files as the last round saw them, and whether they were refused.
+    /// With reload: the files as of the last round, and whether they were refused.
     file_snapshot: Option<reload::FileSnapshot>,
     _lock: File,
 }
@@ -108,7 +108,7 @@ impl<'s> Launcher<'s> {
     /// A launcher of the plan of this file. With `reloads` it follows changes of the file.
     ///
     /// # Errors
-    /// Another launcher has the file; the folder cannot be made.
+    /// Another launcher has the file, or the folder cannot be created.
     pub fn new(
         path: PathBuf,
         options: LaunchOptions,
@@ -132,7 +132,7 @@ impl<'s> Launcher<'s> {
                 other.unwrap_or_default()
             )));
         };
-        // For whoever finds the lock held; without it, it is held all the same.
+        // Informs processes that find the lock held; it is held even if this fails.
         let _ = Identity::write_to(&lock);
         let slots = plan.nodes.iter().cloned().map(Slot::new).collect();
         let file_snapshot = reloads.then(reload::FileSnapshot::default);
@@ -152,16 +152,16 @@ impl<'s> Launcher<'s> {
         })
     }
 
-    /// Runs until every node has exited or a stop is requested. On return all nodes are stopped, except those of
-    /// [`LaunchOutcome::still_running`].
+    /// Runs until every node has exited or a stop is requested. On return all nodes are stopped, except
+    /// those of [`LaunchOutcome::still_running`].
     ///
     /// # Errors
-    /// The system cannot wait. Nodes that run go on.
+    /// The system cannot wait. Running nodes continue.
     pub fn run(mut self) -> Result<LaunchOutcome> {
         self.report_requirement_errors(self.plan.requirement_errors());
         self.find_orphans();
         for slot in &self.slots {
-            // What was wished of an earlier launch.
+            // A request to an earlier launch.
             let _ = std::fs::remove_file(self.folder.request_file(&slot.node.name));
         }
         loop {
@@ -194,8 +194,8 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// Tells what does not fit the machine. The nodes are started all the same: another node may be what makes it fit,
-    /// and the rest of the robot is to run.
+    /// Reports settings that do not fit the machine. The nodes are started anyway: another node may fix
+    /// that, and the rest of the robot has to run.
     fn report_requirement_errors(&mut self, errors: Vec<ConfigError>) {
         for error in errors {
             self.context.say(&format!("{error}; the node is started anyway"));
@@ -206,7 +206,7 @@ impl<'s> Launcher<'s> {
         self.slots.iter().find(|slot| slot.node.name == *name)
     }
 
-    /// Nodes that an earlier launch of this file has started, and that it names no more.
+    /// Finds nodes that an earlier launch of this file has started, and that the file no longer has.
     fn find_orphans(&mut self) {
         for record in Record::all(&self.folder) {
             if record.file != self.plan.file {
@@ -250,7 +250,7 @@ impl<'s> Launcher<'s> {
         self.slots.retain(|slot| slot.after_exit != AfterExit::Remove || slot.is_running());
     }
 
-    /// What becomes of a node that has ended, after this output.
+    /// Handles the exit of a node with this output.
     fn handle_exit(&mut self, at: usize, end: End, output: &[String]) {
         let now_ms = self.began.elapsed().as_millis() as u64;
         let is_done = self.slots[at].node.is_companion && !self.has_active_nodes();
@@ -298,7 +298,7 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// Does what `rnet node stop` and `restart` ask.
+    /// Handles requests of `rnet node stop` and `restart`.
     fn handle_requests(&mut self) {
         for slot in &mut self.slots {
             let path = self.folder.request_file(&slot.node.name);
@@ -308,7 +308,8 @@ impl<'s> Launcher<'s> {
                 _ => continue,
             };
             if slot.is_running() {
-                // It may have been started since whoever wishes has looked. The word is taken when it has ended.
+                // It may have been started after the request was written. The request is removed after its
+                // exit.
                 slot.stop();
                 continue;
             }
@@ -331,7 +332,7 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// The first node that a node waits for and that is not ready.
+    /// The first dependency of a node that is not ready.
     fn first_unready_dependency(&self, at: usize) -> Option<&Slot> {
         let after = self.slots[at].node.after.iter();
         after.filter_map(|name| self.slot(name)).find(|slot| !slot.is_ready)
@@ -362,7 +363,7 @@ impl<'s> Launcher<'s> {
                 let record = Record::read(&self.folder, &name);
                 let keeper = record.as_ref().and_then(Record::keeper);
                 let (Some(record), Some(keeper)) = (record, keeper) else {
-                    // It has ended already.
+                    // It has exited already.
                     let _ = child.wait();
                     let record = Record::read(&self.folder, &name);
                     let (end, output) = record.map_or((End::Unknown, Vec::new()), Record::into_end);
@@ -379,8 +380,8 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// Waits for the record of a keeper that has the node, which is only about to write it. One that stays away is told of
-    /// once, and looked for less and less often.
+    /// Waits for the record of a keeper that has the node and is about to write it. A missing record is
+    /// reported once, and checked at growing intervals.
     fn recheck_record(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         slot.record_checks += 1;
@@ -394,7 +395,8 @@ impl<'s> Launcher<'s> {
         }
     }
 
-    /// Whether a black box of somebody else runs in the domain, which has one. Ours is started when that has ended.
+    /// Whether another black box runs in the domain, which allows one. The black box of this launch
+    /// starts when that one exits.
     fn yields_to_other_blackbox(&mut self, at: usize) -> bool {
         if !self.slots[at].node.is_companion {
             return false;
@@ -420,12 +422,13 @@ impl<'s> Launcher<'s> {
         true
     }
 
-    /// Takes over a node that runs. Another process than the file asks for is stopped, and started when it has ended.
+    /// Adopts a running node. If the process differs from the file, it is stopped, and started again after
+    /// its exit.
     fn adopt(&mut self, at: usize) -> bool {
         let slot = &mut self.slots[at];
         let name = slot.node.name.clone();
         let Some(record) = Record::read(&self.folder, &name) else { return false };
-        // Without a process its keeper is only about to start it.
+        // Without a process its keeper is about to start it.
         let keeper = record.keeper().filter(|_| record.main.is_some());
         let Some(keeper) = keeper else { return false };
         if record.file != self.plan.file {
@@ -452,8 +455,8 @@ impl<'s> Launcher<'s> {
         true
     }
 
-    /// Sets the parameters of a node, before its first start, and those that the file has changed since. A restart finds
-    /// all others as they are.
+    /// Sets the parameters of a node: before its first start, and those that the file has changed since. A
+    /// restart leaves all others unchanged.
     fn set_params(&mut self, at: usize) -> std::result::Result<(), String> {
         let slot = &mut self.slots[at];
         let mut params = slot.node.process.params.clone();
@@ -468,12 +471,12 @@ impl<'s> Launcher<'s> {
     }
 
     fn is_over(&self) -> bool {
-        // What is beside has been stopped by then, but for what waits to be started.
+        // Other companions have been stopped by then, except those that wait to be started.
         let runs = self.slots.iter().any(|slot| slot.node.is_companion && slot.is_running());
         self.failure_commands.is_empty() && !runs && !self.has_active_nodes()
     }
 
-    /// Whether a node runs or is due, of those that the launch is for.
+    /// Whether a node that is not a companion runs or is due.
     fn has_active_nodes(&self) -> bool {
         let is_active = |(at, slot): (usize, &Slot)| match slot.state {
             _ if slot.node.is_companion => false,
@@ -534,7 +537,7 @@ fn set(
     for (name, value) in params {
         let key = rnet::param::key(of, name)?;
         match (state.set(&key, to_value(value)), value) {
-            // The node has said that it is a number with a fraction.
+            // The node has declared the parameter as a floating-point number.
             (Err(rnet::Error::StateType { .. }), ParamValue::Int(number)) => {
                 state.set(&key, Value::Float(*number as f64))?;
             }
@@ -556,7 +559,7 @@ fn to_value(value: &ParamValue) -> Value {
     }
 }
 
-/// What has happened, and below it what a node had written.
+/// The event, followed by the node's output.
 fn with_output(detail: String, output: &[String]) -> String {
     output.iter().fold(detail, |text, line| text + "\n    " + line)
 }

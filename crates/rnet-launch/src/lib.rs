@@ -1,9 +1,10 @@
-//! What `rnet launch robot.toml` does: starts the nodes of a robot, keeps them running, and stops them.
+//! The implementation of `rnet launch robot.toml`: starts the nodes of a robot, keeps them running, and
+//! stops them.
 //!
-//! A node is a child of its **keeper**, a small process that the launcher starts and that outlives it. The keeper
-//! writes the node's output to its log, says in a file how the node is ([`Record`]), and stops the node
-//! when it is told to. The launcher ([`Launcher`]) knows nothing that does not stand in these files: it may be killed and started
-//! again at any time. The design page is docs/design/launch.md.
+//! A node is a child of its **keeper**, a small process that the launcher starts and that outlives it. The
+//! keeper writes the node's output to its log, records the node's state in a file ([`Record`]), and stops
+//! the node on request. All state of the launcher ([`Launcher`]) is in these files: it may be killed and
+//! restarted at any time. The design page is docs/design/launch.md.
 
 mod control;
 mod dependency_order;
@@ -33,5 +34,5 @@ pub use record::{End, Record};
 pub use run_folder::RunFolder;
 pub use slot::NodeStatus;
 
-/// What failed, or what came of it.
+/// The result of a launch operation.
 pub type Result<T> = std::result::Result<T, LaunchError>;

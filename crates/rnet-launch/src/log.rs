@@ -1,4 +1,4 @@
-//! The output of a node: a file that is never longer than it may be, and older ones beside it.
+//! The output of a node: a file of limited length, and older ones beside it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::node::LogLimits;
 
-/// Writes a log. What cannot be written is counted, and told in the log as soon as that is possible.
+/// Writes a log. Lost bytes are counted, and reported in the log as soon as possible.
 #[derive(Debug)]
 pub struct NodeLog {
     path: PathBuf,
@@ -18,7 +18,7 @@ pub struct NodeLog {
 }
 
 impl NodeLog {
-    /// Goes on with the log at `path`.
+    /// Continues the log at `path`.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -36,7 +36,7 @@ impl NodeLog {
         Ok(())
     }
 
-    /// Adds output. A line that comes at once stands in one file.
+    /// Adds output. A line that arrives at once is not split between files.
     pub fn write(&mut self, bytes: &[u8]) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             if self.lost_bytes > 0 {
@@ -63,12 +63,12 @@ impl NodeLog {
         }
         let Some(file) = &mut self.file else { return Ok(()) };
         let written = file.write_all(line);
-        // A write may have been done in part.
+        // A write may be partial.
         self.len_bytes = file.metadata()?.len();
         written
     }
 
-    /// Moves each file one place up; the oldest goes.
+    /// Renames each file to the next number; the oldest is removed.
     fn rotate(&mut self) -> io::Result<()> {
         for number in (1..self.limits.files).rev() {
             let from = match number {
@@ -84,7 +84,7 @@ impl NodeLog {
             return Ok(());
         }
         match std::fs::remove_file(&self.path) {
-            // Somebody has tidied up.
+            // The file was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             done => done,
         }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_their_length_and_their_number() {
+    fn files_keep_their_length_and_number() {
         let dir = dir("rotate");
         let path = dir.join("arm.log");
         let limits = LogLimits { max_len_bytes: 20, files: 3 };
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(read(&rotated_path(&path, 1)), "line 006\nline 007\n");
         assert_eq!(read(&rotated_path(&path, 2)), "line 004\nline 005\n");
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 3);
-        // Another process goes on where the first one was.
+        // Another process continues where the first one stopped.
         drop(log);
         NodeLog::open(&path, limits).unwrap().write(b"on\n");
         assert_eq!(read(&path), "on\n");
@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn one_file_alone_is_begun_anew() {
+    fn single_file_is_restarted() {
         let dir = dir("one");
         let path = dir.join("arm.log");
         let mut log = NodeLog::open(&path, LogLimits { max_len_bytes: 8, files: 1 }).unwrap();
         log.write(b"first\nsecond\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "second\n");
         assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
-        // Whoever removes it does not end it.
+        // Removing the file does not end the log.
         std::fs::remove_file(&path).unwrap();
         log.write(b"third\nfourth\n");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "fourth\n");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_written_is_told() {
+    fn lost_output_is_reported() {
         let dir = dir("lost");
         let path = dir.join("sub").join("arm.log");
         std::fs::create_dir(dir.join("sub")).unwrap();

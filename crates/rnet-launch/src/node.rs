@@ -1,4 +1,4 @@
-//! What a file says of a node.
+//! The settings of a node in a file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,32 +13,32 @@ use serde::{Deserialize, Serialize};
 use crate::policy::RestartPolicy;
 use crate::requirements::{self, RequirementError};
 
-/// A node, as a file asks for it.
+/// A node, as a file requests it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Its name.
     pub name: NodeName,
-    /// Its process. A process whose description changes is started anew.
+    /// Its process. If its description changes, it is restarted.
     pub process: Process,
     /// Nodes that must be ready before it is started.
     pub after: Vec<NodeName>,
     /// When it is ready.
     pub ready: Ready,
-    /// After how long one says that it is not ready, in ms.
+    /// The time after which it is reported as not ready, in ms.
     pub ready_timeout_ms: u64,
-    /// What happens when its process ends.
+    /// The reaction to its exit.
     pub policy: RestartPolicy,
-    /// Run when it is given up; empty for nothing.
+    /// The command to run when it is given up; empty for none.
     pub on_failure: Vec<String>,
-    /// Whether it runs beside the others, as the black box does: it is stopped when all of them have ended, and its
-    /// failure is told and is none of the launch.
+    /// Whether it is a companion of the other nodes, like the black box: it is stopped when all of them
+    /// have exited, and its failure is reported but does not fail the launch.
     pub is_companion: bool,
-    /// Where keys that depend on the machine stand: each with its file and line.
+    /// The file and line of each key that depends on the machine.
     pub key_positions: BTreeMap<&'static str, String>,
 }
 
 impl Node {
-    /// A node of which nothing is said but its process.
+    /// A node with default settings for everything but its process.
     pub(crate) fn new(name: NodeName, process: Process) -> Node {
         Node {
             name,
@@ -53,7 +53,7 @@ impl Node {
         }
     }
 
-    /// What of it does not fit this machine, each with its place.
+    /// The settings that do not fit this machine, each with its location.
     pub fn requirement_errors(&self) -> Vec<ConfigError> {
         let helper = requirements::program_error(
             "on_failure",
@@ -75,41 +75,41 @@ impl Node {
     }
 }
 
-/// In the place of a program: that of the launcher.
+/// Placeholder for the launcher's own program.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// When those that wait for a node may be started.
+/// When the dependents of a node may be started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Ready {
     /// When its process runs.
     #[default]
     Started,
-    /// When it has written to the descriptor that `RNET_READY_FD` names.
+    /// When it has written to the descriptor in `RNET_READY_FD`.
     Notified,
-    /// When its process has ended with exit code 0.
+    /// When its process has exited with code 0.
     Exited,
     /// When its processes publish these topics.
     Publishes(Vec<String>),
 }
 
-/// The process of a node. It stands in the record of the running process, so that a launcher knows whether what runs is
-/// what its file asks for.
+/// The process of a node. The record of the running process contains it, so that a launcher can compare it
+/// with its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// Program and arguments.
     pub command: Vec<String>,
     /// Working directory.
     pub dir: PathBuf,
-    /// Variables, besides those of the launcher.
+    /// Environment variables besides those of the launcher.
     pub env: BTreeMap<String, String>,
     /// Parameters that are set before it is started.
     pub params: BTreeMap<String, ParamValue>,
-    /// What it may use.
+    /// Its resource limits.
     pub limits: Limits,
-    /// How long it has after SIGINT, before SIGTERM, in ms; 0 for no SIGINT.
+    /// Time between SIGINT and SIGTERM, in ms; 0 skips SIGINT.
     #[serde(default)]
     pub interrupt_timeout_ms: u64,
-    /// How long it has after SIGTERM, before SIGKILL, in ms.
+    /// Time between SIGTERM and SIGKILL, in ms.
     pub stop_timeout_ms: u64,
     /// Whether it is stopped when the launcher dies.
     pub die_with_launcher: bool,
@@ -118,7 +118,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The domain of its nodes, unless its program names another one.
+    /// The domain of its nodes, unless its program specifies another one.
     pub(crate) fn location(&self) -> Option<Location> {
         let env = |name: &str| self.env.get(name).filter(|value| !value.is_empty());
         let dir = env("RNET_DIR").map(PathBuf::from);
@@ -126,7 +126,7 @@ impl Process {
         Location::new(domain, dir, group).ok()
     }
 
-    /// How long a stop takes at most, until SIGKILL.
+    /// The longest duration of a stop, until SIGKILL.
     pub fn stop_time(&self) -> Duration {
         Duration::from_millis(self.interrupt_timeout_ms.saturating_add(self.stop_timeout_ms))
     }
@@ -140,24 +140,24 @@ pub enum ParamValue {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// A number.
+    /// A floating-point number.
     Float(f64),
     /// Text.
     Text(String),
-    /// Several.
+    /// A list.
     List(Vec<ParamValue>),
 }
 
-/// What a process may use.
+/// The resource limits of a process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// The cores that it runs on; empty for all.
+    /// The cores that it may run on; empty for all.
     pub cpus: Vec<usize>,
-    /// How it is scheduled; `None` as the launcher is.
+    /// Its scheduler; `None` for that of the launcher.
     pub scheduler: Option<Scheduler>,
     /// Priority of `fifo` and `rr`, 1 to 99.
     pub priority: i32,
-    /// Memory of its own, in MiB: RLIMIT_DATA, which does not count what is shared.
+    /// Private memory, in MiB: RLIMIT_DATA, which does not count shared memory.
     pub memory_limit_mib: Option<u64>,
 }
 
@@ -178,7 +178,7 @@ pub enum Scheduler {
 }
 
 impl Scheduler {
-    /// All, as they are written.
+    /// The names of all schedulers.
     pub const NAMES: [&str; 5] = ["other", "batch", "idle", "fifo", "rr"];
 
     /// Whether it has priorities.
@@ -207,12 +207,13 @@ impl std::str::FromStr for Scheduler {
 pub struct LogLimits {
     /// Bytes of a file.
     pub max_len_bytes: u64,
-    /// Files, with the one that is written.
+    /// Number of files, including the current one.
     pub files: u32,
 }
 
 impl fmt::Display for Limits {
-    /// What was asked for, for an error: `cpus [2, 3], scheduler fifo, priority 50`; empty if nothing was.
+    /// The requested limits, for an error: `cpus [2, 3], scheduler fifo, priority 50`; empty if there are
+    /// none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if !self.cpus.is_empty() {

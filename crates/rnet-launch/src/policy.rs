@@ -1,14 +1,15 @@
-//! Whether a process that has ended is started again, and when. Arithmetic over times that are given; no clock.
+//! Decides whether and when an exited process is restarted. Pure arithmetic over given times, without a
+//! clock.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
 
-/// Which ends of a process are followed by a start.
+/// Which exits of a process lead to a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RestartWhen {
     /// None.
     Never,
-    /// All but exit code 0.
+    /// All except exit code 0.
     #[default]
     OnFailure,
     /// All.
@@ -16,7 +17,7 @@ pub enum RestartWhen {
 }
 
 impl RestartWhen {
-    /// All, as they are written.
+    /// The names of all values.
     pub const NAMES: [&str; 3] = ["never", "on-failure", "always"];
 }
 
@@ -33,16 +34,16 @@ impl FromStr for RestartWhen {
     }
 }
 
-/// What happens when a process ends.
+/// The reaction to the exit of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RestartPolicy {
-    /// Which ends are followed by a start.
+    /// Which exits lead to a restart.
     pub when: RestartWhen,
-    /// The wait before the first start, in ms. It doubles with each end within `give_up_within_ms`.
+    /// The wait before the first restart, in ms. It doubles with each exit within `give_up_within_ms`.
     pub backoff_ms: u64,
     /// The longest wait, in ms.
     pub backoff_max_ms: u64,
-    /// This many ends within `give_up_within_ms`, and it is not started again.
+    /// After this many exits within `give_up_within_ms`, it is not restarted.
     pub give_up_after: u32,
     /// See `give_up_after`.
     pub give_up_within_ms: u64,
@@ -60,26 +61,26 @@ impl Default for RestartPolicy {
     }
 }
 
-/// What becomes of a process that has ended.
+/// The decision about an exited process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartDecision {
-    /// It has done its work.
+    /// It has finished its work.
     Done,
-    /// It is started after so many ms.
+    /// It is restarted after this many ms.
     RestartAfter(u64),
-    /// It is not started again, and that is a failure.
+    /// It is not restarted, and that is a failure.
     GiveUp,
 }
 
-/// When a process has ended, as far as that still counts.
+/// The times of recent exits.
 #[derive(Clone, Debug, Default)]
 pub struct ExitHistory {
     ends_ms: VecDeque<u64>,
 }
 
 impl ExitHistory {
-    /// Says what becomes of a process that has ended at `now_ms`. `random` is from 0 to 1: nodes that fail together
-    /// are not to start together for ever, so that a wait is between half and all of what it would be.
+    /// Decides about a process that has exited at `now_ms`. `random` is from 0 to 1 and shortens the wait
+    /// by up to half, so that nodes that fail together do not always restart together.
     pub fn record_exit(
         &mut self,
         policy: &RestartPolicy,
@@ -121,18 +122,18 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_the_longest_and_then_it_is_given_up() {
+    fn waits_double_up_to_the_longest_and_then_give_up() {
         let mut history = ExitHistory::default();
         let verdicts: Vec<RestartDecision> =
             [0, 200, 500, 900].map(|now| history.record_exit(&policy(), true, now, 0.0)).into();
         use RestartDecision::{GiveUp, RestartAfter};
         assert_eq!(verdicts, [RestartAfter(100), RestartAfter(200), RestartAfter(300), GiveUp]);
-        // Who starts it by hand begins anew.
+        // A manual start resets the history.
         assert_eq!(history.record_exit(&policy(), true, 1000, 0.0), RestartAfter(100));
     }
 
     #[test]
-    fn a_wait_is_between_half_and_all() {
+    fn wait_is_between_half_and_full() {
         for (random, wait) in [(0.0, 100), (0.5, 75), (1.0, 50), (7.0, 50), (-1.0, 100)] {
             assert_eq!(
                 ExitHistory::default().record_exit(&policy(), true, 0, random),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_counts_for_a_while() {
+    fn exit_counts_for_a_limited_time() {
         let mut history = ExitHistory::default();
         for round in 0..100 {
             let now = round * 60_000;
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn which_ends_are_followed_by_a_start() {
+    fn policy_decides_which_exits_restart() {
         let of = |when, failed| {
             ExitHistory::default().record_exit(&RestartPolicy { when, ..policy() }, failed, 0, 0.0)
         };
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn large_numbers_do_no_harm() {
+    fn large_numbers_do_not_overflow() {
         let all = RestartPolicy {
             when: RestartWhen::Always,
             backoff_ms: u64::MAX,

@@ -1,4 +1,4 @@
-//! What stands of a running node in a file: written by its keeper, read by launchers and by `rnet node`.
+//! The record of a running node, in a file: its keeper writes it, and launchers and `rnet node` read it.
 
 use std::fmt;
 use std::fs::File;
@@ -19,27 +19,27 @@ use crate::{LaunchError, Result};
 
 /// How long [`lock_if_abandoned`] waits. A machine under load runs a forked child late.
 const ABANDONED_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two attempts to take a lock.
+/// The interval between two attempts to take a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How a node is, and who keeps it.
+/// The state of a node, and its keeper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Its name.
     pub node: NodeName,
-    /// The file that asked for it.
+    /// The file that requested it.
     pub file: PathBuf,
-    /// What was started.
+    /// The started process.
     pub process: Process,
     /// Its keeper.
     pub keeper: Identity,
-    /// The node's process; `None` before it is started, and if it could not be.
+    /// The node's process; `None` before it is started, and if that failed.
     pub main: Option<Identity>,
     /// When it was started, ns of CLOCK_BOOTTIME.
     pub started_boot_ns: u64,
-    /// Whether it has said that it is ready.
+    /// Whether it has reported that it is ready.
     pub is_ready: bool,
-    /// How often its launchers have started it again because it had failed or ended.
+    /// How often its launchers have restarted it after a failure or an exit.
     #[serde(default)]
     pub restarts: u32,
     /// How it has ended, if it has.
@@ -47,9 +47,9 @@ pub struct Record {
     /// The last lines of its output, if it has failed.
     #[serde(default)]
     pub last_output: Vec<String>,
-    /// Keepers of this node that were told to stop it, by their numbers, which are those of the sessions of its processes:
-    /// what ends of these has not died by itself. Also one whose node had ended before: see [`Record::mark_stopped`]. The last
-    /// few.
+    /// The numbers of this node's keepers that were asked to stop it, which are the numbers of its
+    /// processes' sessions: their ends do not count as deaths. It includes a keeper whose node had exited
+    /// before: see [`Record::mark_stopped`]. Only the last few.
     #[serde(default, rename = "told")]
     pub stopped_keepers: Vec<i32>,
 }
@@ -58,13 +58,13 @@ pub struct Record {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
     /// By a signal.
     Signal(i32),
-    /// It never began: why.
+    /// It was never started; the reason.
     NotStarted(String),
-    /// With its keeper, which could not say how.
+    /// Together with its keeper, so the cause is unknown.
     Unknown,
 }
 
@@ -95,12 +95,12 @@ impl fmt::Display for End {
 }
 
 impl Record {
-    /// The record of a node; `None` if there is none that can be read.
+    /// The record of a node; `None` if it does not exist or cannot be read.
     pub fn read(folder: &RunFolder, node: &NodeName) -> Option<Record> {
         Record::of_file(&folder.record(node))
     }
 
-    /// All of a folder.
+    /// All records of a folder.
     pub fn all(folder: &RunFolder) -> Vec<Record> {
         let entries = std::fs::read_dir(folder.path()).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
@@ -116,7 +116,7 @@ impl Record {
         serde_json::from_slice(&std::fs::read(path).ok()?).ok()
     }
 
-    /// Writes it in place of the one before; a reader sees the one or the other.
+    /// Replaces the previous record atomically.
     pub fn write(&self, folder: &RunFolder) -> Result<()> {
         let path = folder.record(&self.node);
         let draft = path.with_extension("draft");
@@ -129,37 +129,38 @@ impl Record {
         done.map_err(|why| LaunchError::io("write", &path, why))
     }
 
-    /// Kills what a keeper that was killed has left of its node: the kernel has killed the node's first process alone.
+    /// Kills the remaining processes of a node whose keeper was killed: the kernel has killed only the
+    /// node's first process.
     pub fn kill_leftovers(&self) {
         if self.end.is_none() && self.keeper().is_none() {
             self.keeper.kill_session();
         }
     }
 
-    /// How the node has ended, and what it has written last if it has failed.
+    /// How the node has ended, and its last output if it has failed.
     pub(crate) fn into_end(self) -> (End, Vec<String>) {
         (self.end.unwrap_or(End::Unknown), self.last_output)
     }
 
-    /// It has been stopped, so that its death in the domain is none that somebody has to look after.
+    /// Removes its death from the domain, because it was stopped and nobody has to investigate it.
     pub(crate) fn forget_death(&self) {
         if let Some(location) = self.process.location() {
             location.forget_death(&self.node);
         }
     }
 
-    /// Whether somebody has told the node to stop, since it was started last.
+    /// Whether the node was asked to stop since its last start.
     pub fn was_asked_to_stop(&self) -> bool {
         self.stopped_keepers.contains(&self.keeper.pid)
     }
 
-    /// Whether it is to run and does not, if it has no keeper.
+    /// Whether it failed, or its end is unknown, without a stop request. Call it only if it has no keeper.
     fn has_unhandled_failure(&self) -> bool {
         !self.was_asked_to_stop() && self.end.as_ref().is_none_or(End::is_failure)
     }
 
-    /// Writes down that a node which does not run is not to run: its launch has been stopped since, its file names it no
-    /// more, or somebody has said so. A node that has a keeper is left alone.
+    /// Records that a node without a keeper is stopped: its launch was stopped, its file no longer has it,
+    /// or a user has stopped it. A node with a keeper is left alone.
     pub fn mark_stopped(folder: &RunFolder, node: &NodeName) -> Result<()> {
         let may_stay = || {
             Record::read(folder, node).is_none_or(|record| {
@@ -178,21 +179,21 @@ impl Record {
         }
     }
 
-    /// A descriptor of the keeper, while it lives and the node has not ended.
+    /// A descriptor of the keeper, while it lives and the node has not exited.
     pub fn keeper(&self) -> Option<OwnedFd> {
         self.end.is_none().then(|| self.keeper.open()).flatten()
     }
 }
 
-/// A lock that its holder's death opens; `None` if another process has it.
+/// Takes a lock that its holder's death releases; `None` if another process has it.
 pub fn lock(path: &Path) -> Result<Option<File>> {
     let file = open_lock(path)?;
     Ok(try_lock(&file, path)?.then_some(file))
 }
 
-/// The same, of a lock that can outlive its owner for a moment: a process that is killed between fork and exec leaves a
-/// child with a copy of the descriptor, until that child executes its program. As long as `has_owner` does not find a living
-/// owner, it tries again, for [`ABANDONED_TIMEOUT`] at most.
+/// Takes a lock that can outlive its owner for a moment: a process that is killed between fork and exec
+/// leaves a child with a copy of the descriptor, until that child executes its program. While `has_owner`
+/// finds no live owner, it retries, for [`ABANDONED_TIMEOUT`] at most.
 pub fn lock_if_abandoned(path: &Path, has_owner: impl Fn() -> bool) -> Result<Option<File>> {
     let until = Instant::now() + ABANDONED_TIMEOUT;
     let file = open_lock(path)?;

@@ -1,10 +1,11 @@
-//! What a node asks of the machine: its program, its directory, its cores, its scheduler and its memory.
+//! What a node requires of the machine: its program, its directory, its cores, its scheduler and its
+//! memory.
 //!
-//! A file is right or wrong on all hosts, and [`load`](crate::load) says which. Whether a program is there depends on
-//! the machine, and on the time: an earlier node may be what installs it. So what does not fit the machine is told by
-//! `rnet launch --check`, which fails, and by the start and the reload of a launch, which go on. The keeper of a node
-//! that the system refuses to start looks once more, for the reason in the words of the file: the system says no more
-//! than that something is not there.
+//! A file is valid or invalid on all hosts, and [`load`](crate::load) decides which. Whether a program
+//! exists depends on the machine, and on the time: an earlier node may install it. So `rnet launch --check`
+//! reports settings that do not fit the machine and fails, while the start and the reload of a launch
+//! report them and continue. If the system refuses to start a node, its keeper checks once more, to report
+//! the reason in terms of the file: the system reports only that something does not exist.
 
 use std::collections::BTreeMap;
 use std::env::split_paths;
@@ -18,7 +19,7 @@ use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity, sch
 
 use crate::node::{Limits, Process, Scheduler};
 
-/// Where the system looks for a program if `PATH` is not set.
+/// The system's search path if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A setting that does not fit the machine.
@@ -28,23 +29,24 @@ pub struct RequirementError {
     pub key: &'static str,
     /// What would fit, and what to do.
     pub expected: String,
-    /// What the file has.
+    /// The value in the file.
     pub found: String,
 }
 
-/// The file of a program: with a '/' it counts from the directory of the node; any other is looked for in `PATH`.
+/// The file of a program: a name with a '/' is relative to the directory of the node; any other is searched
+/// in `PATH`.
 pub fn program_path(word: &str, dir: &Path) -> PathBuf {
     if word.contains('/') { dir.join(word) } else { PathBuf::from(word) }
 }
 
-/// What of a process does not fit this machine.
+/// The settings of a process that do not fit this machine.
 pub fn requirement_errors(process: &Process) -> Vec<RequirementError> {
     let dir = dir_reason(&process.dir).map(|expected| RequirementError {
         key: "dir",
         expected,
         found: format!("{:?}", process.dir.display().to_string()),
     });
-    // Below a directory that is not there nothing is.
+    // Nothing exists below a missing directory.
     let is_below = process.command.first().is_some_and(|word| is_relative(word));
     let program = match dir.is_some() && is_below {
         true => None,
@@ -53,12 +55,12 @@ pub fn requirement_errors(process: &Process) -> Vec<RequirementError> {
     dir.into_iter().chain(program).chain(limit_errors(&process.limits)).collect()
 }
 
-/// Whether a program counts from the directory of its node.
+/// Whether a program is relative to the directory of its node.
 fn is_relative(word: &str) -> bool {
     word.contains('/') && !word.starts_with('/')
 }
 
-/// Whether the program of a command is there and may be executed.
+/// Checks that the program of a command exists and is executable.
 pub fn program_error(
     key: &'static str,
     command: &[String],
@@ -146,8 +148,8 @@ fn limit_errors(limits: &Limits) -> Vec<RequirementError> {
     errors
 }
 
-/// The cores that a process may choose here. A thread asks for all that there could be, and the kernel leaves those that
-/// there are; what this process was confined to with `taskset` does not bind a node.
+/// The cores that a process may choose here. A thread requests all possible cores, and the kernel keeps the
+/// existing ones; `taskset` on this process does not bind a node.
 fn allowed_cpus() -> Option<Vec<usize>> {
     let all: Vec<usize> = (0..CpuSet::MAX_CPU).collect();
     let given = in_thread(|| {
@@ -158,7 +160,7 @@ fn allowed_cpus() -> Option<Vec<usize>> {
     Some(all.into_iter().filter(|cpu| given.is_set(*cpu)).collect())
 }
 
-/// Tries in a thread of its own what changes the thread that does it.
+/// Tries an operation that changes its thread in a separate thread.
 fn in_thread<T: Send>(try_it: impl Fn() -> io::Result<T> + Sync) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, &try_it)?;
@@ -166,14 +168,14 @@ fn in_thread<T: Send>(try_it: impl Fn() -> io::Result<T> + Sync) -> io::Result<T
     })
 }
 
-/// Confines the calling thread to these cores, as far as the machine has them.
+/// Confines the calling thread to those of these cores that the machine has.
 pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
     let mut set = CpuSet::new();
     cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Has the calling thread scheduled as the limits say.
+/// Sets the scheduler of the calling thread to that of the limits.
 pub fn set_scheduler(limits: &Limits) -> io::Result<()> {
     let Some(scheduler) = limits.scheduler else { return Ok(()) };
     let policy = match scheduler {
@@ -192,7 +194,7 @@ pub fn set_scheduler(limits: &Limits) -> io::Result<()> {
     }
 }
 
-/// Numbers in their order, as `0-3,6`.
+/// Sorted numbers, as `0-3,6`.
 fn ranges(numbers: &[usize]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
@@ -215,13 +217,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_told_in_ranges() {
+    fn numbers_are_formatted_as_ranges() {
         assert_eq!(ranges(&[3, 0, 1, 2, 6, 6]), "0-3,6");
         assert_eq!(ranges(&[1023]), "1023");
     }
 
     #[test]
-    fn what_a_thread_tries_does_not_bind_its_process() {
+    fn trial_in_a_thread_does_not_bind_its_process() {
         let before = sched_getaffinity(None).unwrap();
         let cores = allowed_cpus().unwrap();
         assert!((0..CpuSet::MAX_CPU).any(|cpu| before.is_set(cpu) && cores.contains(&cpu)));
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_looked_for_where_the_system_does() {
+    fn program_is_searched_like_the_system_does() {
         let dir = std::env::temp_dir().join(format!("rnet-machine-{}", std::process::id()));
         std::fs::create_dir_all(dir.join("bin")).unwrap();
         let arm = dir.join("bin/arm");
@@ -247,7 +249,7 @@ mod tests {
         execute(0o755);
         assert!(is_fit(&env, "bin/arm") && is_fit(&env, arm.to_str().unwrap()));
         assert!(is_fit(&env, "sh") && !is_fit(&env, "arm"));
-        // The node's own PATH counts, from the node's directory.
+        // The node's own PATH counts, relative to the node's directory.
         env.insert("PATH".into(), "bin".into());
         assert!(is_fit(&env, "arm") && !is_fit(&env, "sh"));
         std::fs::remove_dir_all(&dir).unwrap();

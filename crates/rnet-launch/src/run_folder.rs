@@ -1,4 +1,4 @@
-//! Where a launch keeps what outlives it: a folder for each domain, beside the durable state.
+//! The folder for data that outlives a launch: one for each domain, beside the durable state.
 
 use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,8 +16,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// That of the domain whose directory is `domain`: below `RNET_STATE_DIR`, else `XDG_STATE_HOME/rnet`, else
-    /// `~/.local/state/rnet`.
+    /// The folder of the domain whose directory is `domain`: below `RNET_STATE_DIR`, else
+    /// `XDG_STATE_HOME/rnet`, else `~/.local/state/rnet`.
     ///
     /// # Errors
     /// None of the variables is set.
@@ -33,7 +33,7 @@ impl RunFolder {
                         .into(),
                 )
             })?;
-        // Domains of one name stand in several directories.
+        // Domains in different directories may have the same name.
         let name = domain.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let hash = fnv1a_64(domain.as_os_str().as_encoded_bytes());
         Ok(RunFolder::at(base.join("launch").join(format!("{name}-{hash:016x}"))))
@@ -44,10 +44,10 @@ impl RunFolder {
         RunFolder { path }
     }
 
-    /// Makes it, for this user alone.
+    /// Creates it, for this user only.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn create(&self) -> Result<()> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
         made.map_err(|why| LaunchError::io("create the directory", &self.path, why))
@@ -58,12 +58,12 @@ impl RunFolder {
         &self.path
     }
 
-    /// Where the black box of its launches puts its files, if their file does not say where.
+    /// Where the black box of its launches writes its files unless their file specifies it.
     pub fn blackbox(&self) -> PathBuf {
         self.path.join("blackbox")
     }
 
-    /// Records and locks of the commands of `on_failure`.
+    /// Records and locks of the `on_failure` commands.
     pub(crate) fn on_failure(&self) -> RunFolder {
         RunFolder::at(self.path.join("on_failure"))
     }
@@ -78,39 +78,39 @@ impl RunFolder {
         self.of(node, "json")
     }
 
-    /// What the keeper of a node has locked while it lives.
+    /// The lock of a node's keeper, held while it lives.
     pub fn lock(&self, node: &NodeName) -> PathBuf {
         self.of(node, "lock")
     }
 
-    /// What somebody wants of a node beside its end: a word.
+    /// The request file of a node: one word.
     pub fn request_file(&self, node: &NodeName) -> PathBuf {
         self.of(node, "wish")
     }
 
-    /// Which session's node somebody has killed last: the number of the session.
+    /// The file with the session number of the node that was killed last.
     fn killed(&self, node: &NodeName) -> PathBuf {
         self.of(node, "killed")
     }
 
-    /// Notes that somebody kills the node of a session, so that its death surprises nobody.
+    /// Records that the node of a session is killed on request, so that its death is expected.
     pub(crate) fn note_killed(&self, node: &NodeName, session: i32) {
-        // Without it the death is one like any other.
+        // Without it the death counts as any other.
         let _ = std::fs::write(self.killed(node), session.to_string());
     }
 
-    /// For a new session of the node, whose number may be that of the one that was killed.
+    /// Resets that record for a new session of the node, whose number may be that of the killed one.
     pub(crate) fn forget_killed(&self, node: &NodeName) {
         let _ = std::fs::remove_file(self.killed(node));
     }
 
-    /// Whether somebody has killed the node of this session.
+    /// Whether the node of this session was killed on request.
     pub fn was_killed(&self, node: &NodeName, session: i32) -> bool {
         let noted = std::fs::read_to_string(self.killed(node)).ok();
         noted.is_some_and(|noted| noted.parse() == Ok(session))
     }
 
-    /// What the launcher of a file has locked while it lives.
+    /// The lock of a file's launcher, held while it lives.
     pub fn launcher_lock(&self, file: &Path) -> PathBuf {
         self.path.join(format!("launcher-{:016x}", fnv1a_64(file.as_os_str().as_encoded_bytes())))
     }

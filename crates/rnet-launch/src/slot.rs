@@ -1,4 +1,4 @@
-//! A node as its launcher sees it.
+//! A node, as its launcher sees it.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -15,38 +15,38 @@ use crate::node::{Node, ParamValue, Ready};
 use crate::policy::ExitHistory;
 use crate::record::{End, Record};
 
-/// Characters of a node's last line that stand in its row.
+/// Characters of a node's last line that its row shows.
 const MAX_LAST_CHARS: usize = 200;
 
-/// How a node is.
+/// The state of a node.
 #[derive(Debug, PartialEq)]
 pub enum NodeState {
-    /// Those that it waits for are not ready.
+    /// Its dependencies are not ready.
     Waiting,
     /// It runs.
     Running,
-    /// It has failed and is started again then.
+    /// It has failed and is restarted at that time.
     Backoff(Instant),
-    /// It has ended and is not started again.
+    /// It has exited and is not restarted.
     Ended,
-    /// The same, and that is a failure.
+    /// The same, as a failure.
     GivenUp,
-    /// Somebody has stopped it.
+    /// It was stopped on request.
     Stopped,
 }
 
-/// What becomes of a node when its process has ended.
+/// What to do with a node after its process has exited.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AfterExit {
-    /// What its policy says.
+    /// Apply its policy.
     ApplyPolicy,
-    /// It is started again.
+    /// Restart it.
     Restart,
-    /// It is forgotten.
+    /// Remove it.
     Remove,
 }
 
-/// A node, and what its launcher knows of it.
+/// A node, and the launcher's state of it.
 #[derive(Debug)]
 pub struct Slot {
     pub node: Node,
@@ -54,16 +54,16 @@ pub struct Slot {
     pub after_exit: AfterExit,
     pub history: ExitHistory,
     pub restarts: u32,
-    /// How often its record was looked for in vain while a keeper had it.
+    /// How often its record was missing while a keeper had the node.
     pub record_checks: u32,
     pub is_ready: bool,
-    /// The parameters that have been set because its file says so.
+    /// The parameters that were set from its file.
     pub params_set: BTreeMap<String, ParamValue>,
-    /// Of these it is not known yet whether the node has taken them.
+    /// Those that it may not have accepted yet.
     pub pending_params: Option<PendingParams>,
-    /// Whether it has been said that it is not ready.
+    /// Whether it was reported as not ready.
     pub is_delay_reported: bool,
-    /// Whether its keeper has been told to stop it.
+    /// Whether its keeper was asked to stop it.
     pub is_stopping: bool,
     pub since: Instant,
     pub why: String,
@@ -86,9 +86,9 @@ pub struct NodeStatus {
     pub pid: Option<i32>,
     /// How long it has been in this state, in s.
     pub for_s: u64,
-    /// How often it has been started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// What is to be said of it.
+    /// Details to show.
     pub detail: String,
 }
 
@@ -115,7 +115,7 @@ impl Slot {
     }
 
     pub fn enter(&mut self, state: NodeState) {
-        // One that has ended well and is to run once more is not what others wait for.
+        // A node that exited with success and has to run once more does not satisfy its dependents.
         self.is_ready &= state != NodeState::Waiting;
         self.state = state;
         self.since = Instant::now();
@@ -125,12 +125,12 @@ impl Slot {
         self.state == NodeState::Running
     }
 
-    /// Whether it runs, is not ready, and is not about to end.
+    /// Whether it runs, is not ready, and is not being stopped.
     pub fn may_become_ready(&self) -> bool {
         self.is_running() && !self.is_ready && !self.is_stopping
     }
 
-    /// It runs, kept by the keeper of this record.
+    /// Sets it to running, kept by the keeper of this record.
     pub fn set_running(&mut self, record: &Record, keeper: OwnedFd, child: Option<Child>) {
         self.keeper = Some((record.keeper.clone(), keeper));
         self.child = child;
@@ -153,20 +153,20 @@ impl Slot {
         self.keeper.as_ref().map(|(_, fd)| fd)
     }
 
-    /// The number of its keeper, which is that of the session of its processes.
+    /// The number of its keeper, which is the number of its processes' session.
     pub fn session(&self) -> Option<i32> {
         self.keeper.as_ref().map(|(identity, _)| identity.pid)
     }
 
-    /// Whether its keeper has ended.
+    /// Whether its keeper has exited.
     pub fn has_exited(&self) -> bool {
         self.keeper.as_ref().is_some_and(|(_, fd)| has_exited(fd))
     }
 
-    /// How it has ended, and what it has written last if it has failed, by the record that its keeper has left.
+    /// How it has ended, and its last output if it has failed, from the record that its keeper has left.
     pub fn take_exit(&mut self, record: Option<Record>) -> (End, Vec<String>) {
         if let Some(mut child) = self.child.take() {
-            // It has ended: this only takes it off the list of processes.
+            // It has exited: this only reaps it.
             let _ = child.wait();
         }
         let identity = self.keeper.take().map(|(identity, _)| identity);
@@ -175,26 +175,27 @@ impl Slot {
         own.map_or((End::Unknown, Vec::new()), Record::into_end)
     }
 
-    /// Whether an earlier launcher had told the keeper of this record to stop: its launch ended, and not this one.
+    /// Whether an earlier launcher had asked the keeper of this record to stop: its launch ended, not this
+    /// one.
     pub fn was_stopped_by_earlier_launcher(&self, record: &Record) -> bool {
         let is_own = self.keeper.as_ref().is_some_and(|(identity, _)| *identity == record.keeper);
         let is_adopted = self.child.is_none();
         is_own && is_adopted && !self.is_stopping && record.was_asked_to_stop()
     }
 
-    /// Adds to why it has ended the last line that it has written.
+    /// Appends its last output line to the reason of its end.
     pub fn add_output(&mut self, output: &[String]) {
         if let Some(last) = output.last() {
             self.why += &format!(": {}", last.chars().take(MAX_LAST_CHARS).collect::<String>());
         }
     }
 
-    /// Has its keeper stop it, once.
+    /// Asks its keeper to stop it, once.
     pub fn stop(&mut self) {
         if let Some((_, fd)) = self.keeper.as_ref().filter(|_| !self.is_stopping) {
             fail_point!("launch.stopping");
             self.is_stopping = identity::signal(fd, Signal::TERM).is_ok();
-            // Who waits for it waits for the one that comes after it.
+            // Dependents wait for its next process.
             self.is_ready &= !self.is_stopping;
             fail_point!("launch.signalled");
         }

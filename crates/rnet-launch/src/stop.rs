@@ -1,28 +1,28 @@
-//! How a process is stopped: SIGINT, then SIGTERM, then SIGKILL, each when the one before has had its time.
+//! How a process is stopped: SIGINT, then SIGTERM, then SIGKILL, each after the time of the previous one.
 //!
-//! SIGINT comes first because most programs end in good order on it: Python runs `finally` and `atexit`, which it does
-//! not on SIGTERM.
+//! SIGINT comes first because most programs exit cleanly on it: Python runs `finally` and `atexit`, which
+//! it does not on SIGTERM.
 
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-/// A stop under way.
+/// A stop in progress.
 #[derive(Debug)]
 pub struct StopSequence {
-    /// The signals to come, and how long the process has after each.
+    /// The remaining signals, and the time that the process has after each.
     steps: [Option<(Signal, Duration)>; 3],
     at: usize,
-    /// When the next one is sent; `None` if that is further away than the clock counts.
+    /// When the next signal is sent; `None` if that is beyond the range of the clock.
     due: Option<Instant>,
 }
 
-/// A signal that is to be sent.
+/// A signal to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StopStep {
     /// The signal.
     pub signal: Signal,
-    /// The one before, and how long the process ran after it.
+    /// The previous signal, and how long the process ran after it.
     pub after: Option<(Signal, Duration)>,
 }
 
@@ -48,7 +48,7 @@ impl StopSequence {
         Some(StopStep { signal, after })
     }
 
-    /// How long it is until the next signal is due, if one is to come.
+    /// The time until the next signal is due, if there is one.
     pub fn until_next(&self) -> Option<Duration> {
         let due = self.due.filter(|_| self.at < self.steps.len())?;
         Some(due.saturating_duration_since(Instant::now()))
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_signal_comes_once_and_in_its_order() {
+    fn each_signal_comes_once_and_in_order() {
         let (int, term, kill) = (Signal::INT, Signal::TERM, Signal::KILL);
         let all = [(int, None), (term, Some(int)), (kill, Some(term))];
         assert_eq!(signals(StopSequence::begin(1, 1)), all);

@@ -1,4 +1,4 @@
-//! Commands: receivers that are too many, missing, silent or not safe, and drivers that nobody obeys.
+//! Checks commands: missing, silent, unsafe or conflicting receivers, and drivers without authority.
 
 use std::collections::BTreeSet;
 
@@ -9,41 +9,43 @@ use rnet::msgs::command_status::State;
 use crate::findings::Findings;
 use crate::link::last_message;
 use crate::process::Process;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
 const CHECK: &str = "command";
-/// Findings of receivers have words of their own: metrics count them apart.
+/// Names of separate checks for receivers, so that metrics can count them.
 const FALLBACK_FAILED: &str = "fallback_failed";
 const NO_ANSWER: &str = "no_answer";
-/// A driver that has had no authority for so long has lost it, and does not get it back by itself.
+/// A driver without authority for this long has lost it, and does not regain it by itself.
 const LOST_AUTHORITY_NS: u64 = 10_000_000_000;
 
-/// Looks at all commands, or at one.
+/// Checks all commands, or one.
 pub fn check_commands(
     findings: &mut Findings,
     snapshot: &Snapshot,
     asked: Option<&str>,
     now_ns: u64,
 ) {
-    let said = snapshot.publishers.iter().map(|publisher| publisher.topic.as_str());
-    let heard = snapshot.subscriptions.iter().map(|subscription| subscription.topic.as_str());
-    let topics: BTreeSet<&str> = said.chain(heard).filter_map(rnet::command_of_status).collect();
+    let published = snapshot.publishers.iter().map(|publisher| publisher.topic.as_str());
+    let subscribed = snapshot.subscriptions.iter().map(|subscription| subscription.topic.as_str());
+    let topics: BTreeSet<&str> =
+        published.chain(subscribed).filter_map(rnet::command_of_status).collect();
     for topic in topics.into_iter().filter(|topic| asked.is_none_or(|asked| asked == *topic)) {
         let receivers = publishers(snapshot, &rnet::command_status_topic(topic));
         let drivers = drivers(snapshot, topic);
-        let said: Vec<_> =
+        let last: Vec<_> =
             receivers.iter().map(|receiver| last_message::<CommandStatus>(receiver)).collect();
-        for (receiver, said) in receivers.iter().zip(&said) {
-            let status = said.as_ref().map(|(status, _)| status);
+        for (receiver, last) in receivers.iter().zip(&last) {
+            let status = last.as_ref().map(|(status, _)| status);
             check_receiver(findings, snapshot, (topic, receiver), status);
         }
         match receivers.as_slice() {
             [] => drivers.iter().for_each(|driver| report_no_receiver(findings, topic, driver)),
-            // Of another host it names the driver as that host does.
+            // The status of a remote receiver names drivers from the perspective of its host, so it is not
+            // checked here.
             [receiver] if receiver.via.is_some() => {}
             [_] => {
-                if let Some(Some(said)) = said.first() {
-                    check_authority(findings, topic, said, &drivers, now_ns);
+                if let Some(Some(last)) = last.first() {
+                    check_authority(findings, topic, last, &drivers, now_ns);
                 }
             }
             many => {
@@ -64,7 +66,7 @@ fn publishers<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a PublisherInfo>
     snapshot.publishers.iter().filter(|publisher| publisher.topic == topic).collect()
 }
 
-/// Whether the receiver has fallen back, and the code that was to make the robot safe has failed.
+/// Whether the receiver has fallen back, and its fallback, which should make the robot safe, has failed.
 pub fn has_failed(status: &CommandStatus) -> bool {
     status.state() == State::Fallback && status.fallback_failed
 }
@@ -76,11 +78,11 @@ pub struct SilentReceiver<'a> {
     pub command: &'a str,
     /// Its node.
     pub node: &'a str,
-    /// The process that is stopped; `None` where the receiver has said nothing since it was opened.
+    /// The id of its stopped process; `None` if it runs, but has sent no status since it was opened.
     stopped: Option<u32>,
 }
 
-/// The receivers of the domain that do not answer. How a process of another host or container is, is not known here.
+/// The receivers of the domain that do not answer. Processes of other hosts or containers cannot be checked.
 pub fn silent_receivers(snapshot: &Snapshot) -> Vec<SilentReceiver<'_>> {
     let found = snapshot.publishers.iter().filter_map(|receiver| {
         let command = rnet::command_of_status(&receiver.topic)?;
@@ -114,7 +116,7 @@ fn check_receiver(
     (topic, receiver): (&str, &PublisherInfo),
     status: Option<&CommandStatus>,
 ) {
-    // What was said since the snapshot counts.
+    // A status sent since the snapshot counts.
     let is_silent = |of: &SilentReceiver<'_>| of.stopped.is_some() || status.is_none();
     if let Some(SilentReceiver { node, stopped, .. }) =
         silent_receiver(snapshot, topic, receiver).filter(is_silent)
@@ -150,14 +152,13 @@ fn check_receiver(
     }
 }
 
-/// The nodes that send commands and hear what the receiver says of itself, as drivers do.
+/// The nodes that publish the command and subscribe to its status, as drivers do.
 fn drivers<'a>(snapshot: &'a Snapshot, topic: &str) -> BTreeSet<&'a str> {
     let status = rnet::command_status_topic(topic);
-    let hears = |node: &str| {
-        snapshot.subscriptions.iter().any(|heard| heard.topic == status && heard.node == node)
-    };
+    let subscribes =
+        |node: &str| snapshot.subscriptions.iter().any(|s| s.topic == status && s.node == node);
     let sending = publishers(snapshot, topic).into_iter().map(|publisher| publisher.node.as_str());
-    sending.filter(|node| hears(node)).collect()
+    sending.filter(|node| subscribes(node)).collect()
 }
 
 fn report_no_receiver(findings: &mut Findings, topic: &str, driver: &str) {
@@ -224,7 +225,7 @@ mod tests {
             Node::builder(name).dir(&self.0).state_dir(&self.0).domain("c").open().unwrap()
         }
 
-        /// What alone is found so many seconds from now.
+        /// The only finding if it is checked `later_s` seconds from now.
         fn found(&self, later_s: u64) -> Option<(Level, String)> {
             let snapshot =
                 Domain::open(Some("c"), Some(self.0.clone()), None).unwrap().snapshot().unwrap();
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_without_authority_for_long_are_found() {
+    fn reports_drivers_without_authority_for_long() {
         let env = test_env("drivers");
         let (base, low, high) = (env.node("base"), env.node("low"), env.node("high"));
         let hour = Duration::from_secs(3600);
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fallback_that_failed_is_found_until_the_receiver_is_in_force() {
+    fn reports_failed_fallback_until_receiver_is_in_force() {
         let env = test_env("failed");
         let (base, pilot) = (env.node("base"), env.node("pilot"));
         let deadline = Duration::from_secs(3600);
@@ -296,7 +297,7 @@ mod tests {
         driver.send(b"go").unwrap();
         wait_for_state(&command, State::InForce);
         driver.release().unwrap();
-        // Its status comes a moment after the fallback.
+        // Its status follows shortly after the fallback.
         let fails = "/base has fallen back on /cmd, and its fallback FAILED";
         let until = std::time::Instant::now() + Duration::from_secs(20);
         loop {
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_says_nothing_is_found() {
+    fn reports_silent_receiver() {
         let env = test_env("mute");
         let base = env.node("base");
         let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -329,12 +330,12 @@ mod tests {
     }
 
     #[test]
-    fn two_receivers_are_found() {
+    fn reports_two_receivers() {
         let env = test_env("receivers");
         let (base, other) = (env.node("base"), env.node("other"));
         let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
         wait_for_state(&command, State::Fallback);
-        // As one that was opened beyond a cut cable.
+        // Like a receiver that was opened while the link was cut.
         let options = PublisherOptions::new().urgent().transient_local(1);
         let status = rnet::command_status_topic("/cmd");
         let mut status = other.publisher_with::<CommandStatus>(&status, options).unwrap();

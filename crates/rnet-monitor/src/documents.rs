@@ -1,4 +1,4 @@
-//! What tools tell of keys, parameters and commands, as JSON: the same in every one of them.
+//! JSON documents for keys, parameters and commands, shared by all tools.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use rnet::param::ParamInfo;
 use rnet::state::{Entry, LastWill};
 use serde_json::{Value as Json, json};
 
-use crate::value::to_json;
+use rnet_format::value::to_json;
 
-/// A key with all that belongs to it.
+/// A key with its value and metadata.
 pub fn entry(entry: &Entry) -> Json {
     let will = entry.last_will.as_ref().map(|will| match will {
         LastWill::Becomes(value) => json!({"type": value.type_name(), "value": to_json(value)}),
@@ -31,10 +31,10 @@ pub fn entry(entry: &Entry) -> Json {
     })
 }
 
-/// A parameter, with the node and the name that it belongs to.
+/// A parameter with its node and its name.
 pub type NodeParam = (String, String, ParamInfo);
 
-/// Parameters with their nodes and names, in the order of these.
+/// Parameters with their nodes and names, sorted by these.
 pub fn params_by_node(params: Vec<ParamInfo>) -> Vec<NodeParam> {
     let nodes = params.iter().filter_map(|info| info.description.as_ref());
     let nodes: BTreeSet<String> = nodes.map(|description| description.node.clone()).collect();
@@ -44,7 +44,7 @@ pub fn params_by_node(params: Vec<ParamInfo>) -> Vec<NodeParam> {
     named
 }
 
-/// Splits the key of a parameter that no node has declared behind the longest name of a node, else before its last part.
+/// Splits the key of an undeclared parameter after the longest matching node name, else before its last part.
 fn name(info: ParamInfo, nodes: &BTreeSet<String>) -> Option<NodeParam> {
     if let Some(d) = &info.description {
         return Some((d.node.clone(), d.name.clone(), info));
@@ -55,7 +55,7 @@ fn name(info: ParamInfo, nodes: &BTreeSet<String>) -> Option<NodeParam> {
     Some((rest[..at].to_owned(), rest[at..].to_owned(), info))
 }
 
-/// All that is known of a parameter.
+/// A parameter with its metadata.
 pub fn param(node: &str, name: &str, info: &ParamInfo) -> Json {
     let mut document = json!({
         "node": node,
@@ -92,7 +92,7 @@ pub fn param(node: &str, name: &str, info: &ParamInfo) -> Json {
     document
 }
 
-/// The topics of the commands that have a receiver, and its node.
+/// The topics of commands with a receiver, and its node.
 pub fn receivers(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     let topic = |status| rnet::command_of_status(status);
     let publishers = snapshot.publishers.iter();
@@ -103,7 +103,7 @@ pub fn receivers(snapshot: &Snapshot) -> Vec<(&str, &str)> {
     found
 }
 
-/// What the receiver of a command has said of itself; `None` where it does not answer.
+/// The status of a command's receiver; `None` means that it does not answer.
 pub fn command(topic: &str, receiver: &str, status: Option<&CommandStatus>) -> Json {
     let Some(status) = status else {
         return json!({"command": topic, "receiver": receiver, "state": "no_answer"});

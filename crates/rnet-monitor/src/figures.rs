@@ -1,4 +1,4 @@
-//! Figures of nodes, topics and other hosts between two looks at a domain.
+//! Figures of nodes, topics and other hosts between two snapshots of a domain.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,32 +19,33 @@ use crate::qos;
 use crate::recorders::{self, Recorder};
 use crate::topics::type_names;
 
-/// The language of nodes that look at others.
+/// The language value of nodes that only observe others.
 const TOOL: &str = "tool";
 
-/// A domain at one moment.
+/// The state of a domain at one moment.
 #[derive(Debug)]
 pub struct DomainSnapshot {
     taken: ReadInterval,
-    /// The domain's directory, if no node has joined it yet.
+    /// The domain's directory, if no node has joined the domain yet.
     pub(crate) missing_dir: Option<PathBuf>,
-    /// What was there.
+    /// Its nodes and endpoints.
     pub snapshot: Snapshot,
-    /// What the link to other hosts has said last, if one runs.
+    /// The last status of the link to other hosts, if one runs.
     pub link: Option<LinkStatus>,
-    /// The process of the link, if it was killed and none has taken over while nodes run.
+    /// The process of the link, if it was killed and nodes run without a successor.
     pub killed_link: Option<u32>,
     /// The name of this host.
     pub own_host: String,
-    /// What recorders of the domain tell of themselves.
+    /// The status of the domain's recorders.
     pub recorders: Vec<Recorder>,
     processes: BTreeMap<u32, Process>,
-    /// What the launcher has written of its nodes.
+    /// The launcher's records of its nodes.
     pub launched: Vec<Record>,
 }
 
 impl DomainSnapshot {
-    /// Reads what is there now: the domain, the processes of its nodes, the launcher's records, and what the link says.
+    /// Reads the current state: the domain, the processes of its nodes, the launcher's records, and the
+    /// link's status.
     ///
     /// # Errors
     /// As [`Domain::snapshot`].
@@ -53,7 +54,7 @@ impl DomainSnapshot {
         let snapshot = domain.snapshot()?;
         let taken = ReadInterval { from, to: Instant::now() };
         let folder = RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name));
-        // Without a place for records nobody has launched anything.
+        // Without a folder for records, no node was launched.
         let launched = folder.map(|folder| Record::all(&folder)).unwrap_or_default();
         let here = snapshot.nodes.iter().filter(|node| node.meta.is_in_our_pid_namespace());
         let pids = here.map(|node| node.meta.pid);
@@ -82,7 +83,7 @@ impl DomainSnapshot {
         self.missing_dir.is_none()
     }
 
-    /// How often `rnet launch` has started this process again; `None` if it was not launched.
+    /// How often `rnet launch` has restarted this process; `None` if it was not launched.
     fn restarts_of(&self, pid: u32) -> Option<u32> {
         let runs = |record: &&Record| {
             let main = record.main.as_ref().filter(|_| record.end.is_none());
@@ -92,7 +93,7 @@ impl DomainSnapshot {
     }
 }
 
-/// The counters of a look were read between these two times.
+/// The time interval in which the counters of a snapshot were read.
 #[derive(Clone, Copy, Debug)]
 struct ReadInterval {
     from: Instant,
@@ -100,80 +101,80 @@ struct ReadInterval {
 }
 
 impl ReadInterval {
-    /// The time between the readings of two looks. On a busy machine a look may take longer than the interval to the next
-    /// one; the longer estimate is used, so that a delay never inflates a rate.
+    /// The time between the reads of two snapshots. On a busy machine a snapshot may take longer than the
+    /// interval to the next one; the longer estimate is used, so that a delay never inflates a rate.
     fn since(self, before: ReadInterval) -> Duration {
         let (from, to) = (self.from - before.from, self.to - before.to);
         from.max(to)
     }
 }
 
-/// What has happened between two looks.
+/// Figures of the interval between two snapshots.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Seconds between the two looks.
+    /// Seconds between the two snapshots.
     pub interval_s: f64,
     /// The nodes, those of this host first.
     pub nodes: Vec<NodeRow>,
     /// The topics, by name.
     pub topics: Vec<TopicRow>,
-    /// Other hosts that the link knows.
+    /// Other hosts known to the link.
     pub hosts: Vec<HostRow>,
-    /// What the link is said to be while it is neither encrypted nor authenticated.
+    /// Warning if the link is neither encrypted nor authenticated.
     pub insecure: Option<&'static str>,
 }
 
 /// Another host, as the link sees it.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostRow {
-    /// Its name, or its address as long as its name is not known.
+    /// Its name, or its address while the name is unknown.
     pub host: String,
     /// `connecting`, `connected`, `lost` or `refused`; `unknown` while the link hangs.
     pub state: &'static str,
-    /// Time there and back, in s.
+    /// Round-trip time, in s.
     pub round_trip_s: Option<f64>,
-    /// What its monotonic clock shows above this host's, in s.
+    /// Offset of its monotonic clock relative to this host's, in s.
     pub clock_offset_s: Option<f64>,
-    /// How far from it the true offset may be, either way, in s.
+    /// Uncertainty of the offset in either direction, in s.
     pub clock_offset_uncertainty_s: Option<f64>,
-    /// Payload that came from it in the last second, in bytes.
+    /// Payload received from it in the last second, in bytes.
     pub in_bytes_per_s: f64,
-    /// Payload that went to it in the last second, in bytes.
+    /// Payload sent to it in the last second, in bytes.
     pub out_bytes_per_s: f64,
-    /// Messages lost on the way, so far.
+    /// Messages lost in transit, so far.
     pub lost: u64,
-    /// Topics of which messages wait for room in the network or at the receiver.
+    /// Topics whose messages wait for capacity of the network or the receiver.
     pub held_back: Vec<String>,
 }
 
-/// A node. What is known of nodes of other hosts is their names and topics.
+/// A node. For nodes of other hosts, only names and topics are known.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeRow {
-    /// Its name; of another host `@host/node`.
+    /// Its name; `@host/node` on another host.
     pub node: String,
     /// Its host.
     pub host: String,
-    /// Its process, on this host.
+    /// Its process id, on this host.
     pub pid: Option<u32>,
-    /// `runs`, `stopped`, …; of a node whose process is not to be seen from here `-`.
+    /// `runs`, `stopped`, …; `-` if the process is not visible from here.
     pub state: &'static str,
-    /// Cores that its process has used: 1 is one core. Nodes of one process share it.
+    /// CPU cores used by its process: 1 is one core. Nodes of one process share the value.
     pub cpu: Option<f64>,
-    /// Memory of its process that is in RAM, in bytes, shared pages included.
+    /// Resident memory of its process in bytes, including shared pages.
     pub rss_bytes: Option<u64>,
-    /// How long it has run, in s.
+    /// Uptime of its process, in s.
     pub uptime_s: Option<f64>,
-    /// How often `rnet launch` has started its process again; `None` if it was not launched.
+    /// How often `rnet launch` has restarted its process; `None` if it was not launched.
     pub restarts: Option<u32>,
-    /// Messages per second that its publishers have sent.
+    /// Messages per second sent by its publishers.
     pub sent_hz: f64,
-    /// Messages per second that its subscriptions have received.
+    /// Messages per second received by its subscriptions.
     pub received_hz: f64,
     /// Topics that it publishes.
     pub publishes: Vec<String>,
     /// Topics that it subscribes to.
     pub subscribes: Vec<String>,
-    /// It only looks at others, as a command does.
+    /// Whether it only observes others, as a command does.
     #[serde(skip)]
     pub is_tool: bool,
 }
@@ -183,29 +184,29 @@ pub struct NodeRow {
 pub struct TopicRow {
     /// Its name.
     pub topic: String,
-    /// The types of its ends; more than one if they do not agree.
+    /// The types of its endpoints; more than one if they differ.
     pub types: Vec<String>,
-    /// Of its first publisher.
+    /// The lane of its first publisher.
     pub lane: Option<Lane>,
     /// Its publishers.
     pub publishers: Vec<Endpoint>,
     /// Its subscriptions.
     pub subscribers: Vec<Endpoint>,
-    /// Messages per second, of all publishers.
+    /// Messages per second of all publishers.
     pub rate_hz: f64,
-    /// Payload per second, of all publishers.
+    /// Payload bytes per second of all publishers.
     pub bytes_per_s: f64,
-    /// Of the messages that were received in the interval.
+    /// Latency of the messages received in the interval.
     pub latency: Latency,
-    /// Of all messages so far, by all subscriptions together.
+    /// Messages lost by all subscriptions so far.
     pub lost: LossCounts,
-    /// Of these, in the interval.
+    /// Messages lost in the interval.
     pub lost_in_interval: u64,
-    /// Periods of deadlines in which nothing was sent or heard, in the interval.
+    /// Deadline periods without a message in the interval, sent or received.
     pub missed_in_interval: u64,
-    /// Passed over by the subscribers' choice, in the interval.
+    /// Messages that subscribers skipped by their settings in the interval.
     pub skipped_in_interval: u64,
-    /// Of the subscription that is furthest behind.
+    /// Backlog of the slowest subscription.
     pub behind: Backlog,
     /// Shared memory of its publishers: logs and pools.
     pub memory_bytes: u64,
@@ -220,22 +221,22 @@ pub struct Endpoint {
     pub qos: String,
     /// Messages per second, sent or received.
     pub rate_hz: f64,
-    /// Messages that it lost, so far; of a publisher, those that it knows to be missing.
+    /// Messages lost so far; for a publisher, those that it knows to be missing.
     pub lost: LossCounts,
-    /// What a subscription has not taken yet, of all publishers.
+    /// Unread messages of a subscription, from all publishers.
     pub behind: Backlog,
 }
 
-/// From the publisher's send to the subscriber's receive.
+/// Latency from the publisher's send to the subscriber's receive.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Latency {
-    /// Half of the messages took no longer, in ns. `None` where none were received.
+    /// Median in ns. `None` if no messages were received.
     pub p50_ns: Option<u64>,
-    /// 99 % of the messages took no longer, in ns.
+    /// 99th percentile, in ns.
     pub p99_ns: Option<u64>,
-    /// The longest, in ns, as precise as the buckets are.
+    /// Maximum in ns, with the precision of the buckets.
     pub max_ns: Option<u64>,
-    /// Counts by bucket, bounds as `rnet::bucket_low` and `rnet::bucket_high` say.
+    /// Counts by bucket, with the bounds `rnet::bucket_low` and `rnet::bucket_high`.
     #[serde(skip)]
     pub counts: Vec<u64>,
 }
@@ -276,7 +277,7 @@ impl HostRow {
 }
 
 impl Figures {
-    /// What has happened between two looks, topics and nodes of robot-net itself included.
+    /// Figures between two snapshots, including topics and nodes of robot-net itself.
     pub fn new(before: &DomainSnapshot, now: &DomainSnapshot) -> Figures {
         let interval_s = now.taken.since(before.taken).as_secs_f64();
         let builder = FigureBuilder { before, now, interval_s };
@@ -294,7 +295,7 @@ impl Figures {
         Figures { interval_s, nodes: nodes.chain(remote).collect(), topics, hosts, insecure }
     }
 
-    /// The same without topics and nodes of robot-net itself.
+    /// Removes topics and nodes of robot-net itself.
     #[must_use]
     pub fn without_internal(mut self) -> Figures {
         self.topics.retain(|topic| !is_internal(&topic.topic));
@@ -322,7 +323,7 @@ impl FigureBuilder<'_> {
         self.before.snapshot.publishers.iter().find(|p| p.id == id)
     }
 
-    /// What a subscription had received, lost and skipped in all by the earlier look.
+    /// The totals of a subscription in the earlier snapshot.
     fn subscription_before(&self, id: u64) -> Option<&SubscriptionInfo> {
         self.before.snapshot.subscriptions.iter().find(|s| s.id == id)
     }
@@ -457,12 +458,12 @@ impl FigureBuilder<'_> {
     }
 }
 
-/// The sum of none is 0: that of the standard library is -0, and is shown so.
+/// Sum that is 0 without values: the standard library returns -0, which would be displayed.
 fn total(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, |a, b| a + b)
 }
 
-/// Of all channels of a subscription, those of publishers that are gone included.
+/// Sum over all channels of a subscription, including those of gone publishers.
 fn sum(s: &SubscriptionInfo, of: impl Fn(&ChannelInfo) -> u64) -> u64 {
     s.channels.iter().chain(&s.past).map(of).fold(0, u64::saturating_add)
 }
@@ -479,7 +480,7 @@ fn histogram(s: &SubscriptionInfo) -> Vec<u64> {
     counts
 }
 
-/// Adds to each bucket what `now` has more than `before`.
+/// Adds to each bucket the increase from `before` to `now`.
 pub(crate) fn add_difference(counts: &mut Vec<u64>, now: &[u64], before: &[u64]) {
     counts.resize(counts.len().max(now.len()), 0);
     for (at, (count, now)) in counts.iter_mut().zip(now).enumerate() {
@@ -500,7 +501,7 @@ mod tests {
             to: start + Duration::from_millis(to),
         };
         let (before, delayed, next) = (taken(0, 2), taken(250, 490), taken(500, 502));
-        // Its counters were read before or after the delay.
+        // Its counters were read either before or after the delay.
         assert_eq!(delayed.since(before), Duration::from_millis(488));
         assert_eq!(next.since(delayed), Duration::from_millis(250));
         assert_eq!(next.since(before), Duration::from_millis(500));

@@ -1,33 +1,33 @@
-//! What is found when a domain is looked at, in words.
+//! Findings of checks, as text.
 
 use serde::Serialize;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Looked at, and well.
+    /// The check passed.
     Ok,
-    /// Worth knowing; nothing to do.
+    /// Information without need for action.
     Note,
-    /// Something keeps messages from arriving, or soon will.
+    /// A problem that prevents messages from arriving, or soon will.
     Problem,
 }
 
-/// One thing that was found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub level: Level,
-    /// Which check found it, a stable word for programs: `directory`, `type`, `qos`, …
+    /// The check, as a stable name for programs: `directory`, `type`, `qos`, …
     pub check: &'static str,
-    /// What is so, in a sentence.
+    /// A sentence that describes it.
     pub what: String,
     /// What to do; every problem has it.
     pub advice: Option<String>,
 }
 
-/// Collects findings, in the order in which was looked.
+/// Collects findings in the order of the checks.
 #[derive(Debug, Default)]
 pub struct Findings(pub Vec<Finding>);
 
@@ -36,17 +36,17 @@ impl Findings {
         self.0.push(Finding { level, check, what, advice });
     }
 
-    /// Looked at, and well.
+    /// Adds a passed check.
     pub fn ok(&mut self, check: &'static str, what: impl Into<String>) {
         self.add(Level::Ok, check, what.into(), None);
     }
 
-    /// Worth knowing.
+    /// Adds information.
     pub fn note(&mut self, check: &'static str, what: impl Into<String>) {
         self.add(Level::Note, check, what.into(), None);
     }
 
-    /// Worth knowing, and this is what may be done.
+    /// Adds information with advice.
     pub fn note_with(
         &mut self,
         check: &'static str,
@@ -56,7 +56,7 @@ impl Findings {
         self.add(Level::Note, check, what.into(), Some(advice.into()));
     }
 
-    /// Something is wrong, and this is what to do.
+    /// Adds a problem with advice.
     pub fn problem(
         &mut self,
         check: &'static str,

@@ -1,4 +1,4 @@
-//! What else may be wrong with a robot than who hears whom: clocks, the launch, the black box, disks.
+//! Checks of a robot other than its connections: clocks, the launch, the black box, disks.
 
 use std::path::Path;
 
@@ -9,20 +9,20 @@ use rnet::msgs::link_status::{Peer, State};
 use rnet_launch::Record;
 
 use crate::findings::Findings;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
-/// Latencies across hosts are of no use with a clock that may be wrong by more.
+/// Maximum uncertainty of a clock offset at which latencies across hosts are meaningful.
 const MAX_UNCERTAINTY_NS: u64 = 5_000_000;
-/// A crystal is no worse than this, in parts of a million.
+/// Maximum drift of a crystal, in parts per million.
 const MAX_DRIFT_PPM: f64 = 200.0;
-/// Less free room on a disk than this is soon none.
+/// A disk with less free space is reported.
 pub(crate) const MIN_FREE_BYTES: u64 = 256 << 20;
 const OTHER_FOLDER_ADVICE: &str =
     "use another location: RNET_STATE_DIR for state and logs, --output for recordings";
-/// The service of a black box that runs.
+/// The service of a running black box.
 const BLACK_BOX: &str = "/blackbox/trigger";
 
-/// What the link knows of the clocks of other hosts.
+/// Checks the clocks of other hosts, as measured by the link.
 pub fn clocks(findings: &mut Findings, status: &LinkStatus) {
     for peer in status.peers.iter().filter(|peer| peer.state() == State::Connected) {
         clock(findings, peer);
@@ -78,10 +78,10 @@ fn clock(findings: &mut Findings, peer: &Peer) {
     }
 }
 
-/// What launchers have written of their nodes.
+/// Checks the launchers' records of their nodes.
 pub fn launched(findings: &mut Findings, records: &[Record]) {
     let mut fine = 0;
-    // What ended with another boot is over.
+    // Records of another boot are obsolete.
     for record in records.iter().filter(|record| record.keeper.is_of_this_boot()) {
         let (node, restarts) = (&record.node, record.restarts);
         match &record.end {
@@ -96,7 +96,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
             ),
             Some(_) => {}
             None if record.keeper().is_none() && record.was_asked_to_stop() => {}
-            // Who was a keeper in another container is not known here.
+            // A keeper in another container cannot be checked.
             None if !record.keeper.is_in_this_namespace() => {}
             None if record.keeper().is_none() => findings.problem(
                 "launch",
@@ -116,7 +116,7 @@ pub fn launched(findings: &mut Findings, records: &[Record]) {
     }
 }
 
-/// Whether a black box runs. Only who launches a robot is told that none does.
+/// Checks whether a black box runs. Its absence is reported only for launched robots.
 pub fn black_box(findings: &mut Findings, snapshot: &Snapshot, is_launched: bool) {
     if snapshot.servers().iter().any(|server| server.service == BLACK_BOX) {
         findings.ok("black_box", "a black box runs");
@@ -126,36 +126,36 @@ pub fn black_box(findings: &mut Findings, snapshot: &Snapshot, is_launched: bool
     }
 }
 
-/// Room for what is written at this place, or at the first folder above it that is there.
+/// Checks the free space at this path, or at its nearest existing parent folder.
 pub fn disk(findings: &mut Findings, what: &str, path: &Path) {
     let Some(there) = path.ancestors().find(|path| path.is_dir()) else { return };
     let stat = match rustix::fs::statvfs(there) {
         Ok(stat) => stat,
         Err(errno) => {
-            let told = format!(
+            let text = format!(
                 "cannot determine the free space for {what} at {}: {errno}",
                 there.display()
             );
             return findings.note_with(
                 "disk",
-                told,
+                text,
                 "check that the file system is mounted and responds",
             );
         }
     };
     if rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_err() {
-        let told = format!("{} is not writable: {what} cannot be stored", there.display());
-        return findings.note_with("disk", told, OTHER_FOLDER_ADVICE);
+        let text = format!("{} is not writable: {what} cannot be stored", there.display());
+        return findings.note_with("disk", text, OTHER_FOLDER_ADVICE);
     }
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    let told = format!("{} MiB are free for {what} at {}", free >> 20, there.display());
+    let text = format!("{} MiB are free for {what} at {}", free >> 20, there.display());
     if free < MIN_FREE_BYTES {
         let advice = format!(
             "delete unneeded files there (rnet record --max-disk limits recordings), or {OTHER_FOLDER_ADVICE}"
         );
-        findings.problem("disk", told, advice);
+        findings.problem("disk", text, advice);
     } else {
-        findings.ok("disk", told);
+        findings.ok("disk", text);
     }
 }
 
@@ -171,20 +171,20 @@ mod tests {
     use crate::findings::Level;
     use crate::matching;
 
-    /// How bad each is, and what is so. Whatever is not well comes with what may be done.
-    fn told(findings: Findings) -> Vec<(Level, String)> {
-        let told = findings.0.into_iter().map(|finding| {
+    /// Severity and text of each finding. Checks that every note and problem has advice.
+    fn levels_and_texts(findings: Findings) -> Vec<(Level, String)> {
+        let texts = findings.0.into_iter().map(|finding| {
             assert!(finding.level == Level::Ok || finding.advice.is_some(), "{finding:?}");
             (finding.level, finding.what)
         });
-        told.collect()
+        texts.collect()
     }
 
     fn found(peer: Peer) -> Vec<(Level, String)> {
         let mut findings = Findings::default();
         let peer = Peer { host: "robot".to_owned(), state: State::Connected.into(), ..peer };
         clocks(&mut findings, &LinkStatus { peers: vec![peer], ..LinkStatus::default() });
-        told(findings)
+        levels_and_texts(findings)
     }
 
     fn known_to(ns: i32) -> Peer {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_judged_by_what_is_known_of_it() {
+    fn checks_clocks_by_their_uncertainty() {
         assert_eq!(found(known_to(40_000))[0].0, Level::Ok);
         assert_eq!(found(Peer::default())[0].0, Level::Note);
         let vague = found(known_to(6_000_000));
@@ -201,7 +201,7 @@ mod tests {
         let drift = Peer { clock_drift: -3e-4, clock_drift_uncertainty: 5e-5, ..known_to(1) };
         let drift = found(drift);
         assert!(drift[0].1.contains("300 ppm too slow"), "{drift:?}");
-        // What may be measured wrong is not called wrong.
+        // A drift within its uncertainty is not reported.
         let unsure = Peer { clock_drift: 3e-4, clock_drift_uncertainty: 2e-4, ..known_to(1) };
         assert_eq!(found(unsure)[0].0, Level::Ok);
         let stepped = Peer { clock_steps: vec![ClockStep::default()], ..known_to(1) };
@@ -209,7 +209,8 @@ mod tests {
         assert!(stepped[0].0 == Level::Note && stepped[0].1.contains("has stepped"), "{stepped:?}");
     }
 
-    /// The process of this test, as a launcher knows it; so many ticks older, it is another one.
+    /// The process of this test as the launcher records it; with a different start time, it is another
+    /// process.
     fn this_process(older_ticks: u64) -> Value {
         let read = |path: &str| std::fs::read_to_string(path).unwrap();
         let stat = read("/proc/self/stat");
@@ -250,11 +251,11 @@ mod tests {
     }
 
     #[test]
-    fn launched_nodes_that_failed_or_were_started_again_are_named() {
+    fn reports_failed_and_restarted_nodes() {
         let found = |records: &[Record]| {
             let mut findings = Findings::default();
             launched(&mut findings, records);
-            told(findings)
+            levels_and_texts(findings)
         };
         let living = |restarts, end| record(this_process(0), restarts, end);
         let fine = "1 launched nodes run and were not restarted";
@@ -265,21 +266,21 @@ mod tests {
         assert_eq!(found(&[living(2, Some(End::Code(7)))]), [(Level::Problem, failed.to_owned())]);
         let gone = "the keeper of the launched node /arm was killed, and the node with it";
         assert_eq!(found(&[record(this_process(1), 0, None)]), [(Level::Problem, gone.to_owned())]);
-        assert_eq!(found(&[living(0, Some(End::Code(0)))]), [], "it has done what it had to do");
+        assert_eq!(found(&[living(0, Some(End::Code(0)))]), [], "it has exited normally");
         let mut stopped = living(0, Some(End::Signal(15)));
         stopped.stopped_keepers.push(stopped.keeper.pid);
-        assert_eq!(found(&[stopped]), [], "somebody has stopped it");
+        assert_eq!(found(&[stopped]), [], "it was stopped");
         let mut keeper = this_process(0);
         keeper["boot_id"] = "another".into();
         assert_eq!(found(&[record(keeper, 0, Some(End::Code(7)))]), [], "of another boot");
     }
 
     #[test]
-    fn a_black_box_is_missed_where_a_robot_is_launched() {
+    fn reports_missing_black_box_of_launched_robot() {
         let found = |snapshot: &Snapshot, is_launched| {
             let mut findings = Findings::default();
             black_box(&mut findings, snapshot, is_launched);
-            told(findings).into_iter().map(|(level, _)| level).collect::<Vec<_>>()
+            levels_and_texts(findings).into_iter().map(|(level, _)| level).collect::<Vec<_>>()
         };
         let mut snapshot = matching::tests::matched();
         assert_eq!(found(&snapshot, false), []);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_looked_at_where_a_folder_is_to_be() {
+    fn checks_disk_of_missing_folder() {
         let mut findings = Findings::default();
         disk(&mut findings, "state", &std::env::temp_dir().join("not/there/yet"));
         assert_eq!((findings.0.len(), findings.0[0].check), (1, "disk"));

@@ -1,25 +1,28 @@
-//! What a robot-net domain looks like from outside, for the command line, for dashboards and for metrics.
+//! An outside view of a robot-net domain, for the command line, dashboards and metrics.
 //!
-//! - `figures`: rates, latencies, losses and processes between two looks at a domain;
-//! - `findings`: what is wrong, in words, and what to do about it; `talk`, `publishers`,
-//!   `commands` and `link` find it;
+//! - `figures`: rates, latencies, losses and processes between two snapshots of a domain;
+//! - `findings`: problems as text, with advice; `matching`, `publishers`, `commands` and `link` find them;
+//! - `doctor`: why a node does not receive from another one, and what the machine lacks for real time;
+//! - `domains`: the domains in a directory; `link_program`: the settings of `rnet-link`;
 //! - `metrics`: the figures as text for Prometheus;
-//! - `health`: clocks, the launch, the black box, disks; `recorders`: recordings that are written;
-//! - `problems`: what is wrong now, of both;
-//! - `link`: what the link to other hosts says of itself;
-//! - `trace`: where the time of messages went;
-//! - `value`, `documents`: messages, values, parameters and commands as JSON;
-//! - `near`, `text`: names that were probably meant to be the same, and text of others on a terminal.
+//! - `health`: clocks, the launch, the black box, disks; `recorders`: running recordings;
+//! - `problems`: the current problems, from both;
+//! - `link`: the status of the link to other hosts;
+//! - `trace`: where the time of messages is spent;
+//! - `documents`: values, parameters and commands as JSON; `used_types`: the types of the topics.
 //!
-//! Looking changes nothing in the domain, except that nodes whose process has died are swept up, as every node does
-//! that sees them.
+//! Observing changes nothing in the domain, except that nodes of dead processes are removed, as every node
+//! does.
 
 pub mod commands;
+pub mod doctor;
 pub mod documents;
+pub mod domains;
 mod figures;
 mod findings;
 pub mod health;
 pub mod link;
+pub mod link_program;
 pub mod matching;
 mod metrics;
 mod problems;
@@ -27,11 +30,9 @@ mod process;
 mod publishers;
 mod qos;
 pub mod recorders;
-pub mod suggestions;
-pub mod text;
 mod topics;
 pub mod trace;
-pub mod value;
+pub mod used_types;
 
 pub use figures::{DomainSnapshot, Endpoint, Figures, HostRow, Latency, NodeRow, TopicRow};
 pub use findings::{Finding, Findings, Level};

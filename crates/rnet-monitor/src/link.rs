@@ -1,4 +1,4 @@
-//! What the link says of itself, on a topic that stays on the host.
+//! The status of the link, which it publishes on a topic of this host.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,19 +8,19 @@ use rnet::msgs::link_status::{Cause, Direction, Peer, State};
 use rnet::msgs::{LinkStatus, Timestamp, duration_to_ns, timestamp_to_ns};
 
 use crate::findings::Findings;
-use crate::text::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// The topic of the link's status.
 pub const STATUS_TOPIC: &str = "/_rnet/link";
-/// A link says something each second; one that has not for so long does not move.
+/// A link publishes its status each second; without a status for this long it is stuck.
 pub const SILENCE_LIMIT: Duration = Duration::from_secs(5);
-/// A host whose link is there says who it is within a fraction of a second.
+/// A connected host identifies itself within a fraction of a second.
 const CONNECTING_LIMIT: Duration = Duration::from_secs(5);
-/// A message that waits for longer before it crosses is old news to whoever gets it.
+/// A message that waits longer before it crosses the link is stale for its receivers.
 const MAX_QUEUE_AGE: Duration = Duration::from_secs(1);
 const TYPE: &str = "rnet.msgs.LinkStatus";
 
-/// The last word of the domain's link; of two, while one takes over, that of the later.
+/// The last status of the domain's link; if one takes over from another, that of the later one.
 pub fn last_status(snapshot: &Snapshot) -> Option<LinkStatus> {
     let publishers = snapshot
         .publishers
@@ -30,7 +30,7 @@ pub fn last_status(snapshot: &Snapshot) -> Option<LinkStatus> {
     words.max_by_key(|status| status.term)
 }
 
-/// What a publisher that sends rarely has said last, and when.
+/// The last message of a publisher that sends rarely, and its time.
 pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> Option<(M, u64)> {
     let mut observer = Observer::open(publisher.path.clone(), publisher.id, true).ok()?;
     let (mut bytes, mut last) = (Vec::new(), None);
@@ -40,7 +40,7 @@ pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> O
                 let said = M::decode(bytes.as_slice()).ok();
                 last = said.map(|said| (said, stamp.sent_ns)).or(last);
             }
-            // A long one, whose room another has by now: the later ones are there.
+            // A long message that was overwritten: later ones exist.
             Observation::Missed(_) => {}
             Observation::Nothing | Observation::Corrupt(_) | Observation::Shortage(_) => {
                 return last;
@@ -49,23 +49,23 @@ pub(crate) fn last_message<M: Message + Default>(publisher: &PublisherInfo) -> O
     }
 }
 
-/// How long ago a moment was.
+/// Time since a moment.
 pub fn elapsed_since(moment: Option<&Timestamp>) -> Option<Duration> {
     let then = Duration::from_nanos(timestamp_to_ns(moment?)?.try_into().ok()?);
     SystemTime::now().duration_since(UNIX_EPOCH).ok()?.checked_sub(then)
 }
 
-/// For how long the link has said nothing, if it does not move.
+/// Time since the last status, if the link is stuck.
 pub fn silence(status: &LinkStatus) -> Option<Duration> {
     elapsed_since(status.timestamp.as_ref()).filter(|silent| *silent > SILENCE_LIMIT)
 }
 
-/// The name of this host: as its link has it, else as the system.
+/// The name of this host, from its link or else from the system.
 pub fn own_host(snapshot: &Snapshot) -> String {
     own_host_of(last_status(snapshot).as_ref())
 }
 
-/// The same, where what the link has said last is known.
+/// The same for a known last status.
 pub(crate) fn own_host_of(status: Option<&LinkStatus>) -> String {
     let of_system = || {
         let set = std::env::var("RNET_HOST").ok().filter(|name| !name.is_empty());
@@ -78,23 +78,23 @@ pub(crate) fn own_host_of(status: Option<&LinkStatus>) -> String {
         .unwrap_or_else(of_system)
 }
 
-/// The host and the node of a name as nodes are shown: `@host/node` behind a proxy.
+/// The host and the node of a displayed node name: `@host/node` behind a proxy.
 pub fn host_of(node: &str) -> (Option<&str>, &str) {
     let parts = node.strip_prefix('@').and_then(|rest| rest.split_at_checked(rest.find('/')?));
     parts.map_or((None, node), |(host, name)| (Some(host), name))
 }
 
-/// One host of several.
+/// One of several hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Host<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whether it is the one that looks: the names of its nodes are without a host.
+    /// Whether it is this host: the names of its nodes have no host.
     pub is_own: bool,
 }
 
 impl Host<'_> {
-    /// Whether a node is of it, by its name as nodes are shown.
+    /// Whether a node, by its displayed name, belongs to this host.
     pub fn has(&self, node: &str) -> bool {
         match host_of(node).0 {
             Some(host) => host == self.name,
@@ -103,13 +103,13 @@ impl Host<'_> {
     }
 }
 
-/// What a link is said to be that reaches beyond its host without keys.
+/// Description of a link that reaches other hosts without keys.
 pub const INSECURE: &str =
     "the link is neither encrypted nor authenticated: anyone who reaches its ports can take part";
 
 const CHECK: &str = "network";
 
-/// Whether the link itself moves: what one that hangs has said last may not be so any more.
+/// Checks that the link itself is running: the last status of a stuck link may be outdated.
 pub fn check_alive(findings: &mut Findings, status: &LinkStatus) {
     let (host, pid) = (escape_controls(&status.host), status.pid);
     match silence(status) {
@@ -126,7 +126,7 @@ pub fn check_alive(findings: &mut Findings, status: &LinkStatus) {
     }
 }
 
-/// The link of a domain with nodes was killed, and nothing has taken over.
+/// Reports that the link of a domain with nodes was killed, without a successor.
 pub fn report_killed(findings: &mut Findings, pid: u32) {
     findings.problem(
         CHECK,
@@ -136,7 +136,7 @@ pub fn report_killed(findings: &mut Findings, pid: u32) {
     );
 }
 
-/// What the link says of the hosts that it knows, and of itself.
+/// Checks the link's status of its hosts and of itself.
 pub fn check_peers(findings: &mut Findings, status: &LinkStatus) {
     if status.insecure {
         findings.note_with(CHECK, INSECURE, "keep its ports on a private network");
@@ -195,7 +195,7 @@ pub fn check_peers(findings: &mut Findings, status: &LinkStatus) {
     }
 }
 
-/// The network says that its link is there, and it has not said who it is.
+/// Checks a host whose link is visible, but has not identified itself.
 fn check_connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer) {
     let Some(since) = elapsed_since(peer.since.as_ref()).filter(|since| *since > CONNECTING_LIMIT)
     else {
@@ -214,7 +214,7 @@ fn check_connecting(findings: &mut Findings, name: &str, text: &str, peer: &Peer
     );
 }
 
-/// Topics that a rule of this host keeps from crossing.
+/// Reports topics that a rule of this host does not let cross.
 fn report_denied(findings: &mut Findings, host: &str, peer: &Peer) {
     for topic in peer.topics.iter().filter(|topic| topic.held_back() == Cause::Rule) {
         let way = match topic.direction() {
@@ -226,7 +226,7 @@ fn report_denied(findings: &mut Findings, host: &str, peer: &Peer) {
     }
 }
 
-/// Topics of which messages wait for long before they cross.
+/// Reports topics whose messages wait too long before they cross.
 fn report_old_messages(findings: &mut Findings, host: &str, peer: &Peer) {
     for topic in &peer.topics {
         let waited = topic.waited.as_ref().and_then(duration_to_ns).unwrap_or_default();
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_old_as_it_crosses_is_named_with_a_remedy() {
+    fn reports_stale_topics_with_advice() {
         let topic = |name: &str, ns: i64| {
             let waited = (ns > 0).then(|| duration_from_ns(ns));
             Topic { name: name.to_owned(), waited, ..Topic::default() }

@@ -1,4 +1,4 @@
-//! Who publishes what to whom, and why it does not arrive.
+//! Checks which publishers and subscribers are matched, and why messages do not arrive.
 
 mod no_common;
 mod services;
@@ -12,24 +12,24 @@ use crate::commands;
 use crate::findings::Findings;
 use crate::link::{Host, host_of};
 use crate::publishers;
-use crate::suggestions::{did_you_mean, similarity_reason};
-use crate::text::count_text;
+use rnet_format::suggestions::{did_you_mean, similarity_reason};
+use rnet_format::text::count_text;
 
-/// A node that was found somewhere else.
+/// A node that was found in another domain.
 #[derive(Debug)]
 pub struct NodeInOtherDomain {
-    /// Options of the command line that name its domain.
+    /// Command line options that select its domain.
     pub domain: String,
     /// Its name.
     pub node: String,
 }
 
-/// All that is known about who there is.
+/// Input of the checks of nodes.
 #[derive(Debug)]
 pub struct DoctorInput<'a> {
     /// The domain.
     pub snapshot: &'a Snapshot,
-    /// Nodes that died and were not swept up yet, tools included.
+    /// Dead nodes that were not removed yet, including tools.
     pub dead: &'a [String],
     /// Nodes in other domains.
     pub others: &'a [NodeInOtherDomain],
@@ -39,14 +39,14 @@ fn is_compatible(pair: EndpointPair<'_>) -> bool {
     pair.types_known() && pair.type_mismatch().is_none() && pair.qos_mismatch().is_none()
 }
 
-/// Publishers of the topic that a subscription took up belong to one lane; the others are refused.
+/// A subscription is matched with publishers of one lane only, so a topic must not have both lanes.
 fn lanes_differ(snapshot: &Snapshot, topic: &str) -> bool {
     let mut lanes = snapshot.publishers.iter().filter(|p| p.topic == topic).map(|p| p.qos.lane);
     let first = lanes.next();
     lanes.any(|lane| Some(lane) != first)
 }
 
-/// Pairs that fit and are not matched.
+/// Compatible pairs that are not matched.
 pub fn unmatched_pairs(snapshot: &Snapshot) -> Vec<EndpointPair<'_>> {
     snapshot
         .pairs()
@@ -56,9 +56,9 @@ pub fn unmatched_pairs(snapshot: &Snapshot) -> Vec<EndpointPair<'_>> {
         .collect()
 }
 
-/// Looks at all topics but the internal ones, or at one.
+/// Checks all topics except internal ones, or one topic.
 ///
-/// With a `host`, only what has to do with an endpoint of it is judged.
+/// With a `host`, only pairs with an endpoint on that host are checked.
 pub fn check_topics(
     findings: &mut Findings,
     snapshot: &Snapshot,
@@ -110,8 +110,8 @@ pub fn check_topics(
     }
 }
 
-/// Topics that have only publishers or only subscribers, next to one of a similar name that has
-/// only the others.
+/// Reports topics that have only publishers or only subscribers, if a topic of a similar name has only the
+/// others.
 fn check_one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str], asked: bool) {
     let published: BTreeSet<&str> = snapshot.publishers.iter().map(|p| p.topic.as_str()).collect();
     let subscribed: BTreeSet<&str> =
@@ -160,7 +160,7 @@ fn check_one_sided(findings: &mut Findings, snapshot: &Snapshot, topics: &[&str]
     }
 }
 
-/// The nodes that have an end of the topic.
+/// The nodes with endpoints of the topic.
 fn nodes_of_topic(snapshot: &Snapshot, topic: &str) -> String {
     let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic).map(|p| &p.node);
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic).map(|s| &s.node);
@@ -193,11 +193,11 @@ fn check_lanes(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
     );
 }
 
-/// Looks at one pair; whether it is matched.
+/// Checks one pair; returns whether it is matched.
 fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: EndpointPair<'_>) -> bool {
     let (p, s) = (pair.publisher, pair.subscription);
     let (topic, from, to) = (&p.topic, &p.node, &s.node);
-    // A pair that is matched has read both types, whatever has become of the files since.
+    // A matched pair has read both types, whatever happened to the files since.
     if let Some(detail) = pair.type_mismatch().filter(|_| !pair.is_matched()) {
         findings.problem(
             "type",
@@ -210,7 +210,7 @@ fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: EndpointPair<'_>
         return false;
     }
     if let Some(why) = pair.qos_mismatch() {
-        // The sentence ends with which of both must change.
+        // The text ends with the side that must change.
         let (what, advice) = why.rsplit_once(": ").unwrap_or((&why, "change one of the two"));
         let what = format!("{to} does not receive from {from} on {topic}: {what}");
         findings.problem("qos", what, advice);
@@ -289,10 +289,10 @@ fn diagnose(findings: &mut Findings, snapshot: &Snapshot, pair: EndpointPair<'_>
     true
 }
 
-/// A subscriber whose oldest unread message is older than this lags.
+/// Minimum age of the oldest unread message of a lagging subscriber.
 const LAG_NS: u64 = 1_000_000_000;
 
-/// Names a subscriber that has not taken for long what was sent to it.
+/// Reports a subscriber that has not read for long.
 fn check_lag(findings: &mut Findings, pair: EndpointPair<'_>, channel: &ChannelInfo) {
     let (p, s) = (pair.publisher, pair.subscription);
     let behind = channel.behind;
@@ -315,7 +315,7 @@ fn check_lag(findings: &mut Findings, pair: EndpointPair<'_>, channel: &ChannelI
     }
 }
 
-/// Why does `a` not hear `b`?
+/// Checks why `a` does not receive from `b`.
 pub fn check_two_nodes(
     findings: &mut Findings,
     known: &DoctorInput<'_>,
@@ -335,11 +335,13 @@ pub fn check_two_nodes(
     }
     let snapshot = known.snapshot;
     let asked = |t: &str| topic.is_none_or(|asked| asked == t);
-    let hears = |pair: &EndpointPair<'_>, to: &str, from: &str| {
+    let is_between = |pair: &EndpointPair<'_>, to: &str, from: &str| {
         pair.subscription.node == to && pair.publisher.node == from
     };
-    let between: Vec<EndpointPair<'_>> =
-        snapshot.pairs().filter(|pair| hears(pair, a, b) && asked(&pair.publisher.topic)).collect();
+    let between: Vec<EndpointPair<'_>> = snapshot
+        .pairs()
+        .filter(|pair| is_between(pair, a, b) && asked(&pair.publisher.topic))
+        .collect();
     if between.is_empty() {
         no_common::explain_no_common_topic(findings, snapshot, a, b, topic);
     }
@@ -350,19 +352,23 @@ pub fn check_two_nodes(
             continue;
         }
         let Some(channel) = pair.channel() else { continue };
-        let heard = format!("{a} receives from {b} on {}", p.topic);
+        let receives = format!("{a} receives from {b} on {}", p.topic);
         if pair.subscription.via.is_some() {
-            let what = format!("{heard} through the link: its host counts the received messages");
+            let what =
+                format!("{receives} through the link: its host counts the received messages");
             findings.ok("match", what);
             continue;
         }
         match (p.sent, channel.received, channel.behind) {
             (0, ..) => {
-                findings.note("match", format!("{heard}, but {b} has not sent anything yet"))
+                findings.note("match", format!("{receives}, but {b} has not sent anything yet"))
             }
             (_, 0, Backlog { messages: 0, .. }) => findings.note(
                 "match",
-                format!("{heard}; the {} messages of {b} were sent before {a} subscribed", p.sent),
+                format!(
+                    "{receives}; the {} messages of {b} were sent before {a} subscribed",
+                    p.sent
+                ),
             ),
             (_, 0, behind) => findings.problem(
                 "match",
@@ -372,7 +378,7 @@ pub fn check_two_nodes(
             (_, received, behind) => findings.ok(
                 "match",
                 format!(
-                    "{heard}: {received} messages received, {} skipped, {}, {behind}",
+                    "{receives}: {received} messages received, {} skipped, {}, {behind}",
                     channel.skipped, channel.lost
                 ),
             ),
@@ -380,7 +386,7 @@ pub fn check_two_nodes(
     }
 }
 
-/// Whether the node is here; otherwise says where it may be.
+/// Whether the node exists; otherwise reports where it may be.
 fn check_node_exists(findings: &mut Findings, known: &DoctorInput<'_>, name: &str) -> bool {
     let remote = || known.snapshot.remote.iter().map(|node| node.node.as_str());
     if known.snapshot.node(name).is_some() || remote().any(|node| node == name) {
@@ -414,7 +420,7 @@ pub(crate) mod tests {
     use rnet::inspect::{AdmittedSubscription, PublisherInfo, SubscriptionInfo};
     use rnet::{LossCounts, ProtobufType, PublisherQos, SubscriberQos, TypeDesc};
 
-    /// A publisher and a subscription that are matched.
+    /// A matched publisher and subscription.
     pub fn matched() -> Snapshot {
         let publisher = PublisherInfo {
             id: 1,
@@ -488,7 +494,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn late_wakes_and_pairs_that_stay_apart_are_problems() {
+    fn reports_late_wakes_and_unmatched_pairs() {
         let mut snapshot = matched();
         assert!(problems(&snapshot).is_empty() && unmatched_pairs(&snapshot).is_empty());
         snapshot.subscriptions[0].channels[0].late_wakes = 3;
@@ -498,14 +504,14 @@ pub(crate) mod tests {
         snapshot.subscriptions[0].channels.clear();
         assert_eq!(unmatched_pairs(&snapshot).len(), 1);
         assert_eq!(problems(&snapshot), ["match"]);
-        // What does not fit is apart for a reason, and that is the one to tell.
+        // An incompatible pair is unmatched for a reason, which is reported instead.
         snapshot.subscriptions[0].qos.transient_local = true;
         assert!(unmatched_pairs(&snapshot).is_empty());
         assert_eq!(problems(&snapshot), ["qos"]);
     }
 
     #[test]
-    fn a_pair_of_other_hosts_is_judged_there() {
+    fn pairs_of_other_hosts_are_not_checked_here() {
         let mut snapshot = matched();
         snapshot.publishers[0].admitted.clear();
         snapshot.subscriptions[0].channels.clear();
@@ -514,7 +520,7 @@ pub(crate) mod tests {
         assert_eq!(problems(&snapshot), ["match"], "the subscriber is on this host");
         snapshot.subscriptions[0].via = Some("/_rnet/link".to_owned());
         assert_eq!(problems(&snapshot), [""; 0]);
-        // Not even if they do not fit.
+        // Not even if they are incompatible.
         snapshot.subscriptions[0].qos.transient_local = true;
         assert_eq!(problems(&snapshot), [""; 0]);
         assert!(unmatched_pairs(&snapshot).is_empty());
@@ -523,7 +529,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_lagging_subscriber_is_a_problem_once_it_blocks_a_publisher() {
+    fn lagging_subscriber_is_problem_once_it_blocks_publisher() {
         let mut snapshot = matched();
         let lags = |snapshot: &Snapshot| {
             let mut findings = Findings::default();
@@ -543,7 +549,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_type_that_was_not_read_is_no_problem() {
+    fn unread_type_is_not_a_problem() {
         let mut snapshot = matched();
         let named = |schema: &str| {
             TypeDesc::Protobuf(ProtobufType { name: "demo.Level".into(), schema: schema.into() })
@@ -553,11 +559,11 @@ pub(crate) mod tests {
         let found = snapshot.compare_types("/t").remove(0);
         assert!(found.compatible && !found.compared && found.changes.is_empty());
         assert_eq!(problems(&snapshot), [""; 0]);
-        // Apart for a reason that nobody knows here.
+        // Unmatched for an unknown reason.
         let channels = std::mem::take(&mut snapshot.subscriptions[0].channels);
         assert!(unmatched_pairs(&snapshot).is_empty());
         assert_eq!(problems(&snapshot), [""; 0]);
-        // One that nobody can read keeps them apart; if they are matched, they could read it once.
+        // An unreadable type prevents matching; a matched pair was able to read it before.
         snapshot.publishers[0].type_error = Some("no type at all".to_owned());
         let found = snapshot.compare_types("/t").remove(0);
         assert!(!found.compatible && found.compared && found.changes[0].breaking);
@@ -568,7 +574,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_other_way_round_they_talk_only_where_they_are_matched() {
+    fn reports_other_direction_only_if_matched() {
         let mut snapshot = matched();
         let notes = |snapshot: &Snapshot| {
             let mut findings = Findings::default();

@@ -1,7 +1,7 @@
-//! Figures as metrics, written as [`text`].
+//! Converts figures to metrics, written as [`text`].
 //!
-//! Names begin with `rnet_` and end in their base unit. Counters are sums over the ends that are there: they begin anew
-//! when an end is gone, as those of a program that was started again, which queries of rates expect.
+//! Names begin with `rnet_` and end in their base unit. Counters are sums over existing endpoints: they reset
+//! when an endpoint is gone, like those of a restarted program, which rate queries handle.
 
 mod text;
 
@@ -15,10 +15,10 @@ use text::{Labels, MetricsText, Sample};
 
 pub use text::MetricsFormat;
 
-/// Topics, nodes and hosts that are shown, of each; `rnet_series_left_out` says how many more there are. Each has a
-/// dozen series at most, and a robot that makes topics without end must not fill a database.
+/// Maximum number of topics, nodes and hosts, each; `rnet_series_left_out` counts the others. Each has at
+/// most a dozen series, and a robot that creates topics endlessly must not fill a database.
 pub const MAX_SERIES_PER_KIND: usize = 500;
-/// Bounds of latencies, in s.
+/// Bucket bounds of latencies, in s.
 const BOUNDS_S: [f64; 15] =
     [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 1e-1, 1.0];
 
@@ -59,7 +59,7 @@ fn domain_wide(text: &mut MetricsText<'_>, figures: &Figures, problems: &[Findin
     text.gauge("rnet_problems", "Current problems, by check.", &found);
 }
 
-/// Counters of a topic, of all its ends.
+/// Counters of a topic, summed over its endpoints.
 struct TopicCounters {
     sent: u64,
     sent_bytes: u64,
@@ -91,7 +91,7 @@ impl TopicCounters {
         }
     }
 
-    /// How many messages took no longer than `bound_s`, by the upper bounds of the buckets.
+    /// Number of messages with a latency of at most `bound_s`, by the upper bounds of the buckets.
     fn within(&self, bound_s: f64) -> u64 {
         let fits = |at: &usize| rnet::bucket_high(*at) as f64 / 1e9 <= bound_s;
         (0..self.latency.len()).filter(fits).map(|at| self.latency[at]).sum()
@@ -167,8 +167,8 @@ fn labels_of_node(node: &NodeRow) -> Labels<'_> {
     vec![("node", node.node.as_str()), ("host", node.host.as_str())]
 }
 
-/// One series for each name: a link that was started again on a host is another one, and that of before stays lost
-/// beside it. Figures are those of one that is connected; what was lost is the sum.
+/// One series per name: a restarted link of a host has a new entry, and the old one stays as lost. Figures
+/// come from the connected entry; lost messages are summed.
 fn hosts(text: &mut MetricsText<'_>, figures: &Figures) {
     let is_up = |h: &HostRow| h.state == "connected";
     let mut by_name: BTreeMap<&str, &HostRow> = BTreeMap::new();
@@ -189,13 +189,13 @@ fn hosts(text: &mut MetricsText<'_>, figures: &Figures) {
     let help = "Uncertainty of the measured clock offset, in either direction.";
     let uncertain = each(&|h| h.clock_offset_uncertainty_s);
     text.gauge("rnet_host_clock_uncertainty_seconds", help, &uncertain);
-    // Of this link: a sum would fall when the link forgets one of the others. A new one begins with 0, as a counter
-    // does whose process was started again.
+    // Of this entry only: a sum would decrease when the link removes an old entry. A new entry starts at 0,
+    // like a counter of a restarted process.
     let lost = each(&|h| Some(h.lost as f64));
     text.counter("rnet_host_lost_messages", "Messages lost between the hosts.", &lost);
 }
 
-/// At most 64, as many as there may be observers, told apart by their processes.
+/// At most 64, the limit of observers, distinguished by process.
 fn recorders(text: &mut MetricsText<'_>, recorders: &[Recorder]) {
     let each = |value: &dyn Fn(&Recorder) -> Option<f64>| -> Vec<Sample<'_>> {
         let of = recorders.iter();

@@ -1,20 +1,21 @@
-//! What is wrong now, in words.
+//! The current problems of a domain.
 
 use rnet::inspect::{Snapshot, is_internal};
 
 use crate::figures::{DomainSnapshot, Figures, TopicRow};
 use crate::findings::{Finding, Findings, Level};
-use crate::text::{count_text, escape_controls};
 use crate::{health, link, matching, recorders};
+use rnet_format::text::{count_text, escape_controls};
 
-/// What is wrong at a look, or has gone wrong since the look before, each with a remedy. What went wrong earlier and is
-/// over is not among it: counters say that.
+/// Current problems, and those that occurred since the previous snapshot, each with advice. Earlier problems
+/// that are over are not included; counters show them.
 ///
-/// This is the one judgement of `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz`; `rnet doctor`
-/// adds what it finds of the machine. Internal topics are not judged: what a call loses, its caller is told.
+/// `rnet status`, `rnet top`, `rnet metrics`, the dashboard and its `/healthz` share this check; `rnet
+/// doctor` adds its findings about the machine. Internal topics are not checked: a caller gets the errors of
+/// its calls.
 pub fn problems(before: &DomainSnapshot, now: &DomainSnapshot, figures: &Figures) -> Vec<Finding> {
     let mut findings = Findings::default();
-    // A probe that asks about a domain whose name is mistyped must not hear that all is well.
+    // A probe with a mistyped domain name must not report success.
     if let Some(path) = &now.missing_dir {
         findings.problem(
             "domain",
@@ -73,8 +74,8 @@ pub fn problems(before: &DomainSnapshot, now: &DomainSnapshot, figures: &Figures
     findings.0
 }
 
-/// Nodes with callbacks that panicked and are not called again, which stays so until the node ends; and those whose
-/// callbacks, timers or handlers have raised an exception or panicked between two looks and go on.
+/// Reports nodes with callbacks that panicked and are disabled until the node exits, and nodes whose
+/// callbacks, timers or handlers failed between the two snapshots and continue.
 fn callback_problems(findings: &mut Findings, before: &Snapshot, now: &Snapshot, interval_s: f64) {
     for node in &now.nodes {
         let earlier = before.nodes.iter().find(|earlier| earlier.incarnation == node.incarnation);

@@ -1,29 +1,29 @@
-//! What the kernel says of the process of a node.
+//! Process information from the kernel.
 
 use std::fs;
 
-/// `proc_pid_stat(5)`, as far as it is shown.
+/// The displayed fields of `proc_pid_stat(5)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Process {
     /// `R`, `S`, `D`, `T`, …
     pub state: char,
-    /// User and system time so far, in s.
+    /// User and system CPU time so far, in s.
     pub cpu_s: f64,
-    /// Memory that is in RAM, shared pages included.
+    /// Resident memory in bytes, including shared pages.
     pub rss_bytes: u64,
 }
 
 impl Process {
-    /// `None` if there is no such process, or it is not to be seen from here.
+    /// `None` if the process does not exist, or is not visible from here.
     pub fn read(pid: u32) -> Option<Process> {
-        // The kernel cuts the program's name after 15 bytes, within a letter as well.
+        // The kernel truncates the program name to 15 bytes, possibly within a character.
         let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
         let stat = String::from_utf8_lossy(&stat);
         Process::parse(&stat, rustix::param::clock_ticks_per_second(), rustix::param::page_size())
     }
 
     fn parse(stat: &str, ticks_per_s: u64, page_bytes: usize) -> Option<Process> {
-        // The second field is the program's name in brackets, which may hold blanks and brackets.
+        // The second field is the program name in parentheses, which may contain spaces and parentheses.
         let (_, rest) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // From the third field on: the state; utime and stime are 14 and 15, the resident pages 24.
@@ -35,12 +35,12 @@ impl Process {
         })
     }
 
-    /// Whether SIGSTOP or a debugger holds it.
+    /// Whether SIGSTOP or a debugger has stopped it.
     pub fn is_stopped(self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 
-    /// The state in a word.
+    /// The name of the state.
     pub fn state(self) -> &'static str {
         match self.state {
             _ if self.is_stopped() => "stopped",
@@ -59,7 +59,7 @@ mod tests {
     use super::Process;
 
     #[test]
-    fn a_name_that_is_cut_within_a_letter_is_no_obstacle() {
+    fn parses_name_truncated_within_a_character() {
         let named = r"printf 'leg\303' >/proc/$$/comm; echo; read -r end";
         let mut shell = Command::new("sh");
         shell.args(["-c", named]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_brackets_is_no_obstacle() {
+    fn parses_name_with_parentheses() {
         let stat = "42 (a) b (c) T 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0 3 0 99 4096 7 18446744073709551615";
         let process = Process::parse(stat, 100, 4096).unwrap();
         assert_eq!(process, Process { state: 'T', cpu_s: 2.0, rss_bytes: 7 * 4096 });

@@ -1,11 +1,11 @@
-//! Whether the publishers of a topic agree on what they send, and keep what they promised.
+//! Checks that the publishers of a topic have compatible types, and meet their deadlines and leases.
 
 use rnet::inspect::{PublisherInfo, Snapshot};
 
 use crate::findings::Findings;
 
-/// Names the publishers of a topic that have not shown for longer than their lease that they are alive, and those that have
-/// missed their deadline.
+/// Reports publishers of a topic that were silent for longer than their lease, and those that missed their
+/// deadline.
 pub fn check_deadline_and_liveliness(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
     for p in snapshot.publishers.iter().filter(|p| p.topic == topic) {
         if let (Some(silent_ns), false) = (p.silent_ns, p.is_alive()) {
@@ -36,8 +36,8 @@ pub fn check_deadline_and_liveliness(findings: &mut Findings, snapshot: &Snapsho
     }
 }
 
-/// Names the publishers of a topic whose types do not go together. A subscriber hears those that fit its own, and one
-/// that takes raw bytes hears all of them: nobody is told of it when they meet.
+/// Reports publishers of a topic whose types are incompatible. Nothing else reports it: a subscriber receives
+/// from the compatible ones, and a raw subscriber from all of them.
 pub fn check_types(findings: &mut Findings, snapshot: &Snapshot, topic: &str) {
     let mut publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
     let Some(first) = publishers.next() else { return };

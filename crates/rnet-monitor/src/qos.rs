@@ -1,4 +1,4 @@
-//! Qualities of service, in a few words.
+//! Short texts for quality of service.
 
 use rnet::{Durability, Lane, Liveliness, PublisherQos, Reliability, SubscriberQos};
 

@@ -1,5 +1,4 @@
-//! Recorders that run: what they tell of themselves, and what is wrong with them: docs/design/recording.md, "How it is
-//! going".
+//! Running recorders: their status and problems. See docs/design/recording.md, "How it is going".
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,71 +12,72 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::Findings;
 use crate::health::{MIN_FREE_BYTES, disk};
-use crate::text::{count_text, escape_controls};
+use rnet_format::text::{count_text, escape_controls};
 
-/// A recorder that tells nothing for longer stands still: it tells once a second.
+/// A recorder without a status for this long is stuck: it publishes one per second.
 const SILENT_NS: u64 = 5_000_000_000;
-/// The format that is understood.
+/// The supported format of the status.
 const FORMAT: u32 = 1;
 
-/// Why messages are missing in a recording.
+/// Causes of missing messages in a recording.
 pub const CAUSES: [&str; 8] =
     ["overrun", "reused", "queue", "disk_full", "malformed", "no_counterpart", "removed", "write"];
 
-/// How a recorder was going when it told so last.
+/// The last status of a recorder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorder {
-    /// The format of what it tells.
+    /// The format of the status.
     #[serde(rename = "recorder")]
     format: u32,
-    /// Its process, in its own pid namespace.
+    /// Its process id, in its own pid namespace.
     pub pid: u32,
-    /// The same as a text.
+    /// A unique id as text.
     #[serde(skip)]
     pub(crate) id: String,
     /// Its command line.
     pub said: String,
-    /// When it has begun, CLOCK_MONOTONIC.
+    /// Start time, CLOCK_MONOTONIC.
     pub begun_ns: u64,
-    /// When it told this.
+    /// Time of this status, CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// Publishers that it follows.
+    /// Publishers followed.
     pub publishers: u64,
-    /// Messages that were recorded.
+    /// Messages recorded.
     pub messages: u64,
-    /// Bytes of these.
+    /// Their total bytes.
     pub bytes: u64,
-    /// Messages that are missing, by cause.
+    /// Missing messages by cause.
     pub missing: BTreeMap<String, u64>,
-    /// Publishers that it has seen and not heard, or not to their end.
+    /// Publishers that it has seen but not read, or not to their end.
     pub unheard: u64,
-    /// What it writes.
+    /// The current file.
     pub file: Option<String>,
-    /// Bytes of all its files.
+    /// Total size of its files in bytes.
     pub file_bytes: u64,
-    /// Bytes that are free where it writes.
+    /// Free space at its location, in bytes.
     pub free_bytes: Option<u64>,
-    /// Bytes that wait to be written, and how many may.
+    /// Bytes in the queue.
     pub queued_bytes: u64,
-    /// Memory for what waits.
+    /// Memory of the queue in bytes.
     pub buffer_bytes: u64,
     /// Nothing is written because the disk is full.
     pub disk_is_full: bool,
     /// Nothing is recorded because the topic of `--while` has no publisher.
     pub is_waiting: bool,
-    /// What else keeps it from writing now, in words: its recording, and of a black box its folder, window and file.
+    /// Other problems that prevent writing now: of the recording, and for a black box of its folder, window
+    /// and file.
     pub problems: BTreeMap<String, String>,
 }
 
-/// What the recorders of the domain in this directory tell. What is none of theirs is passed over.
+/// The status of all recorders of the domain in this directory. Ignores other observers.
 pub fn read_recorders(domain: &Path) -> Vec<Recorder> {
     let texts = observer_statuses(domain).into_iter();
     let read = texts.filter_map(|text| serde_json::from_str::<Recorder>(&text).ok());
     let mut found: Vec<Recorder> = read.filter(|recorder| recorder.format == FORMAT).collect();
     found.iter_mut().for_each(|recorder| recorder.id = recorder.pid.to_string());
     found.sort_by_key(|recorder| (recorder.pid, recorder.begun_ns));
-    // Two of one program, or of two namespaces of numbers.
+    // Two recorders of one process, or of two pid namespaces.
     for at in 1..found.len() {
         if found[at].pid == found[at - 1].pid {
             found[at].id = format!("{}.{}", found[at].pid, found[at].begun_ns);
@@ -87,25 +87,25 @@ pub fn read_recorders(domain: &Path) -> Vec<Recorder> {
 }
 
 impl Recorder {
-    /// Whether both are of the same recorder.
+    /// Whether both are from the same recorder.
     fn is_same(&self, other: &Recorder) -> bool {
         (self.pid, self.begun_ns) == (other.pid, other.begun_ns)
     }
 
-    /// Which one it is, in words.
+    /// Description of the recorder.
     fn name(&self) -> String {
         let file = self.file.as_deref().map(|file| format!(" ({})", escape_controls(file)));
         format!("the recorder of process {}{}", self.pid, file.unwrap_or_default())
     }
 }
 
-/// Whether it is a process of this user that is seen from here.
+/// Whether it is a visible process of this user.
 fn is_ours(pid: u32) -> bool {
     let owner = |of: &str| fs::metadata(format!("/proc/{of}")).map(|process| process.uid());
     owner("self").is_ok_and(|me| owner(&pid.to_string()).is_ok_and(|its| its == me))
 }
 
-/// What is known of each: what it has lost so far, how large its recording is, and how much room that has.
+/// Checks each recorder: its losses so far, the size of its recording, and the free space.
 pub fn check(findings: &mut Findings, domain: &Path) {
     let recorders = read_recorders(domain);
     diagnose(findings, None, &recorders, rnet::now_ns());
@@ -121,7 +121,7 @@ pub fn check(findings: &mut Findings, domain: &Path) {
                 format!("{what}, no longer exists: {error}"),
                 "it was removed or moved; stop the recorder, and start another recording",
             ),
-            // The file of another user, or in another container.
+            // The file belongs to another user, or is in another container.
             Err(_) => continue,
         }
         if let Some(folder) = Path::new(file).parent() {
@@ -130,7 +130,8 @@ pub fn check(findings: &mut Findings, domain: &Path) {
     }
 }
 
-/// What is wrong with recorders now. Of what is missing only that which was not before; all of it, if there is no before.
+/// Reports current problems of recorders. Losses are reported if they are new since `before`; without it, all
+/// of them.
 pub fn diagnose(
     findings: &mut Findings,
     before: Option<&[Recorder]>,
@@ -151,7 +152,7 @@ pub fn diagnose(
         let earlier = before.map(|all| all.iter().find(|earlier| earlier.is_same(recorder)));
         for (cause, count) in &recorder.missing {
             let known = match &earlier {
-                // One that has come meanwhile has lost all of it meanwhile.
+                // A recorder that started since `before` has lost all of it since then.
                 Some(earlier) => {
                     earlier.and_then(|earlier| earlier.missing.get(cause)).copied().unwrap_or(0)
                 }
@@ -170,7 +171,7 @@ pub fn diagnose(
                           least 100 ms";
             match before {
                 Some(_) => findings.problem("recorder", what, advice),
-                // What is over is worth knowing.
+                // A past problem is only a note.
                 None => findings.note_with("recorder", what, advice),
             }
         }
@@ -189,7 +190,7 @@ pub fn diagnose(
     }
 }
 
-/// Why messages are missing, in words that follow "lost 3 messages: ".
+/// The cause of missing messages, as a continuation of "lost 3 messages: ".
 fn cause_text(cause: &str) -> Cow<'_, str> {
     let words = match cause {
         "overrun" => "overwritten in the log before they were read",
@@ -198,13 +199,13 @@ fn cause_text(cause: &str) -> Cow<'_, str> {
         "disk_full" => "the disk was full",
         "removed" => "the file was removed",
         "write" => "the file could not be written",
-        // A recorder of another version may have others.
+        // A recorder of another version may have other causes.
         _ => return escape_controls(cause),
     };
     Cow::Borrowed(words)
 }
 
-/// Messages that are not in the recording.
+/// Reports missing messages of a cause.
 fn report_missing(findings: &mut Findings, name: &str, cause: &str, count: u64, is_new: bool) {
     let advice = match cause {
         "overrun" => {
@@ -225,7 +226,7 @@ fn report_missing(findings: &mut Findings, name: &str, cause: &str, count: u64, 
              into smaller files"
         }
         "write" => "check the stderr of the recorder",
-        // It was asked for what such messages have not.
+        // Such messages cannot be recorded in the requested format.
         _ => return,
     };
     if count == 0 {
@@ -236,12 +237,12 @@ fn report_missing(findings: &mut Findings, name: &str, cause: &str, count: u64, 
     };
     match is_new {
         true => findings.problem("recorder", what("has lost"), advice),
-        // What is over is worth knowing.
+        // A past problem is only a note.
         false => findings.note_with("recorder", what("has lost so far"), advice),
     }
 }
 
-/// Memory and disk that it has left.
+/// Checks the memory and the disk space that are left.
 fn check_space(findings: &mut Findings, recorder: &Recorder, name: &str) {
     if recorder.buffer_bytes > 0 && recorder.queued_bytes > recorder.buffer_bytes / 2 {
         findings.problem(
@@ -289,7 +290,7 @@ mod tests {
         diagnose(&mut findings, before, std::slice::from_ref(now), 10);
         let texts = findings.0.into_iter().map(|finding| {
             assert!(finding.advice.is_some(), "{finding:?}");
-            // What is over is a note.
+            // A past problem is a note.
             let is_over = finding.what.contains("so far")
                 || before.is_none() && finding.what.contains("did not receive from");
             assert_eq!(finding.level == Level::Note, is_over, "{finding:?}");
@@ -311,13 +312,13 @@ mod tests {
                 && new[1].ends_with("2 messages: the memory for waiting messages was full"),
             "{new:?}"
         );
-        // Another one of the same number has lost all of it meanwhile.
+        // Another recorder with the same process id has lost all of it since then.
         let other = Recorder { begun_ns: 2, ..first.clone() };
         assert!(
             found(Some(&first), &other)[0]
                 .ends_with("has lost 3 messages: overwritten in the log before they were read")
         );
-        // What the format of the recording has no place for was known.
+        // Messages that the format cannot contain are not reported.
         assert_eq!(
             found(None, &recorder(&[("no_counterpart", 9), ("malformed", 1), ("\u{1b}[", 2)])),
             [""; 0]
@@ -336,16 +337,16 @@ mod tests {
     }
 
     #[test]
-    fn one_that_does_not_keep_up_has_no_room_or_stands_still_is_named() {
+    fn reports_slow_full_and_stuck_recorders() {
         let slow = Recorder { queued_bytes: 51 << 20, ..recorder(&[]) };
         assert!(found(Some(&slow), &slow)[0].contains("51 of its 100 MiB"));
-        let room = |free_bytes, disk_is_full| {
+        let space = |free_bytes, disk_is_full| {
             let status = Recorder { free_bytes, disk_is_full, ..recorder(&[]) };
             found(Some(&status), &status)
         };
-        assert_eq!((room(None, false), room(Some(1 << 30), false)), (vec![], vec![]));
-        assert!(room(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
-        assert!(room(Some(0), true)[0].ends_with("its disk is full"));
+        assert_eq!((space(None, false), space(Some(1 << 30), false)), (vec![], vec![]));
+        assert!(space(Some(1 << 20), false)[0].ends_with("has 1 MiB left on its disk"));
+        assert!(space(Some(0), true)[0].ends_with("its disk is full"));
         let problems = [("folder".to_owned(), "cannot write to /data".to_owned())].into();
         let barred = Recorder { problems, ..recorder(&[]) };
         assert!(

@@ -1,7 +1,7 @@
-//! Where the time of messages went, out of the records of their subscriptions.
+//! Computes where the time of messages is spent, from the trace records of subscriptions.
 //!
-//! [`Edges`] sums them up by publisher and subscription, [`Chain`] follows what came of a message through several topics.
-//! docs/design/trace.md says what the records are.
+//! [`Edges`] aggregates them by publisher and subscription; [`Chain`] follows a message through several
+//! topics. docs/design/trace.md describes the records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,26 +14,26 @@ mod chain;
 
 pub use chain::{Chain, Hop};
 
-/// What a message passes on its way through one subscription, in order.
+/// A stage of a message on its way through a subscription, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// From the send on another host until the thread that takes it is awake.
+    /// From the send on another host until the receiving thread is awake.
     Network,
-    /// From the send until the thread that takes it is awake.
+    /// From the send until the receiving thread is awake.
     Wake,
-    /// From the send until it is copied, while the thread that takes it is at work.
+    /// From the send until the copy, while the receiving thread is busy.
     Busy,
-    /// From waking until it is copied out of shared memory.
+    /// From the wakeup until the message is copied out of shared memory.
     Copy,
-    /// From the copy to the callback: behind messages that were copied with it, and decoding.
+    /// From the copy to the callback: messages copied together with it, and decoding.
     Dispatch,
     /// The callback, or the time from this receive to the next.
     Callback,
 }
 
 impl Stage {
-    /// All of them, in order.
+    /// All stages, in order.
     pub const ALL: [Stage; 6] =
         [Stage::Network, Stage::Wake, Stage::Busy, Stage::Copy, Stage::Dispatch, Stage::Callback];
 
@@ -43,7 +43,7 @@ impl Stage {
     }
 }
 
-/// The times in each stage of a message that passed it, in ns. Their sum is the time from the send to the end.
+/// The time in each stage that a message passed, in ns. The sum is the time from the send to the end.
 pub fn stages(record: &TraceRecord) -> impl Iterator<Item = (Stage, u64)> {
     let TraceRecord { sent_ns, woken_ns, taken_ns, began_ns, ended_ns, .. } = *record;
     let awake_ns = if woken_ns == 0 { taken_ns } else { woken_ns };
@@ -63,25 +63,25 @@ pub fn stages(record: &TraceRecord) -> impl Iterator<Item = (Stage, u64)> {
     .flatten()
 }
 
-/// How far from the truth a time may be that two clocks have measured.
+/// Uncertainty of a time that was measured with two clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncertainty {
-    /// At most so much more or less, in ns; 0 for a time of one clock.
+    /// At most this deviation in either direction, in ns; 0 for a time of one clock.
     Ns(u64),
-    /// That is not known.
+    /// The uncertainty is unknown.
     Unknown,
 }
 
 impl Uncertainty {
-    /// Of a time of one clock.
+    /// For a time of one clock.
     pub const NONE: Uncertainty = Uncertainty::Ns(0);
 
-    /// As a record or the link says it.
+    /// From the value in a record or in the link's status.
     pub fn of(ns: Option<u64>) -> Uncertainty {
         ns.map_or(Uncertainty::Unknown, Uncertainty::Ns)
     }
 
-    /// Of a time between two that are uncertain each.
+    /// The uncertainty of an interval between two uncertain times.
     fn and(self, other: Uncertainty) -> Uncertainty {
         match (self, other) {
             (Uncertainty::Ns(one), Uncertainty::Ns(other)) => {
@@ -101,27 +101,27 @@ impl Serialize for Uncertainty {
     }
 }
 
-/// How far from the truth the send of a record may be, on the clock of the subscription's host.
+/// Uncertainty of a record's send time, on the clock of the subscription's host.
 pub fn sent_uncertain(record: &TraceRecord) -> Uncertainty {
     Uncertainty::of(Some(record.uncertain_ns).filter(|ns| *ns != u64::MAX))
 }
 
-/// A record, and where it comes from.
+/// A record with its topic and node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traced {
     /// The topic of the message.
     pub topic: String,
-    /// The node of the subscription, as it is shown here.
+    /// The displayed name of the subscription's node.
     pub node: String,
-    /// The record, its times on this host's clock.
+    /// The record, with times of this host's clock.
     pub record: TraceRecord,
-    /// How far from the truth all its times may be together on this host's clock, if it is of another host.
+    /// Common uncertainty of all its times on this host's clock, if it is from another host.
     pub clock: Uncertainty,
 }
 
 impl Traced {
-    /// Puts the times of a record of another host on this host's clock, on which it was written at `written_ns`, which may
-    /// be uncertain.
+    /// Converts the times of a remote record to this host's clock. `written_ns` is when it was written on
+    /// this clock, which may be uncertain.
     pub fn on_our_clock(mut self, written_ns: u64, clock: Uncertainty) -> Traced {
         self.clock = clock;
         let record = &mut self.record;
@@ -146,7 +146,7 @@ impl Traced {
         host_of(&self.node).0
     }
 
-    /// How far from the truth a time from one of its own to one of `other` may be.
+    /// Uncertainty of an interval from one of its times to one of `other`.
     fn until(&self, other: &Traced) -> Uncertainty {
         match self.host() == other.host() {
             true => Uncertainty::NONE,
@@ -155,28 +155,28 @@ impl Traced {
     }
 }
 
-/// How long something took, of many times.
+/// Statistics of several durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
-    /// How many there are.
+    /// Number of durations.
     pub count: usize,
-    /// Half of them are no longer, in ns.
+    /// Median, in ns.
     #[serde(rename = "p50_us", serialize_with = "in_us")]
     pub p50_ns: u64,
-    /// 99 of 100 are no longer, in ns.
+    /// 99th percentile, in ns.
     #[serde(rename = "p99_us", serialize_with = "in_us")]
     pub p99_ns: u64,
-    /// The longest, in ns.
+    /// Maximum, in ns.
     #[serde(rename = "max_us", serialize_with = "in_us")]
     pub max_ns: u64,
 }
 
 impl Times {
-    /// Of these, in ns.
+    /// Statistics of these durations, in ns.
     pub fn of(mut times_ns: Vec<u64>) -> Times {
         times_ns.sort_unstable();
         let at = |share: f64| {
-            // The nearest rank: the smallest of which as large a share are no longer.
+            // The nearest rank: the smallest value such that at least this share is not longer.
             let rank = (share * times_ns.len() as f64).ceil() as usize;
             times_ns.get(rank.max(1) - 1).copied().unwrap_or_default()
         };
@@ -193,19 +193,19 @@ fn in_us<S: serde::Serializer>(ns: &u64, to: S) -> Result<S::Ok, S::Error> {
 pub struct Edge {
     /// The topic.
     pub topic: String,
-    /// The node of the publisher; `(gone)` if nobody knows it any more.
+    /// The node of the publisher; `(gone)` if it no longer exists.
     pub publisher: String,
     /// The node of the subscription.
     pub subscriber: String,
-    /// How many were traced.
+    /// Number of traced messages.
     pub traced: usize,
-    /// How many the subscription received beside them between the first and the last.
+    /// Number of other messages that the subscription received between the first and the last traced one.
     pub untraced: u64,
-    /// The time in each stage, of the messages that passed it.
+    /// The time in each stage, over the messages that passed it.
     pub stages: BTreeMap<Stage, Times>,
     /// The time from the send to the end.
     pub total: Times,
-    /// How far from the truth the stage `network` and the total may be; 0 if both ends are on one host.
+    /// Uncertainty of the stage `network` and of the total; 0 if both endpoints are on one host.
     #[serde(rename = "uncertain_us")]
     pub uncertain: Uncertainty,
 }
@@ -214,7 +214,7 @@ pub struct Edge {
 pub struct Edges;
 
 impl Edges {
-    /// Sums up records; `name_of` says in which node a publisher is.
+    /// Aggregates records; `name_of` returns the node of a publisher.
     pub fn of(records: &[Traced], name_of: impl Fn(&TraceRecord) -> Option<String>) -> Vec<Edge> {
         let mut by_edge: BTreeMap<(&str, u64, u64), Vec<&Traced>> = BTreeMap::new();
         for traced in records {
@@ -250,12 +250,12 @@ impl Edges {
     }
 }
 
-/// The largest of these.
+/// The largest uncertainty.
 fn most(all: impl Iterator<Item = Uncertainty>) -> Uncertainty {
     all.max().unwrap_or(Uncertainty::NONE)
 }
 
-/// How many messages each subscription received between its first and its last record without one.
+/// Number of untraced messages of each subscription between its first and its last record.
 fn untraced(records: &[Traced]) -> HashMap<u64, u64> {
     let mut seen: HashMap<u64, (u64, u64, u64)> = HashMap::new();
     for Traced { record, .. } in records {
@@ -268,7 +268,7 @@ fn untraced(records: &[Traced]) -> HashMap<u64, u64> {
     seen.into_iter().map(|(id, seen)| (id, left(seen))).collect()
 }
 
-/// The node of a subscription's records, whatever it is called.
+/// The node id of a record's subscription.
 fn node(record: &TraceRecord) -> u64 {
     node_of(record.subscription)
 }
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stages_are_the_whole_time() {
+    fn stages_sum_to_total_time() {
         let woken = record(1000, 1);
         let busy = TraceRecord { woken_ns: 0, ..woken };
         let far = TraceRecord { origin_publisher: 7, ..woken };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_counts_what_was_not_traced() {
+    fn edge_counts_untraced_messages() {
         let records = [record(1000, 1), record(2000, 2), record(5000, 5)].map(traced);
         let edges = Edges::of(&records, |_| None);
         assert_eq!(edges.len(), 1);
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_as_uncertain_as_its_worst_message() {
+    fn edge_has_uncertainty_of_its_worst_message() {
         let edge = |uncertain: [u64; 2]| {
             let records = uncertain.map(|uncertain_ns| {
                 traced(TraceRecord { uncertain_ns, origin_publisher: 7, ..record(1000, 1) })
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_times_that_were_measured() {
+    fn quantiles_are_measured_times() {
         assert_eq!(Times::of(vec![]), Times::default());
         let hundred = Times::of((1..=100).rev().collect());
         assert_eq!((hundred.p50_ns, hundred.p99_ns, hundred.max_ns), (50, 99, 100));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_another_host_are_put_on_our_clock() {
+    fn converts_times_of_another_host_to_our_clock() {
         let there = TraceRecord { woken_ns: 0, ..record(1_000_000, 1) };
         let here =
             traced(there).on_our_clock(there.written_ns - 900_000, Uncertainty::Ns(5)).record;

@@ -1,11 +1,11 @@
-//! How long after its deadline a receiver of commands falls back when its driver is killed, stopped, or cut off on
-//! another host: so many trials of the three in turn, with a driver process of its own for each. It fails when a
-//! fallback is late or does not come, or when a trial comes to no end.
+//! Measures how long after its deadline a command receiver falls back when its driver is killed, stopped,
+//! or cut off on another host. It runs the given number of trials of the three in turn, with a driver
+//! process for each. It fails if a fallback is late or missing, or if a trial does not finish.
 //!
 //!     cargo run --release --package rnet-net --example command_trials -- 1000
 //!
-//! The cable is one in memory: what it is made of is no part of what is measured, as the receiver counts its deadline
-//! by its own clock and learns of the cut by hearing nothing.
+//! The cable is in memory, which does not affect the result: the receiver counts its deadline by its own
+//! clock and detects the cut by silence.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -21,9 +21,9 @@ use rnet_net::{HostId, Presence};
 
 const DEADLINE: Duration = Duration::from_millis(50);
 const PERIOD: Duration = Duration::from_millis(5);
-/// How much later than the deadline is still in time.
+/// A fallback this long after the deadline is still in time.
 const IN_TIME: Duration = Duration::from_millis(5);
-/// What has not come by then is missing: the first commands, the fallback, the end of the driver's authority.
+/// The time-out for the first commands, for the fallback, and for the end of the driver's authority.
 const PATIENCE: Duration = Duration::from_secs(10);
 const DIR: &str = "RNET_TRIALS_DIR";
 const TOPIC: &str = "/cmd_vel";
@@ -46,7 +46,7 @@ fn drive(dir: &Path) -> rnet::Result<()> {
     let name = format!("driver_{}", std::process::id());
     let mut driver = node(dir, &name)?.drive::<Twist>(TOPIC).take(None)?;
     loop {
-        // One that is cut off is told that it is not in force any more.
+        // A driver that is cut off gets the error that it is not in force any more.
         let _ = driver.send(&Twist::default());
         std::thread::sleep(PERIOD); // sleep: the period of the commands
     }
@@ -69,8 +69,8 @@ impl Hosts {
         let net = MemoryNet::new();
         let dirs = ["here", "there"].map(|name| base.join(name));
         let links = [0, 1].map(|at| {
-            std::fs::create_dir_all(&dirs[at]).expect("the directory can be made");
-            // So that a cut is over sooner: the deadline has nothing to do with it.
+            std::fs::create_dir_all(&dirs[at]).expect("cannot create the directory");
+            // So that a cut is detected sooner; the deadline does not depend on it.
             let text = "[network]\nlost_after_ms = 500";
             let read = Config::from_toml(text, Path::new("robot.toml"));
             let mut config = read.expect("a configuration");
@@ -84,13 +84,13 @@ impl Hosts {
         Hosts { dirs, net, _links: links }
     }
 
-    /// Begins a driver, on the host on which it has this end.
+    /// Starts a driver, on the host that its kind of end needs.
     fn driver(&self, end: End) -> Child {
         Command::new(std::env::current_exe().expect("this program has a path"))
             .env(DIR, &self.dirs[usize::from(end == End::CutOff)])
             .stdout(Stdio::null())
             .spawn()
-            .expect("a driver can be started")
+            .expect("cannot start a driver")
     }
 
     fn end(&self, end: End, driver: &Child) {
@@ -106,10 +106,10 @@ impl Hosts {
     }
 }
 
-/// What trials of one kind have come to.
+/// The results of trials of one kind.
 #[derive(Default)]
 struct Results {
-    /// Fell back at once: the driver was known to be gone.
+    /// Trials that fell back at once, because the driver was known to be gone.
     gone: usize,
     /// How late the others were, after the deadline.
     late: Vec<Duration>,
@@ -126,7 +126,7 @@ impl Results {
         self.in_time += usize::from(late <= IN_TIME);
         match why {
             FallbackReason::Deadline => self.late.push(late),
-            // The end of a killed driver is known at once, and its authority with it.
+            // The exit of a killed driver is known at once, and ends its authority.
             _ => self.gone += 1,
         }
     }
@@ -158,22 +158,22 @@ impl Results {
     }
 }
 
-/// Ends a driver after so many commands; why the receiver fell back then, and how late.
+/// Ends a driver after some commands; returns why the receiver fell back, and how late.
 ///
 /// # Errors
-/// What has not come.
+/// The event that did not happen.
 fn after(
     hosts: &Hosts,
     (end, driver): (End, &Child),
-    told: &mpsc::Receiver<Said>,
+    events: &mpsc::Receiver<Said>,
     commands: usize,
 ) -> Result<(FallbackReason, Duration), &'static str> {
-    // A while after the first command, whenever that comes.
+    // Some time after the first command, whenever that arrives.
     let (mut applied, mut last) = (0, Instant::now());
     let until = last + PATIENCE;
     while applied < commands {
         let left = until.saturating_duration_since(Instant::now());
-        if let Said::Applied(at) = told.recv_timeout(left).map_err(|_| "a command")? {
+        if let Said::Applied(at) = events.recv_timeout(left).map_err(|_| "a command")? {
             (applied, last) = (applied + 1, at);
         }
     }
@@ -181,7 +181,7 @@ fn after(
     let until = Instant::now() + PATIENCE;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        match told.recv_timeout(left).map_err(|_| "the fallback")? {
+        match events.recv_timeout(left).map_err(|_| "the fallback")? {
             Said::Applied(at) => last = at,
             Said::Fallback(why, at) => {
                 return Ok((why, at.saturating_duration_since(last + DEADLINE)));
@@ -190,14 +190,14 @@ fn after(
     }
 }
 
-/// Whether the end of a driver that is gone comes to be known.
+/// Whether the end of a driver's authority becomes known.
 fn is_free(command: &rnet::Command) -> bool {
     let until = Instant::now() + PATIENCE;
     while !command.status().holder.is_empty() {
         if Instant::now() >= until {
             return false;
         }
-        std::thread::sleep(Duration::from_millis(1)); // sleep: until its end is known
+        std::thread::sleep(Duration::from_millis(1)); // sleep: between two checks
     }
     true
 }
@@ -215,7 +215,7 @@ fn main() -> rnet::Result<ExitCode> {
     };
     let base = PathBuf::from(format!("/dev/shm/command-trials-{}", std::process::id()));
     let hosts = Hosts::new(&base);
-    let (tell, told) = mpsc::channel();
+    let (tell, events) = mpsc::channel();
     let said = tell.clone();
     let node = node(&hosts.dirs[0], "base")?;
     let command = node
@@ -227,12 +227,12 @@ fn main() -> rnet::Result<ExitCode> {
     for trial in 0..trials {
         let (end, results) = &mut results[trial % ENDS.len()];
         let mut child = hosts.driver(*end);
-        let fallback = after(&hosts, (*end, &child), &told, 3 + trial % 5);
+        let fallback = after(&hosts, (*end, &child), &events, 3 + trial % 5);
         let _ = child.kill();
         child.wait().expect("it is a child");
         let is_free = is_free(&command);
         hosts.net.heal(HostId(1), HostId(2));
-        while told.try_recv().is_ok() {}
+        while events.try_recv().is_ok() {}
         let missing = match &fallback {
             Err(missing) => Some(*missing),
             Ok(_) if !is_free => Some("the end of its driver's authority"),

@@ -1,13 +1,13 @@
-//! What a message costs in the links of two hosts, in instructions: both links, both programs and a network in memory
-//! in one process, for callgrind to tell apart by thread.
+//! Measures the cost of a message in the links of two hosts, in instructions: both links, both programs and
+//! an in-memory network in one process, which callgrind separates by thread.
 //!
 //!     cargo build --release -p rnet-net --example link_cost
 //!     valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file=/tmp/cost \
 //!         target/release/examples/link_cost LEN COUNT [HZ]
 //!     callgrind_annotate --inclusive=yes /tmp/cost-NN | less
 //!
-//! HZ 0 sends as fast as the receiver takes it. Twice the messages take twice what a message costs and once what the
-//! rest does: run it for COUNT and for twice of it.
+//! HZ 0 sends as fast as the receiver reads. Run it for COUNT and for twice COUNT: the difference is the
+//! cost of COUNT messages without the fixed cost.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
-//! What a message costs between two hosts: through the link, or through Zenoh alone. Started once on each host, see
-//! scripts/link-speed.sh.
+//! Measures the cost of a message between two hosts: through the link, or through Zenoh alone. Start it
+//! once on each host, see scripts/link-speed.sh.
 //!
 //!     link_speed (rnet|zenoh) (send|receive) LEN COUNT HZ [ENDPOINT]
 //!     link_speed urgent (send|receive) LEN COUNT HZ
 //!
-//! `urgent` sends COUNT urgent events of 64 bytes beside images of LEN bytes, which leave no room in the bulk lane; no
+//! `urgent` sends COUNT urgent events of 64 bytes beside images of LEN bytes, which fill the bulk lane; no
 //! images if LEN is 0. The receiver fails if an event is missing.
 //!
-//! HZ 0 sends as fast as the receiver takes it (reliable, Block). The receiver prints messages per second and the latency by
-//! CLOCK_MONOTONIC, which both hosts have to share.
+//! HZ 0 sends as fast as the receiver reads (reliable, Block). The receiver prints messages per second and
+//! the latency by CLOCK_MONOTONIC, which both hosts must share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ fn main() {
     }
 }
 
-/// Calls `send` with each message, in its time.
+/// Calls `send` with each message, at its time.
 fn each(job: &Job, mut send: impl FnMut(&[u8])) {
     let mut message = vec![7_u8; job.len.max(16)];
     let begun = Instant::now();
@@ -57,7 +57,7 @@ fn each(job: &Job, mut send: impl FnMut(&[u8])) {
     }
 }
 
-/// What has been received.
+/// The received messages.
 struct Seen {
     began: Option<Instant>,
     latencies_ns: Vec<u64>,
@@ -112,7 +112,7 @@ fn rnet_receive(job: &Job) {
     seen.tell(job);
 }
 
-/// An event of `urgent`, in bytes.
+/// Length of an `urgent` event, in bytes.
 const EVENT_LEN: usize = 64;
 const IMAGES: &str = "/images";
 
@@ -131,7 +131,7 @@ fn urgent_send(job: &Job) {
     std::thread::scope(|scope| {
         if let Some(mut images) = images {
             let (ended, image) = (&ended, vec![7; job.len]);
-            // It fails when the receiver has seen enough.
+            // The send fails when the receiver has finished.
             scope.spawn(move || while !ended.load(Relaxed) && images.send(&image).is_ok() {});
             std::thread::sleep(SATURATED);
         }

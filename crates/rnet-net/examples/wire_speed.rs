@@ -1,4 +1,5 @@
-//! What a small message costs in the streams of a link, without a network: `push`, `poll`, `accept`, `Items`.
+//! Measures the cost of a small message in the streams of a link, without a network: `push`, `poll`,
+//! `accept`, `Items`.
 //!
 //! `cargo run --release -p rnet-net --example wire_speed`
 
@@ -11,7 +12,7 @@ use rnet_net::wire::{Data, Header, Item, Items};
 
 const MESSAGES: u64 = 10_000_000;
 
-/// Hands over what both have; returns bytes that crossed and messages that were read.
+/// Exchanges all frames; returns the bytes that crossed and the messages that were read.
 fn exchange(from: &mut Stream, to: &mut Stream, clock: Instant) -> (u64, u64) {
     let now_ns = || clock.elapsed().as_nanos() as u64 + 1;
     let (mut bytes, mut messages) = (0, 0);

@@ -1,10 +1,10 @@
-//! The addresses of this host, but for those of the loopback.
+//! The addresses of this host, except loopback addresses.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The addresses of this host that others may reach. Empty where they cannot be read.
+/// The addresses of this host that others may reach; empty if they cannot be read.
 pub fn local_addresses() -> BTreeSet<IpAddr> {
     let six = fs::read_to_string("/proc/self/net/if_inet6").unwrap_or_default();
     local_ipv4_addresses()
@@ -14,12 +14,12 @@ pub fn local_addresses() -> BTreeSet<IpAddr> {
         .collect()
 }
 
-/// Those of IPv4.
+/// The IPv4 addresses.
 pub fn local_ipv4_addresses() -> BTreeSet<Ipv4Addr> {
     parse_v4(&fs::read_to_string("/proc/self/net/fib_trie").unwrap_or_default())
 }
 
-/// Addresses are the leaves with a route of the host itself: the line after that of the address says so.
+/// The addresses are the leaves with a route of the host itself, which the line after the address states.
 fn parse_v4(table: &str) -> BTreeSet<Ipv4Addr> {
     let mut last = None;
     let mut found = BTreeSet::new();
@@ -33,8 +33,8 @@ fn parse_v4(table: &str) -> BTreeSet<Ipv4Addr> {
     found
 }
 
-/// A line is of the address, the number of its interface, the length of its network, its scope, flags and the name:
-/// scope 0 is that of addresses which are more than a link's own.
+/// A line has the address, the interface number, the prefix length, the scope, flags and the name. Scope 0
+/// is that of addresses with more than link scope.
 fn parse_v6(table: &str) -> impl Iterator<Item = Ipv6Addr> {
     table.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_without_networks_and_the_loopback() {
+    fn reads_addresses_without_networks_and_loopback() {
         let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.77.0.0\n        /24 link UNICAST\n     \
                      |-- 10.77.0.2\n        /32 host LOCAL\n     |-- 10.77.0.255\n        /32 link BROADCAST\n     \
                      |-- 127.0.0.1\n        /32 host LOCAL\n";

@@ -1,9 +1,10 @@
-//! What the link is told: which network it talks to, what may cross, and in what shape.
+//! The configuration of the link: its network, what may cross, and in what shape.
 //!
 //! A setting comes from a flag, else from the environment (`RNET_NETWORK`, `RNET_LISTEN`, `RNET_CONNECT`,
-//! `RNET_INTERFACES`, `RNET_LOST_AFTER_MS`, `RNET_INSECURE`, `RNET_HOST`), else from `robot.toml`, else it has its
-//! default. The file is the one that `--config` names, else `RNET_CONFIG`, else `robot.toml` in the working directory, which need not be
-//! there. Unknown keys are errors: a misspelt rule would let cross what it was meant to hold.
+//! `RNET_INTERFACES`, `RNET_LOST_AFTER_MS`, `RNET_INSECURE`, `RNET_HOST`), else from `robot.toml`, else it
+//! has its default. The file is the one in `--config`, else in `RNET_CONFIG`, else an optional `robot.toml`
+//! in the working directory. Unknown keys are errors: a misspelled rule would let topics cross that it was
+//! meant to block.
 
 mod endpoint;
 mod merge;
@@ -22,39 +23,39 @@ pub use endpoint::Endpoint;
 pub use merge::Overrides;
 pub use rnet_config::{ConfigError, SourceLocation};
 
-/// Topics that no rule lets cross: each host has its own.
+/// Topics that never cross, whatever the rules: each host has its own.
 const LOCAL_ONLY_TOPICS: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
 
-/// For how long a host may be silent unless the configuration says otherwise: with what it takes to notice, a host
-/// that is cut off is lost within a second.
+/// The default of the longest silence of a host: including the detection time, a host that is cut off is
+/// lost within a second.
 pub const DEFAULT_LOST_AFTER: Duration = Duration::from_millis(750);
 
-/// What is kept for hosts that are away, in bytes.
+/// The most bytes that are kept for hosts that are away.
 const MAX_OFFLINE_LEN_BYTES: u64 = 256 << 20;
 const OFFLINE_TIME: Duration = Duration::from_secs(600);
 
-/// What the link is told.
+/// The configuration of the link.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Whether there is a network, and how its hosts find each other.
+    /// Whether the link uses a network, and how its hosts find each other.
     pub mode: Mode,
-    /// Who said so.
+    /// The source of the mode.
     pub mode_source: SettingSource,
     /// The name of this host, as others see it: 1 to 64 letters, digits, `-`, `.` and `_`.
     pub host: String,
-    /// Where the link can be reached.
+    /// The endpoints on which the link listens.
     pub listen: Vec<WithSource<Endpoint>>,
-    /// Where the links of other hosts can be reached.
+    /// The endpoints of other hosts' links.
     pub connect: Vec<Endpoint>,
     /// Network interfaces of mode `lan`; empty for all but the loopback.
     pub interfaces: Vec<WithSource<String>>,
-    /// For how long another host may be silent before it counts as lost.
+    /// The longest silence of another host before it counts as lost.
     pub lost_after: Duration,
-    /// Whether the link may reach beyond this host, though it is neither encrypted nor authenticated.
+    /// Whether the link may reach beyond this host, although it is neither encrypted nor authenticated.
     pub insecure: bool,
-    /// What may cross. The first rule that fits decides; what none fits may.
+    /// What may cross. The first matching rule decides; topics that match none may cross.
     pub rules: Vec<Rule>,
-    /// In what shape topics cross. The first entry that fits decides.
+    /// The shape in which topics cross. The first matching entry decides.
     pub topics: Vec<TopicShaping>,
     /// What is kept for hosts that are away.
     pub offline: OfflineLimits,
@@ -63,7 +64,7 @@ pub struct Config {
     local_only_rules: Vec<Rule>,
 }
 
-/// How much of reliable topics is kept for hosts that are away, and for how long.
+/// Limits for reliable topics kept for hosts that are away: size and time.
 #[derive(Clone, Copy, Debug)]
 pub struct OfflineLimits {
     /// Of all hosts and topics together, in bytes.
@@ -78,7 +79,7 @@ impl Default for OfflineLimits {
     }
 }
 
-/// Whether there is a network, and how its hosts find each other.
+/// Whether the link uses a network, and how its hosts find each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// No network.
@@ -86,12 +87,12 @@ pub enum Mode {
     Off,
     /// All hosts of the local network that have the same domain.
     Lan,
-    /// The hosts that are named.
+    /// The configured hosts.
     Peers,
 }
 
 impl Mode {
-    /// All, as they are written.
+    /// The names of all modes.
     pub const NAMES: [&str; 3] = ["off", "lan", "peers"];
 }
 
@@ -114,12 +115,12 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Who gave a setting.
+/// The source of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettingSource {
-    /// Nobody: it is the default.
+    /// The default.
     Default,
-    /// An option of the command line, a variable of the environment, or that there are endpoints.
+    /// A command-line option, an environment variable, or the presence of endpoints.
     Text(&'static str),
     /// A file.
     File(SourceLocation),
@@ -135,12 +136,13 @@ impl fmt::Display for SettingSource {
     }
 }
 
-/// A value of a list, and who gave it: for errors that are found only where it is used.
+/// A value of a list with its source, for errors that are found only where it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WithSource<T> {
     /// The value.
     pub value: T,
-    /// Place and key in a file, else an option or a variable, as errors have them: `robot.toml:4:11: network.listen`.
+    /// Location and key in a file, or an option or a variable, in the form of errors: `robot.toml:4:11:
+    /// network.listen`.
     pub source: String,
 }
 
@@ -157,20 +159,20 @@ impl<T: fmt::Display> fmt::Display for WithSource<T> {
     }
 }
 
-/// Which way messages cross, as this host sees it.
+/// The direction in which messages cross, as seen from this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// From another host to this one.
     In,
     /// From this host to another one.
     Out,
-    /// Either; only in rules.
+    /// Either direction; only in rules.
     #[default]
     Both,
 }
 
 impl Direction {
-    /// All, as they are written.
+    /// The names of all directions.
     pub const NAMES: [&str; 3] = ["in", "out", "both"];
 
     fn covers(self, other: Direction) -> bool {
@@ -197,18 +199,18 @@ impl fmt::Display for Direction {
     }
 }
 
-/// Whether messages of topics may cross.
+/// Whether messages of matching topics may cross.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Which topics.
+    /// The topics.
     pub topic: NamePattern,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
-    /// Which other host; `None` for all.
+    /// The other host; `None` for all.
     pub host: Option<String>,
-    /// Whether they may.
+    /// Whether the messages may cross.
     pub allow: bool,
-    /// Where it stands; `None` for the rule that keeps reserved topics on their host.
+    /// Its location; `None` for the built-in rule that keeps reserved topics on their host.
     pub place: Option<SourceLocation>,
 }
 
@@ -221,7 +223,7 @@ impl Rule {
 }
 
 impl fmt::Display for Rule {
-    /// In words, with its place: `the rule "/camera/**" (robot.toml:7)`.
+    /// The rule as text, with its location: `the rule "/camera/**" (robot.toml:7)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Some(place) => {
@@ -241,7 +243,7 @@ impl fmt::Display for Rule {
 /// How messages are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     #[default]
     None,
     /// LZ4.
@@ -249,7 +251,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// All, as they are written.
+    /// The names of all compressions.
     pub const NAMES: [&str; 2] = ["none", "lz4"];
 }
 
@@ -271,32 +273,34 @@ impl fmt::Display for Compression {
     }
 }
 
-/// In what shape messages of a topic cross. What is left out for it is *skipped by configuration*, and not lost.
+/// The shape in which messages of a topic cross. Messages left out because of it are *skipped by
+/// configuration*, and not lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shaping {
-    /// Most messages per second of a publisher; the newest of those that wait crosses.
+    /// The most messages per second of a publisher; of the waiting messages, the newest crosses.
     pub rate_limit_hz: Option<f64>,
     /// Whether only the newest message of a publisher waits to cross.
     pub newest_only: bool,
-    /// Of this many messages of a publisher one crosses: those whose number is a multiple of it.
+    /// One of this many messages of a publisher crosses: those whose number is a multiple of it.
     pub every: NonZeroU32,
     /// How they are compressed.
     pub compression: Compression,
-    /// What is kept of a reliable publisher until the other host has read it, so that it survives a cut, in bytes.
+    /// Bytes of a reliable publisher that are kept until the other host has read them, so that they survive
+    /// a cut.
     pub resend_limit_bytes: u64,
 }
 
-/// What is kept of a reliable publisher until the other host has read it, unless the configuration says otherwise.
+/// The default of `resend_limit_bytes`.
 pub const RESEND_LIMIT_BYTES: u64 = 16 << 20;
 
 impl Shaping {
-    /// Whether all messages cross, and as they are.
+    /// Whether all messages cross unchanged.
     pub fn is_passthrough(&self) -> bool {
         let resend_limit_bytes = self.resend_limit_bytes;
         *self == Shaping { resend_limit_bytes, ..Shaping::default() }
     }
 
-    /// Whether messages are passed over for newer ones.
+    /// Whether messages are skipped in favor of newer ones.
     pub fn skips_to_newest(&self) -> bool {
         self.newest_only || self.rate_limit_hz.is_some()
     }
@@ -314,14 +318,14 @@ impl Default for Shaping {
     }
 }
 
-/// In what shape messages of topics cross.
+/// The shape in which messages of matching topics cross.
 #[derive(Clone, Debug)]
 pub struct TopicShaping {
-    /// Which topics.
+    /// The topics.
     pub topic: NamePattern,
-    /// In what shape.
+    /// The shape.
     pub shaping: Shaping,
-    /// Where it stands.
+    /// Its location.
     pub place: SourceLocation,
 }
 
@@ -329,25 +333,26 @@ impl Config {
     /// Reads the settings of this process: `overrides` of the command line, the environment, the file.
     ///
     /// # Errors
-    /// Which setting is wrong, where it stands, and what was expected.
+    /// The invalid setting, its location, and what was expected.
     pub fn load(overrides: &Overrides) -> Result<Config, ConfigError> {
         merge::load(overrides, &|name| std::env::var_os(name))
     }
 
-    /// The file that [`load`](Config::load) reads, if it is there, and who has named it.
+    /// The file that [`load`](Config::load) reads, if it exists, and the source of its path.
     pub fn path(overrides: &Overrides) -> (PathBuf, Option<&'static str>) {
         rnet_config::path(overrides.config.as_deref(), &|name| std::env::var_os(name))
     }
 
-    /// Reads settings from the text of a file; `path` is for errors. Neither flags nor environment are heard.
+    /// Reads settings from the text of a file; `path` is for errors. Flags and environment are ignored.
     ///
     /// # Errors
-    /// As [`load`](Config::load).
+    /// As for [`load`](Config::load).
     pub fn from_toml(text: &str, path: &std::path::Path) -> Result<Config, ConfigError> {
         merge::merge(&Overrides::default(), &|_| None, parse::parse(text, Arc::from(path))?)
     }
 
-    /// The first setting by which the link reaches beyond this host, with its place; `None` if it stays on the loopback.
+    /// The first setting by which the link reaches beyond this host, with its location; `None` if it stays
+    /// on the loopback.
     pub fn exposing_setting(&self) -> Option<String> {
         let is_lan = self.interfaces.is_empty()
             || self.interfaces.iter().any(|interface| interface.value != "lo");
@@ -363,10 +368,10 @@ impl Config {
         }
     }
 
-    /// That a link with these settings may run.
+    /// Checks that a link with these settings may run.
     ///
     /// # Errors
-    /// Which setting reaches beyond this host without being allowed to, and how to allow it.
+    /// The setting that reaches beyond this host without permission, and how to allow it.
     pub fn check_insecure(&self) -> Result<(), String> {
         let Some(setting) = self.exposing_setting().filter(|_| !self.insecure) else {
             return Ok(());
@@ -378,7 +383,7 @@ impl Config {
         ))
     }
 
-    /// Whether messages of `topic` may cross in `direction`, to or from `host`.
+    /// Checks that messages of `topic` may cross in `direction`, to or from `host`.
     ///
     /// # Errors
     /// The rule that forbids it.
@@ -390,17 +395,17 @@ impl Config {
         }
     }
 
-    /// In what shape messages of `topic` cross.
+    /// The shape in which messages of `topic` cross.
     pub fn shaping(&self, topic: &str) -> Shaping {
         let entry = self.topics.iter().find(|entry| entry.topic.matches(topic));
         entry.map_or_else(Shaping::default, |entry| entry.shaping)
     }
 }
 
-/// The rules that hold before all others.
+/// The rules that precede all others.
 fn local_only_rules() -> Vec<Rule> {
     let rule = |name: &&str| {
-        let topic = pattern(name).expect("names of ours are patterns");
+        let topic = pattern(name).expect("the names of internal topics are valid patterns");
         Rule { topic, direction: Direction::Both, host: None, allow: false, place: None }
     };
     LOCAL_ONLY_TOPICS.iter().map(rule).collect()

@@ -1,8 +1,8 @@
-//! The link: what joins a domain's hosts. docs/design/wire.md draws it.
+//! The link: it joins the hosts of a domain. docs/design/wire.md draws it.
 //!
-//! One process per host and domain holds the link. It is an ordinary node with proxies of what other hosts
-//! have; nothing else of robot-net knows of a second transport. The network itself is behind [`Transport`]:
-//! Zenoh with the feature `zenoh`, a network in memory for tests.
+//! One process per host and domain holds the link. It is an ordinary node with proxies of the other hosts'
+//! endpoints; nothing else in robot-net has a second transport. The network itself is behind [`Transport`]:
+//! Zenoh with the feature `zenoh`, an in-memory network for tests.
 
 #[doc(hidden)]
 pub mod addresses;

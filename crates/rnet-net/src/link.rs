@@ -1,8 +1,9 @@
-//! The link of a host: a node with proxies of what other hosts have.
+//! The link of a host: a node with proxies of the other hosts' endpoints.
 //!
-//! Three kinds of threads. The control thread (`control`) knows hosts and endpoints. Each lane to each host has
-//! a thread that reads the publishers which that host wants, and sends (`lane`, `forwarder`). What arrives is
-//! published by the thread that the network brings it with (`receive`, `proxy`).
+//! It has three kinds of threads. The control thread (`control`) tracks hosts and endpoints. Each lane to
+//! each host has a thread that reads the publishers that the host requests, and sends (`lane`,
+//! `forwarder`). Inbound messages are published by the thread on which the network delivers them
+//! (`receive`, `proxy`).
 
 mod backlog;
 mod control;
@@ -46,18 +47,18 @@ use offline::OfflineReaders;
 use positions::PositionTable;
 pub use status::TOPIC as STATUS_TOPIC;
 
-/// How long a lane is waited for that is asked whether it is at rest.
+/// How long to wait for a lane's report on its quiescence.
 const QUIESCENCE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a link is opened with.
+/// Options of a link.
 pub struct LinkOptions {
     /// Its node, in the domain that it links.
     pub node: NodeBuilder,
     /// This host, and the term in which the role is held.
     pub presence: Presence,
-    /// What is allowed to cross, and how; the name of the host.
+    /// What may cross, and how; the name of the host.
     pub config: Config,
-    /// Whether the role is still held. It is asked before each frame that is sent.
+    /// Whether the role is still held. Called before each frame is sent.
     pub holds_role: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
@@ -72,16 +73,16 @@ pub enum LinkError {
     Network(#[from] io::Error),
 }
 
-/// Why a link has ended by itself.
+/// Why a link has stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkFailure {
-    /// It cannot go on.
+    /// It cannot continue.
     Fatal(String),
-    /// Its network is to be opened anew: it says that a host is there, and does not bring what that host says.
+    /// Its network must be reopened: it reports a host as present but does not deliver its data.
     Network(String),
 }
 
-/// What the threads of a link share.
+/// State shared by the threads of a link.
 struct LinkContext {
     node: Node,
     name: String,
@@ -90,7 +91,7 @@ struct LinkContext {
     config: Config,
     holds_role: Arc<dyn Fn() -> bool + Send + Sync>,
     events: mpsc::Sender<Event>,
-    /// Nobody has it after the end: it holds this.
+    /// Taken at shutdown, because the transport holds this state.
     transport: Mutex<Option<Arc<dyn Transport>>>,
     positions: PositionTable,
     /// Readers for hosts that are away.
@@ -101,14 +102,14 @@ struct LinkContext {
     failure: (Mutex<Option<LinkFailure>>, Condvar),
 }
 
-/// By what a lane is found for each frame.
+/// The key by which each frame finds its lane.
 fn lane_key(host: HostId, lane: Lane) -> (HostId, bool) {
     (host, lane == Lane::Urgent)
 }
 
 impl LinkContext {
-    /// Numbers grow from term to term: a session of a later holder is above all of the one before. One in a
-    /// millisecond would take 50 days to run into the next term.
+    /// Numbers grow from term to term: all sessions of a later holder are above those of the earlier one.
+    /// One session per millisecond would take 50 days to reach the range of the next term.
     fn next_session(&self) -> u64 {
         (self.presence.term << 32) + self.sessions.fetch_add(1, Ordering::Relaxed)
     }
@@ -124,7 +125,7 @@ impl LinkContext {
 
     fn remove_lane(&self, lane: &Arc<LaneState>) {
         let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        // A host that has come back has another by now.
+        // A host that has returned has another lane by now.
         let key = lane_key(lane.host, lane.lane);
         if lanes.get(&key).is_some_and(|there| Arc::ptr_eq(there, lane)) {
             lanes.remove(&key);
@@ -142,12 +143,12 @@ impl LinkContext {
         }
     }
 
-    /// The link cannot go on.
+    /// Records that the link cannot continue.
     fn fail(&self, why: &str) {
         self.set_failure(LinkFailure::Fatal(why.to_owned()));
     }
 
-    /// The network is at fault, and another one may do.
+    /// Records that the network is at fault; another one may work.
     fn fail_network(&self, why: String) {
         self.set_failure(LinkFailure::Network(why));
     }
@@ -159,7 +160,7 @@ impl LinkContext {
     }
 }
 
-/// The link of a host, which ends when this is dropped.
+/// The link of a host; dropping it closes the link.
 pub struct Link {
     shared: Arc<LinkContext>,
     watch: Option<EndpointWatch>,
@@ -167,11 +168,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// Joins the domain and the network, which `connect` opens for frames and news to be given to its second
-    /// argument.
+    /// Joins the domain and the network. `connect` opens the network, which delivers frames and events to
+    /// its second argument.
     ///
     /// # Errors
-    /// Of opening the node, and the network.
+    /// The errors of opening the node and the network.
     pub fn open<T: Transport>(
         options: LinkOptions,
         connect: impl FnOnce(Presence, Arc<dyn Sink>) -> io::Result<Arc<T>>,
@@ -201,8 +202,9 @@ impl Link {
         let watch = shared.node.on_endpoint(move |event| {
             let _ = events.send(Event::LocalEndpoint(event.clone()));
         })?;
-        // Ahead of the network: what another host is told first is all that there is. What is not among it counts as
-        // lost there, and a link that takes over would have its host's publishers lost.
+        // Started before the network: the first announcement to another host is the complete list. An
+        // endpoint missing from it counts as lost there, so a link that takes over would cause the loss of
+        // its host's publishers.
         watch.run();
         watch_nodes(&shared);
         let sink: Arc<dyn Sink> = shared.clone();
@@ -214,7 +216,7 @@ impl Link {
         Ok(Link { shared, watch: Some(watch), control: Some(control) })
     }
 
-    /// Waits until the link cannot go on, and says why; `None` if it can after `limit`.
+    /// Waits until the link cannot continue, and returns the reason; `None` if it still runs after `limit`.
     pub fn wait(&self, limit: Duration) -> Option<LinkFailure> {
         let (ended, changed) = &self.shared.failure;
         let ended = lock(ended);
@@ -224,19 +226,19 @@ impl Link {
         ended.clone()
     }
 
-    /// Adds a problem to those that the status of the link tells, for ten minutes.
+    /// Adds a problem to the status of the link for ten minutes.
     pub fn report_problem(&self, error: rnet::Error) {
         let _ = self.shared.events.send(Event::Problem(error));
     }
 
-    /// How many frames and messages have come so far, if nothing is under way: what publishers of this host have
-    /// sent was read, sent and acknowledged, or waits because the other host has no room, and what has come was
-    /// published, or waits because a reliable subscriber has no room. `None` while something moves, and while a
-    /// lane waits for the network.
+    /// The number of frames and messages received so far, if nothing is in flight. That means: messages of
+    /// this host's publishers were read, sent and acknowledged, or wait for credit of the other host;
+    /// received messages were published, or wait for a reliable subscriber. `None` while anything moves,
+    /// and while a lane waits for the network.
     ///
-    /// Nothing is under way between hosts if the links of all of them have given the same numbers twice in a row,
-    /// all asked once before one is asked again. Endpoints that come and go are not looked at: who sends waits for
-    /// subscribers.
+    /// Nothing is in flight between hosts if the links of all of them have returned the same numbers twice
+    /// in a row, each asked once before any is asked again. Opening and closing endpoints are not
+    /// considered: senders wait for subscribers.
     #[must_use]
     pub fn quiescent_count(&self) -> Option<u64> {
         let lanes: Vec<Arc<LaneState>> = {
@@ -244,8 +246,8 @@ impl Link {
             lanes.values().cloned().collect()
         };
         let asked: Vec<_> = lanes.iter().map(|lane| lane.request_quiescence()).collect();
-        // One that ends, or that the network holds up, does not answer.
-        asked.iter().map(|told| told.recv_timeout(QUIESCENCE_TIMEOUT).ok().flatten()).sum()
+        // A lane that ends, or that the network blocks, does not answer.
+        asked.iter().map(|reply| reply.recv_timeout(QUIESCENCE_TIMEOUT).ok().flatten()).sum()
     }
 }
 
@@ -258,7 +260,7 @@ impl Drop for Link {
         }
         drop(lock(&self.shared.transport).take());
         self.shared.offline.close();
-        // A lane that ends may have begun the thread for hosts that are away.
+        // A lane that ends may have started the thread for absent hosts.
         loop {
             let Some(thread) = lock(&self.shared.threads).pop() else { break };
             let _ = thread.join();
@@ -266,10 +268,10 @@ impl Drop for Link {
     }
 }
 
-/// Tells the control thread of the nodes of this host.
+/// Forwards changes of this host's nodes to the control thread.
 fn watch_nodes(shared: &LinkContext) {
     let (events, order) = (shared.events.clone(), Arc::new(Mutex::new(())));
-    // What happens after the nodes were asked for is told after them.
+    // Events after the snapshot are delivered after it.
     let (_first, then) = (lock(&order), order.clone());
     shared.node.on_node(move |event| {
         let _then = lock(&then);

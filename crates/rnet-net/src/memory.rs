@@ -1,9 +1,9 @@
-//! A network within one process, for tests: it fails as TCP does under Zenoh, at the word of the test.
+//! An in-process network for tests: it fails as TCP does under Zenoh, on request of the test.
 //!
-//! Two links have a connection while each hears the other. A cut holds frames up, and senders wait once
-//! [`CAPACITY`] frames are under way; heal it within the lease and they arrive. A cut that outlasts the lease, in
-//! either direction, ends the connection for both: what was under way is lost and both are told
-//! [`down`](Sink::on_down). The next connection begins when both directions are healed.
+//! Two links are connected while each hears the other. A cut holds frames back, and senders wait once
+//! [`CAPACITY`] frames are in flight; if it heals within the lease, the frames arrive. A cut that outlasts
+//! the lease, in either direction, ends the connection for both: frames in flight are lost and both links
+//! get [`down`](Sink::on_down). The next connection begins when both directions are healed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -16,7 +16,7 @@ use rnet::Lane;
 use crate::stream::Frame;
 use crate::{HostId, Presence, Sink, Transport};
 
-/// As many frames of a lane are under way from one link to another before the sender waits.
+/// The most frames of a lane in flight from one link to another; then the sender waits.
 pub const CAPACITY: usize = 64;
 
 /// A network that joins links of this process.
@@ -24,7 +24,7 @@ pub struct MemoryNet {
     shared: Arc<Shared>,
 }
 
-/// One link's end of it. Dropped, it says goodbye: the others are told at once.
+/// One link's connection to it. Dropping it leaves the network and notifies the others at once.
 pub struct MemoryLink {
     net: Arc<MemoryNet>,
     id: u64,
@@ -33,7 +33,8 @@ pub struct MemoryLink {
 
 struct Shared {
     state: Mutex<State>,
-    /// Rung by whatever changes the state. Links are few in a test; no thread needs a bell of its own.
+    /// Notified at each change of the state. A test has few links, so one condition variable serves all
+    /// threads.
     changed: Condvar,
 }
 
@@ -45,9 +46,10 @@ struct State {
     members: BTreeMap<u64, Member>,
     /// Cuts by direction, with the time from which on nothing passes.
     cuts: BTreeMap<(HostId, HostId), Instant>,
-    /// Pairs that are connected, lower id first, and who they are: one that has left is no member any more.
+    /// Connected pairs, lower id first, with their presences, because a link that has left is not a member
+    /// any more.
     connected: BTreeMap<(u64, u64), (Presence, Presence)>,
-    /// What is under way, by sender, receiver and lane.
+    /// Frames in flight, by sender, receiver and lane.
     queues: BTreeMap<(u64, u64, u8), VecDeque<InFlightFrame>>,
     notices: VecDeque<(u64, Presence, bool)>,
 }
@@ -89,15 +91,15 @@ impl MemoryNet {
             notices: VecDeque::new(),
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
-        let told = Arc::clone(&shared);
+        let notifier = Arc::clone(&shared);
         thread::Builder::new()
             .name("memory-net".into())
-            .spawn(move || told.notify())
+            .spawn(move || notifier.notify())
             .expect("a thread");
         Arc::new(Self { shared })
     }
 
-    /// Joins a link, which hears of the others through `sink`.
+    /// Joins a link; `sink` receives the events of the others.
     ///
     /// # Panics
     /// If no thread can be started.
@@ -120,13 +122,13 @@ impl MemoryNet {
         Arc::new(MemoryLink { net: Arc::clone(self), id, receivers: receivers.into() })
     }
 
-    /// Lets nothing pass between two hosts.
+    /// Blocks both directions between two hosts.
     pub fn cut(&self, a: HostId, b: HostId) {
         self.cut_one_way(a, b);
         self.cut_one_way(b, a);
     }
 
-    /// Lets nothing pass from one host to another; the other direction is left as it is.
+    /// Blocks the direction from one host to another; the other direction is unchanged.
     pub fn cut_one_way(&self, from: HostId, to: HostId) {
         self.shared.lock().cuts.entry((from, to)).or_insert_with(Instant::now);
         self.shared.changed.notify_all();
@@ -141,8 +143,8 @@ impl MemoryNet {
         self.shared.changed.notify_all();
     }
 
-    /// Ends the connection between two hosts at once, and with it what is under way. The next one begins at once,
-    /// unless there is a cut.
+    /// Ends the connection between two hosts at once and loses the frames in flight. The next one begins at
+    /// once, unless there is a cut.
     pub fn reset(&self, a: HostId, b: HostId) {
         let mut state = self.shared.lock();
         let hosts = [(a, b), (b, a)];
@@ -160,7 +162,7 @@ impl MemoryNet {
         self.shared.changed.notify_all();
     }
 
-    /// For how long each frame that is sent from now on is under way.
+    /// Sets how long each later frame is in flight.
     pub fn set_delay(&self, delay: Duration) {
         self.shared.lock().delay = delay;
     }
@@ -177,7 +179,7 @@ impl Transport for MemoryLink {
     fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()> {
         let shared = &self.net.shared;
         let mut state = shared.lock();
-        // Two links of one host are both sent to, as with Zenoh: the terms in the frame tell them apart.
+        // Frames go to both links of a host, as with Zenoh: the terms in the frame tell them apart.
         let there: Vec<u64> = state
             .members
             .iter()
@@ -211,7 +213,7 @@ impl Drop for MemoryLink {
         drop(member);
         shared.changed.notify_all();
         for receiver in self.receivers.drain(..) {
-            // The last reference may be let go by what a receiver called.
+            // A receiver's callback may drop the last reference.
             if receiver.thread().id() != thread::current().id() {
                 let _ = receiver.join();
             }
@@ -238,13 +240,13 @@ impl Shared {
         }
     }
 
-    /// Tells links of each other, and ends the connections whose lease is over.
+    /// Notifies links of each other, and ends the connections whose lease is over.
     fn notify(&self) {
         let mut state = self.lock();
         while !state.closed {
             let next = state.connect_and_disconnect(Instant::now());
             if let Some((receiver, presence, up)) = state.notices.pop_front() {
-                // The connections that were made may carry frames, for which senders and receivers wait.
+                // Senders and receivers wait for the new connections, which may carry frames.
                 self.changed.notify_all();
                 let Some(member) = state.members.get(&receiver).cloned() else { continue };
                 drop(state);
@@ -253,7 +255,7 @@ impl Shared {
                 } else {
                     member.sink.on_down(presence);
                 }
-                // Before the lock: this may be the last reference, and what it lets go may be a link.
+                // Before the lock: this may be the last reference, and dropping it may drop a link.
                 drop(member);
                 state = self.lock();
             } else {
@@ -262,7 +264,7 @@ impl Shared {
         }
     }
 
-    /// Hands out what comes in on one lane of one link.
+    /// Delivers the inbound frames of one lane of one link.
     fn receive(&self, id: u64, lane: Lane) {
         let mut state = self.lock();
         while let Some(member) = state.members.get(&id).cloned() {
@@ -307,7 +309,7 @@ impl State {
         self.cut_since(from, to).is_some()
     }
 
-    /// Returns when the next lease is over.
+    /// Connects and disconnects pairs; returns when the next lease is over.
     fn connect_and_disconnect(&mut self, now: Instant) -> Option<Instant> {
         let mut next: Option<Instant> = None;
         for (a, b) in self.connected.keys().copied().collect::<Vec<_>>() {
@@ -325,7 +327,7 @@ impl State {
         for (place, &(a, ours)) in members.iter().enumerate() {
             for &(b, theirs) in &members[place + 1..] {
                 let cut = self.is_cut(a, b) || self.is_cut(b, a);
-                // Links of one host have nothing to tell each other.
+                // Links of one host are not connected.
                 if ours.host != theirs.host && !cut && !self.is_connected(a, b) {
                     self.connected.insert((a, b), (ours, theirs));
                     self.notices.extend([(a, theirs, true), (b, ours, true)]);
@@ -335,11 +337,11 @@ impl State {
         next
     }
 
-    /// Ends a connection, and tells those that are still there.
+    /// Ends a connection, and notifies the links that are still present.
     fn disconnect(&mut self, (a, b): (u64, u64)) {
         let Some((ours, theirs)) = self.connected.remove(&(a, b)) else { return };
         self.queues.retain(|&(from, to, _), _| (from, to) != (a, b) && (from, to) != (b, a));
-        // To one that has left, nothing is told.
+        // A link that has left is not notified.
         self.notices.extend([(a, theirs, false), (b, ours, false)]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the link asks of a network.
+//! The interface between the link and a network.
 
 use std::fmt;
 use std::io;
@@ -8,7 +8,7 @@ use rnet::{DomainId, Lane};
 
 use crate::stream::Frame;
 
-/// A host of the domain: a random number, made anew when the host boots.
+/// A host of the domain: a random number, new at each boot of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
 
@@ -18,7 +18,7 @@ impl fmt::Display for HostId {
     }
 }
 
-/// The link of a host, as the network knows it.
+/// The link of a host, as the network identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Presence {
     /// The host.
@@ -30,50 +30,49 @@ pub struct Presence {
 /// A connection of this process to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The other end.
+    /// The remote address.
     pub peer: SocketAddr,
-    /// Whether the system there answers: nothing had to be sent to it again. So it is where a process stands still,
-    /// and is not where a cable is cut.
+    /// Whether the system there answers, without retransmissions. It does if only the process is stopped,
+    /// and does not if a cable is cut.
     pub answered: bool,
 }
 
-/// What carries frames to the links of other hosts.
+/// Carries frames to the links of other hosts.
 ///
-/// Frames of one lane from one host arrive in the order in which they were sent, for as long as the connection
-/// lasts. What was under way when it ended may be lost; the stream of frames finds that by its numbers.
+/// Frames of one lane from one host arrive in the order in which they were sent while the connection lasts.
+/// Frames in flight when it ended may be lost; the frame stream detects that by its numbers.
 pub trait Transport: Send + Sync + 'static {
-    /// Hands a frame to the network, and waits while the network takes none. Called by the thread that sends for
-    /// the lane, and by no other.
+    /// Hands a frame to the network, and waits while the network accepts none. Only the sending thread of
+    /// the lane calls this.
     ///
     /// # Errors
-    /// If the network is closed. A host that is not there is no error.
+    /// If the network is closed. An absent host is not an error.
     fn send(&self, lane: Lane, to: HostId, frame: Frame) -> io::Result<()>;
 
-    /// Its connections, where it has some and they can be seen.
+    /// Its connections, if it has any and they are visible.
     fn connections(&self) -> Vec<Connection> {
         Vec::new()
     }
 
-    /// Hosts of which one lane is there, which is named, and the other one is not. They are not told as up.
+    /// Hosts with only one connected lane, and that lane. They are not reported as up.
     fn half_connected(&self) -> Vec<(HostId, Lane)> {
         Vec::new()
     }
 }
 
-/// Who is told what the network brings. The calls of one lane come from one thread at a time, and must not
-/// wait: the network stands still meanwhile.
+/// Receives the events of the network. The calls of one lane come from one thread at a time and must not
+/// block: the network waits for them.
 pub trait Sink: Send + Sync + 'static {
-    /// A frame came, which nobody has looked into yet.
+    /// An unverified frame has arrived.
     fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]);
 
-    /// A link is there.
+    /// A link is present.
     fn on_up(&self, presence: Presence);
 
-    /// A link is gone, or no longer heard.
+    /// A link is gone, or is not heard any more.
     fn on_down(&self, presence: Presence);
 
-    /// Links are there that are not understood, as they are of another domain, or speak another version of the wire; or
-    /// none of this kind is there any more.
+    /// Links of another domain or wire version are present, or the last one of this kind is gone.
     fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
         let _ = (domain, version, is_there);
     }

@@ -1,8 +1,8 @@
-//! The network between hosts: two Zenoh sessions, one per lane, each with connections and threads of its own.
+//! The network between hosts: two Zenoh sessions, one per lane, each with its own connections and threads.
 //!
-//! The sessions share nothing, so that no frame of the bulk lane stands before one of the urgent lane in a queue
-//! of this process. Both are peers: frames go straight to the host that they are for, and no session routes for
-//! others. docs/design/wire.md §2 has the keys and the ports.
+//! The sessions share nothing, so that no frame of the bulk lane precedes one of the urgent lane in a queue
+//! of this process. Both are peers: frames go directly to their host, and no session routes for others.
+//! docs/design/wire.md §2 has the keys and the ports.
 
 mod connections;
 mod discovery;
@@ -38,13 +38,13 @@ use incompatible_peers::{DomainVersion, IncompatiblePeers};
 use scouting::{Scouting, SocketSnapshot};
 use session_config::multicast_group;
 
-/// Presences beyond this are not told: more hosts than a domain has, made up by one of them.
+/// Presences beyond this limit are ignored: more hosts than a domain has, invented by one of them.
 const MAX_PRESENCES: usize = 1024;
-/// Hosts of which one lane is there that are told.
+/// The most hosts with only one lane that are reported.
 const MAX_HALF_CONNECTED: usize = 16;
-/// For so long a host that was lost is missed, if it does not come back.
+/// How long a lost host is searched for.
 const MISSING_FOR: Duration = Duration::from_secs(600);
-/// Hosts for which a publisher is kept ready: those that were sent to last.
+/// The most hosts for which a publisher is kept ready: the most recently used ones.
 const MAX_PEERS: usize = 64;
 
 /// How the hosts of a domain find each other.
@@ -52,21 +52,22 @@ const MAX_PEERS: usize = 64;
 pub struct ZenohOptions {
     /// Where the urgent lane listens; the bulk lane listens one port above.
     pub listen: Vec<Endpoint>,
-    /// Where the urgent lanes of other hosts listen. Tried for as long as the network is open.
+    /// Where the urgent lanes of other hosts listen. Connecting is retried while the network is open.
     pub connect: Vec<Endpoint>,
-    /// Interfaces on which hosts of the same domain are looked for by multicast; empty for all but the loopback.
-    /// `None`: only those in `connect` are met, and those that connect.
+    /// Interfaces for multicast discovery of hosts of the same domain; empty for all but the loopback.
+    /// `None` disables it: only hosts in `connect`, and hosts that connect, are found.
     pub lan: Option<Vec<String>>,
-    /// For how long the link lets a host be silent ([`Config::lost_after`](crate::config::Config::lost_after)); the
-    /// network waits longer before it ends a connection.
+    /// The longest silence that the link tolerates
+    /// ([`Config::lost_after`](crate::config::Config::lost_after)); the network waits longer before it ends
+    /// a connection.
     pub lost_after: Duration,
 }
 
 impl ZenohOptions {
-    /// Whether the network can be opened now: its addresses, ports and interfaces are there.
+    /// Checks that the network can be opened now: its addresses, ports and interfaces exist.
     ///
     /// # Errors
-    /// Which of them is not. It may be there later.
+    /// The one that does not exist. It may appear later.
     pub fn check(&self) -> Result<(), ZenohError> {
         check_options(self)
     }
@@ -76,49 +77,49 @@ impl ZenohOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZenohError {
-    /// The port, or the one above it for the bulk lane, is taken.
+    /// The port, or the one above it for the bulk lane, is in use.
     #[error(
         "cannot listen on {endpoint}: port {port} is in use, by another link or another program. Choose another \
              port (the {lane} lane takes this one), or stop the program that uses it: `ss -ltnp 'sport = {port}'` shows it"
     )]
     PortInUse {
-        /// As it was given.
+        /// The configured endpoint.
         endpoint: Endpoint,
-        /// The one that is in use.
+        /// The port that is in use.
         port: u16,
-        /// Which lane wants it.
+        /// The lane that needs it.
         lane: &'static str,
     },
-    /// The address cannot be listened on.
+    /// The address cannot be used to listen.
     #[error(
         "cannot listen on {endpoint}: {cause}. Use an address of this host, or 0.0.0.0 for all of them"
     )]
     BadListen {
-        /// As it was given.
+        /// The configured endpoint.
         endpoint: Endpoint,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
-    /// The host has no such interface.
+    /// The host does not have the interface.
     #[error("this host has no network interface {name:?}; it has {known}")]
     NoInterface {
-        /// As it was given.
+        /// The configured name.
         name: String,
-        /// Those that it has.
+        /// The interfaces that it has.
         known: String,
     },
-    /// Zenoh itself has refused.
+    /// Zenoh itself has failed.
     #[error("Zenoh cannot open the {lane} session: {cause}")]
     Zenoh {
-        /// Which lane it is for.
+        /// The lane of the session.
         lane: &'static str,
-        /// What Zenoh said.
+        /// The error of Zenoh.
         cause: zenoh::Error,
     },
 }
 
-/// The network of one host and domain. Dropped, it leaves: the others are told at once. Let no call of its
-/// [`Sink`] drop the last reference, as leaving waits for these calls.
+/// The network of one host and domain. Dropping it leaves the network, and the others learn of that at
+/// once. No call of its [`Sink`] may drop the last reference, because leaving waits for these calls.
 pub struct ZenohNet {
     urgent: LaneSession,
     bulk: LaneSession,
@@ -129,8 +130,8 @@ struct LaneSession {
     prefix: String,
     own: HostId,
     priority: Priority,
-    /// One for each host that is sent to, with how often any was used before it was last. Locked only to find one: a sender
-    /// that waits holds up no other.
+    /// One for each host that is sent to, with a counter of its last use. Locked only for the lookup: a
+    /// sender that waits delays no other.
     peers: Mutex<HashMap<HostId, (u64, Arc<LanePeer>)>>,
     turns: AtomicU64,
     _frames: Subscriber<()>,
@@ -140,15 +141,15 @@ struct LaneSession {
     session: Session,
 }
 
-/// Of one lane to another host.
+/// One lane to another host.
 struct LanePeer {
     publisher: Publisher<'static>,
-    /// What comes from it. A key that is declared has its route found once, and not for each frame.
+    /// The key of its inbound frames. Declaring it resolves the route once and not for each frame.
     _incoming: KeyExpr<'static>,
 }
 
 impl ZenohNet {
-    /// Joins the domain as `own`. Returns when both lanes listen, before anybody is found.
+    /// Joins the domain as `own`. Returns when both lanes listen, before any host is found.
     ///
     /// # Errors
     /// [`ZenohError`], if an endpoint or interface cannot be used.
@@ -211,7 +212,7 @@ impl LaneSession {
         let missed = Arc::clone(presences);
         let scouting = snapshot.and_then(|snapshot| {
             let interfaces = options.lan.clone().unwrap_or_default();
-            // Without it, as where no interface is up yet, hosts are found as often as Zenoh looks for them.
+            // Without it, for example while no interface is up, hosts are found at Zenoh's own interval.
             snapshot
                 .start_scouting(multicast_group(domain, lane), interfaces, move || {
                     missed.is_anyone_missing()
@@ -220,9 +221,9 @@ impl LaneSession {
         });
         let prefix = format!("rnet/{VERSION}/{domain}/{}", lane_name(lane));
 
-        // Zenoh calls from the thread of each connection; the sink hears of one at a time.
+        // Zenoh calls from the thread of each connection; the mutex serializes the calls of the sink.
         let one_at_a_time = Mutex::new(());
-        let told = Arc::clone(sink);
+        let receiver = Arc::clone(sink);
         let frames = session
             .declare_subscriber(format!("{prefix}/{}/*", own.host))
             .allowed_origin(Locality::Remote)
@@ -231,14 +232,14 @@ impl LaneSession {
                     return;
                 };
                 let _guard = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-                told.on_frame(lane, HostId(from), &sample.payload().to_bytes());
+                receiver.on_frame(lane, HostId(from), &sample.payload().to_bytes());
             })
             .wait()
             .map_err(failed)?;
-        let (told, ours) = (Arc::clone(presences), domain.clone());
+        let (tracker, ours) = (Arc::clone(presences), domain.clone());
         let others = session
             .liveliness()
-            // Those of other domains and versions as well, to say why nobody is heard.
+            // Includes tokens of other domains and versions, to explain why no host is heard.
             .declare_subscriber(format!("rnet/*/*/{}/host/*/*", lane_name(lane)))
             .history(true)
             .callback(move |sample: Sample| {
@@ -251,14 +252,14 @@ impl LaneSession {
                 let presence = Presence { host: HostId(host), term };
                 let is_there = sample.kind() == SampleKind::Put;
                 if (version, &domain) == (u32::from(VERSION), &ours) {
-                    told.update(presence, lane, is_there);
+                    tracker.update(presence, lane, is_there);
                 } else {
-                    told.update_incompatible((domain, version), lane, presence, is_there);
+                    tracker.update_incompatible((domain, version), lane, presence, is_there);
                 }
             })
             .wait()
             .map_err(failed)?;
-        // Last: who sees it may send at once.
+        // Declared last: a host that sees it may send at once.
         let token = session
             .liveliness()
             .declare_token(format!("{prefix}/host/{}/{:016x}", own.host, own.term))
@@ -294,7 +295,8 @@ impl LaneSession {
             *last = turn;
             return Ok(Arc::clone(peer));
         }
-        // Hosts come and go for years, and each boot makes another id. One that is there is sent to ten times a second.
+        // Hosts come and go for years, and each boot creates another id. A present host is sent to ten
+        // times a second.
         if peers.len() == MAX_PEERS
             && let Some(oldest) = peers.iter().min_by_key(|(_, (last, _))| *last).map(|(id, _)| *id)
         {
@@ -305,7 +307,7 @@ impl LaneSession {
             .declare_publisher(format!("{}/{to}/{}", self.prefix, self.own))
             .congestion_control(CongestionControl::Drop)
             .priority(self.priority)
-            // The link has packed the frame: nothing is to be added to it.
+            // The link has packed the frame: Zenoh must not batch it.
             .express(true)
             .allowed_destination(Locality::Remote)
             .wait()?;
@@ -319,19 +321,19 @@ impl LaneSession {
 
 impl Drop for LaneSession {
     fn drop(&mut self) {
-        // The process goes on without it in any case.
+        // The process continues without it in any case.
         let _ = self.session.close().wait();
     }
 }
 
-/// Who is there. A host is, while its token is seen on both lanes.
+/// Tracks the present hosts. A host is present while its token is seen on both lanes.
 struct PresenceTracker {
     own: HostId,
     sink: Arc<dyn Sink>,
     seen: Mutex<BTreeMap<(u64, u64), [bool; 2]>>,
-    /// Hosts that were there, and when they were lost.
+    /// Hosts that were present, and when they were lost.
     missed: Mutex<BTreeMap<u64, Instant>>,
-    /// Links that are not understood.
+    /// Links of other domains or wire versions.
     incompatible: Mutex<IncompatiblePeers>,
 }
 
@@ -340,7 +342,7 @@ impl PresenceTracker {
         if presence.host == self.own {
             return;
         }
-        // Held while the sink is told, so that it hears both lanes in one order.
+        // Held during the sink's calls, so that it receives the events of both lanes in one order.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (presence.host.0, presence.term);
         if !seen.contains_key(&key) && (!is_there || seen.len() >= MAX_PRESENCES) {
@@ -367,7 +369,8 @@ impl PresenceTracker {
         }
     }
 
-    /// Hosts of which one lane is seen. One that changes links may be seen as both, and is there as one.
+    /// Hosts with only one visible lane. A host that changes links may be visible under both, and counts as
+    /// present under one.
     fn half_connected(&self) -> Vec<(HostId, Lane)> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hosts = BTreeMap::<u64, [bool; 2]>::new();
@@ -383,7 +386,7 @@ impl PresenceTracker {
         hosts.into_iter().filter_map(lane).take(MAX_HALF_CONNECTED).collect()
     }
 
-    /// A link is there that is not understood, or is gone.
+    /// Handles a token of a link of another domain or wire version.
     fn update_incompatible(
         &self,
         kind: DomainVersion,
@@ -391,14 +394,14 @@ impl PresenceTracker {
         presence: Presence,
         is_there: bool,
     ) {
-        // Held while the sink is told, as in `update`.
+        // Held during the sink's calls, as in `update`.
         let mut incompatible = self.incompatible.lock().unwrap_or_else(PoisonError::into_inner);
         for ((domain, version), is_there) in incompatible.note(kind, lane, presence, is_there) {
             self.sink.on_incompatible(&domain, version, is_there);
         }
     }
 
-    /// Whether nobody is there, or somebody is gone and may come back.
+    /// Whether no host is present, or a lost host may come back.
     fn is_anyone_missing(&self) -> bool {
         let is_alone = self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -407,7 +410,7 @@ impl PresenceTracker {
     }
 }
 
-/// Sixteen lower-case hex digits, as keys have them.
+/// Parses sixteen lower-case hex digits, as in keys.
 fn parse_hex(text: &str) -> Option<u64> {
     let digits =
         text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -421,12 +424,12 @@ fn lane_name(lane: Lane) -> &'static str {
     }
 }
 
-/// The port of a lane, as the rule of wire.md has it.
+/// The port of a lane, by the rule of wire.md.
 fn lane_port(endpoint: &Endpoint, lane: Lane) -> u16 {
     endpoint.port() + u16::from(lane == Lane::Bulk)
 }
 
-/// Finds what Zenoh would refuse, to say what to do about it.
+/// Finds options that Zenoh would refuse, to report how to fix them.
 fn check_options(options: &ZenohOptions) -> Result<(), ZenohError> {
     for endpoint in &options.listen {
         for lane in [Lane::Urgent, Lane::Bulk] {

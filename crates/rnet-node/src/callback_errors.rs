@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::sync::lock;
 use rnet_core::Error;
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
 
 /// How long a callback that fails again and again is counted without a report.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,9 +6,9 @@ use rnet_core::{
     types_compatible,
 };
 use rnet_schema::Schema;
-use rnet_shm::publisher::PublisherMeta;
+use rnet_shm::channel::publisher::PublisherMeta;
+use rnet_shm::channel::subscription::{LinkRole, PeerBinding, SubscriptionMeta};
 use rnet_shm::ring::binding::HistoryRequest;
-use rnet_shm::subscription::{LinkRole, PeerBinding, SubscriptionMeta};
 
 /// What an endpoint says of its protobuf type.
 pub enum PeerType {

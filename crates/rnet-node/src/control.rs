@@ -8,16 +8,16 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rnet_core::Result;
-use rnet_shm::barrier;
-use rnet_shm::cpu;
-use rnet_shm::node::ring_control;
-use rnet_shm::orphans::OrphanSweeper;
-use rnet_shm::shortage::io_error;
-use rnet_shm::watch::{POLL_INTERVAL, Watch};
+use rnet_shm::domain::node::ring_control;
+use rnet_shm::domain::orphans::OrphanSweeper;
+use rnet_shm::domain::watch::{POLL_INTERVAL, Watch};
+use rnet_shm::os::barrier;
+use rnet_shm::os::cpu;
+use rnet_shm::os::shortage::io_error;
 
 use crate::core::NodeState;
 use crate::directory_guard::{CheckOutcome, DirectoryGuard};
-use rnet_shm::thread::spawn;
+use rnet_shm::os::thread::spawn;
 
 /// The FIFO's mark among the events.
 const FIFO: u32 = 0;

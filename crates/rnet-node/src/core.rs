@@ -9,11 +9,11 @@ use rnet_core::{
     Error, Lane, MIN_LOG_LEN_BYTES, NameResolver, PublisherQos, Result, TopicName, TraceRecord,
     TypeDesc,
 };
-use rnet_shm::domain::DomainDir;
-use rnet_shm::fork::ForkGuard;
-use rnet_shm::node::{EndpointKind, Entry, OwnNode};
-use rnet_shm::orphans::ReleasedNames;
-use rnet_shm::publisher::{PublisherMeta, Writer};
+use rnet_shm::channel::publisher::{PublisherMeta, Writer};
+use rnet_shm::domain::directory::DomainDir;
+use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode};
+use rnet_shm::domain::orphans::ReleasedNames;
+use rnet_shm::os::fork::ForkGuard;
 use rnet_shm::state::FileStatus;
 
 use crate::callback_errors::CallbackErrors;
@@ -431,8 +431,8 @@ impl NodeCore {
         let state = NodeState::new(own, time, naming)?;
         // Before the first thread: the kernel does it at once for a process of one thread.
         // Otherwise the control thread sees to it once a publisher asks.
-        if !rnet_shm::barrier::register_blocks() {
-            rnet_shm::barrier::register();
+        if !rnet_shm::os::barrier::register_blocks() {
+            rnet_shm::os::barrier::register();
         }
         let control = Some(crate::control::start(state.clone())?);
         let core = Arc::new(NodeCore { state, control });

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rnet_core::ns_saturating;
-use rnet_shm::publisher::NewestMessage;
+use rnet_shm::channel::publisher::NewestMessage;
 
 /// Longest time between two looks at a publisher that is not alive: it comes back without a word.
 const MAX_REVIVAL_CHECK_NS: u64 = 50_000_000;

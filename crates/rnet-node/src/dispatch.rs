@@ -15,10 +15,10 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use rnet_core::{Lane, Result, Wait};
-use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter};
-use rnet_shm::cpu;
-use rnet_shm::fork::ForkGuard;
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::bell::{Bells, MAX_SLEEP, Waiter};
+use rnet_shm::os::cpu;
+use rnet_shm::os::fork::ForkGuard;
 
 use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
@@ -26,7 +26,7 @@ use crate::sync::{join, lock};
 use crate::timers::{TimerTask, Timers};
 use crate::wait_source::{BellWaitTarget, WaitSource};
 use crate::wait_strategy::WaitStrategy;
-use rnet_shm::thread::spawn;
+use rnet_shm::os::thread::spawn;
 
 /// What a dispatch thread runs.
 ///

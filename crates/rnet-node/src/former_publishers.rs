@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use rnet_core::{Backlog, LossCounts};
-use rnet_shm::channel::Reader;
+use rnet_shm::channel::reader::Reader;
 
 /// Publishers that are gone and still told apart. A subscriber that outlives very many keeps only
 /// the sums of older ones: a node that restarts every second must not fill its peers' memory.

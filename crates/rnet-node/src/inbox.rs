@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use rnet_core::{Error, MAX_PUBLISHERS_PER_SUBSCRIPTION};
-use rnet_shm::channel::Reader;
+use rnet_shm::channel::reader::Reader;
 
 use crate::former_publishers::{FormerPublishers, stats_of};
 

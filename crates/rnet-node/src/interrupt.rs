@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-use rnet_shm::bell::Bells;
-use rnet_shm::fork::ForkGuard;
-use rnet_shm::publisher::InterruptHandle;
+use rnet_shm::channel::publisher::InterruptHandle;
+use rnet_shm::os::bell::Bells;
+use rnet_shm::os::fork::ForkGuard;
 
 use crate::match_event::BellCell;
 

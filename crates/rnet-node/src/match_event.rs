@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
-use rnet_shm::reader_table::ReaderTable;
+use rnet_shm::channel::reader_table::ReaderTable;
 use rustix::io::Errno;
 use rustix::thread::futex;
 

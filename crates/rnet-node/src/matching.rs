@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use rnet_core::Result;
-use rnet_shm::channel::PublisherLocation;
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, incarnation_of};
-use rnet_shm::observers::Observers;
-use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
-use rnet_shm::reader_table::ReaderTable;
-use rnet_shm::registry::{Changes, Departure, Registry};
-use rnet_shm::shortage::is_transient;
-use rnet_shm::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::channel::publisher::{PeerPublisher, PublisherMeta};
+use rnet_shm::channel::reader::PublisherLocation;
+use rnet_shm::channel::reader_table::ReaderTable;
+use rnet_shm::channel::subscription::{PeerSubscription, SubscriptionFile, SubscriptionMeta};
+use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode, incarnation_of};
+use rnet_shm::domain::observers::Observers;
+use rnet_shm::domain::registry::{Changes, Departure, Registry};
+use rnet_shm::os::shortage::is_transient;
 
 use crate::compatibility::{check_compatible, check_same_lane, limit_binding};
 use crate::inspection_shortage::InspectionShortage;

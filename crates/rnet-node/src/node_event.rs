@@ -1,6 +1,6 @@
 //! What users are told of the nodes of their domain.
 
-use rnet_shm::registry::Departure;
+use rnet_shm::domain::registry::Departure;
 
 /// A node joined, left or died.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{Error, Result};
-use rnet_shm::bell::Bells;
-use rnet_shm::fork::ForkGuard;
-use rnet_shm::{clock, sleep};
+use rnet_shm::os::bell::Bells;
+use rnet_shm::os::fork::ForkGuard;
+use rnet_shm::os::{clock, sleep};
 
 use crate::match_event::ChangeCounter;
 use crate::sync::lock;

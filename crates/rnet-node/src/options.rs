@@ -7,7 +7,7 @@ use rnet_core::{
     PublisherQos, Reliability, Result, SubscriberQos, Wait,
 };
 use rnet_schema::Schema;
-use rnet_shm::subscription::LinkRole;
+use rnet_shm::channel::subscription::LinkRole;
 
 use crate::{Message, MessageType};
 

@@ -9,11 +9,11 @@ use std::time::Instant;
 use rnet_core::{
     Backlog, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
 };
-use rnet_shm::bell::Waiter;
-use rnet_shm::channel::{ChannelError, PIN_LIMIT, Reader};
-use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::shortage::is_transient;
-use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
+use rnet_shm::channel::reader::{ChannelError, PIN_LIMIT, Reader};
+use rnet_shm::channel::subscription::{SubscriptionFile, SubscriptionMeta};
+use rnet_shm::domain::node::{EndpointKind, Entry};
+use rnet_shm::os::bell::Waiter;
+use rnet_shm::os::shortage::is_transient;
 
 use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rnet_core::{DomainId, Error, NameResolver, Result};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
-use rnet_shm::registry::TOOL_LANGUAGE;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::domain::registry::TOOL_LANGUAGE;
 
 use crate::core::NodeCore;
 use crate::node_time::NodeTime;

@@ -11,10 +11,11 @@ use crate::message::MessageCodec;
 use crate::node_time::NodeTime;
 use crate::receiver::Receiver;
 use crate::sync::{join, lock};
+use rnet_shm::os::thread::spawn;
+
 use crate::{Extension, Interrupter, NodeCore};
 use rnet_core::{Result, TopicName, Wait};
 use rnet_shm::state::FileStatus;
-use rnet_shm::thread::spawn;
 
 use crate::SubscriberOptions;
 use crate::msgs::Clock;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rnet_core::{Error, Lane};
-use rnet_shm::bell::Bells;
-use rnet_shm::fork::ForkGuard;
+use rnet_shm::os::bell::Bells;
+use rnet_shm::os::fork::ForkGuard;
 
 use crate::inbox::Inbox;
 use crate::inspection_shortage::ShortageReporter;

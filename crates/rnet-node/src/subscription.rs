@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rnet_core::{Backlog, Error, Lane, LossCounts, Result, TopicName};
-use rnet_shm::publisher::PeerPublisher;
+use rnet_shm::channel::publisher::PeerPublisher;
+use rnet_shm::channel::subscription::{Slot, SubscriptionFile};
 use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_TOTALS};
-use rnet_shm::subscription::{Slot, SubscriptionFile};
 
 use crate::core::NodeCore;
 use crate::former_publishers::PublisherStats;

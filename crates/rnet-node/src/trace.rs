@@ -9,8 +9,8 @@
 use std::cell::Cell;
 
 use rnet_core::{MAX_TRACED_PER_S, TraceRecord};
-use rnet_shm::channel::Reader;
-use rnet_shm::clock;
+use rnet_shm::channel::reader::Reader;
+use rnet_shm::os::clock;
 
 use crate::subscriber_state::SubscriberState;
 use crate::wait_strategy;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::sync::lock;
 use rnet_core::{Meta, TraceRecord};
-use rnet_shm::publisher::Writer;
+use rnet_shm::channel::publisher::Writer;
 
 /// The publisher of the records of one subscription.
 pub struct TracePublisher {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use rnet_core::{Error, MAX_SCHEMA_LEN_BYTES, PlainType, ProtobufType, Result, TypeDesc};
 use rnet_schema::Schema;
-use rnet_shm::node::OwnNode;
-use rnet_shm::types;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::domain::types;
 
 use crate::Message;
 

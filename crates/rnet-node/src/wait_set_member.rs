@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rnet_shm::bell::Bells;
+use rnet_shm::os::bell::Bells;
 
 use crate::core::NodeState;
 use crate::wait_source::WaitSource;

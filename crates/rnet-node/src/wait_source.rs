@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, Wait};
-use rnet_shm::barrier::ConditionalBarrier;
-use rnet_shm::bell::{MAX_SLEEP, SleepMode, Waiter, WakeReason};
+use rnet_shm::os::barrier::ConditionalBarrier;
+use rnet_shm::os::bell::{MAX_SLEEP, SleepMode, Waiter, WakeReason};
 
 use crate::wait_strategy::{WaitStrategy, WaitTarget};
 

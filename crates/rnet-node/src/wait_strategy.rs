@@ -7,9 +7,9 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use rnet_core::Wait;
-use rnet_shm::bell::{Bells, SleepMode, WakeReason};
-use rnet_shm::clock;
-use rnet_shm::cpu::{self, ShortSlice};
+use rnet_shm::os::bell::{Bells, SleepMode, WakeReason};
+use rnet_shm::os::clock;
+use rnet_shm::os::cpu::{self, ShortSlice};
 
 use crate::period_estimator::{PeriodEstimator, Plan};
 use crate::reply_estimator::ReplyEstimator;

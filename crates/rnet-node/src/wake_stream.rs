@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use rnet_core::{Error, Lane, Result};
-use rnet_shm::bell::Bells;
-use rnet_shm::event::Event;
+use rnet_shm::os::bell::Bells;
+use rnet_shm::os::event::Event;
 
 use crate::core::NodeCore;
 use crate::dispatch::Task;

@@ -1,10 +1,10 @@
-//! How long it takes to open a recording by its index.
+//! Measures how long it takes to open a recording by its index.
 //!
 //!     cargo run --release -p rnet-record --example open_speed -- GIGABYTES [json]
 //!
-//! The file is written by the crate `mcap`: chunks of 1 MiB, not compressed, each with messages of 20 channels. Its
-//! messages are zeros, which are left out as holes, so that the file takes little of the disk; what an index has is there
-//! all the same. It is opened with nothing of it in memory, and four times more.
+//! The crate `mcap` writes the file: uncompressed chunks of 1 MiB, each with messages of 20 channels. The
+//! messages are zeros and become holes, so the file uses little disk space, but has a complete index. The
+//! file is opened once with nothing of it in memory, and four more times.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,7 +20,7 @@ use rustix::fs::{Advice, fadvise};
 
 const CHANNELS: u64 = 20;
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
-/// Runs of zeros from this length on are holes.
+/// Runs of zeros of at least this length become holes.
 const HOLE_LEN_BYTES: usize = 4096;
 const ROUNDS: usize = 5;
 
@@ -82,7 +82,8 @@ fn write(path: &Path, len: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file in which long runs of zeros are holes. Its end is where the last of them ends, which the file itself does not know.
+/// A file in which long runs of zeros are holes. Its length is the end of the last run, which may exceed the
+/// written data.
 struct Sparse {
     file: File,
     at: u64,

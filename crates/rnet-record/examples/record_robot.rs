@@ -1,12 +1,13 @@
-//! What recording a robot costs: the robot of `rnet demo`, alone or with a camera of 1 GB/s beside it.
+//! Measures the cost of recording the robot of `rnet demo`, alone or with a camera of 1 GB/s.
 //!
 //!     cargo run --release -p rnet-record --example record_robot -- RNET SECONDS [camera] [json]
 //!
-//! RNET is the command `rnet`, which runs the robot. It fails if a message is neither in the recording nor counted as
-//! missing: of each publisher what was recorded and what is counted have to make up all its numbers, from the first that
-//! the recorder has seen to those that it had sent when the recording was stopped; of the camera, which begins behind the
-//! recorder, each that it says it has sent. CPU is that of the recorder, in percent of a core. Beside it the crate `mcap`
-//! alone, which writes the messages of the recording once more, in the same way.
+//! RNET is the command `rnet`, which runs the robot. The example fails if a message is neither recorded nor
+//! counted as missing. For each publisher, recorded and missing messages have to cover all its numbers, from
+//! the first one that the recorder has seen to the last one sent when the recording was stopped. The camera
+//! starts after the recorder, so all messages that it reports as sent have to be covered. CPU is that of the
+//! recorder, in percent of a core. For comparison, the crate `mcap` alone writes the messages of the
+//! recording again, in the same way.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Write};
@@ -26,11 +27,11 @@ const CAMERA: &str = "/bench/camera";
 /// 1 GB/s.
 const FRAME_LEN_BYTES: usize = 16_666_667;
 const FRAMES_HZ: u32 = 60;
-/// What the recorder says of what it missed (docs/design/recording.md).
+/// Topic of the messages that the recorder missed (docs/design/recording.md).
 const MISSED_TOPIC: &str = "/_rnet/recording/missed";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
-/// Messages of the recording that `mcap` alone writes again are read into this much memory, at most.
+/// Maximum size of the recorded messages in memory that `mcap` alone writes again.
 const AGAIN_LEN_BYTES: usize = 1 << 30;
 
 type Failure = Box<dyn std::error::Error>;
@@ -69,25 +70,25 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// Publishes frames until its stdin ends, and says how many.
+/// Publishes frames until its stdin is closed, and prints their number.
 fn publish(domain: &str) -> Result<(), Failure> {
     let node = Node::builder("bench_camera").domain(domain).open()?;
     let mut publisher = node.publisher::<[u8]>(CAMERA)?;
     println!("ready");
-    let (told, is_over) = std::sync::mpsc::channel();
+    let (sender, is_over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         for line in std::io::stdin().lines() {
-            let _ = told.send(line.is_ok());
+            let _ = sender.send(line.is_ok());
         }
-        drop(told);
+        drop(sender);
     });
-    // It begins when it is told to.
+    // Waits for the start signal.
     is_over.recv()?;
     let (start, period) = (Instant::now(), Duration::from_secs(1) / FRAMES_HZ);
     let mut sent = 0_u32;
     while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
         let mut frame = publisher.loan(FRAME_LEN_BYTES)?;
-        // A camera writes by itself into the memory: a line of each frame is changed here.
+        // A camera writes to the memory by itself; here a line of each frame is changed.
         frame[..64].fill(sent as u8);
         frame.send().map_err(|(_, error)| error)?;
         sent += 1;
@@ -97,7 +98,7 @@ fn publish(domain: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A process that ends with its handle.
+/// A process that is killed when its handle is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -107,7 +108,7 @@ impl Drop for Process {
     }
 }
 
-/// The camera, and what it says.
+/// The camera process, and its stdout.
 struct Camera(Process, BufReader<std::process::ChildStdout>);
 
 impl Camera {
@@ -132,7 +133,7 @@ impl Camera {
         Ok(writeln!(stdin, "begin")?)
     }
 
-    /// How many frames it has sent.
+    /// Closes stdin, and returns the number of frames sent.
     fn end(&mut self) -> Result<u64, Failure> {
         drop(self.0.0.stdin.take());
         Ok(self.line()?.parse()?)
@@ -193,7 +194,7 @@ fn measure(
     }))
 }
 
-/// Waits until the robot is at work.
+/// Waits until the robot is running.
 fn wait_until_running(location: &Location) -> Result<(), Failure> {
     let mut domain = location.domain()?;
     let end = Instant::now() + START_TIMEOUT;
@@ -207,25 +208,25 @@ fn wait_until_running(location: &Location) -> Result<(), Failure> {
     Err("the robot of `rnet demo` does not run".into())
 }
 
-/// How many messages each publisher has sent, by its id.
+/// The number of messages that each publisher has sent, by its id.
 fn sent(location: &Location) -> Result<HashMap<u64, u64>, Failure> {
     let snapshot = location.domain()?.snapshot()?;
     Ok(snapshot.publishers.iter().map(|publisher| (publisher.id, publisher.sent)).collect())
 }
 
 struct Account {
-    /// Of which each message was looked for.
+    /// Publishers whose messages were checked.
     publishers: usize,
     /// Messages that are neither recorded nor counted, or both.
     uncounted: u64,
 }
 
-/// What the file has of a publisher.
+/// The recorded data of a publisher.
 #[derive(Default)]
 struct PublisherAccount {
     topic: String,
     first: Option<u64>,
-    /// Behind the last number that was recorded or counted.
+    /// One more than the last number that was recorded or counted.
     end: u64,
     messages: u64,
 }
@@ -238,7 +239,7 @@ impl PublisherAccount {
     }
 }
 
-/// Looks for each message of each publisher. Returns the first messages of the file, too.
+/// Checks each message of each publisher. Also returns the first messages of the file.
 fn account(
     file: &Path,
     sent: &HashMap<u64, u64>,
@@ -270,7 +271,7 @@ fn account(
         let (mut from, mut to) = (first, one.end);
         match frames.filter(|_| one.topic == CAMERA) {
             Some(frames) => (from, to) = (0, frames),
-            // One that has ended before was not seen by the look at the end.
+            // A publisher that exited before is missing in the final snapshot.
             None => to = to.max(sent.get(publisher).copied().unwrap_or(0)),
         }
         let lacking = (to - from).abs_diff(one.messages);
@@ -282,7 +283,7 @@ fn account(
     Ok((Account { publishers: of.len(), uncounted }, again))
 }
 
-/// Writes messages with the crate `mcap` alone, compressed in the same way; what that costs.
+/// Writes messages with the crate `mcap` alone, with the same compression; returns the CPU time.
 fn alone(path: &Path, messages: &[Message]) -> Result<Duration, Failure> {
     let cpu = cpu_time();
     let zstd =
@@ -311,7 +312,7 @@ fn alone(path: &Path, messages: &[Message]) -> Result<Duration, Failure> {
     Ok(cpu_time() - cpu)
 }
 
-/// What this process has used so far.
+/// CPU time of this process so far.
 fn cpu_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)

@@ -1,10 +1,11 @@
-//! What recording costs: streams of messages of one size, recorded by this process, published by another.
+//! Measures the cost of recording: this process records streams of messages of one size, published by another
+//! process.
 //!
 //!     cargo run --release -p rnet-record --example record_speed -- STREAMS HZ LEN_BYTES SECONDS [COMPRESS] [json]
 //!
-//! COMPRESS is `zstd`, as it is without, or `none`. Beside it the crate `mcap` alone, which writes as many messages of the
-//! same bytes from memory, as the recorder does: compressed in the same way, in chunks of 1 MiB. CPU is that of the whole
-//! process, in percent of a core over SECONDS.
+//! COMPRESS is `zstd` (default) or `none`. For comparison, the crate `mcap` alone writes the same number of
+//! messages of the same bytes from memory, with the same compression, in chunks of 1 MiB. CPU is that of the
+//! whole process, in percent of a core over SECONDS.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -38,13 +39,13 @@ fn main() -> Result<(), Failure> {
         true => publish(streams, hz, message(len)),
         false => {
             let figures = measure((streams, hz, len), Duration::from_secs(seconds), compress)?;
-            figures.tell(as_json);
+            figures.print(as_json);
             Ok(())
         }
     }
 }
 
-/// Bytes that compress as those of sensors do: half of them the same in each message.
+/// Bytes that compress like sensor data: half of them are the same in each message.
 fn message(len: u64) -> Vec<u8> {
     let mut state = 1_u64;
     let mut random = || {
@@ -91,7 +92,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn tell(&self, as_json: bool) {
+    fn print(&self, as_json: bool) {
         let Figures { messages, len_bytes, cpu_percent, missing, alone_percent } = self;
         if as_json {
             let figures = serde_json::json!({
@@ -174,7 +175,7 @@ fn alone(
     Ok(())
 }
 
-/// What this process has used so far.
+/// CPU time of this process so far.
 fn cpu_time() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(used.tv_sec as u64, used.tv_nsec as u32)

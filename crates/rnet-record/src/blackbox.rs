@@ -1,10 +1,10 @@
-//! The black box: the last seconds are kept at all times, and something that happens makes a file of them.
+//! The black box keeps the last seconds of a domain in memory, and a trigger writes them to a file.
 //!
-//! The ring is a recording without an end, in parts of two seconds in memory ([`ring`]), which the recorder of this crate
-//! writes and bounds. Triggers ([`trigger`]) are fired by messages ([`messages`]), by what nodes count and by their
-//! deaths ([`counters`]), and by whoever calls the service `/blackbox/trigger`. A trigger opens a [`window`], which copies
-//! the parts that it needs to the disk; when it is over, a thread writes its file ([`mod@write`]). docs/design/blackbox.md
-//! says what stands where, and what is lost when something dies.
+//! The ring is an endless recording in memory, in parts of two seconds ([`ring`]). The recorder of this crate
+//! writes and bounds it. Triggers ([`trigger`]) are fired by messages ([`messages`]), by counters and deaths
+//! of nodes ([`counters`]), and by calls of the service `/blackbox/trigger`. A trigger opens a [`window`],
+//! which copies the parts it needs to the disk. When the window ends, a thread writes its file
+//! ([`mod@write`]). docs/design/blackbox.md describes the file layout, and what is lost when a process dies.
 
 mod counters;
 mod folder;
@@ -51,32 +51,28 @@ pub use trigger_queue::FiredTrigger;
 use trigger_queue::{PendingTrigger, TriggerQueue};
 use window::{FinishedWindow, Window};
 
-/// Name of the box's node, and what the names of its services begin with.
+/// Name of the black box's node, and prefix of the names of its services.
 pub const NODE: &str = "/blackbox";
-/// Service: writes a file. The request is the reason as text, the reply [`BlackBoxStatus`] as JSON.
+/// Service: writes a file. The request is the reason as text, the reply is [`BlackBoxStatus`] as JSON.
 pub const TRIGGER_SERVICE: &str = "/blackbox/trigger";
-/// Service: [`BlackBoxStatus`] as JSON. The request is empty.
+/// Service: returns [`BlackBoxStatus`] as JSON. The request is empty.
 pub const STATUS_SERVICE: &str = "/blackbox/status";
 
-/// The least memory that a box can do with.
+/// Minimum memory of a black box.
 pub const MIN_MEMORY_BYTES: u64 = 64 << 20;
-/// What all files of a domain may have, if nobody says otherwise.
+/// Default limit for the size of all files of a domain.
 pub const DEFAULT_MAX_DISK_BYTES: u64 = 200 << 20;
-/// The memory of a box, if nobody says otherwise and the file system has four times as much.
+/// Default memory of a black box, if the file system has at least four times as much.
 pub const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
-/// What a part of the ring reserves beyond its end.
+/// Space that a part of the ring reserves beyond its end.
 const RESERVE_BYTES: u64 = 8 << 20;
-/// The most that a file may have before its first trigger, and after its last one.
+/// Maximum time that a file covers before its first trigger, and after its last one.
 pub const MAX_TIME: Duration = Duration::from_secs(600);
-/// Length of the ring's parts, in time.
 const PART_TIME: Duration = Duration::from_secs(2);
-/// Between two looks at what has fired.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Between two looks at whether a file could be made.
 const FOLDER_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two tries to write a file.
 const WRITE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// The trigger of a file that somebody asks for.
+/// Trigger name of a requested file.
 const CALL: &str = "call";
 /// Longest reason of a call, in bytes.
 const MAX_REASON_BYTES: usize = 1000;
@@ -97,7 +93,7 @@ const MAX_REASON_BYTES: usize = 1000;
 /// # options.folder = dir.join("files");
 /// let blackbox = BlackBox::start(options)?;
 /// blackbox.trigger("it smells of smoke");
-/// let status = blackbox.stop()?; // what is in the making is written first
+/// let status = blackbox.stop()?; // writes a pending file first
 /// assert_eq!(status.files, 1);
 /// # drop(node);
 /// # std::fs::remove_dir_all(dir)?;
@@ -118,10 +114,11 @@ impl std::fmt::Debug for BlackBox {
 }
 
 impl BlackBox {
-    /// Takes the ring of the domain, and writes what a box before it could not write any more.
+    /// Acquires the ring of the domain, and writes the files that an earlier black box left unwritten.
     ///
     /// # Errors
-    /// [`RecordError`]: the domain has a box, or a node of its name; the ring or the folder cannot be made.
+    /// [`RecordError`]: the domain already has a black box or a node of its name; the ring or the folder
+    /// cannot be created.
     pub fn start(options: BlackBoxOptions) -> Result<BlackBox> {
         if options.memory_len_bytes < MIN_MEMORY_BYTES {
             let wrong = format!(
@@ -194,30 +191,30 @@ impl BlackBox {
         })
     }
 
-    /// Asks for a file, for this reason.
+    /// Requests a file, for this reason.
     pub fn trigger(&self, why: &str) {
         self.trigger_queue.push(call_trigger(why), None);
     }
 
-    /// How it is.
+    /// The current status.
     pub fn status(&self) -> BlackBoxStatus {
         with_status(&self.status, |status| status.clone())
     }
 
-    /// What happened since the last call, in words.
+    /// Messages about events since the last call.
     pub fn take_notes(&self) -> Vec<String> {
         self.trigger_queue.take_notes()
     }
 
-    /// Whether it has ended: it failed, which [`BlackBox::stop`] tells.
+    /// Whether it has finished, which means that it failed: [`BlackBox::stop`] returns the error.
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it. A file that is in the making is written with what there is.
+    /// Stops it. A pending file is written with the data available.
     ///
     /// # Errors
-    /// Why it ended before, if it did.
+    /// The error that ended it earlier, if any.
     pub fn stop(mut self) -> Result<BlackBoxStatus> {
         self.join()?;
         Ok(self.status())
@@ -235,25 +232,25 @@ impl BlackBox {
 
 impl Drop for BlackBox {
     fn drop(&mut self) {
-        // Whoever wants to know how it ended stops it.
+        // `stop` returns the error; `drop` ignores it.
         let _ = self.join();
     }
 }
 
-/// The memory that a box of this domain takes if nobody says how much: the ring takes of it what its time needs.
+/// Default memory of a black box of this domain. The ring takes as much of it as its time needs.
 pub fn default_memory(location: &Location) -> u64 {
     let stat = rustix::fs::statvfs(location.base());
-    // A tmpfs without a bound says 0.
+    // An unlimited tmpfs reports 0.
     let all = stat.map_or(0, |stat| stat.f_blocks.saturating_mul(stat.f_frsize));
     let share = if all == 0 { DEFAULT_MEMORY_BYTES } else { all / 4 };
     share.clamp(MIN_MEMORY_BYTES, DEFAULT_MEMORY_BYTES)
 }
 
-/// That the ring leaves the nodes their memory: they share the file system.
+/// Checks that the ring leaves memory for the nodes: they share the file system.
 fn check_memory(ring: &Path, memory_bytes: u64) -> Result<()> {
     let Ok(stat) = rustix::fs::statvfs(ring) else { return Ok(()) };
     let all = stat.f_blocks.saturating_mul(stat.f_frsize);
-    // A tmpfs without a bound says 0.
+    // An unlimited tmpfs reports 0.
     if all == 0 || all / 2 >= memory_bytes {
         return Ok(());
     }
@@ -269,10 +266,9 @@ fn call_trigger(why: &str) -> FiredTrigger {
     FiredTrigger { name: CALL.to_owned(), why: why.to_owned(), at_ns: rnet::now_ns() }
 }
 
-/// Of the memory, one of so many shares each is for what waits to be written, and for what each part says once more.
+/// The write queue and the repeated records of the parts each get one of this many shares of the memory.
 const MEMORY_SHARES: u64 = 8;
 
-/// What the ring may have of the memory.
 fn ring_bytes(options: &BlackBoxOptions) -> u64 {
     options.memory_len_bytes - 2 * (options.memory_len_bytes / MEMORY_SHARES) - RESERVE_BYTES
 }
@@ -317,7 +313,7 @@ fn serve(
     trigger_queue: &Arc<TriggerQueue>,
     status: &SharedStatus,
 ) -> Result<Vec<Service>> {
-    let say = |status: &SharedStatus| {
+    let reply = |status: &SharedStatus| {
         let text = with_status(status, |status| serde_json::to_vec(status));
         text.map_err(|error| HandlerError::new("Format", error.to_string()))
     };
@@ -330,13 +326,12 @@ fn serve(
             HandlerError::new("BadValue", wrong)
         })?;
         trigger_queue.push(call_trigger(why), None);
-        say(&of_trigger)
+        reply(&of_trigger)
     })?;
     let status = node.service::<[u8], [u8]>(STATUS_SERVICE);
-    Ok(vec![trigger, status.serve(move |_| say(&of_status))?])
+    Ok(vec![trigger, status.serve(move |_| reply(&of_status))?])
 }
 
-/// What the thread of a box has.
 struct BlackBoxWorker {
     options: BlackBoxOptions,
     folder: Folder,
@@ -346,12 +341,11 @@ struct BlackBoxWorker {
     counters: CounterTriggers,
     limit: RateLimit,
     began: Instant,
-    /// Says in the log of the domain what keeps the box from writing.
+    /// Logs to the domain what prevents the box from writing.
     node: Node,
-    /// When the folder was looked at last.
     folder_checked_at: Option<Instant>,
     window: Option<Window>,
-    /// What was told of `BlackBoxStatus::problems`.
+    /// The part of `BlackBoxStatus::problems` that was already reported.
     reported_problems: BTreeMap<&'static str, String>,
     _ring: Ring,
 }
@@ -363,7 +357,7 @@ impl BlackBoxWorker {
         while !self.trigger_queue.is_stopped() && !recorder.is_finished() {
             self.step(&recorder, &windows);
         }
-        // The last that fired, and the part that holds it.
+        // Handles the last triggers, and the part that contains them.
         self.step(&recorder, &windows);
         recorder.take_notes().into_iter().for_each(|note| self.trigger_queue.note(note));
         let stopped = recorder.stop();
@@ -381,7 +375,7 @@ impl BlackBoxWorker {
         drop(windows);
         let written = writer.join().map_err(|_| RecordError::Panicked("black box file"));
         if stopped.is_ok() && has_all {
-            // Who was stopped, and did not die, leaves no ring.
+            // A box that was stopped, and did not die, leaves no ring.
             for part in parts {
                 let _ = std::fs::remove_file(part.path);
             }
@@ -393,7 +387,7 @@ impl BlackBoxWorker {
         let (fired, more) = self.trigger_queue.wait(POLL_INTERVAL);
         recorder.take_notes().into_iter().for_each(|note| self.trigger_queue.note(note));
         for PendingTrigger { fired, by } in fired {
-            // Whoever stops a driver knows that its command falls back.
+            // A deliberate stop of a driver makes its command fall back; this is not a trigger.
             if !by.is_some_and(|node| self.counters.is_expected(&node)) {
                 self.fire(fired);
             }
@@ -410,7 +404,7 @@ impl BlackBoxWorker {
         }
         if let Some(window) = self.window.take_if(|window| window.is_complete(&progress.parts)) {
             self.end_window(window, windows);
-            // What kept it is told as over with it, and not as something that works again.
+            // Its problem is reported as over, not as recovered.
             self.reported_problems.remove("window");
             recorder.set_problem("window", None);
         }
@@ -420,7 +414,7 @@ impl BlackBoxWorker {
         self.report_problems(recorder);
     }
 
-    /// Hands a window over to the thread that writes its file, and tells what it lacks.
+    /// Hands a window over to the thread that writes its file, and reports missing data.
     fn end_window(&self, window: Window, windows: &Sender<FinishedWindow>) {
         let file = window.pending().file.clone();
         let over = window.end();
@@ -431,11 +425,11 @@ impl BlackBoxWorker {
             self.trigger_queue.note(text);
             with_status(&self.status, |status| status.incomplete_files += 1);
         }
-        // It only ends when nobody can give it anything.
+        // The thread only exits when the sender is dropped.
         let _ = windows.send(over);
     }
 
-    /// Whether a file could be made now: who learns of it when something fires learns of it too late.
+    /// Checks whether a file could be written now, because a trigger is too late to find out.
     fn check_folder(&mut self) {
         if self.folder_checked_at.is_some_and(|at| at.elapsed() < FOLDER_CHECK_INTERVAL) {
             return;
@@ -448,8 +442,8 @@ impl BlackBoxWorker {
         );
     }
 
-    /// Says what keeps the box from writing since this moment, and what does no more: in the log of the domain, which is on
-    /// stderr too, and to those who look at recorders.
+    /// Reports new and resolved write problems: in the log of the domain, which also goes to stderr, and in
+    /// the progress that inspection tools read.
     fn report_problems(&mut self, recorder: &Recorder) {
         let now = with_status(&self.status, |status| status.problems.clone());
         if now == self.reported_problems {
@@ -501,7 +495,7 @@ impl BlackBoxWorker {
         }
     }
 
-    /// The nodes that there are, as JSON.
+    /// The current nodes, as JSON.
     fn graph(&mut self) -> Option<Vec<u8>> {
         let snapshot = self.counters.snapshot().ok()?;
         let nodes = snapshot.nodes.iter().map(|node| {
@@ -532,10 +526,10 @@ impl BlackBoxWorker {
         });
     }
 
-    /// Why the ring keeps less than the time that a file is to have before its trigger, if its memory is the reason.
+    /// Why the ring covers less time than a file needs before its trigger, if its memory is the reason.
     fn shorter(&self, progress: &Progress, kept_s: f64) -> Option<String> {
         let (before_s, most) = (self.options.before.as_secs_f64(), ring_bytes(&self.options));
-        // A ring that is full holds nearly as much: its oldest part has just been removed.
+        // A full ring is at least half full here: its oldest part was just removed.
         let is_full = progress.file_bytes >= most / 2 && kept_s < before_s;
         (is_full && self.began.elapsed() > self.options.before).then(|| {
             let rate = progress.file_bytes as f64 / kept_s.max(1.0);
@@ -548,7 +542,7 @@ impl BlackBoxWorker {
         })
     }
 
-    /// The thread that writes files, so that a slow disk keeps nobody from the ring.
+    /// Starts the thread that writes files, so that a slow disk does not block the ring.
     fn start_writer(
         &self,
         given: Receiver<FinishedWindow>,
@@ -588,7 +582,7 @@ impl BlackBoxWorker {
                 });
                 set_problem(&status, "file", failed);
                 if is_last {
-                    // What cannot be written now, the next box writes.
+                    // The next box writes the remaining windows.
                     return;
                 }
                 match given.recv_timeout(WRITE_RETRY_INTERVAL) {

@@ -1,50 +1,50 @@
-//! What recording can fail with.
+//! Errors of recording.
 
 use std::path::{Path, PathBuf};
 
-/// Why nothing is recorded, or not all of it.
+/// Why a recording fails, or is incomplete.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
     /// The domain cannot be followed.
     #[error(transparent)]
     Rnet(#[from] rnet::Error),
-    /// The file is there already.
+    /// The file already exists.
     #[error(
         "{path} already exists; a recording does not overwrite files: specify another file, or remove it"
     )]
     Exists {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The system refuses a file.
+    /// A file operation failed.
     #[error("cannot {doing} {path}: {source}")]
     File {
-        /// What was to be done: `create`, `write`.
+        /// The operation: `create`, `write`.
         doing: &'static str,
-        /// With which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The file cannot hold more of a kind of thing.
+    /// A limit of the file format is exceeded.
     #[error("cannot write {path}: {why}")]
     Format {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// There is no room on the disk.
+    /// The disk is full.
     #[error("the disk is full: cannot write {path}")]
     Full {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// What was asked for contradicts itself.
+    /// The options contradict each other.
     #[error("{0}")]
     Options(String),
-    /// A thread of the recorder ended in a panic.
+    /// A thread of the recorder panicked.
     #[error("the recorder's thread {0} panicked; the recording ends there")]
     Panicked(&'static str),
 }
@@ -61,5 +61,5 @@ impl RecordError {
     }
 }
 
-/// What failed, or what came of it.
+/// Result of a recording operation.
 pub type Result<T> = std::result::Result<T, RecordError>;

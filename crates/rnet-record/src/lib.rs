@@ -1,7 +1,8 @@
 //! Recordings of a domain: MCAP files that this crate writes and reads.
 //!
-//! What stands in a file, and why so, is docs/design/recording.md; its names are in [`names`], and what a channel says
-//! of its publisher is a [`Source`]. Whoever knows MCAP can read a recording without this crate.
+//! docs/design/recording.md describes the content of a file and the reasons for it. [`names`] contains the
+//! names used in it, and a [`Source`] is the metadata of a channel about its publisher. Any MCAP reader can
+//! read a recording without this crate.
 
 pub mod blackbox;
 mod error;
@@ -27,7 +28,7 @@ pub use source::{Source, SourceError, TypeKind};
 /// The MCAP library that recordings are written and read with.
 pub use mcap;
 
-/// The Rust of the guide compiles.
+/// Compiles the Rust code of the guide.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/recording.md")]
 struct Guide;

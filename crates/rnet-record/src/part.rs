@@ -1,9 +1,9 @@
-//! One MCAP file that is being written.
+//! An MCAP file being written.
 //!
-//! Chunks are made in memory and go to the file as a whole ([`sink`]), so the file ends with a whole chunk whatever
-//! happens to the writer. Room on the disk is reserved ahead: what is taken in has its place there, and so has the end
-//! of the file with its index. A full disk is therefore met before a message is taken in ([`Part::reserve_space`]), and the file
-//! can be ended as any other.
+//! Chunks are built in memory and written as a whole ([`sink`]), so the file ends with a complete chunk
+//! whatever happens to the writer. Disk space is reserved ahead, for every accepted message and for the end
+//! of the file with its index. So a full disk is detected before a message is accepted
+//! ([`Part::reserve_space`]), and the file can still be finished.
 
 mod sink;
 
@@ -20,60 +20,60 @@ use crate::error::{RecordError, Result};
 use crate::names::LIBRARY;
 use sink::Sink;
 
-/// A chunk ends with the message that passes this length, uncompressed.
+/// A chunk ends with the message that exceeds this length, uncompressed.
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
-/// A chunk goes to the file when it is this old.
+/// Maximum age of a chunk before it is written.
 pub const CHUNK_AGE: Duration = Duration::from_millis(250);
-/// What a chunk may grow by, compressed, in bytes: the header, and what a compressor adds to what it cannot compress.
+/// Maximum growth of a chunk by compression, in bytes: the header, and the overhead for incompressible data.
 const CHUNK_OVERHEAD_BYTES: u64 = 64 << 10;
-/// Bytes of a message record and its index entry beside the data.
+/// Bytes of a message record and its index entry, without the data.
 const MESSAGE_OVERHEAD_BYTES: u64 = 64;
-/// Bytes of a chunk's entry in the index, without those for each channel.
+/// Bytes of a chunk's index entry, without those for each channel.
 const CHUNK_INDEX_BYTES: u64 = 128;
-/// Bytes of a channel in an entry of the index of a chunk, and in the indexes of messages.
+/// Bytes of a channel in a chunk's index entry and in the message indexes.
 const CHANNEL_INDEX_BYTES: u64 = 32;
-/// Reserved for statistics, offsets, footer and the records at the end, without those for each channel.
+/// Bytes reserved for statistics, offsets, footer and the records at the end, without those for each channel.
 const END_BYTES: u64 = 64 << 10;
-/// Reserved at the end for each channel, beside the copy of its record: losses and statistics.
+/// Bytes reserved at the end for each channel, in addition to the copy of its record: losses and statistics.
 const CHANNEL_END_BYTES: u64 = 1 << 10;
 
-/// How the chunks of a recording are compressed.
+/// Compression of the chunks of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChunkCompression {
     /// Small files.
     #[default]
     Zstd,
-    /// Less of the processor than zstd.
+    /// Less CPU time than zstd.
     Lz4,
-    /// As it is: for data that cannot be compressed.
+    /// Uncompressed: for incompressible data.
     None,
 }
 
-/// A file that messages can be added to.
+/// A file to which messages can be added.
 pub struct Part {
     path: PathBuf,
     sink: Sink,
     writer: Writer<Sink>,
-    /// Bytes that were added to the chunk that is open, uncompressed, and since when it is.
+    /// Uncompressed bytes of the open chunk, and when it was opened.
     chunk: Option<(u64, Instant)>,
-    /// An upper bound of what the end of the file takes.
+    /// Upper bound for the length of the end of the file.
     end_len: u64,
     channels: u64,
 }
 
-/// What others did with a file while it is written.
+/// How another process changed a file while it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileChange {
-    /// It has no name any more: what was written is gone with the end of the recorder.
+    /// The file was deleted: its data is lost when the recorder exits.
     Removed,
-    /// It is no longer where it was begun.
+    /// The file was moved or renamed.
     Moved,
 }
 
-/// A file that is whole.
+/// A completed file.
 #[derive(Debug)]
 pub struct FinishedPart {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// Its length, in bytes.
     pub len_bytes: u64,
@@ -89,7 +89,7 @@ impl Part {
         let options = WriteOptions::new()
             .profile(profile)
             .library(LIBRARY)
-            // Chunks end when this file says so.
+            // This type decides when chunks end.
             .chunk_size(None)
             .compression_threads(0)
             .compression_level(1)
@@ -104,29 +104,29 @@ impl Part {
         match part.reserve_space(0) {
             Ok(()) => Ok(part),
             Err(error) => {
-                // It is ours, and empty; that there is no room is told by the error.
+                // The file is new and empty; the error already reports a full disk.
                 let _ = std::fs::remove_file(&part.path);
                 Err(error)
             }
         }
     }
 
-    /// The file.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of the file so far, with those that are on their way there.
+    /// Bytes of the file so far, including those not yet written.
     pub fn len_bytes(&self) -> u64 {
         self.sink.written() + self.chunk.map_or(0, |(len, _)| len)
     }
 
-    /// A second handle on the file, for whoever sees to it that the disk has it.
+    /// A second handle on the file, for `fsync`.
     pub fn file(&self) -> Result<File> {
         self.sink.file().map_err(|e| RecordError::file("open", &self.path, e))
     }
 
-    /// Whether the file is no longer where it was begun. If the system does not say so, it is there.
+    /// Whether the file was deleted or moved. If the system cannot tell, it is unchanged.
     pub fn file_change(&self) -> Option<FileChange> {
         let open = self.sink.file().and_then(|file| file.metadata()).ok()?;
         match std::fs::metadata(&self.path) {
@@ -137,10 +137,10 @@ impl Part {
         }
     }
 
-    /// Sees to it that there is room for `len` bytes more and for the end of the file.
+    /// Reserves space for `len` more bytes and for the end of the file.
     ///
     /// # Errors
-    /// `Full`: the part is as before, and can be ended in the room that it has. `File`.
+    /// `Full`: the part is unchanged, and can be finished in its reserved space. `File`.
     pub fn reserve_space(&mut self, len: u64) -> Result<()> {
         let chunk = self.chunk.map_or(0, |(len, _)| len) + len + MESSAGE_OVERHEAD_BYTES;
         let indexes = (self.channels + 1) * CHANNEL_INDEX_BYTES;
@@ -148,10 +148,10 @@ impl Part {
         self.sink.reserve(chunk + self.end_len)
     }
 
-    /// Makes a channel, with the schema of its messages: name, encoding, data.
+    /// Adds a channel, with the schema of its messages: name, encoding, data.
     ///
     /// # Errors
-    /// `Full`; `Format` if there are 65,535 already.
+    /// `Full`; `Format` if the file already has 65,535 channels.
     pub fn add_channel(
         &mut self,
         topic: &str,
@@ -162,7 +162,7 @@ impl Part {
         let said: usize = metadata.iter().map(|(key, value)| key.len() + value.len() + 16).sum();
         let schema_len = schema.map_or(0, |(name, _, data)| name.len() + data.len());
         let len = (said + schema_len + 2 * topic.len()) as u64 + CHANNEL_END_BYTES;
-        // Once in the chunk, and once more at the end.
+        // The record is written in the chunk, and again at the end.
         self.reserve_space(2 * len)?;
         let schema = match schema {
             None => 0,
@@ -179,7 +179,7 @@ impl Part {
         Ok(id)
     }
 
-    /// Adds a message, for which there is room: see [`Part::reserve_space`].
+    /// Adds a message, whose space was reserved with [`Part::reserve_space`].
     ///
     /// # Errors
     /// As [`Part::flush`].
@@ -197,7 +197,7 @@ impl Part {
         self.chunk.get_or_insert_with(|| (0, Instant::now())).0 += len;
     }
 
-    /// Adds a record of metadata; what was added before goes to the file.
+    /// Adds a metadata record; writes the open chunk first.
     ///
     /// # Errors
     /// As [`Part::flush`].
@@ -207,21 +207,21 @@ impl Part {
         self.flush()
     }
 
-    /// Whether something was added that is not in the file yet.
+    /// Whether added messages are not yet written to the file.
     pub fn has_open_chunk(&self) -> bool {
         self.chunk.is_some()
     }
 
-    /// How long from now the open chunk goes to the file.
+    /// Time until the open chunk is due to be written.
     pub fn time_until_flush(&self) -> Option<Duration> {
         self.chunk.map(|(_, since)| CHUNK_AGE.saturating_sub(since.elapsed()))
     }
 
-    /// Ends the open chunk; all that was added before goes to the file.
+    /// Ends the open chunk and writes it to the file.
     ///
     /// # Errors
-    /// `Full` where the file system keeps no reserve, `File`. The file is then cut behind its last whole chunk, and
-    /// the part takes nothing more.
+    /// `Full` if the file system does not support reservation, `File`. The file is then truncated after its
+    /// last complete chunk, and the part accepts nothing more.
     pub fn flush(&mut self) -> Result<()> {
         self.writer.flush().map_err(|e| write_error(&self.path, e))?;
         if self.chunk.take().is_some() {
@@ -230,7 +230,7 @@ impl Part {
         self.sink.commit()
     }
 
-    /// Ends the file: summary, index, footer. The reserve is given back.
+    /// Finishes the file: summary, index, footer. Releases the reserved space.
     ///
     /// # Errors
     /// As [`Part::flush`].

@@ -1,13 +1,13 @@
-//! Publishing the messages of a recording again.
+//! Publishes the messages of a recording again.
 //!
-//! A thread reads ahead; the caller's thread publishes. A message is due at the time at which it was sent, as far from
-//! the start of the playing as it was from the start of the recording, divided by the rate. Times of recordings of
-//! robot-net are those of sending; other writers set what they like there, so of their files it is the log time.
+//! A thread reads ahead; the caller's thread publishes. A message is due at its send time relative to the
+//! start of the recording, divided by the rate. Recordings of robot-net contain send times. Other writers
+//! define that field differently, so for their files the log time is used.
 //!
-//! Each channel of the file gets a publisher of the same type and quality of service in the node of the player. The
-//! types come from the file. A message carries the origin that it had, or else its publisher and number, with host 0,
-//! which is the id of none: that it is played says also the node. It carries when it was first sent, too
-//! (`source_ns`).
+//! Each channel of the file gets a publisher of the same type and quality of service in the player's node.
+//! The types come from the file. A message keeps its recorded origin. A message without one gets its
+//! publisher and number, with host 0, which is not the id of any host; the node shows that it is played. A
+//! message also carries its first send time (`source_ns`).
 
 mod clock;
 mod order;
@@ -30,29 +30,29 @@ use read_ahead::ReadAhead;
 
 pub use publishers::{ExistingEndpoints, INTERNAL_TOPICS, PlayError};
 
-/// Longest time that is told as such of a message that was late: an hour, in ns.
+/// Maximum recorded lateness of a message: an hour, in ns.
 const MAX_LATE_NS: u64 = 3_600_000_000_000;
 
-/// How to play.
+/// Options of playback.
 #[derive(Clone, Debug)]
 pub struct PlayOptions {
-    /// What is played.
+    /// Which messages are played.
     pub select: crate::read::Select,
-    /// How many times as fast as it was; `None` for as fast as those can who receive reliably.
+    /// Playback speed relative to the recording; `None` for as fast as reliable subscribers allow.
     pub rate: Option<f64>,
-    /// From the start again, when the end is reached.
+    /// Restart from the beginning at the end.
     pub looped: bool,
-    /// Publish the time of the recording on `/clock`, so many times a second of it.
+    /// Publish the time of the recording on `/clock`, this many times per second of it.
     pub clock_hz: Option<f64>,
-    /// Topics that get another name.
+    /// Topics that are renamed.
     pub remap: Vec<(String, String)>,
-    /// Topics that get another quality of service than the file says, by their names in the file.
+    /// Topics whose quality of service differs from the file, by their names in the file.
     pub qos: Vec<(String, QosOverride)>,
-    /// Publish also on topics that somebody else publishes.
+    /// Also publish on topics that another node publishes.
     pub force: bool,
-    /// Begin with the playing stopped.
+    /// Start paused.
     pub paused: bool,
-    /// How long to wait for the subscribers that are there to be connected.
+    /// How long to wait until the existing subscribers are connected.
     pub wait: Duration,
 }
 
@@ -72,80 +72,81 @@ impl Default for PlayOptions {
     }
 }
 
-/// Quality of service for a topic that is played; what is `None` is as the file says.
+/// Quality of service of a played topic; `None` keeps the value of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QosOverride {
     /// Its reliability.
     pub reliability: Option<Reliability>,
-    /// What it keeps for late joiners.
+    /// Its durability.
     pub durability: Option<Durability>,
 }
 
-/// What is asked of a player while it plays.
+/// A command to a player.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PlaybackCommand {
-    /// Stop, or go on.
+    /// Pause or resume.
     TogglePause,
-    /// Publish one message and stay stopped.
+    /// Publish one message and stay paused.
     Step,
-    /// Go on at a place so many ns later, or earlier.
+    /// Move the position by this many ns, forward or backward.
     Seek(i64),
-    /// Play so many times as fast.
+    /// Multiply the playback speed by this factor.
     ScaleRate(f64),
-    /// Begin again when the end is reached, or do not any more.
+    /// Toggle the restart at the end.
     ToggleLoop,
-    /// End.
+    /// Stop playback.
     Quit,
 }
 
-/// Where a player is.
+/// Position of a player.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     /// Time of the recording, in ns since 1970 UTC.
     pub now_ns: u64,
-    /// It is stopped.
+    /// Playback is paused.
     pub paused: bool,
-    /// How many times as fast it plays; `None` for as fast as it can.
+    /// Playback speed; `None` for as fast as possible.
     pub rate: Option<f64>,
-    /// It begins again when the end is reached.
+    /// Playback restarts at the end.
     pub looped: bool,
 }
 
-/// What a player asks while it plays, some fifty times a second.
+/// Controls a player, which polls it about fifty times a second.
 pub trait PlaybackController {
-    /// What to do now. `None` is to go on.
+    /// The next command. `None` continues.
     fn next_command(&mut self, position: &Position) -> Option<PlaybackCommand>;
-    /// Something that could not be read or published, and is left out.
+    /// Reports a message that could not be read or published, and is skipped.
     fn on_problem(&mut self, problem: &dyn std::fmt::Display);
-    /// All has been published. The publishers, by topic and id, go when this returns, and with them what their
-    /// subscribers have not read.
+    /// All messages are published. When this returns, the publishers, here by topic and id, are dropped,
+    /// together with messages that their subscribers have not read.
     fn on_finished(&mut self, publishers: &mut dyn Iterator<Item = (&str, u64)>);
 }
 
-/// What was played.
+/// Result of playback.
 #[derive(Debug)]
 pub struct PlaybackReport {
-    /// Messages that were published.
+    /// Messages published.
     pub messages: u64,
-    /// Their bytes.
+    /// Their total bytes.
     pub bytes: u64,
     /// Messages that could not be published.
     pub failed: u64,
-    /// Places of the file that could not be read.
+    /// Damaged places of the file.
     pub damaged: u64,
-    /// Times that the end was reached.
+    /// How often the end was reached.
     pub rounds: u64,
-    /// How long it took.
+    /// Duration of the playback.
     pub took: Duration,
-    /// How much later than it was due each message was published, in ns. Empty where nothing is due: at the highest rate.
+    /// How late each message was published, in ns. Empty at the highest rate, where no message has a due
+    /// time.
     pub late_ns: Histogram<u64>,
 }
 
 /// Plays a recording.
 ///
 /// # Errors
-/// [`PlayError`]: somebody publishes one of the topics, or a publisher cannot be made. What is wrong with single
-/// messages is told to the controller.
+/// [`PlayError`]: another node publishes one of the topics, or a publisher cannot be created. Problems of
+/// single messages are reported to the controller.
 pub fn play(
     recording: &Recording,
     node: &Node,
@@ -196,7 +197,7 @@ pub fn play(
 }
 
 struct Player<'a> {
-    /// The file, for messages.
+    /// Path of the file, for error messages.
     path: &'a std::path::Path,
     looped: bool,
     publishers: Publishers,
@@ -209,7 +210,7 @@ struct Player<'a> {
     played: PlaybackReport,
 }
 
-/// What comes of waiting for a message.
+/// Result of waiting for a message.
 enum NextAction {
     Publish,
     Reread,
@@ -221,7 +222,7 @@ impl Player<'_> {
         let begun = std::time::Instant::now();
         loop {
             match self.read_ahead.next() {
-                // Nothing is published of it, so nobody waits for it, and it is no step.
+                // The message has no publisher, so it is neither waited for nor a step.
                 Some(Ok(due)) if self.publishers.of(due.message.channel.id).is_none() => {}
                 Some(Ok(due)) => match self.wait_for(&due) {
                     NextAction::Publish => self.publish(&due),
@@ -231,7 +232,7 @@ impl Player<'_> {
                 Some(Err(problem)) => self.report_problem(&problem),
                 None => {
                     self.played.rounds += 1;
-                    // An empty recording would go round without an end.
+                    // An empty recording would loop forever.
                     if !self.looped || self.played.messages == 0 {
                         break;
                     }
@@ -251,9 +252,9 @@ impl Player<'_> {
         self.controller.on_problem(&format!("{}: {problem}", self.path.display()));
     }
 
-    /// Waits until a message is due, with the time of `/clock` before it.
+    /// Waits until a message is due; publishes the time on `/clock` before it.
     fn wait_for(&mut self, due: &DueMessage) -> NextAction {
-        // Those that were sent before the start were kept for late joiners, and are due at once.
+        // Messages sent before the start were kept for late joiners, and are due at once.
         let at_ns = due.at_ns.max(self.start_ns);
         loop {
             let tick = self.clock.as_ref().and_then(|clock| clock.due(at_ns));
@@ -318,7 +319,7 @@ impl Player<'_> {
             }
             Err(error) => {
                 self.played.failed += 1;
-                // A flood of messages that fail must not be one of words.
+                // Limits the number of reports if many messages fail.
                 if self.played.failed.is_power_of_two() {
                     let failed = self.played.failed;
                     self.controller.on_problem(&format!("{error} ({failed} so far)"));

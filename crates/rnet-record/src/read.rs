@@ -1,13 +1,13 @@
-//! Reading MCAP files, from anywhere and in any state.
+//! Reads MCAP files from any source and in any state.
 //!
-//! A file may be cut off, damaged or hostile, and it may still be written. So no length, count or offset of it is
-//! believed before it has been compared with the file, what is allocated is bounded by what is there, and each thing
-//! that is wrong is a [`ReadError`] with the offset at which it was found.
+//! A file may be truncated, damaged or hostile, and it may still be written. So the reader compares every
+//! length, count and offset with the file before it uses it, bounds allocations by the available data, and
+//! reports each problem as a [`ReadError`] with its offset.
 //!
-//! - [`Recording`] opens a file: by its index if it has one, else by reading all of it;
-//! - [`Messages`] are its messages, in the order of time;
-//! - [`Series`] are fields of a topic over time, as numbers;
-//! - [`check`] reads everything and compares everything that is said twice.
+//! - [`Recording`] opens a file by its index, or without an index by reading all of it;
+//! - [`Messages`] yields its messages in the order of time;
+//! - [`Series`] yields fields of a topic over time, as numbers;
+//! - [`check`] reads everything and compares all redundant data.
 
 mod blocks;
 mod channels;

@@ -1,8 +1,9 @@
-//! The recorder: follows what publishers send as an observer, and writes it to MCAP files.
+//! The recorder: observes publishers, and writes their messages to MCAP files.
 //!
-//! Three threads. One looks at the logs of the publishers and does nothing that could take long ([`topic_reader`]); a queue
-//! of bounded bytes ([`queue`]); one compresses and writes ([`writer`], [`part_writer`]); and one waits for the disk
-//! ([`sync`]). What is too much for any of them is counted by topic, node and cause ([`loss`]), in the file and for people.
+//! It has three threads. One reads the publishers' logs and does nothing slow ([`topic_reader`]). It fills a
+//! queue of bounded size ([`queue`]). The second compresses and writes ([`writer`], [`part_writer`]), and the
+//! third waits for the disk ([`sync`]). Messages that exceed the capacity of any of them are counted by
+//! topic, node and cause ([`loss`]), in the file and in the progress.
 
 mod item;
 mod json;
@@ -75,12 +76,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins to record into `file`, which must not be there yet. What the publishers send from then on that it follows is
-    /// in the recording, or counted as missing. A publisher that comes and goes between two looks is not seen at all:
-    /// docs/limits.md says how short that is.
+    /// Starts recording into `file`, which must not exist yet. Every message that a followed publisher sends
+    /// from then on is in the recording, or counted as missing. A publisher that exists only between two
+    /// polls is not seen at all: docs/limits.md gives the duration.
     ///
     /// # Errors
-    /// [`RecordError`]: the file cannot be made, or the domain not be followed.
+    /// [`RecordError`]: the file cannot be created, or the domain cannot be followed.
     pub fn start(file: &Path, options: RecordOptions) -> Result<Recorder> {
         let options = options.validate()?;
         let shared = Arc::new(Shared::default());
@@ -114,31 +115,31 @@ impl Recorder {
         Err(error)
     }
 
-    /// How far it is.
+    /// Progress of the recording.
     pub fn progress(&self) -> Progress {
         self.shared.progress().clone()
     }
 
-    /// What happened since the last call, in words: types that cannot be read, a full disk.
+    /// Notes since the last call, such as unreadable types or a full disk.
     pub fn take_notes(&self) -> Vec<String> {
         self.shared.take_notes()
     }
 
-    /// Something beside the recording that keeps who records from what it is for, to be told with the rest.
+    /// Reports a problem outside of the recording itself, such as one of the black box, with the others.
     pub(crate) fn set_problem(&self, of: &'static str, why: Option<String>) {
         self.shared.set_problem(of, why);
     }
 
-    /// Whether it has ended: its time is over, or it failed, which [`Recorder::stop`] tells.
+    /// Whether it has finished: its time is over, or it failed. [`Recorder::stop`] returns the error.
     pub fn is_finished(&self) -> bool {
         self.reader.as_ref().is_none_or(JoinHandle::is_finished)
             || self.writer.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends the recording with all that was sent before, and says what it has.
+    /// Stops the recording after all messages sent before, and returns the final progress.
     ///
     /// # Errors
-    /// Why it ended before, if it did. The file is whole all the same.
+    /// The error that ended it earlier, if any. The file is complete in any case.
     pub fn stop(mut self) -> Result<Progress> {
         self.join()?;
         Ok(Progress { notes: self.take_notes(), ..self.progress() })
@@ -158,8 +159,8 @@ impl Recorder {
     }
 }
 
-/// Starts a thread with lower priority than nodes; threads that it starts inherit the priority. Returns when `begin` has
-/// returned.
+/// Starts a thread with lower priority than nodes; threads that it starts inherit the priority. Returns when
+/// `begin` has returned.
 ///
 /// # Errors
 /// The thread cannot be started, or `begin` failed or panicked.
@@ -170,15 +171,15 @@ fn start_thread<T>(
     begin: impl FnOnce() -> Result<T> + Send + 'static,
     run: impl FnOnce(T) -> Result<()> + Send + 'static,
 ) -> Result<JoinHandle<Result<()>>> {
-    let (tell, has_begun) = mpsc::sync_channel(1);
+    let (sender, has_begun) = mpsc::sync_channel(1);
     let work = move || {
         lower_priority(PriorityChange::Batch);
-        let (made, told) = match begin() {
+        let (made, started) = match begin() {
             Ok(made) => (Some(made), Ok(())),
             Err(error) => (None, Err(error)),
         };
         // The starting thread waits for this.
-        let _ = tell.send(told);
+        let _ = sender.send(started);
         made.map_or(Ok(()), run)
     };
     let thread = std::thread::Builder::new().name(thread.to_owned()).spawn(work);
@@ -189,7 +190,7 @@ fn start_thread<T>(
 
 impl Drop for Recorder {
     fn drop(&mut self) {
-        // Whoever wants to know how it ended stops it.
+        // `stop` returns the error; `drop` ignores it.
         let _ = self.join();
     }
 }

@@ -1,11 +1,11 @@
-//! Running one node again on its recorded inputs, and comparing what it publishes with what it published.
+//! Runs one node again on its recorded inputs, and compares its outputs with the recorded ones.
 //!
-//! The node runs in a domain of its own, in which nobody else is but the re-run. It gets its inputs one by one, in the
-//! order in which they were sent, and each only when it rests: all threads of its process sleep, and none of them waits
-//! for a message that it has not taken. So what it publishes depends on its inputs and on their order alone, not on
-//! how fast it or this machine is. Its time is that of the recording, if it follows `/clock`.
+//! The node runs in a domain of its own, which contains only the node and the re-run. It gets its inputs one
+//! by one in the order of sending, and each only when the node is idle: all threads of its process sleep, and
+//! none has an unread message. So its outputs depend only on its inputs and their order, and not on the speed
+//! of the node or of this machine. If the node follows `/clock`, its time is that of the recording.
 //!
-//! What counts as an input or an output, and what this cannot see, is docs/design/rerun.md.
+//! docs/design/rerun.md defines inputs and outputs, and lists the limits of the method.
 
 mod calls;
 mod compare;
@@ -34,39 +34,39 @@ use feed::InputFeeder;
 use node::TestedNode;
 pub use trace::Trace;
 
-/// How to run a node again.
+/// Options of a re-run.
 #[derive(Clone, Debug)]
 pub struct RerunOptions {
-    /// Name that the node has in the recording; of none, the name with which it joins.
+    /// Name of the node in the recording; `None` for the name with which it joins.
     pub name: Option<String>,
-    /// Topics that the node gets, which it has to subscribe to; of none, all recorded ones that it subscribes to when
-    /// it starts, without those that it published itself and those of the library.
+    /// Topics to feed, which the node must subscribe to. If empty: all recorded topics to which it subscribes
+    /// at its start, without its own and those of the library.
     pub inputs: Vec<String>,
-    /// Topics that are compared; of none, all that it publishes or published, without those of the library.
+    /// Topics to compare. If empty: all topics that the node publishes or published, without those of the
+    /// library.
     pub outputs: Vec<String>,
-    /// What of a message may differ.
+    /// Permitted differences of fields.
     pub tolerances: Tolerances,
-    /// The field by whose value an output and its recorded one are found; of none, the first is compared with the first,
-    /// and so on. With it, outputs that were not recorded are counted and are no difference: a node in lock step also
-    /// answers the inputs that it had no time for when it was recorded.
+    /// The field that pairs outputs with recorded ones by its value; `None` pairs them by order. With a key,
+    /// unrecorded outputs are counted and are not a difference: in lock step a node also answers inputs that
+    /// it had no time for when it was recorded.
     pub key: Option<String>,
-    /// Leave out the calls that the node made when it was recorded, and those that it answered: nobody makes or answers
-    /// them.
+    /// Omit the recorded calls that the node made or answered.
     pub without_calls: bool,
-    /// From this time of the recording on, in ns since 1970 UTC.
+    /// Start time in the recording, in ns since 1970 UTC.
     pub start_ns: Option<u64>,
-    /// Up to before this time of the recording, in ns since 1970 UTC.
+    /// End time in the recording (exclusive), in ns since 1970 UTC.
     pub end_ns: Option<u64>,
-    /// How many times a second of the recording `/clock` is published beside the inputs.
+    /// Rate of `/clock` in addition to the inputs, per second of the recording.
     pub clock_hz: f64,
-    /// How long the node may take to join, to rest after an input, and to answer at all.
+    /// Time limit for the node to join, to become idle after an input, and to answer.
     pub timeout: Duration,
-    /// For so long nothing about its endpoints changes when it has started. Outputs that the node still owes at the end
-    /// are awaited as long.
+    /// The node has started when its endpoints were unchanged for this long. Outputs that are missing at the
+    /// end are awaited for the same time.
     pub settle: Duration,
     /// Keep the values of fields, for a plot.
     pub trace: bool,
-    /// Asked now and then: whether to give up, as [`RerunError::Interrupted`].
+    /// Polled: whether to abort with [`RerunError::Interrupted`].
     pub stop: fn() -> bool,
 }
 
@@ -90,41 +90,41 @@ impl Default for RerunOptions {
     }
 }
 
-/// What came of it.
+/// Result of a re-run.
 #[derive(Debug)]
 pub struct RerunReport {
     /// Name of the node.
     pub node: String,
-    /// Messages that it got, by topic.
+    /// Number of messages fed, by topic.
     pub inputs: BTreeMap<String, u64>,
-    /// Keys of the recorded state that were set before it was started, and changes of them that it got since.
+    /// Number of state keys set before the start, and of changes fed after it.
     pub keys: (u64, u64),
-    /// What it published, by topic.
+    /// Result of each output topic.
     pub outputs: Vec<TopicResult>,
-    /// Calls that it was recorded with and that were left out.
+    /// Recorded calls that were omitted.
     pub calls: Calls,
-    /// How long that took.
+    /// Duration of the re-run.
     pub took: Duration,
-    /// The field that differs the most, if its values were kept.
+    /// The values of the field with the largest difference, if they were kept.
     pub worst: Option<Trace>,
 }
 
 impl RerunReport {
-    /// Whether everything was published that was recorded, within the tolerances, and nothing else.
+    /// Whether exactly the recorded messages were published, within the tolerances.
     pub fn is_same(&self) -> bool {
         self.outputs.iter().all(TopicResult::is_same)
     }
 }
 
-/// Starts the node by a command, in the domain of `location`, feeds it, and compares what it publishes. The node's
-/// process and all of its process group are ended with the call.
+/// Starts the node with a command in the domain of `location`, feeds it, and compares its outputs. The
+/// process group of the node is terminated before this returns.
 ///
-/// The command is told its domain by the environment, as `rnet rerun` tells it: `RNET_DIR`, `RNET_DOMAIN`, and
+/// The environment passes the domain to the command, as `rnet rerun` does: `RNET_DIR`, `RNET_DOMAIN`, and
 /// `RNET_NETWORK=off`.
 ///
 /// # Errors
-/// [`RerunError`]: the node does not join, dies, does not rest or never answers; the file says nothing of it or cannot
-/// be read.
+/// [`RerunError`]: the node does not join, dies, does not become idle or never answers; the file does not
+/// contain the node or cannot be read.
 pub fn rerun(
     recording: &Recording,
     location: &Location,
@@ -152,7 +152,7 @@ pub fn rerun(
     };
     for due in OrderedMessages::new(recording, select) {
         let mut due = due?;
-        // What was kept for late joiners is there at the start.
+        // Messages kept for late joiners exist at the start.
         due.at_ns = due.at_ns.max(options.start_ns.unwrap_or(0));
         feed.step(&due, &mut comparison)?;
     }

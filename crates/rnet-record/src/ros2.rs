@@ -1,5 +1,5 @@
-//! ROS 2 profile: files of ROS 2 are read as if their messages were protobuf, and the built-in messages are written as the
-//! standard messages of ROS 2. docs/design/ros2.md is the contract.
+//! ROS 2 profile: reads ROS 2 files as if their messages were protobuf, and writes built-in messages as
+//! standard messages of ROS 2. docs/design/ros2.md is the specification.
 
 mod convert;
 mod counterpart;
@@ -13,9 +13,9 @@ pub use convert::{OmittedTopic, to_ros2};
 pub(crate) use counterpart::Counterpart;
 pub(crate) use decode::CdrType;
 
-/// Profile of a file that ROS 2 reads.
+/// Profile of a ROS 2 file.
 pub const PROFILE: &str = "ros2";
 /// Encoding of its messages.
 pub const CDR: &str = "cdr";
-/// Encoding of descriptions: `ros2msg`.
+/// Encoding of its schemas.
 pub const ROS2MSG: &str = "ros2msg";

@@ -1,23 +1,23 @@
-//! Which messages of a publisher were met, in memory that grows with their gaps and not with their number.
+//! Tracks the sequence numbers of a publisher in memory proportional to the number of gaps.
 
 use std::collections::BTreeMap;
 
-/// So far apart are the times of one message at most in two files: each part of a recording measures anew by how much the
-/// wall clock is ahead of the monotonic one.
+/// Maximum difference between the times of one message in two files: each part of a recording measures the
+/// offset of the wall clock from the monotonic clock again.
 const TOLERANCE_NS: u64 = 1_000_000;
 
-/// Numbers that were met, in runs without gaps, by the first of each.
+/// Seen sequence numbers as runs without gaps, by first number.
 #[derive(Debug, Default)]
 pub struct SequenceSet {
     runs: BTreeMap<u32, Run>,
-    /// Numbers that were not met between runs that were forgotten.
+    /// Missing numbers between runs that were dropped.
     missing: u64,
 }
 
 #[derive(Debug)]
 struct Run {
     last: u32,
-    /// When the first and the last were sent. Numbers have 32 bits in a file and begin anew; times do not.
+    /// Send times of the first and the last message. Numbers wrap at 32 bits in a file; times do not.
     from_ns: u64,
     to_ns: u64,
 }
@@ -34,7 +34,7 @@ fn later(ns: u64) -> u64 {
 }
 
 impl SequenceSet {
-    /// Notes a message by its number and the time when it was sent. False if it was met before.
+    /// Adds a message by its number and its send time. Returns false if it was seen before.
     pub fn add(&mut self, number: u32, sent_ns: u64) -> bool {
         let end = match self.runs.range_mut(..=number).next_back() {
             Some((_, run)) if run.has(number, sent_ns) => return false,
@@ -50,7 +50,7 @@ impl SequenceSet {
             self.runs.insert(number, Run { last: number, from_ns: sent_ns, to_ns: sent_ns });
             number
         });
-        // It may have closed a gap.
+        // The message may have closed a gap.
         let next =
             number.checked_add(1).and_then(|next| self.runs.get(&next).map(|run| (next, run)));
         if let Some((next, run)) = next
@@ -65,12 +65,13 @@ impl SequenceSet {
         true
     }
 
-    /// Runs that are kept.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// Forgets the run with the lowest numbers, if it is not the only one. A message of it is new from then on.
+    /// Drops the run with the lowest numbers, unless it is the only one. Its messages count as new
+    /// afterwards.
     pub fn forget_lowest_run(&mut self) {
         if self.runs.len() > 1
             && let Some((_, run)) = self.runs.pop_first()
@@ -80,7 +81,7 @@ impl SequenceSet {
         }
     }
 
-    /// Numbers between those that were met which were not.
+    /// Number of missing numbers between the seen ones.
     pub fn missing(&self) -> u64 {
         let (Some(first), mut last) = (self.runs.keys().next(), None::<u32>) else { return 0 };
         let (mut sum, mut widest) = (0_u64, 0);
@@ -92,7 +93,8 @@ impl SequenceSet {
             last.into_iter().for_each(|last| gap(first.saturating_sub(last).saturating_sub(1)));
             last = last.max(Some(run.last));
         }
-        // Numbers begin anew behind the greatest. The widest gap of that circle is the one from the end to the beginning.
+        // Numbers wrap after the greatest. The widest gap of the circle is the one between the end and the
+        // beginning.
         gap((u32::MAX - last.unwrap_or(*first)).saturating_add(*first));
         self.missing + sum - u64::from(widest)
     }
@@ -103,30 +105,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_number_is_new_once_in_whatever_order_and_gaps_that_close_cost_nothing() {
+    fn reports_each_number_as_new_once_in_any_order() {
         let mut numbers = SequenceSet::default();
         let mut order: Vec<u32> = (0..1000).map(|n| n * 7 % 1000).collect();
         order.extend(0..1000);
         let new = order.iter().filter(|n| numbers.add(**n, u64::from(**n) * 10)).count();
         assert_eq!((new, numbers.runs.len()), (1000, 1));
-        // The same number so much later is another message: the file has the low 32 bits.
+        // The same number much later is another message: the file has only the low 32 bits.
         assert!(numbers.add(5, 1 << 40) && !numbers.add(5, 1 << 40));
         assert!(numbers.add(u32::MAX, 1 << 41) && numbers.add(0, 1 << 42));
     }
 
     #[test]
-    fn times_of_one_message_differ_from_file_to_file_by_the_measure_of_the_clock() {
+    fn tolerates_clock_offset_between_files() {
         let mut numbers = SequenceSet::default();
         assert!(numbers.add(1, 10_000_000) && numbers.add(2, 10_000_010));
-        // Of another file, whose clock was measured 5 us earlier: again, and one that only it has.
+        // From another file, whose clock offset was measured 5 us earlier: duplicates, and a new one.
         assert!(!numbers.add(1, 9_995_000) && !numbers.add(2, 9_995_010));
         assert!(numbers.add(3, 9_995_020) && !numbers.add(3, 10_000_020));
         assert_eq!(numbers.runs(), 1);
-        assert!(numbers.add(1, 12_000_000), "it is another one");
+        assert!(numbers.add(1, 12_000_000), "a later message");
     }
 
     #[test]
-    fn what_is_missing_is_between_what_was_met_in_whatever_order_it_came() {
+    fn counts_missing_numbers_in_any_order() {
         let missing = |all: &[u32]| {
             let mut numbers = SequenceSet::default();
             all.iter().enumerate().for_each(|(at, n)| assert!(numbers.add(*n, at as u64)));
@@ -134,13 +136,13 @@ mod tests {
         };
         assert_eq!((missing(&[]), missing(&[7]), missing(&[7, 8, 9])), (0, 0, 0));
         assert_eq!((missing(&[7, 10]), missing(&[10, 7]), missing(&[7, 10, 9])), (2, 2, 1));
-        // One before the first fills no gap.
+        // A number before the first fills no gap.
         assert_eq!(missing(&[5, 8, 4]), 2);
         assert_eq!(missing(&[u32::MAX - 1, 1]), 2);
     }
 
     #[test]
-    fn what_is_forgotten_still_counts_as_missing() {
+    fn dropped_runs_keep_their_gaps_missing() {
         let mut numbers = SequenceSet::default();
         for n in 0..100 {
             assert!(numbers.add(n * 3, u64::from(n)));

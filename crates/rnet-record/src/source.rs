@@ -1,4 +1,4 @@
-//! What a channel of a recording says of the publisher whose messages it holds.
+//! Metadata of a channel about its publisher.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::names::{
 };
 use crate::ros2::qos::{OFFERED_QOS_KEY, parse_offered_qos};
 
-/// The publisher of a channel, as the channel's metadata has it.
+/// The publisher of a channel, as stored in the channel's metadata.
 ///
 /// ```
 /// use rnet_record::Source;
@@ -31,23 +31,23 @@ pub struct Source {
     pub node: String,
     /// Host of its node.
     pub host: String,
-    /// Its id, by which messages of the recorder itself name it.
+    /// Id of the publisher, which the recorder's own messages refer to.
     pub publisher: u64,
     /// The kind of its messages' type: `bytes`, `plain` or `protobuf`.
     pub kind: TypeKind,
     /// Full name of the type of its messages; empty for bytes.
     pub type_name: String,
-    /// What its messages were, if they were plain and were recorded as protobuf.
+    /// Layout of its plain messages, if they were recorded as protobuf.
     pub layout: Option<PlainType>,
     /// Its lane.
     pub lane: Lane,
     /// Its reliability.
     pub reliability: Reliability,
-    /// What it keeps for late joiners.
+    /// Its durability.
     pub durability: Durability,
-    /// The longest time from one of its messages to the next.
+    /// Maximum time between two of its messages.
     pub deadline: Option<Duration>,
-    /// How old its messages may get.
+    /// Maximum age of its messages.
     pub lifespan: Option<Duration>,
 }
 
@@ -55,7 +55,7 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum TypeKind {
-    /// Bytes without a description, or of a kind that this version does not know.
+    /// Bytes without a description, or of an unknown kind.
     #[default]
     Bytes,
     /// A struct of a fixed layout.
@@ -71,20 +71,20 @@ impl TypeKind {
     }
 }
 
-/// Metadata of a channel that means nothing.
+/// Invalid metadata of a channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("metadata {key} of the channel is {value:?}, which is not {wanted}")]
 pub struct SourceError {
-    /// Which.
+    /// The key.
     pub key: &'static str,
-    /// What stands there.
+    /// The value.
     pub value: String,
-    /// What should.
+    /// The expected value.
     pub wanted: &'static str,
 }
 
 impl Source {
-    /// What a publisher of this description is in a recording.
+    /// Describes a publisher for a recording.
     pub fn new(
         node: &str,
         host: &str,
@@ -112,7 +112,7 @@ impl Source {
         }
     }
 
-    /// As metadata of a channel.
+    /// The metadata of a channel.
     pub fn to_metadata(&self) -> BTreeMap<String, String> {
         let (durability, depth) = match self.durability {
             Durability::Volatile => ("volatile", None),
@@ -138,11 +138,11 @@ impl Source {
         pairs.collect()
     }
 
-    /// What the metadata of a channel says. What it does not say is as in the `offered_qos_profiles` of ROS 2, if it has
-    /// these, or else as in [`Source::default`], so that files of others can be read.
+    /// Parses the metadata of a channel. Missing values are taken from the `offered_qos_profiles` of ROS 2,
+    /// or else from [`Source::default`], so that files of other writers can be read.
     ///
     /// # Errors
-    /// [`SourceError`] for a value that means nothing.
+    /// [`SourceError`] for an invalid value.
     pub fn from_metadata(metadata: &BTreeMap<String, String>) -> Result<Self, SourceError> {
         let text = |key| metadata.get(key).cloned().unwrap_or_default();
         let of = MetadataReader(metadata);
@@ -181,7 +181,7 @@ impl Source {
 struct MetadataReader<'a>(&'a BTreeMap<String, String>);
 
 impl MetadataReader<'_> {
-    /// The value of a key, if it is there.
+    /// The value of a key, if it exists.
     fn read<T>(
         &self,
         key: &'static str,
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comes_back_as_it_was() {
+    fn survives_round_trip() {
         let layout = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
         let TypeDesc::Plain(layout) = TypeDesc::from_json(layout).unwrap() else { unreachable!() };
         let source = Source {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_named() {
+    fn rejects_invalid_values() {
         for (key, value) in [
             (PUBLISHER_KEY, "-1"),
             (KIND_KEY, "ros"),

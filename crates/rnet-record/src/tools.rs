@@ -1,9 +1,10 @@
-//! Files made of files.
+//! Creates files from other files.
 //!
-//! - [`filter`], [`merge`] and [`split`] write what is chosen of a file, several files as one, and one as several;
-//! - [`recover`] writes what can be read of a damaged file into a new one, which is complete.
+//! - [`filter`], [`merge`] and [`split`] write selected messages of a file, several files as one, and one as
+//!   several;
+//! - [`recover`] writes the readable content of a damaged file into a new, complete file.
 //!
-//! A new file is in its place when it is complete, and not before ([`NewFile`]).
+//! A new file appears under its name only when it is complete ([`NewFile`]).
 
 mod copy;
 mod new_file;

@@ -1,54 +1,55 @@
-//! What a publisher answers those that ask to read, one entry of its page for each.
+//! Answers of a publisher to readers that request admission, one entry of its page for each.
 //!
-//! An entry is written by its publisher alone, while any reader may look at it. A reader takes an
-//! entry for the answer to its request only if it has read the whole of one answer; which answers
-//! there are, and when, is for [`crate::reader_requests`] and [`crate::follower`] to say.
+//! Only the publisher writes an entry; any reader may read it at any time. A reader accepts an entry as the
+//! answer to its request only if it has read one complete answer. [`crate::reader_requests`] and
+//! [`crate::follower`] define which answers are given, and when.
 
 use crate::fail_point;
 use crate::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, LogControl};
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// The entries of one publisher, in two pieces: the first stand in its first page, the others behind its log,
-/// where memory is taken for them as they come into use.
+/// The entries of one publisher, in two parts: the first ones are in its first page, the others after its
+/// log, where memory is allocated when they are first used.
 #[derive(Clone, Copy)]
 pub struct AdmissionTable<'a> {
     first: &'a [Admission],
     more: &'a [Admission],
-    /// How many are in use, from the first on; `None`: all.
+    /// Number of used entries, from the first on; `None`: all.
     used: Option<&'a AtomicU64>,
 }
 
 impl<'a> AdmissionTable<'a> {
-    /// The table of a publisher: `more` are the entries that `control` has no room for.
+    /// The table of a publisher. `more` are the entries beyond those in `control`.
     #[inline]
     pub fn new(control: &'a LogControl, more: &'a [Admission]) -> AdmissionTable<'a> {
         let used = Some(&control.flow.used_admissions);
         AdmissionTable { first: &control.admissions, more, used }
     }
 
-    /// A table in one piece, of which all entries are in use.
+    /// A contiguous table; all its entries are in use.
     pub fn contiguous(entries: &'a [Admission]) -> AdmissionTable<'a> {
         AdmissionTable { first: entries, more: &[], used: None }
     }
 
-    /// How many entries it has room for.
+    /// Capacity of the table.
     pub fn len(&self) -> usize {
         self.first.len() + self.more.len()
     }
 
-    /// Whether it has room for none.
+    /// Whether its capacity is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many entries were ever in use, from the first on. A look at any other might take memory.
+    /// Number of entries that were ever used, from the first on. Accessing another entry might allocate
+    /// memory.
     pub fn used(&self) -> usize {
-        // Acquire: pairs with `set_used`, behind which the entries have memory.
+        // Acquire: pairs with `set_used`, before which the entries got their memory.
         let used = self.used.map_or(u64::MAX, |used| used.load(Ordering::Acquire));
         usize::try_from(used).unwrap_or(usize::MAX).min(self.len())
     }
 
-    /// The publisher's side: the first `count` entries have memory and may be looked at.
+    /// Publisher side: the first `count` entries have memory and may be accessed.
     pub fn set_used(&self, count: usize) {
         if let Some(used) = self.used
             && self.used() < count
@@ -57,10 +58,10 @@ impl<'a> AdmissionTable<'a> {
         }
     }
 
-    /// The entry at `place`, in use or not.
+    /// The entry at `place`, used or not.
     ///
     /// # Panics
-    /// If the table has no such place.
+    /// If `place` is not below the capacity.
     #[inline]
     pub fn at(&self, place: usize) -> &'a Admission {
         match self.first.get(place) {
@@ -69,25 +70,25 @@ impl<'a> AdmissionTable<'a> {
         }
     }
 
-    /// The entries in use.
+    /// The used entries.
     pub fn iter(&self) -> impl Iterator<Item = &'a Admission> {
         self.first.iter().chain(self.more).take(self.used())
     }
 }
 
-/// One request to read. A subscription numbers its requests, so that no two are the same.
+/// One request for admission. A subscription numbers its requests, so that no two are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
     /// The subscription.
     pub subscription: u64,
-    /// Which of its requests.
+    /// Number of the request in its subscription.
     pub generation: u64,
 }
 
-/// The answer to a request: from where on the writer keeps the log for this reader.
+/// The answer to a request: the position from which the writer keeps the log for this reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
-    /// What was asked.
+    /// The answered request.
     pub request: RequestId,
     /// First byte position that the reader gets.
     pub start: u64,
@@ -95,20 +96,20 @@ pub struct Grant {
     pub start_seq: u64,
 }
 
-/// Whether an answer still holds.
+/// Whether an answer is still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AdmissionState {
     /// The writer keeps the log for the reader.
     Active,
-    /// The reader stood still for too long. It was promised what follows `start`, but has to
-    /// expect gaps until it has asked again.
+    /// The reader made no progress for too long. It was promised everything after `start`, but must expect
+    /// gaps until it requests admission again.
     Detached,
 }
 
-/// The publisher's side: gives an answer. What stood in the entry is taken back first.
+/// Publisher side: writes an answer. The previous content of the entry is invalidated first.
 pub fn answer(entry: &Admission, grant: Grant, state: AdmissionState) {
     entry.state.store(ADMISSION_FREE, Ordering::Relaxed);
-    // SYNC-ADMIT: whoever sees a word of this answer sees that the one before was taken back.
+    // SYNC-ADMIT: a reader that sees a word of this answer also sees the invalidation of the one before.
     fence(Ordering::Release);
     fail_point!("admit.taken_back");
     entry.subscription.store(grant.request.subscription, Ordering::Relaxed);
@@ -123,22 +124,22 @@ pub fn answer(entry: &Admission, grant: Grant, state: AdmissionState) {
         AdmissionState::Active => ADMISSION_ACTIVE,
         AdmissionState::Detached => ADMISSION_DETACHED,
     };
-    // SYNC-ADMIT: last, so that whoever sees it sees the whole answer.
+    // SYNC-ADMIT: stored last, so that a reader that sees it sees the complete answer.
     entry.state.store(state, Ordering::Release);
     fail_point!("admit.active");
 }
 
-/// The publisher's side: the answer no longer holds; it can still be read.
+/// Publisher side: the answer is no longer valid; it can still be read.
 pub fn detach(entry: &Admission) {
     entry.state.store(ADMISSION_DETACHED, Ordering::Release);
 }
 
-/// The publisher's side: whoever asked is gone.
+/// Publisher side: the requester is gone.
 pub fn free(entry: &Admission) {
     entry.state.store(ADMISSION_FREE, Ordering::Release);
 }
 
-/// The reader's side: the answer to its request, and where it stands.
+/// Reader side: the answer to its request, and the entry's index.
 pub fn find(entries: AdmissionTable<'_>, id: RequestId) -> Option<(usize, Grant, AdmissionState)> {
     entries.iter().enumerate().find_map(|(place, entry)| {
         let (grant, state) = read(entry, id)?;
@@ -146,8 +147,8 @@ pub fn find(entries: AdmissionTable<'_>, id: RequestId) -> Option<(usize, Grant,
     })
 }
 
-/// The reader's side: what the entry answers to `id`; `None` if it is no answer to that, or just
-/// being written.
+/// Reader side: the answer of the entry to `id`; `None` if the entry answers another request or is being
+/// written.
 pub fn read(entry: &Admission, id: RequestId) -> Option<(Grant, AdmissionState)> {
     // SYNC-ADMIT: pairs with the last store of `answer`.
     let state = || match entry.state.load(Ordering::Acquire) {
@@ -168,15 +169,14 @@ pub fn read(entry: &Admission, id: RequestId) -> Option<(Grant, AdmissionState)>
     if found.request != id {
         return None;
     }
-    // SYNC-ADMIT: the entry may have been given to another meanwhile. If a word above was of a
-    // later answer, the state below is not older than the moment that one was begun.
+    // SYNC-ADMIT: the entry may have been reassigned meanwhile. If a word above belongs to a later answer,
+    // the state loaded below is at least as new as the start of that answer.
     fence(Ordering::Acquire);
     let state = state()?;
     (grant() == found).then_some((found, state))
 }
 
-/// The reader's side, of the entry that answered its request: whether the writer still keeps the
-/// log for it.
+/// Reader side, for the entry that answered its request: whether the writer still keeps the log for it.
 pub fn is_active(entry: &Admission, id: RequestId) -> bool {
     entry.state.load(Ordering::Acquire) == ADMISSION_ACTIVE
         && entry.subscription.load(Ordering::Relaxed) == id.subscription
@@ -188,10 +188,10 @@ mod tests {
     use super::*;
     use crate::layout::{READERS_IN_CONTROL, READERS_PER_LOG};
 
-    /// Whatever a publisher's page says, nobody looks past the end of its table, and the publisher itself never
-    /// takes back what was in use.
+    /// Readers do not access entries past the end of the table, whatever the publisher's page contains, and
+    /// the publisher never reduces the number of used entries.
     #[test]
-    fn no_more_entries_are_looked_at_than_are_in_use() {
+    fn only_used_entries_are_accessed() {
         let control = LogControl::default();
         let more: Vec<Admission> =
             (READERS_IN_CONTROL..READERS_PER_LOG).map(|_| Admission::default()).collect();

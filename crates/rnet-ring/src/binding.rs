@@ -1,36 +1,36 @@
-//! A reader's page is bound to one publisher after the other, while any of them looks for its own.
+//! Binds a reader's page to one publisher at a time, while any publisher may search for its own binding.
 
 use crate::fail_point;
 use crate::layout::{BindLine, SLOT_BOUND, SLOT_FREE};
 use crate::sync::{Ordering, fence};
 
-/// What a reader asks of a publisher.
+/// A reader's request to a publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindRequest {
     /// The publisher.
     pub publisher: u64,
-    /// The subscription that asks.
+    /// The requesting subscription.
     pub subscription: u64,
-    /// Whether the reader holds the writer back.
+    /// Whether the writer must wait for the reader.
     pub reliable: bool,
-    /// What it asks for of what was sent before, a [`HistoryRequest`] as its word.
+    /// Requested past messages, an encoded [`HistoryRequest`].
     pub history: u64,
 }
 
-/// What a reader asks for of what was sent before it was admitted.
+/// The past messages that a reader requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistoryRequest {
-    /// So many of the newest messages.
+    /// This number of the newest messages.
     Newest(u64),
-    /// The messages from this number on, as far as the log has them.
+    /// The messages from this sequence number on, as far as the log has them.
     From(u64),
 }
 
 impl HistoryRequest {
-    /// This bit of the word says that the others are a sequence number.
+    /// Flag bit: the other bits are a sequence number.
     const FROM: u64 = 1 << 63;
 
-    /// The word that stands in memory. A number that has no room in it is ahead of every log, and stays so.
+    /// Encodes the request. A sequence number that does not fit is clamped; it lies beyond every log.
     pub fn to_word(self) -> u64 {
         match self {
             HistoryRequest::Newest(count) => count.min(HistoryRequest::FROM - 1),
@@ -38,7 +38,7 @@ impl HistoryRequest {
         }
     }
 
-    /// Reads a word, whatever it is.
+    /// Decodes any word.
     pub fn from_word(word: u64) -> HistoryRequest {
         if word & HistoryRequest::FROM == 0 {
             HistoryRequest::Newest(word)
@@ -48,11 +48,11 @@ impl HistoryRequest {
     }
 }
 
-/// The reader's side: binds a page that is free, with a request that is numbered `generation`; no two of a
-/// subscription are numbered alike, on whatever page. What a writer looks at besides has to be set before.
+/// Reader side: binds a free page, with a request numbered `generation`. A subscription never reuses a
+/// number, on any page. All other fields that the writer reads must be set before.
 pub fn bind(line: &BindLine, request: BindRequest, generation: u64) {
-    // SYNC-BIND: release, so that who sees it sees that the page was free before; and the fence, so that who
-    // sees anything of what follows sees it.
+    // SYNC-BIND: release, so that a writer that sees it also sees that the page was free before; and the
+    // fence, so that a writer that sees any later store sees it.
     line.publisher.store(request.publisher, Ordering::Release);
     fence(Ordering::Release);
     fail_point!("bind.publisher");
@@ -68,8 +68,9 @@ pub fn bind(line: &BindLine, request: BindRequest, generation: u64) {
     fail_point!("bind.bound");
 }
 
-/// The reader's side: asks the same publisher again, for nothing of the past. Who reads the binding before
-/// may be told that it asks for nothing of the past, too; that was let go, and is not served any more.
+/// Reader side: repeats the request to the same publisher, without past messages. A concurrent reader of the
+/// earlier binding may also see the request without past messages; that binding was detached and is no longer
+/// served.
 pub fn renew_request(line: &BindLine, generation: u64) {
     line.history.store(0, Ordering::Relaxed);
     fail_point!("again.history");
@@ -77,16 +78,16 @@ pub fn renew_request(line: &BindLine, generation: u64) {
     fail_point!("again.generation");
 }
 
-/// The reader's side: the page can be bound to another.
+/// Reader side: the page can be bound to another publisher.
 pub fn free(line: &BindLine) {
     line.state.store(SLOT_FREE, Ordering::Release);
 }
 
-/// The writer's side: what the page asks of `publisher`, and the number of that request; `None` if it is
-/// bound to another, or to nobody, or just being bound.
+/// Writer side: the request of the page to `publisher`, and its number; `None` if the page is bound to
+/// another publisher, unbound, or being bound.
 pub fn read(line: &BindLine, publisher: u64) -> Option<(BindRequest, u64)> {
-    // SYNC-BIND: the publisher before the state. The state that is then seen is no older than this binding's,
-    // and with it all that was stored before.
+    // SYNC-BIND: the publisher is loaded before the state. The state seen then is at least as new as this
+    // binding's, and so is everything stored before it.
     let is_its = || {
         line.publisher.load(Ordering::Acquire) == publisher
             && line.state.load(Ordering::Acquire) == SLOT_BOUND
@@ -101,7 +102,7 @@ pub fn read(line: &BindLine, publisher: u64) -> Option<(BindRequest, u64)> {
         reliable: line.reliable.load(Ordering::Relaxed) == 1,
         history: line.history.load(Ordering::Relaxed),
     };
-    // Its reader may have given the page to another meanwhile, and to this one again.
+    // The reader may have bound the page to another publisher meanwhile, and back to this one.
     fence(Ordering::Acquire);
     (is_its() && line.generation.load(Ordering::Relaxed) == generation)
         .then_some((request, generation))

@@ -1,70 +1,70 @@
-//! How much of a log is in use, and where it stands.
+//! The blocks of a log: how many are in use, and where they are.
 //!
-//! A log is cut into at most [`BLOCKS_PER_LOG`] blocks of equal length. The bytes of the log are a
-//! window of the newest blocks, numbered by position; each stands at some *place* of the file, which
-//! the table in the control page names. So the log is a ring of as many bytes as it has blocks, and
-//! that number changes with the traffic, whenever the writer comes to a new block:
+//! A log consists of at most [`BLOCKS_PER_LOG`] blocks of equal length. Its bytes are a window of the newest
+//! blocks, numbered by position. Each block occupies a *place* of the file; the table in the control page
+//! maps numbers to places. The log is therefore a ring of as many bytes as it has blocks. The number of
+//! blocks changes with the traffic, whenever the writer reaches a new block:
 //!
-//! - The new block takes the place of the oldest one, if nobody misses what stands there.
-//! - Otherwise it takes a place of its own, and the log has one block more. Memory for it is asked
-//!   for in advance, as much as there is already, so that a burst asks a few times only.
-//! - If nobody misses the two oldest, the log has one block less. What is not used for a while is
-//!   given back.
+//! - The new block reuses the place of the oldest one if the content of the oldest is no longer needed.
+//! - Otherwise it gets an additional place, and the log grows by one block. Memory is allocated in advance,
+//!   as much as the log already has, so that a burst needs only a few allocations.
+//! - If the two oldest blocks are no longer needed, the log shrinks by one block. Memory that is unused for a
+//!   while is released.
 //!
-//! Missed are messages younger than [`MIN_RETENTION_NS`], so that a reader may be late by that much; those
-//! that a reader which keeps all has not read; and the newest ones that late joiners or a reader's
-//! keep_last ask for. Where there is no memory or the log has all its blocks, the oldest block is
-//! written over as readers allow: that is what a ring of fixed length does.
+//! Needed are messages younger than [`MIN_RETENTION_NS`], so that a reader may be late by that much; those
+//! that a reader with keep_all has not read; and the newest ones that late joiners or a reader's keep_last
+//! require. If memory is not available or the log has all its blocks, the oldest block is overwritten as soon
+//! as readers allow, as in a ring of fixed length.
 
 use crate::fail_point;
 use crate::layout::BLOCKS_PER_LOG;
 use crate::sync::{AtomicU64, Ordering};
 use crate::writer::Gate;
 
-/// How long a message stays in the log, in ns, while the log may grow.
+/// Minimum retention of a message, in ns, while the log may grow.
 pub const MIN_RETENTION_NS: u64 = 1_000_000_000;
-/// How long a block must have been of no use, in ns, before its memory is given back.
+/// How long a block must be unused, in ns, before its memory is released.
 pub const BLOCK_IDLE_NS: u64 = 4 * MIN_RETENTION_NS;
-/// How long a log does not ask for memory again after it got none, in ns.
+/// Delay after a failed allocation before the log allocates again, in ns.
 const RETRY_NS: u64 = MIN_RETENTION_NS;
-/// Blocks that are given back at a time: each costs its processor microseconds.
+/// Blocks released at a time: each release takes microseconds of CPU time.
 const MAX_BLOCKS_RELEASED: u32 = 8;
 
-/// The last message that reaches into a block.
+/// The last message that extends into a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct NewestMessage {
     seq: u64,
     time_ns: u64,
 }
 
-/// The writer's private account of its blocks.
+/// The writer's private bookkeeping of its blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    /// Length of a block is 2 to this.
+    /// Binary logarithm of the block length.
     bits: u32,
-    /// Blocks that the log may have, a power of two.
+    /// Maximum number of blocks, a power of two.
     max_blocks: u64,
-    /// Blocks that it has at least.
+    /// Minimum number of blocks.
     min_blocks: u64,
     /// Blocks in use.
     used: u64,
     /// Number of the newest block.
     newest: u64,
-    /// Where blocks stand, by number modulo `max_blocks`.
+    /// The place of each block, by number modulo `max_blocks`.
     places: [u8; BLOCKS_PER_LOG],
     /// The last message of each block, by number modulo `max_blocks`.
     newest_messages: [NewestMessage; BLOCKS_PER_LOG],
-    /// Places that have memory, a bit each.
+    /// Bit set of the places that have memory.
     backed: u64,
-    /// Places that a block in use stands at, a bit each.
+    /// Bit set of the places that hold a block in use.
     occupied: u64,
-    /// When a block was added last, or memory could not be had.
+    /// Time of the last growth or failed allocation.
     grown_ns: u64,
     denied_ns: Option<u64>,
 }
 
 impl Blocks {
-    /// The blocks of an empty log, of which the first `least` have memory.
+    /// The blocks of an empty log; the first `least` have memory.
     pub(crate) fn new(block_len: u64, most: u64, least: u64) -> Blocks {
         debug_assert!(most.is_power_of_two() && most <= BLOCKS_PER_LOG as u64);
         let least = least.clamp(1, most);
@@ -83,27 +83,27 @@ impl Blocks {
         }
     }
 
-    /// Bytes that the log holds now.
+    /// Current capacity of the log in bytes.
     pub(crate) fn capacity(&self) -> u64 {
         self.used << self.bits
     }
 
-    /// Whether it may have more blocks than it has.
+    /// Whether it may grow.
     pub(crate) fn may_grow(&self) -> bool {
         self.used < self.max_blocks
     }
 
-    /// Bytes of a block.
+    /// Length of a block in bytes.
     pub(crate) fn block_len(&self) -> u64 {
         1 << self.bits
     }
 
-    /// Where the newest block ends, a position.
+    /// End of the newest block, a position.
     pub(crate) fn end(&self) -> u64 {
         (self.newest + 1) << self.bits
     }
 
-    /// Index of the word at a position of a block in use.
+    /// Word index of a position in a block in use.
     pub(crate) fn index(&self, position: u64) -> usize {
         let place = u64::from(self.places[self.slot(position >> self.bits)]);
         let within = position & (self.block_len() - 1);
@@ -114,7 +114,7 @@ impl Blocks {
         (number & (self.max_blocks - 1)) as usize
     }
 
-    /// Notes that the message is the first to reach into the newest block.
+    /// Records that the message is the first to extend into the newest block.
     pub(crate) fn note_end(&mut self, message: PendingMessage) {
         if let Some(before) = self.newest.checked_sub(1) {
             let PendingMessage { seq, time_ns } = message;
@@ -127,9 +127,9 @@ impl Blocks {
         self.newest + 1 - self.used
     }
 
-    /// Whether a message of the block is younger than `for_ns`, or one of the `newest`.
+    /// Whether the block is needed: it has a message younger than `for_ns`, or one of the `newest`.
     fn is_needed(&self, number: u64, for_ns: u64, message: PendingMessage, newest: u64) -> bool {
-        // What is being left has its youngest message yet to come.
+        // The youngest message of the current block is not yet written.
         if number >= self.newest {
             return true;
         }
@@ -138,11 +138,11 @@ impl Blocks {
             || youngest.seq.saturating_add(newest) >= message.seq
     }
 
-    /// Opens the next block. The log's head must be at most [`Blocks::capacity`] behind
-    /// [`Blocks::end`]: so it has left the block that the slot of the table named before.
+    /// Opens the next block. The log's head must be at most [`Blocks::capacity`] behind [`Blocks::end`]: it
+    /// has then left the block that the table slot referred to before.
     ///
     /// # Errors
-    /// If late joiners would miss what is written over, and there is no memory.
+    /// If late joiners need what would be overwritten, and memory is not available.
     pub(crate) fn open(
         &mut self,
         table: &[AtomicU64],
@@ -162,14 +162,14 @@ impl Blocks {
         self.newest = number;
         let slot = self.slot(number);
         self.places[slot] = place;
-        // SYNC-LAP: the head is past what this slot named before, and was stored before this; a
-        // reader that sees this word sees that head.
+        // SYNC-LAP: the head is past the former block of this slot and was stored before this word; a reader
+        // that sees this word sees that head.
         table[slot].store(u64::from(place), Ordering::Relaxed);
         fail_point!("push.block");
         Ok(())
     }
 
-    /// A place of its own for the next block, unless it takes that of the oldest.
+    /// An additional place for the next block; `None` to reuse the place of the oldest.
     fn extra_place(
         &mut self,
         message: PendingMessage,
@@ -200,7 +200,7 @@ impl Blocks {
         Ok(None)
     }
 
-    /// A place that has memory and no block.
+    /// A place with memory and without a block.
     fn backed_free_place(&mut self, message: PendingMessage, gate: &mut impl Gate) -> Option<u8> {
         if self.backed & !self.occupied == 0 {
             self.back_with_memory(message, gate);
@@ -209,7 +209,7 @@ impl Blocks {
         (spare != 0).then(|| spare.trailing_zeros() as u8)
     }
 
-    /// Asks for as much memory as the log has, or for one block.
+    /// Allocates as much memory as the log has, or one block.
     fn back_with_memory(&mut self, message: PendingMessage, gate: &mut impl Gate) {
         if self.denied_ns.is_some_and(|then| message.time_ns.saturating_sub(then) < RETRY_NS) {
             return;
@@ -226,7 +226,7 @@ impl Blocks {
         self.denied_ns = Some(message.time_ns);
     }
 
-    /// Gives back memory that was of no use for a while.
+    /// Releases memory that was unused for a while.
     pub(crate) fn release_memory(&mut self, message: PendingMessage, gate: &mut impl Gate) {
         let spare = self.backed & !self.occupied;
         let waits = self.used < self.min_blocks
@@ -241,7 +241,7 @@ impl Blocks {
         }
     }
 
-    /// Where the log would begin if it had a block less, if nobody would miss anything.
+    /// The position at which the log would start with one block less, if that loses nothing needed.
     pub(crate) fn could_begin(&self, message: PendingMessage, gate: &mut impl Gate) -> Option<u64> {
         if self.used <= self.min_blocks {
             return None;
@@ -257,7 +257,7 @@ impl Blocks {
         (!missed).then_some(next << self.bits)
     }
 
-    /// The head has left the oldest block: its place is free.
+    /// The head has left the oldest block; its place is free.
     pub(crate) fn drop_oldest(&mut self) {
         let place = self.places[self.slot(self.oldest())];
         self.occupied &= !(1 << place);
@@ -272,7 +272,7 @@ pub(crate) struct PendingMessage {
     pub(crate) time_ns: u64,
 }
 
-/// There is no memory for what must be kept.
+/// Memory for messages that must be kept is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutOfMemory;
 

@@ -1,74 +1,74 @@
-//! The reader's half of an admission: from a request to the end of the log.
+//! The reader's half of an admission, from the request to the end of the log.
 //!
-//! A follower asks, finds the answer whenever it looks, and reads until the answer no longer holds.
-//! Then it asks again; or, if the publisher is gone, it reads what is left. The states and what
-//! leads from one to the next are drawn in docs/design/admission.md.
+//! A follower requests admission, polls for the answer, and reads until the answer is no longer valid. Then
+//! it requests admission again; if the publisher is gone, it reads the rest. docs/design/admission.md shows
+//! the states and transitions.
 
 use crate::admission::{self, AdmissionTable, RequestId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Phase {
-    /// The request is not answered, for all we have seen.
+    /// The request has not been answered yet, as far as known.
     AwaitingAdmission,
-    /// The request was answered, in this entry.
+    /// This entry answered the request.
     Reading { place: usize },
-    /// The publisher is gone, and keeps nothing for us: what the log holds can still be read.
+    /// The publisher is gone and keeps nothing for the reader. The remaining log can still be read.
     Draining,
 }
 
-/// Where a follower begins to read.
+/// The position at which a follower starts to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadStart {
     /// The byte position of the first message.
     pub start: u64,
     /// Its sequence number.
     pub start_seq: u64,
-    /// Messages before it that were lost because the follower had been let go.
+    /// Messages before it that were lost because the follower was detached.
     pub missed: u64,
 }
 
-/// What a follower does that was let go.
+/// Next action of a detached follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterDetach {
-    /// It has to publish this request, and to ring the publisher.
+    /// Publish this request and ring the publisher.
     Request(RequestId),
-    /// There is nobody left to ask.
+    /// Read the rest; there is no publisher to request admission from.
     Drain,
 }
 
-/// What a follower does whose publisher is gone.
+/// Next action of a follower whose publisher exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterExit {
-    /// Goes on where it is.
+    /// Continue in the current state.
     Continue,
-    /// Begins to read: it had been admitted without having seen it.
+    /// Start to read: it was admitted without having seen it.
     Begin(ReadStart),
-    /// Nothing in the log was promised to it.
+    /// Read nothing: it has no promise for this log.
     Nothing,
 }
 
-/// Why messages are missing from what a follower reads.
+/// Cause of missing messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gap {
-    /// The writer was faster, as it may be for a best_effort reader.
+    /// The writer overwrote them, as it may for a best_effort reader.
     Overrun,
-    /// The follower had been let go.
+    /// The follower was detached.
     Detached,
 }
 
-/// A reader's side of its admission by one publisher.
+/// The reader's side of its admission by one publisher.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Follower {
     request: RequestId,
     phase: Phase,
     /// Whether the publisher is gone.
     publisher_gone: bool,
-    /// Whether we were let go since we read last: what is missing then is lost for that.
+    /// Whether it was detached since the last read. Missing messages are then attributed to that.
     detached: bool,
 }
 
 impl Follower {
-    /// One that has published this request.
+    /// A follower that has published this request.
     pub fn new(request: RequestId) -> Follower {
         Follower {
             request,
@@ -83,13 +83,13 @@ impl Follower {
         self.request
     }
 
-    /// Whether it has found no answer yet.
+    /// Whether it has not found an answer yet.
     #[inline]
     pub fn is_awaiting_admission(&self) -> bool {
         matches!(self.phase, Phase::AwaitingAdmission)
     }
 
-    /// Whether it reads from a publisher that is there.
+    /// Whether it reads from a live publisher.
     pub fn is_served(&self) -> bool {
         matches!(self.phase, Phase::Reading { .. }) && !self.publisher_gone
     }
@@ -100,14 +100,14 @@ impl Follower {
         self.publisher_gone
     }
 
-    /// Whether it asks and the answer is there.
+    /// Whether it waits and the answer is available.
     pub fn is_answered(&self, entries: AdmissionTable<'_>) -> bool {
         self.is_awaiting_admission() && admission::find(entries, self.request).is_some()
     }
 
-    /// Begins to read if the request was answered. An answer that holds no more is one as well: it
-    /// says what was promised. `expected` is the number of the next message, if any was promised
-    /// before.
+    /// Starts to read if the request was answered. An answer that is no longer valid counts too, because it
+    /// states what was promised. `expected` is the number of the next message if an earlier answer promised
+    /// one.
     pub fn begin(
         &mut self,
         entries: AdmissionTable<'_>,
@@ -124,7 +124,7 @@ impl Follower {
         Some(ReadStart { start: grant.start, start_seq, missed })
     }
 
-    /// Whether the answer under which it reads no longer holds, of which nobody was told yet.
+    /// Whether the current answer is no longer valid and this was not reported yet.
     #[inline]
     pub fn was_detached(&self, entries: AdmissionTable<'_>) -> bool {
         match self.phase {
@@ -133,8 +133,8 @@ impl Follower {
         }
     }
 
-    /// Notes that it was let go; its user is to be told, now and not again. `next` is the number of
-    /// its subscription's next request.
+    /// Records a detachment, which the caller reports to the user exactly once. `next` is the number of its
+    /// subscription's next request.
     pub fn note_detach(&mut self, next: impl FnOnce() -> u64) -> AfterDetach {
         self.detached = true;
         if self.publisher_gone {
@@ -146,7 +146,7 @@ impl Follower {
         AfterDetach::Request(self.request)
     }
 
-    /// The publisher is gone: what it had promised can be read as far as the log still holds it.
+    /// The publisher is gone. What it promised can be read as far as the log still holds it.
     pub fn publisher_left(
         &mut self,
         entries: AdmissionTable<'_>,
@@ -160,17 +160,17 @@ impl Follower {
             return AfterExit::Begin(begun);
         }
         self.phase = Phase::Draining;
-        // One that was let go and asked again had been promised what follows.
+        // A follower that was detached and requested admission again was promised the rest.
         if self.detached { AfterExit::Continue } else { AfterExit::Nothing }
     }
 
-    /// Whether all is over once the log is read to its end.
+    /// Whether nothing more will come once the log is read to its end.
     #[inline]
     pub fn is_finished(&self, entries: AdmissionTable<'_>) -> bool {
         self.publisher_gone && !self.was_detached(entries)
     }
 
-    /// Why the messages are missing before the one just read.
+    /// Cause of the gap before the message just read.
     pub fn gap(&self, entries: AdmissionTable<'_>) -> Gap {
         let draining = self.phase == Phase::Draining && self.detached;
         if draining || self.was_detached(entries) { Gap::Detached } else { Gap::Overrun }

@@ -1,29 +1,29 @@
-//! The algorithms of the shared-memory plane over borrowed memory.
+//! The algorithms of the shared-memory transport over borrowed memory.
 //!
-//! Nothing here maps memory, waits on the kernel or reads a clock: callers hand in a region of
-//! atomic words and a few values, so that the same code runs over a heap buffer in a unit test,
-//! over loom's atomics in a model and over mapped files in production (`rnet-shm`).
+//! This crate maps no memory, waits on no kernel object and reads no clock. Callers provide a region of
+//! atomic words and a few values, so that the same code runs over a heap buffer in a unit test, over loom's
+//! atomics in a model and over mapped files in production (`rnet-shm`).
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`layout`] | the shared structures, byte for byte as drawn in docs/design/shm-layout.md |
-//! | [`record`] | how one message stands in the log |
+//! | [`layout`] | the shared structures, byte for byte as shown in docs/design/shm-layout.md |
+//! | [`record`] | the format of one message in the log |
 //! | [`writer`] | the single writer: reserve, fill, commit with one release store |
-//! | [`reader`] | any number of readers: copy out in bulk, validate, walk |
-//! | `blocks` | how much of a log is in use, and where it stands |
-//! | [`binding`] | a reader asks a publisher to be admitted, by a page that goes from one to the other |
-//! | [`admission`] | what the publisher answers, as it stands in its page |
-//! | [`reader_requests`] | the publisher's half of an admission: who has asked, and was answered what |
-//! | [`follower`] | the reader's half: asks, reads, is let go, asks again |
-//! | [`epoch`] | a reader joins while the writer publishes |
-//! | [`pins`] | chunks that are read in place are not reused under the reader |
-//! | [`backpressure`] | a writer that sleeps for room is woken by readers that make it |
+//! | [`reader`] | any number of readers: bulk copy, validate, walk |
+//! | `blocks` | the blocks of a log: how many are in use, and where they are |
+//! | [`binding`] | a reader requests admission by a publisher, in a page that it can rebind |
+//! | [`admission`] | the publisher's answers in its page |
+//! | [`reader_requests`] | the publisher's half of an admission: requests and answers |
+//! | [`follower`] | the reader's half: request, read, detachment, new request |
+//! | [`epoch`] | admission of a reader while the writer publishes |
+//! | [`pins`] | chunks that are read in place are not reused |
+//! | [`backpressure`] | readers that free capacity wake a waiting writer |
 //! | [`state`] | state: a key-value tree that all processes write |
-//! | [`failpoint`] | where a test build may be killed |
-//! | [`wake`] | nobody sleeps through a message, nobody rings who need not |
+//! | [`failpoint`] | points at which a test build may be killed |
+//! | [`wake`] | wake-ups: none is lost, and unnecessary ones are avoided |
 //!
-//! Each pair of operations that orders memory between processes has a name, `SYNC-…`, written at
-//! both of its ends.
+//! Each pair of operations that orders memory between processes has a name, `SYNC-…`, written at both
+//! operations.
 #![deny(unsafe_code)]
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
@@ -57,24 +57,23 @@ use sync::{AtomicU64, Ordering, fence};
 
 /// A borrowed log: its control lines and its ring of words.
 ///
-/// `words.len()` is a power of two of at least [`MIN_RING_WORDS`]. Positions are byte offsets
-/// that only grow. The ring is cut into blocks; which of them holds a position is said by
-/// [`LogControl::blocks`].
+/// `words.len()` is a power of two of at least [`MIN_RING_WORDS`]. Positions are byte offsets that only
+/// increase. The ring consists of blocks; [`LogControl::blocks`] maps a position to its block.
 #[derive(Clone, Copy)]
 pub struct Log<'a> {
-    /// Control lines, written by the writer only.
+    /// Control lines; only the writer writes them.
     pub control: &'a LogControl,
-    /// The ring itself, written by the writer only.
+    /// The ring; only the writer writes it.
     pub words: &'a [AtomicU64],
-    /// Length of a block in words is 2 to this. A wrong one reads a wrong word, no other harm.
+    /// Binary logarithm of the block length in words. A wrong value only reads wrong words.
     pub block_bits: u32,
 }
 
 /// Smallest ring that the algorithms work with, in 8-byte words.
 pub const MIN_RING_WORDS: usize = 8;
 
-/// Words that a copy into or out of a log moves in one turn of its loop. The compiler merges no
-/// atomic accesses. Its own choice, four words a turn, spends three of eleven instructions on the loop.
+/// Words per loop iteration of a copy into or out of a log. The compiler does not merge atomic accesses, and
+/// its own unrolling of four words spends three of eleven instructions on the loop.
 pub(crate) const COPY_STEP: usize = 8;
 
 impl<'a> Log<'a> {
@@ -85,7 +84,7 @@ impl<'a> Log<'a> {
         Self::with_blocks(control, words, (words.len() / BLOCKS_PER_LOG).max(shortest))
     }
 
-    /// As [`Log::new`], with blocks of another length than a log of this length has.
+    /// As [`Log::new`], with a block length other than the default for this ring length.
     #[inline]
     pub fn with_blocks(
         control: &'a LogControl,
@@ -100,14 +99,14 @@ impl<'a> Log<'a> {
         sound.then(|| Log { control, words, block_bits: block_words.ilog2() })
     }
 
-    /// The most bytes that the log may hold.
+    /// Maximum number of bytes that the log holds.
     #[inline]
     pub fn capacity_bytes(&self) -> u64 {
         self.words.len() as u64 * 8
     }
 
-    /// End of the committed records and number of the next message, of one moment. `None` while the
-    /// writer is between two of the stores that make a commit, which it may have died in.
+    /// A consistent pair of the end of the committed records and the number of the next message. `None` while
+    /// the writer is between the two stores of a commit; it may have died there.
     pub fn end(&self) -> Option<(u64, u64)> {
         let line = &self.control.tail;
         let last = line.last.load(Ordering::Acquire);
@@ -116,7 +115,7 @@ impl<'a> Log<'a> {
         if tail == 0 {
             return Some((0, 0));
         }
-        // The record that ends at the tail says which number comes next.
+        // The record that ends at the tail determines the next number.
         let head = HeaderWord::from_word(self.word(last).load(Ordering::Relaxed))?;
         (last < tail && last.checked_add(head.span()) == Some(tail)).then(|| {
             let seq = line.seq.load(Ordering::Relaxed);
@@ -125,9 +124,9 @@ impl<'a> Log<'a> {
         })
     }
 
-    /// When the first message was sent that stands at `from` or behind it and whose number is at least
-    /// `seq`, of those that the log still holds. `None` if there is none, and if the log contradicts
-    /// itself or the writer passes this look.
+    /// Send time of the first message at or after position `from` whose number is at least `seq`, among those
+    /// that the log still holds. `None` if no message matches, if the log is inconsistent, or if the writer
+    /// overwrites the log meanwhile.
     pub fn sent_at(&self, from: u64, seq: u64) -> Option<u64> {
         let mut at = from.max(self.control.head.head.load(Ordering::Acquire));
         // SYNC-COMMIT: see `LogWriter::push`.
@@ -146,7 +145,7 @@ impl<'a> Log<'a> {
             if head.span() > tail - at {
                 return None;
             }
-            // Half numbers: a log holds less than 2^31 messages.
+            // Compares the low halves of the numbers: a log holds fewer than 2^31 messages.
             let is_before = head.seq_lo.wrapping_sub(seq as u32) > u32::MAX / 2;
             if !is_before {
                 return Some(time_ns);
@@ -162,7 +161,7 @@ impl<'a> Log<'a> {
         8 << self.block_bits
     }
 
-    /// Blocks that the log may have.
+    /// Maximum number of blocks.
     #[inline]
     pub fn blocks(&self) -> usize {
         self.words.len() >> self.block_bits
@@ -181,13 +180,14 @@ impl<'a> Log<'a> {
         &self.words[first..(first | ((1 << self.block_bits) - 1)) + 1]
     }
 
-    /// Index of the word at a position; inside the ring whatever the position and the table of blocks.
+    /// Word index of a position; inside the ring for any position and any table of blocks.
     #[inline]
     fn index(&self, position: u64) -> usize {
         let word = (position >> 3) as usize;
         let most = self.blocks() - 1;
         let slot = (word >> self.block_bits) & most & (BLOCKS_PER_LOG - 1);
-        // SYNC-LAP: one that was changed since its block was given up comes with a head past it.
+        // SYNC-LAP: a slot that changed after its block was given up is accompanied by a head past that
+        // block.
         let place = self.control.blocks[slot].load(Ordering::Relaxed) as usize & most;
         place << self.block_bits | (word & ((1 << self.block_bits) - 1))
     }

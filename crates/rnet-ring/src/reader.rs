@@ -1,64 +1,63 @@
-//! A reader of a log; any number of them follow one writer.
+//! A reader of a log; any number of them read from one writer.
 //!
-//! A reader copies committed words into memory of its own, then asks whether the writer has
-//! meanwhile begun to reuse what was copied, and only then looks at the copy. So a record is
-//! never torn, and no length or tag is checked in memory that can still change.
+//! A reader copies committed words into its own memory, then checks whether the writer has begun to reuse the
+//! copied words, and only then parses the copy. A record is therefore never torn, and lengths and tags are
+//! not checked in memory that can still change.
 
 use crate::record::{HEADER_LEN_BYTES, HeaderWord, Record, RecordKind, extension_len};
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{COPY_STEP, Log};
 
-/// How often a reader that was lapped tries to find its place again before it takes the end of
-/// the log.
+/// Attempts of a lapped reader to find a position again before it moves to the end of the log.
 const RESYNC_TRIES: usize = 8;
 
-/// What no half of a sequence number equals.
+/// A value that differs from every half sequence number.
 const NO_SEQ: u64 = u64::MAX;
 
-/// What [`LogReader::pull`] found.
+/// Result of [`LogReader::pull`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
-    /// Nothing new.
+    /// No new records.
     Empty,
-    /// Records were copied; take them with [`LogReader::next`].
+    /// Records were copied; get them with [`LogReader::next`].
     Batch,
-    /// The writer had passed; the reader stands further ahead now. Pull again. The gap shows in
-    /// the next record's sequence number.
+    /// The writer lapped the reader, which has moved ahead. Pull again. The gap shows in the next record's
+    /// sequence number.
     Lapped,
-    /// The log contradicts itself: what did not hold. Nothing more can be read from it.
+    /// The log is inconsistent: the violated condition. Nothing more can be read from it.
     Corrupt(&'static str),
 }
 
 /// A reader's private state.
 #[derive(Debug)]
 pub struct LogReader {
-    /// Position of the first byte that is not yet handed out.
+    /// Position of the first byte that was not delivered yet.
     pos: u64,
-    /// The tail as last seen.
+    /// The last loaded tail.
     known_tail: u64,
-    /// Sequence number of the next record; `None` until the first one is seen.
+    /// Sequence number of the next record; `None` until the first record.
     next_seq: Option<u64>,
     /// Messages lost to laps since [`LogReader::take_lost`].
     lost: u64,
-    /// True while a gap in the sequence is expected, because the reader moved.
+    /// Whether a gap in the sequence is expected, because the reader moved.
     moved: bool,
-    /// The low half of `next_seq` as it stands in the next record, or [`NO_SEQ`] while that is not
-    /// known: one comparison instead of three.
+    /// The low half of `next_seq` as stored in the next record, or [`NO_SEQ`] while it is unknown. It allows
+    /// one comparison instead of three.
     next_seq_lo: u64,
-    /// Bytes of the batch already walked, and its length.
+    /// Walked bytes of the batch, and its length.
     batch_at: usize,
     batch_len: usize,
     /// Sequence number of the end of the log when the batch was pulled.
     batch_end_seq: u64,
-    /// Whether a lap takes it to the oldest record, and not half a log ahead.
+    /// Whether a lap moves the reader to the oldest record instead of half a log ahead.
     resyncs_to_oldest: bool,
-    /// Number of the last record with extension words, and how many bytes these take. Here and not in each
-    /// record, so that those without pay nothing.
+    /// Number of the last record with extension words, and their length in bytes. Stored here and not in each
+    /// record, so that records without them have no overhead.
     extended: (u64, usize),
 }
 
 impl LogReader {
-    /// A reader that begins at `start`, the byte position of a record (or the tail).
+    /// A reader that starts at `start`, the byte position of a record (or the tail).
     pub fn new(start: u64) -> Self {
         LogReader {
             pos: start,
@@ -75,45 +74,45 @@ impl LogReader {
         }
     }
 
-    /// Has a lap take it to the oldest record that is there: of a reader whose writer does not pass it again.
+    /// Makes a lap move the reader to the oldest record, for a reader that its writer does not lap again.
     pub fn resync_to_oldest(&mut self) {
         self.resyncs_to_oldest = true;
     }
 
-    /// Everything below this position has been handed out.
+    /// Everything below this position has been delivered.
     pub fn position(&self) -> u64 {
         self.pos
     }
 
-    /// Sequence number of the next message, if one has been seen.
+    /// Sequence number of the next message, if known.
     pub fn next_seq(&self) -> Option<u64> {
         self.next_seq
     }
 
-    /// Bytes that the log held for this reader when the batch was pulled and that it has not handed out since.
+    /// Bytes of the log at the last pull that were not delivered since.
     pub fn unread_len_bytes(&self) -> u64 {
         self.known_tail.saturating_sub(self.pos)
     }
 
-    /// Sequence number that the log had reached when the batch was pulled.
+    /// Sequence number of the end of the log at the last pull.
     pub fn end_seq(&self) -> u64 {
         self.batch_end_seq
     }
 
-    /// Whether this record, which was handed out last, has extension words.
+    /// Whether this record, the last one delivered, has extension words.
     #[inline]
     pub fn is_extended(&self, record: &Record) -> bool {
         self.extended.0 == record.seq
     }
 
-    /// Bytes of the extension words that end where the payload of this record begins; of the record that was
-    /// handed out last.
+    /// Length in bytes of the extension words directly before the payload of this record, the last one
+    /// delivered.
     #[inline]
     pub fn extension_len(&self, record: &Record) -> usize {
         if self.is_extended(record) { self.extended.1 } else { 0 }
     }
 
-    /// A record that is not of the log is handed out next, with so many bytes of extension words.
+    /// Announces a record from outside the log as the next one, with this length of extension words in bytes.
     pub fn note_extended(&mut self, seq: u64, len: usize) {
         self.extended = (seq, len);
     }
@@ -129,15 +128,15 @@ impl LogReader {
         core::mem::take(&mut self.lost)
     }
 
-    /// Whether the log holds more than was handed out.
+    /// Whether the log holds undelivered records.
     #[inline]
     pub fn has_more(&self, log: Log<'_>) -> bool {
         // SYNC-COMMIT: see `LogWriter::push`.
         log.control.tail.tail.load(Ordering::Acquire) != self.pos
     }
 
-    /// Copies the next committed words into `buf`. Call when [`LogReader::next`] has none left.
-    // As `next`.
+    /// Copies the next committed words into `buf`. Call it when [`LogReader::next`] has no record left.
+    // Inlined for the same reason as `next`.
     #[inline(always)]
     pub fn pull(&mut self, log: Log<'_>, buf: &mut [u64]) -> Pull {
         self.batch_at = 0;
@@ -176,8 +175,8 @@ impl LogReader {
         Pull::Batch
     }
 
-    /// [`LogReader::next`] in its common case: a message in the record, the next in number. `None`
-    /// says nothing; then ask `next`.
+    /// [`LogReader::next`] in its common case: an inline record with the next number. `None` is inconclusive;
+    /// then call `next`.
     #[inline]
     pub fn next_fast(&mut self, buf: &[u64]) -> Option<Record> {
         let [word, time_ns, ..] = *buf.get(self.batch_at / 8..self.batch_len / 8)? else {
@@ -186,7 +185,7 @@ impl LogReader {
         let head = HeaderWord::from_word_of(RecordKind::Inline, word)?;
         let span = head.span();
         let after = self.batch_at + span as usize;
-        // The copy ends inside the log, so what ends inside the copy does, too.
+        // The copy ends inside the log, and so does a record that ends inside the copy.
         if u64::from(head.seq_lo) != self.next_seq_lo || after > self.batch_len {
             return None;
         }
@@ -199,8 +198,8 @@ impl LogReader {
         Some(Record { kind: RecordKind::Inline, seq, time_ns, offset, len: head.len as usize })
     }
 
-    /// As [`LogReader::next_fast`], of a message with `N` extension words if `fits` says so of them: the first is the
-    /// length of all, which is right, and what the others mean is for `fits` to check.
+    /// As [`LogReader::next_fast`], for a message with `N` extension words that `fits` accepts. The first
+    /// word is the length of all and is checked here; `fits` checks the others.
     #[inline]
     pub fn next_fast_extended<const N: usize>(
         &mut self,
@@ -233,7 +232,7 @@ impl LogReader {
     /// The next record of the batch in `buf`, which must be the buffer that was pulled into.
     ///
     /// `Ok(None)` when the batch is used up. An error means that the log contradicts itself.
-    // Its one caller on the path of a message is large, and the compiler would not inline it there by itself.
+    // Its only caller on the message path is large; the compiler does not inline it there by itself.
     #[inline(always)]
     #[allow(clippy::should_implement_trait)] // borrows a buffer and can fail
     pub fn next(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
@@ -249,7 +248,7 @@ impl LogReader {
     /// As [`LogReader::next`], of a record with extension words.
     #[inline(never)]
     fn next_extended(&mut self, buf: &[u64]) -> Result<Option<Record>, &'static str> {
-        // One word of eight bytes, as messages of calls have it: there is no more to be checked than that.
+        // One 8-byte word, as messages of calls have. Its check is complete.
         if let Some(record) = self.next_fast_extended(buf, |&[_, head, _]| head >> 32 == 8) {
             return Ok(Some(record));
         }
@@ -266,7 +265,7 @@ impl LogReader {
         }))
     }
 
-    /// Goes on behind the record that begins with this head, and hands it out if the copy has all of it.
+    /// Advances past the record with this header, and returns it if the copy contains all of it.
     #[inline]
     fn walk(&mut self, head: HeaderWord, buf: &[u64]) -> Result<Option<Record>, &'static str> {
         let at = self.batch_at / 8;
@@ -276,8 +275,8 @@ impl LogReader {
             return Err("a record is longer than the log");
         }
         if span > left as u64 {
-            // The copy may end inside a record, which the next pull then brings whole; the first
-            // record of a copy is one that the buffer has room for.
+            // The copy may end inside a record, which the next pull then copies completely. The buffer must
+            // hold the first record of a copy.
             if self.batch_at == 0 {
                 return Err("a record exceeds the maximum record length");
             }
@@ -296,7 +295,7 @@ impl LogReader {
         }))
     }
 
-    /// Widens the record's half sequence number and counts what is missing before it.
+    /// Extends the record's half sequence number and counts missing messages before it.
     #[inline]
     fn accept_seq(&mut self, seq_lo: u32) -> Result<u64, &'static str> {
         if let Some(expected) = self.next_seq {
@@ -308,7 +307,7 @@ impl LogReader {
                 return Err("a sequence number is out of order");
             }
         }
-        // The end of the log is at most a ring of records ahead, which is less than 2^32.
+        // The end of the log is at most a ring of records ahead, fewer than 2^32.
         let ahead = (self.batch_end_seq as u32).wrapping_sub(seq_lo);
         let seq = self.batch_end_seq.wrapping_sub(u64::from(ahead));
         if let Some(expected) = self.next_seq {
@@ -328,13 +327,13 @@ impl LogReader {
         self.next_seq_lo = u64::from((seq as u32).wrapping_add(1));
     }
 
-    /// Counts the coming message as the first expected: what lies before it was never promised.
+    /// Makes the next message the first expected one; earlier messages were never promised.
     pub fn expect_from(&mut self, seq: u64) {
         self.next_seq = Some(seq);
     }
 
-    /// Goes to the newest record. What was passed over shows as a gap and is returned by
-    /// [`LogReader::take_lost`]; the caller decides how to count it.
+    /// Moves to the newest record. Skipped messages show as a gap and are returned by
+    /// [`LogReader::take_lost`]; the caller decides how to count them.
     pub fn seek_newest(&mut self, log: Log<'_>) {
         let line = &log.control.tail;
         for _ in 0..RESYNC_TRIES {
@@ -351,16 +350,16 @@ impl LogReader {
                 return;
             }
         }
-        // For longer than a moment: the writer was stopped, or it died, between its two stores.
+        // The writer was stopped, or died, between its two stores.
         self.walk_to_newest(log);
     }
 
-    /// Goes to the newest record by way of those before it.
+    /// Moves to the newest record by walking over those before it.
     #[cold]
     fn walk_to_newest(&mut self, log: Log<'_>) {
         let tail = log.control.tail.tail.load(Ordering::Acquire);
         let mut at = self.pos.max(log.control.head.head.load(Ordering::Acquire));
-        // Of a hostile writer, or one that goes on: the next look says which.
+        // The writer is hostile or has advanced: the next pull distinguishes them.
         if tail.saturating_sub(at) > log.capacity_bytes() || (at | tail) & 7 != 0 {
             return;
         }
@@ -370,7 +369,7 @@ impl LogReader {
             // SYNC-LAP: as in `pull`.
             fence(Ordering::Acquire);
             if log.control.head.head.load(Ordering::Relaxed) > at {
-                // It goes on after all: the next look finds it.
+                // The writer has advanced; the next pull finds it.
                 return;
             }
             match head {
@@ -378,7 +377,7 @@ impl LogReader {
                     newest = Some(at);
                     at += head.span();
                 }
-                // `next` comes here as well, and says what is wrong.
+                // `next` reaches this record as well and reports the fault.
                 _ => return,
             }
         }
@@ -387,8 +386,8 @@ impl LogReader {
         }
     }
 
-    /// Finds a place in the log again after the writer has passed: half a ring behind its end, so
-    /// that the writer does not pass again at once.
+    /// Finds a position after a lap: half a ring behind the end, so that the writer does not lap the reader
+    /// again at once.
     #[cold]
     fn resync(&mut self, log: Log<'_>) -> Pull {
         let capacity = log.capacity_bytes();
@@ -399,7 +398,7 @@ impl LogReader {
                 return Pull::Corrupt("the head is past the tail");
             }
             if tail - at > capacity {
-                continue; // the writer moved between the two loads
+                continue; // the writer advanced between the two loads
             }
             if at < self.pos {
                 return Pull::Corrupt("the head went backwards");
@@ -424,7 +423,7 @@ impl LogReader {
                 return Pull::Lapped;
             }
         }
-        // The writer is far faster than we walk: take only what comes from here on.
+        // The writer is much faster than this walk: continue at the end of the log.
         self.expect_gap();
         self.seek_newest(log);
         let head = log.control.head.head.load(Ordering::Acquire);
@@ -438,7 +437,8 @@ impl LogReader {
     fn expect_gap(&mut self) {
         self.moved = true;
         self.next_seq_lo = NO_SEQ;
-        // A hostile log may repeat a number behind a gap: what was known of the old record is not of the new.
+        // A hostile log may repeat a number after a gap: extension data of the old record do not apply to the
+        // new one.
         self.extended = (u64::MAX, 0);
     }
 
@@ -451,7 +451,7 @@ impl LogReader {
     }
 }
 
-/// Loads as many words as `to` has room for and `from` holds; callers give slices of one length.
+/// Loads all words of `from` into `to`; both slices have the same length.
 #[inline]
 fn load_words(to: &mut [u64], from: &[AtomicU64]) {
     let (to_steps, to_rest) = to.as_chunks_mut::<COPY_STEP>();

@@ -1,21 +1,21 @@
-//! The publisher's half of an admission: which request of which subscription has which entry.
+//! The publisher's half of an admission: the entry of each request of each subscription.
 //!
-//! A subscription that was answered once keeps its entry until it unsubscribes or its process ends,
-//! also while it is let go: it reads there what became of its request, whenever it looks. The
-//! states and what leads from one to the next are drawn in docs/design/admission.md.
+//! An answered subscription keeps its entry until it unsubscribes or its process exits, also while it is
+//! detached: it reads the state of its request there. docs/design/admission.md shows the states and
+//! transitions.
 
 use std::collections::BTreeMap;
 
 use crate::admission::{self, AdmissionState, AdmissionTable, Grant, RequestId};
 use crate::fail_point;
 
-/// What became of the last request of a subscription.
+/// State of the last request of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RequestState {
     place: usize,
     generation: u64,
     state: AdmissionState,
-    /// Whether the answer stands in the entry; until then the entry holds an older one, or none.
+    /// Whether the answer is in the entry; until then the entry holds an older one or none.
     answered: bool,
 }
 
@@ -24,14 +24,14 @@ struct RequestState {
 pub struct ReaderRequests(BTreeMap<u64, RequestState>);
 
 impl ReaderRequests {
-    /// Where the request stands; `None` if it is a new one.
+    /// State of the request; `None` for a new one.
     pub fn state(&self, id: RequestId) -> Option<AdmissionState> {
         let request = self.0.get(&id.subscription)?;
         (request.generation == id.generation).then_some(request.state)
     }
 
-    /// The place among `places` for a subscription: the one that it has, else the first that is free. `None` if
-    /// it has none and all are taken.
+    /// The entry of a subscription among `places` entries: its present one, otherwise the first free one.
+    /// `None` if it has none and all are taken.
     pub fn entry_for(&self, subscription: u64, places: usize) -> Option<usize> {
         if let Some(request) = self.0.get(&subscription) {
             return Some(request.place);
@@ -43,13 +43,13 @@ impl ReaderRequests {
         taken.iter().position(|taken| !taken)
     }
 
-    /// Takes the request that [`ReaderRequests::entry_for`] has found for a new request.
+    /// Assigns the entry that [`ReaderRequests::entry_for`] returned to a new request.
     pub fn reserve(&mut self, id: RequestId, place: usize) {
         let (generation, state) = (id.generation, AdmissionState::Active);
         self.0.insert(id.subscription, RequestState { place, generation, state, answered: false });
     }
 
-    /// Answers a request that has a request. A reader that was let go since is told that as well.
+    /// Answers a reserved request. If the reader was detached meanwhile, the answer contains that.
     pub fn answer(&mut self, entries: AdmissionTable<'_>, grant: Grant) -> Option<AdmissionState> {
         let request = self.0.get_mut(&grant.request.subscription)?;
         if request.generation != grant.request.generation {
@@ -60,19 +60,19 @@ impl ReaderRequests {
         Some(request.state)
     }
 
-    /// Lets a reader go that stood still for too long. Its request stays, for the time that it asks
-    /// again.
+    /// Detaches a reader that made no progress for too long. Its request remains, for the case that it
+    /// requests admission again.
     pub fn detach(&mut self, entries: AdmissionTable<'_>, subscription: u64) {
         let Some(request) = self.0.get_mut(&subscription) else { return };
         request.state = AdmissionState::Detached;
         fail_point!("detach.noted");
-        // Else the answer is still to come, and says so.
+        // Otherwise the pending answer will contain it.
         if request.answered {
             admission::detach(entries.at(request.place));
         }
     }
 
-    /// Forgets a subscription that is gone, and frees its entry.
+    /// Removes a subscription that is gone, and frees its entry.
     pub fn forget(&mut self, entries: AdmissionTable<'_>, subscription: u64) {
         if let Some(request) = self.0.remove(&subscription) {
             admission::free(entries.at(request.place));

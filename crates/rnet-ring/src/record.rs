@@ -1,35 +1,34 @@
-//! How one message stands in the log.
+//! The format of one message in the log.
 //!
 //! ```text
 //!   0        4      7    8        12      16
 //!   | seq_lo | len (24) kind (8)  | time_ns (64)   | payload … | zeros to a multiple of 8
 //! ```
-//! Word 0 holds the low half of the sequence number and, in its high half, the payload length in
-//! the low 24 bits and the kind in the high 8. Word 1 is the send time. A record may begin in one
-//! block of the log and go on in the next.
+//! Word 0 holds the low half of the sequence number and, in its high half, the payload length in the low 24
+//! bits and the kind in the high 8. Word 1 is the send time. A record may extend from one block of the log
+//! into the next.
 //!
-//! Extension words stand before the payload, and the length counts them, if the highest bit of the kind
-//! is set:
+//! If the highest bit of the kind is set, extension words precede the payload, and the length includes them:
 //!
 //! ```text
 //!   16       24        28        32
 //!   | len    | tag (32) | len (32) | bytes, zeros to a multiple of 8 | tag | len | bytes … | payload …
 //! ```
-//! The first word is the length of all of them, itself included. A record without extension words takes
-//! none of the code below that reads them.
+//! The first word is the length of all extension words, including itself. Records without extension words do
+//! not execute the code that reads them.
 
-/// Bytes in front of each payload.
+/// Length of the header before each payload, in bytes.
 pub const HEADER_LEN_BYTES: u64 = 16;
-/// Bytes of the payload of a [`RecordKind::Chunk`] record.
+/// Payload length of a [`RecordKind::Chunk`] record, in bytes.
 pub const CHUNK_REF_LEN_BYTES: usize = 24;
-/// Most bytes of extension words that a record carries.
+/// Maximum length of the extension words of a record, in bytes.
 pub const MAX_EXTENSION_LEN_BYTES: usize = 1024;
-/// The bit of the kind that says that extension words stand before the payload.
+/// Bit of the kind: extension words precede the payload.
 pub const EXTENDED: u64 = 128;
-/// Longest payload that the 24-bit length field can name.
+/// Longest payload that the 24-bit length field can represent, in bytes.
 pub const MAX_RECORD_LEN_BYTES: usize = (1 << 24) - 1;
 
-/// What a record carries.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// The payload itself.
@@ -55,12 +54,12 @@ impl RecordKind {
     }
 }
 
-/// What a record carries, and whether extension words stand before it.
+/// The content of a record, and whether extension words precede it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordTag {
-    /// What it carries.
+    /// The content.
     pub kind: RecordKind,
-    /// Whether extension words stand before that.
+    /// Whether extension words precede it.
     pub extended: bool,
 }
 
@@ -71,19 +70,19 @@ impl From<RecordKind> for RecordTag {
     }
 }
 
-/// A record's first word, taken apart.
+/// A record's first word, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderWord {
     /// Low half of the sequence number.
     pub seq_lo: u32,
-    /// Bytes of the payload, and of the extension words before it.
+    /// Length of the payload and of the extension words before it, in bytes.
     pub len: u32,
-    /// What the record carries.
+    /// The content of the record.
     pub tag: RecordTag,
 }
 
 impl HeaderWord {
-    /// The word that stands in memory.
+    /// Encodes the word.
     #[inline]
     pub fn to_word(self) -> u64 {
         let extended = if self.tag.extended { EXTENDED } else { 0 };
@@ -91,26 +90,26 @@ impl HeaderWord {
         u64::from(self.seq_lo) | u64::from(self.len) << 32 | kind << 56
     }
 
-    /// Reads a word that nobody vouches for.
+    /// Decodes an untrusted word.
     #[inline]
     pub fn from_word(word: u64) -> Option<HeaderWord> {
         let (kind, extended) = ((word >> 56) & !EXTENDED, (word >> 56) & EXTENDED != 0);
         Some(Self::of(word, RecordTag { kind: RecordKind::from_tag(kind)?, extended }))
     }
 
-    /// As [`HeaderWord::from_word`], of a record without extension words.
+    /// As [`HeaderWord::from_word`], for a record without extension words.
     #[inline]
     pub fn from_word_unextended(word: u64) -> Option<HeaderWord> {
         Some(Self::of(word, RecordKind::from_tag(word >> 56)?.into()))
     }
 
-    /// As [`HeaderWord::from_word_unextended`], of a record that must carry this.
+    /// As [`HeaderWord::from_word_unextended`], for a record of this kind.
     #[inline]
     pub fn from_word_of(kind: RecordKind, word: u64) -> Option<HeaderWord> {
         (word >> 56 == kind.tag()).then_some(Self::of(word, kind.into()))
     }
 
-    /// As [`HeaderWord::from_word_of`], of a record with extension words.
+    /// As [`HeaderWord::from_word_of`], for a record with extension words.
     #[inline]
     pub fn from_word_of_extended(kind: RecordKind, word: u64) -> Option<HeaderWord> {
         let tag = RecordTag { kind, extended: true };
@@ -122,36 +121,36 @@ impl HeaderWord {
         HeaderWord { seq_lo: word as u32, len: (word >> 32) as u32 & 0x00ff_ffff, tag }
     }
 
-    /// Bytes that the record takes in the ring; a multiple of 8.
+    /// Length of the record in the ring, in bytes; a multiple of 8.
     #[inline]
     pub fn span(self) -> u64 {
         span_of(self.len as usize)
     }
 }
 
-/// Bytes that a record with `len` bytes of payload takes in the ring.
+/// Length in the ring of a record with `len` bytes of payload, in bytes.
 #[inline]
 pub fn span_of(len: usize) -> u64 {
     HEADER_LEN_BYTES + (len as u64).next_multiple_of(8)
 }
 
-/// One message as a reader finds it.
+/// One message, as a reader receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// What it carries.
+    /// The content.
     pub kind: RecordKind,
-    /// Sequence number, counting the publisher's messages from 0.
+    /// Sequence number; the publisher's messages are counted from 0.
     pub seq: u64,
-    /// When it was sent, CLOCK_MONOTONIC in ns.
+    /// Send time, CLOCK_MONOTONIC in ns.
     pub time_ns: u64,
-    /// Where its payload begins in the reader's buffer, in bytes; a multiple of 8.
+    /// Offset of the payload in the reader's buffer, in bytes; a multiple of 8.
     pub offset: usize,
-    /// Payload bytes.
+    /// Length of the payload, in bytes.
     pub len: usize,
 }
 
-/// Length of the extension words at the begin of these words, which nobody vouches for; `None` if they
-/// contradict themselves. Theirs are as many bytes as the record has.
+/// Length of the extension words at the start of these untrusted words; `None` if they are inconsistent. They
+/// cannot be longer than the record.
 #[inline]
 pub fn extension_len(words: &[u64], record_len: usize) -> Option<usize> {
     let len = usize::try_from(*words.first()?).ok()?;
@@ -166,19 +165,19 @@ pub fn extension_len(words: &[u64], record_len: usize) -> Option<usize> {
     Some(len)
 }
 
-/// Where a large message stands: the payload of a [`RecordKind::Chunk`] record.
+/// Location of a large message: the payload of a [`RecordKind::Chunk`] record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkRef {
-    /// Number of the chunk in its publisher's pool; never used twice.
+    /// Number of the chunk in its publisher's pool; never reused.
     pub chunk: u32,
-    /// Which use of the chunk the message is.
+    /// The use of the chunk that the message belongs to.
     pub generation: u64,
-    /// Payload bytes.
+    /// Length of the payload, in bytes.
     pub len: u64,
 }
 
 impl ChunkRef {
-    /// The bytes that stand in the record.
+    /// The bytes in the record.
     pub fn to_bytes(self) -> [u8; CHUNK_REF_LEN_BYTES] {
         let mut bytes = [0; CHUNK_REF_LEN_BYTES];
         bytes[..8].copy_from_slice(&u64::from(self.chunk).to_le_bytes());
@@ -187,7 +186,7 @@ impl ChunkRef {
         bytes
     }
 
-    /// Reads bytes that nobody vouches for; `None` if they cannot be a chunk reference.
+    /// Decodes untrusted bytes; `None` if they cannot be a chunk reference.
     pub fn from_bytes(bytes: &[u8]) -> Option<ChunkRef> {
         let word = |i: usize| Some(u64::from_le_bytes(bytes.get(i..i + 8)?.try_into().ok()?));
         (bytes.len() == CHUNK_REF_LEN_BYTES).then_some(())?;
@@ -204,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twenty_two_bytes_take_forty() {
+    fn record_of_22_bytes_spans_40() {
         assert_eq!(span_of(22), 40);
         assert_eq!(span_of(0), 16);
     }
@@ -225,15 +224,15 @@ mod tests {
     }
 
     #[test]
-    fn extension_words_that_contradict_themselves_are_none() {
+    fn inconsistent_extension_words_are_rejected() {
         let word = |tag: u64, len: u64| tag | len << 32;
         // Two words: 8 bytes, 9 bytes.
         let sound = [48, word(1, 8), 7, word(9, 9), 8, 9, 0xaaaa];
         assert_eq!(extension_len(&sound, 56), Some(48));
         assert_eq!(extension_len(&sound, 48), Some(48));
         assert_eq!(extension_len(&sound, 47), None, "longer than the record");
-        assert_eq!(extension_len(&sound[..5], 56), None, "longer than what was copied");
-        assert_eq!(extension_len(&[8], 8), Some(8), "no word at all");
+        assert_eq!(extension_len(&sound[..5], 56), None, "longer than the copy");
+        assert_eq!(extension_len(&[8], 8), Some(8), "without a word");
         for len in [0, 7, 9, 1032, 1 << 32, u64::MAX] {
             assert_eq!(extension_len(&[len; 200], 1600), None, "length {len}");
         }

@@ -1,4 +1,4 @@
-//! The one place that names atomics, so that loom can replace them.
+//! The only module that imports atomics, so that loom can replace them.
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence, fence};
@@ -7,10 +7,9 @@ pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// How the two sides of a store-then-load handshake order their store before their load.
 ///
-/// The frequent side (a writer that publishes) calls [`Barrier::light`], the rare side (a reader
-/// about to sleep, a writer that admits a reader) [`Barrier::heavy`]. Either both are full fences,
-/// or the heavy one makes every thread of the other side pass one (`membarrier`), which lets the
-/// frequent side go without.
+/// The frequent side (a publishing writer) calls [`Barrier::light`], the rare side (a reader before it
+/// sleeps, a writer that admits a reader) calls [`Barrier::heavy`]. Either both are full fences, or the heavy
+/// one makes every thread of the other side execute one (`membarrier`), and the frequent side needs none.
 pub trait Barrier {
     /// Called by the frequent side between its store and its load.
     fn light(&self);
@@ -18,7 +17,7 @@ pub trait Barrier {
     fn heavy(&self);
 }
 
-/// Full fences on both sides: always correct, costs the publisher a fence per message.
+/// Full fences on both sides: always correct, but the publisher executes a fence per message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FullFences;
 
@@ -33,7 +32,7 @@ impl Barrier for FullFences {
     }
 }
 
-/// One turn of a loop that waits for another thread.
+/// One iteration of a loop that waits for another thread.
 pub fn spin() {
     #[cfg(not(loom))]
     core::hint::spin_loop();

@@ -1,36 +1,36 @@
-//! Nobody sleeps through a message, and nobody rings who need not.
+//! Wake-ups: none is lost, and unnecessary ones are avoided.
 //!
-//! The sleeper reads its bell, shows a *ticket* in its own page, passes the heavy barrier and
-//! looks once more for messages; only then it waits for the bell to change. The waker publishes,
-//! passes the light barrier and looks for a ticket. Either the waker sees the ticket, or the
-//! sleeper saw the message. A ticket is rung for once: it is new for each sleep, so a waker that
-//! already rang for it need not ring for every message until the sleeper has got up.
+//! The sleeper reads its bell, publishes a *ticket* in its own page, passes the heavy barrier and checks once
+//! more for messages; only then does it wait for the bell to change. The waker publishes a message, passes
+//! the light barrier and checks for a ticket. Either the waker sees the ticket, or the sleeper sees the
+//! message. A waker rings once per ticket: tickets are unique per sleep, so a waker that has rung need not
+//! ring for every message until the sleeper is awake.
 
 use crate::fail_point;
 use crate::sync::{AtomicU32, AtomicU64, Barrier, Ordering};
 
-/// Gives out sleep tickets. All sleepers that ever show tickets in the same places share one: a
-/// waker remembers a ticket it has rung for, whoever showed it.
+/// Source of sleep tickets. All sleepers that use the same ticket words must share one source, because a
+/// waker remembers the last ticket that it has rung for.
 #[derive(Debug, Default)]
 pub struct Tickets(AtomicU64);
 
 impl Tickets {
-    /// A ticket that was not used before, never 0.
+    /// A new ticket, never 0.
     pub fn next_ticket(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-/// The sleeper's side: shows `ticket` in every place where a waker may look, each of which `places` names. After
-/// it, look for messages once more, and sleep only if there are none and the bell still reads what it read before
-/// this call.
+/// Sleeper side: publishes `ticket` in every word that a waker may check; `places` enumerates them. After
+/// this call, check for messages once more, and sleep only if there are none and the bell has the same value
+/// as before this call.
 pub fn announce(
     places: impl FnOnce(&mut dyn FnMut(&AtomicU64)),
     ticket: u64,
     barrier: &impl Barrier,
 ) {
     places(&mut |place| {
-        // Release: whoever finds the ticket also finds the bell that was named before it.
+        // Release: a waker that finds the ticket also finds the bell that was stored before it.
         place.store(ticket, Ordering::Release);
         fail_point!("sleep.ticket");
     });
@@ -39,7 +39,7 @@ pub fn announce(
     fail_point!("sleep.announced");
 }
 
-/// The sleeper's side: awake again.
+/// Sleeper side: withdraws the ticket after waking.
 pub fn withdraw(places: impl FnOnce(&mut dyn FnMut(&AtomicU64))) {
     places(&mut |place| {
         place.store(0, Ordering::Relaxed);
@@ -47,8 +47,8 @@ pub fn withdraw(places: impl FnOnce(&mut dyn FnMut(&AtomicU64))) {
     });
 }
 
-/// The waker's side, after its store and the light barrier: whether to ring. `last_rung` is the
-/// waker's memory of the sleeper's ticket.
+/// Waker side, after its store and the light barrier: whether to ring. `last_rung` is the ticket that the
+/// waker rang for last.
 #[inline]
 pub fn must_ring(place: &AtomicU64, last_rung: &mut u64) -> bool {
     // SYNC-SLEEP: see `announce`.
@@ -56,7 +56,7 @@ pub fn must_ring(place: &AtomicU64, last_rung: &mut u64) -> bool {
     ticket != 0 && core::mem::replace(last_rung, ticket) != ticket
 }
 
-/// The waker's side: changes the bell. The caller then wakes whoever waits on it.
+/// Waker side: changes the bell. The caller then wakes the threads that wait on it.
 pub fn ring(bell: &AtomicU32) {
     bell.fetch_add(1, Ordering::Release);
     fail_point!("ring.bell");

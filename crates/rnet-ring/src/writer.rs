@@ -1,12 +1,11 @@
 //! The single writer of a log.
 //!
-//! The writer keeps its own copy of every position, so that nothing a reader or a stray pointer
-//! does to the shared page can mislead it. Publishing is: make room, write the words, store
-//! `tail` with release. Making room moves `head` forward in strides, so that the line which
-//! readers check for having been lapped stays quiet between strides; the writer remembers where
-//! the first record of each block begins and so need not walk over those it gives up. A record that
-//! reaches into another block takes the slow path, which decides how long the log is from there on
-//! (`blocks.rs`).
+//! The writer keeps private copies of all positions, so that writes of a reader or a stray pointer to the
+//! shared page cannot mislead it. Publishing frees space, writes the words and stores `tail` with release.
+//! Freeing space moves `head` in strides, so that the cache line that readers check for a lap stays unchanged
+//! between strides. The writer remembers the start of the first record of each block and therefore need not
+//! walk over freed records. A record that extends into another block takes the slow path, which determines
+//! the length of the log from there on (`blocks.rs`).
 
 use crate::blocks::{Blocks, PendingMessage};
 use crate::layout::BLOCKS_PER_LOG;
@@ -14,50 +13,51 @@ use crate::record::{HEADER_LEN_BYTES, HeaderWord, MAX_RECORD_LEN_BYTES, RecordTa
 use crate::sync::{AtomicU64, Ordering, fence};
 use crate::{COPY_STEP, Log, RecordKind, fail_point};
 
-/// What the writer of a log asks of its surroundings: how long its readers need what is there, and
-/// memory. Asked only when the writer's remembered bounds are used up.
+/// Services of the environment for the writer of a log: the needs of its readers, and memory. Called only
+/// when the writer's cached bounds are exhausted.
 pub trait Gate {
-    /// The lowest byte position that a reliable reader still needs; `u64::MAX` if there is none.
-    /// Nothing from there on is written over.
+    /// The lowest byte position that a reliable reader still needs; `u64::MAX` if there is none. The writer
+    /// overwrites nothing at or after it.
     fn lowest_needed(&mut self) -> u64;
 
-    /// As [`Gate::lowest_needed`], of all readers that want every message. While the log may grow,
-    /// nothing from there on is written over.
+    /// As [`Gate::lowest_needed`], for all readers that want every message. While the log may grow, the
+    /// writer overwrites nothing at or after it.
     fn lowest_wanted(&mut self) -> u64 {
         self.lowest_needed()
     }
 
-    /// As [`Gate::lowest_needed`], of all readers: none of them looks at what is below.
+    /// As [`Gate::lowest_needed`], for all readers: they do not access anything below it.
     fn lowest_read(&mut self) -> u64 {
         self.lowest_wanted()
     }
 
-    /// Which of the newest messages stay whatever their age.
+    /// The newest messages to keep regardless of their age.
     fn retention(&mut self) -> Retention {
         Retention::default()
     }
 
-    /// Backs `count` blocks of the ring with memory, from block `first` on; `false` if there is none.
+    /// Backs `count` blocks of the ring with memory, starting at block `first`; `false` if memory is
+    /// exhausted.
     fn back_with_memory(&mut self, _first: u32, _count: u32) -> bool {
         false
     }
 
-    /// Gives the memory of such blocks back, which nobody reads; `false` if the system keeps it.
+    /// Releases the memory of blocks without readers; `false` if the system keeps it.
     fn release_memory(&mut self, _first: u32, _count: u32) -> bool {
         false
     }
 }
 
-/// How many of the newest messages a log keeps.
+/// Numbers of the newest messages that a log keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// For late joiners: a message that would cost one of them is refused.
+    /// For late joiners: a message that would overwrite one of them is refused.
     pub history: u64,
-    /// For readers that keep only the newest: as far as there is memory.
+    /// For readers with keep_last: kept if memory is available.
     pub newest: u64,
 }
 
-/// No reliable reader: the writer never waits.
+/// A gate without reliable readers: the writer never waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoReliableReaders;
 
@@ -67,21 +67,22 @@ impl Gate for NoReliableReaders {
     }
 }
 
-/// Why a message did not fit.
+/// Why a message was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushError {
     /// A reliable reader still needs the oldest message.
     ReaderBehind,
-    /// The log has to grow to keep what late joiners get, and there is no memory.
+    /// The log must grow to keep the messages for late joiners, and memory is exhausted.
     OutOfMemory,
 }
 
-/// Blocks that a log gets shorter by at a time.
+/// Maximum number of blocks by which a log shrinks at a time.
 const MAX_BLOCKS_DROPPED: u32 = 8;
-/// The head moves by this part of the log.
+/// The head moves by this fraction of the log.
 const STRIDES_PER_LOG: u64 = 16;
 
-/// Messages that become visible at once, at most: so far ahead of the tail their number may be for a moment.
+/// Maximum number of records in one commit. The published sequence number may be this far ahead of the tail
+/// for a moment.
 pub const MAX_COMMIT_RECORDS: u64 = 64;
 
 /// The writer's private state; one per log.
@@ -92,29 +93,29 @@ pub struct LogWriter {
     seq: u64,
     bytes: u64,
     gate: u64,
-    /// Largest `tail` that needs neither a new block, nor a new head, nor another look at the readers.
+    /// Largest `tail` without a new block, a new head, or another query of the readers.
     limit: u64,
-    /// Largest `tail` that needs no new head.
+    /// Largest `tail` without a new head.
     free_until: u64,
-    /// The ring's index of the word at the begin of the block that `tail` is in.
+    /// Ring index of the first word of the block that contains `tail`.
     base: usize,
-    /// Length of a block is 2 to this; and less 1.
+    /// Binary logarithm of the block length; the mask is the length minus 1.
     block_bits: u32,
     block_mask: u64,
     max_payload: usize,
     blocks: Blocks,
-    /// Where the first record of each of the last blocks begins, by block modulo their number.
+    /// Start of the first record of each of the last blocks, by block number modulo the array length.
     marks: [u64; BLOCKS_PER_LOG * 2],
 }
 
 impl LogWriter {
-    /// Starts an empty log: the control lines must be zero. The log has its memory.
+    /// Starts an empty log: the control lines must be zero, and the log must have its memory.
     pub fn new(log: Log<'_>) -> Self {
         Self::growing(log, BLOCKS_PER_LOG as u64)
     }
 
-    /// As [`LogWriter::new`], of a log whose first `least` blocks have memory, in the order in which
-    /// they stand. It always has these, and asks for more ([`Gate::back`]).
+    /// As [`LogWriter::new`], for a log whose first `least` blocks have memory, in the order of the ring. It
+    /// always keeps these and requests more with [`Gate::back_with_memory`].
     pub fn growing(log: Log<'_>, least: u64) -> Self {
         let blocks = Blocks::new(log.block_len_bytes(), log.blocks() as u64, least);
         LogWriter {
@@ -139,7 +140,7 @@ impl LogWriter {
         self.tail
     }
 
-    /// Byte position of the oldest record that is still whole.
+    /// Byte position of the oldest valid record.
     pub fn head(&self) -> u64 {
         self.head
     }
@@ -149,29 +150,29 @@ impl LogWriter {
         self.seq
     }
 
-    /// Bytes that the log holds now; it may grow, and shrink again.
+    /// Current capacity of the log in bytes; it grows and shrinks.
     pub fn capacity_bytes(&self) -> u64 {
         self.blocks.capacity()
     }
 
-    /// Forgets what readers allowed: call when one has joined, before the next push.
+    /// Invalidates the cached bounds of readers: call it after a reader has joined, before the next push.
     pub fn readers_changed(&mut self) {
         self.gate = 0;
     }
 
-    /// Longest payload that fits in a log of this capacity beside the room that readers need to
-    /// tell a lap, and that reaches into one block more than the one it begins in.
+    /// Longest payload for a log of this capacity, limited by the space that readers need to detect a lap and
+    /// by extending into at most one further block.
     #[inline]
     pub fn max_payload(log: Log<'_>) -> usize {
         let most = (log.capacity_bytes() / 2).min(log.block_len_bytes()) - HEADER_LEN_BYTES;
         usize::try_from(most).unwrap_or(usize::MAX).min(MAX_RECORD_LEN_BYTES)
     }
 
-    /// Appends one record and makes it visible with one release store. If its tag says that it is
-    /// extended, `payload` begins with the extension words (`record.rs`).
+    /// Appends one record and makes it visible with one release store. If its tag is extended, `payload`
+    /// starts with the extension words (`record.rs`).
     ///
-    /// `counted_len` is what the byte counter grows by: the payload's own length, which for a
-    /// chunk is not the length of the record. Returns the record's byte position.
+    /// `counted_len` is added to the byte counter: the payload's own length, which for a chunk differs from
+    /// the length of the record. Returns the record's byte position.
     ///
     /// # Panics
     /// If `payload` is longer than [`LogWriter::max_payload`].
@@ -202,7 +203,7 @@ impl LogWriter {
         Ok(start)
     }
 
-    /// Writes a record that stands in the block that `tail` is in, up to `limit`.
+    /// Writes a record that lies in the block of `tail`, up to `limit`.
     #[inline(always)]
     fn write_within(
         &self,
@@ -215,7 +216,7 @@ impl LogWriter {
         store_bytes(self.write_head(log, head, span, time_ns), payload);
     }
 
-    /// Writes the header of such a record; returns the words behind it.
+    /// Writes the header of such a record; returns the words after it.
     #[inline(always)]
     fn write_head<'a>(
         &self,
@@ -234,8 +235,8 @@ impl LogWriter {
         body
     }
 
-    /// As [`LogWriter::push`], at `now_ns` of a message that was sent elsewhere at `sent_ns`, which is what its
-    /// readers see. How long the log keeps it goes by the former.
+    /// As [`LogWriter::push`], for a message that was sent elsewhere at `sent_ns`, which its readers see. The
+    /// retention of the log uses `now_ns`.
     pub fn push_forwarded(
         &mut self,
         log: Log<'_>,
@@ -269,13 +270,13 @@ impl LogWriter {
         self.bytes += counted_len;
     }
 
-    /// Writes a record with these extension words of a message that was sent at `sent_ns`, here or elsewhere, if there
-    /// is room for it in the block that the tail is in; returns its byte position. Readers see it, and what was written
-    /// before it, once [`LogWriter::show`] is called or another record is pushed.
+    /// Writes a record with these extension words for a message that was sent at `sent_ns`, here or
+    /// elsewhere, if it fits into the block of the tail; returns its byte position. Readers see it, and
+    /// earlier written records, after [`LogWriter::commit`] or the next push.
     ///
     /// # Panics
     /// If words and payload are longer than [`LogWriter::max_payload`].
-    // So that the words, of which most callers know how many they are, are stored without a loop.
+    // Inlined so that callers with a constant number of words store them without a loop.
     #[inline(always)]
     pub fn write_extended(
         &mut self,
@@ -302,7 +303,7 @@ impl LogWriter {
         Some(start)
     }
 
-    /// Makes visible what was written, [`MAX_COMMIT_RECORDS`] records at most, of which the last stands at `last`.
+    /// Makes the written records visible, at most [`MAX_COMMIT_RECORDS`]; the last one starts at `last`.
     #[inline(always)]
     pub fn commit(&self, log: Log<'_>, last: u64) {
         let line = &log.control.tail;
@@ -312,14 +313,14 @@ impl LogWriter {
         fail_point!("push.seq");
         line.bytes.store(self.bytes, Ordering::Relaxed);
         fail_point!("push.bytes");
-        // SYNC-COMMIT: pairs with the acquire load in `LogReader::pull`; whoever sees this tail
+        // SYNC-COMMIT: pairs with the acquire load in `LogReader::pull`; a reader that sees this tail also
         // sees the record before it.
         line.tail.store(self.tail, Ordering::Release);
         fail_point!("push.tail");
     }
 
-    /// Writes a record wherever it stands; [`LogWriter::push`] comes here with one that needs room, or reaches
-    /// into the next block, or begins it.
+    /// Writes a record at any position. [`LogWriter::push`] calls it if the record needs space, or starts or
+    /// extends into the next block.
     #[cold]
     #[inline(never)]
     fn push_across(
@@ -351,7 +352,7 @@ impl LogWriter {
             at += piece.len() as u64;
             rest = after;
         }
-        // The block that the next record begins in, which is a new one if this one reaches into it.
+        // The block in which the next record starts; a new one if this record extends into it.
         let block_at = end & !self.block_mask;
         if start <= block_at && block_at < self.blocks.end() {
             let mark = if start == block_at { start } else { end };
@@ -361,7 +362,7 @@ impl LogWriter {
                 self.blocks.note_end(message);
             }
         }
-        // One that ends with its block leaves nothing of it.
+        // A record that ends with its block leaves no space in it.
         self.limit = ((end + self.block_mask) & !self.block_mask).min(self.free_until);
         Ok(())
     }
@@ -370,14 +371,14 @@ impl LogWriter {
         (position >> self.block_bits) as usize % self.marks.len()
     }
 
-    /// Opens the next block: with it the log stays as long as it is, grows, or shrinks.
+    /// Opens the next block; the log keeps its length, grows, or shrinks.
     fn open_block(
         &mut self,
         log: Log<'_>,
         message: PendingMessage,
         gate: &mut impl Gate,
     ) -> Result<(), PushError> {
-        // What is left of the block before it may be written to the last byte.
+        // The rest of the previous block may be written up to its last byte.
         let end = self.blocks.end();
         if end > self.free_until {
             self.make_room(log, end, gate)?;
@@ -396,15 +397,14 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Moves `head` so that the log can be written up to `end`, a stride further where readers allow
-    /// it.
+    /// Moves `head` so that the log can be written up to `end`, plus a stride if readers allow it.
     #[cold]
     fn make_room(&mut self, log: Log<'_>, end: u64, gate: &mut impl Gate) -> Result<(), PushError> {
         let capacity = self.blocks.capacity();
         let must = end.saturating_sub(capacity);
         let mut want = must + capacity / STRIDES_PER_LOG;
         if self.blocks.may_grow() {
-            // Only of the block that is written over is it known that nobody misses it.
+            // Only the overwritten block is known to be no longer needed.
             want = want.min(self.first_in(self.blocks.end() - capacity));
         }
         self.move_head(log, must, want, gate);
@@ -412,8 +412,8 @@ impl LogWriter {
         if self.head < must { Err(PushError::ReaderBehind) } else { Ok(()) }
     }
 
-    /// Moves `head` to a record at `must` or behind it, and up to `want` where that is cheap, as far
-    /// as readers allow.
+    /// Moves `head` to a record at or after `must`, and up to `want` if that is cheap, as far as readers
+    /// allow.
     fn move_head(&mut self, log: Log<'_>, must: u64, want: u64, gate: &mut impl Gate) {
         let want = want.min(self.tail);
         if want > self.gate {
@@ -426,15 +426,15 @@ impl LogWriter {
             self.walk(log, want);
             fail_point!("push.walk");
         }
-        // Release, so that a reader which finds its place by this head sees a tail behind it.
+        // Release, so that a reader that resynchronizes at this head sees a tail after it.
         log.control.head.head.store(self.head, Ordering::Release);
-        // SYNC-LAP: pairs with the acquire fence in `LogReader::pull`; a reader that saw any word
-        // written from here on also sees this head.
+        // SYNC-LAP: pairs with the acquire fence in `LogReader::pull`; a reader that saw any word written
+        // from here on also sees this head.
         fence(Ordering::Release);
         fail_point!("push.room");
     }
 
-    /// The last remembered beginning of a record that is not past `limit`; 0 if there is none.
+    /// The last remembered record start that is not past `limit`; 0 if none.
     fn last_mark(&self, limit: u64) -> u64 {
         let block = limit.min(self.tail) >> self.block_bits;
         let mark = |block: u64| self.marks[block as usize % self.marks.len()];
@@ -444,7 +444,7 @@ impl LogWriter {
             .map_or(0, mark)
     }
 
-    /// Where the first record begins in the block at this position, or the position if none does yet.
+    /// Start of the first record in the block at this position; the position itself if none.
     fn first_in(&self, block_at: u64) -> u64 {
         let mark = self.marks[self.mark_of(block_at)];
         if mark >> self.block_bits == block_at >> self.block_bits { mark } else { block_at }
@@ -453,8 +453,8 @@ impl LogWriter {
     /// Moves `head` record by record up to `want` or what readers allow.
     fn walk(&mut self, log: Log<'_>, want: u64) {
         while self.head < want && self.head < self.gate {
-            // The writer wrote this word; if it no longer parses, some stray pointer of this very
-            // process corrupt it, and forgetting the whole log is the one safe way on.
+            // The writer wrote this word. If it no longer parses, this process has corrupted its own log;
+            // discard all of it.
             let word = log.words[self.blocks.index(self.head)].load(Ordering::Relaxed);
             match HeaderWord::from_word(word).map(HeaderWord::span) {
                 Some(span) if span <= self.tail - self.head => {
@@ -469,7 +469,7 @@ impl LogWriter {
     }
 }
 
-/// Stores bytes word by word, the last word filled with zeros.
+/// Stores bytes word by word; the last word is zero-padded.
 #[inline]
 fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
     let store = |(word, bytes): (&AtomicU64, &[u8; 8])| {
@@ -486,7 +486,7 @@ fn store_bytes(words: &[AtomicU64], bytes: &[u8]) {
     words.iter().zip(whole).for_each(store);
     let Some(last) = last.first() else { return };
     let value = match bytes.last_chunk::<8>() {
-        // The bytes before the rest are shifted out: no loop, no copy.
+        // Shifts out the preceding bytes: no loop, no copy.
         Some(end) if !rest.is_empty() => u64::from_le_bytes(*end) >> (64 - 8 * rest.len()),
         _ => rest.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)),
     };
@@ -498,7 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_is_stored_whole_and_nothing_beside_it() {
+    fn store_bytes_writes_every_length_without_overrun() {
         let untouched = u64::from_le_bytes([0xee; 8]);
         for len in 0..=4 * COPY_STEP * 8 {
             let bytes: Vec<u8> = (1..=len).map(|at| at as u8).collect();

@@ -1,10 +1,10 @@
-//! The messages that every robot-net knows: import path and text of each file under `msgs/`.
+//! The built-in messages: import path and text of each file under `msgs/`.
 //!
-//! `foxglove/` holds the Foxglove schemas under their own names and numbers, so that viewers know
-//! them; `rnet/msgs/` what robots need beside them. What each means, and how their comments are to
-//! be read, says `docs/guide/messages.md`. `build.rs` writes the table.
+//! `foxglove/` holds the Foxglove schemas with their original names and numbers, which viewers recognize.
+//! `rnet/msgs/` contains additional messages for robots. `docs/guide/messages.md` describes them and the
+//! conventions of their comments. `build.rs` generates the table.
 
-/// Import path and text of each built-in file, in the order of the paths.
+/// Import path and text of each built-in file, ordered by path.
 pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
 /// The text of a built-in file.

@@ -1,15 +1,17 @@
-//! One message type and what it needs, in the one form that all sides agree on.
+//! The canonical form of one message type and its dependencies.
 //!
-//! A descriptor set as compilers write it holds whole files with options for other languages, in the order of somebody's
-//! build. Here it becomes minimal and canonical: only types that the root reaches (a type around a reached one stays as an empty
-//! shell, for its name), files before those that import them and else by name, fields by number, no options but those that change the
-//! bytes. The order of enum values stays: the first is the default, and the first of an alias is the one shown.
+//! Compilers write descriptor sets with whole files, options for other languages, and files in build order.
+//! The canonical form is minimal. It contains only types that the root reaches; a type that encloses a
+//! reached one stays as an empty shell, for its name. Files come after their imports and otherwise by name,
+//! and fields are ordered by number. Only options that change the encoding are kept. Enum values keep their
+//! order: the first is the default, and the first of an alias is the one shown.
 //!
-//! The structure, by which schemas are equal, is finer still: it leaves out file names, comments and reserved
-//! numbers, so that `robot.proto` and `msgs/robot.proto` with the same text are the same type. The hash counts the reservations:
-//! a verdict depends on them, so where one description stands for all of its hash, they have to be among what it says.
+//! Schema equality compares the structure, which omits file names, comments and reserved numbers:
+//! `robot.proto` and `msgs/robot.proto` with the same text are the same type. The hash includes the
+//! reservations: compatibility depends on them, so one description can represent all types with its hash only
+//! if it contains them.
 //!
-//! The input may be hostile. Everything that is kept was checked by `check`, and nothing that was not checked is kept.
+//! The input may be hostile. `check` validates everything that is kept; everything else is dropped.
 
 mod check;
 
@@ -28,9 +30,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(crate) struct Canonical {
     pub(crate) set: FileDescriptorSet,
-    /// What equality is taken of.
+    /// The bytes that equality compares.
     pub(crate) structure: Vec<u8>,
-    /// What the hash is taken of behind the structure: empty where nothing is reserved.
+    /// The bytes that the hash adds to the structure; empty without reservations.
     pub(crate) reserved: Vec<u8>,
     pub(crate) docs: Docs,
 }
@@ -54,7 +56,7 @@ pub(crate) fn invalid(at: &str, why: impl Into<String>) -> SchemaError {
     SchemaError::Invalid { at: at.to_owned(), why: why.into() }
 }
 
-/// The canonical form of the message type `root` of a set that went through [`crate::scan::filter`].
+/// The canonical form of the message type `root` of a set that passed [`crate::scan::filter`].
 pub(crate) fn canonical(set: &FileDescriptorSet, root: &str) -> Result<Canonical, SchemaError> {
     check_files(&set.file)?;
     let index = index(&set.file)?;
@@ -72,7 +74,7 @@ pub(crate) fn canonical(set: &FileDescriptorSet, root: &str) -> Result<Canonical
     })
 }
 
-/// Names of the message types that a set defines, map entries left out.
+/// Names of the message types that a set defines, without map entries.
 pub(crate) fn message_names(set: &FileDescriptorSet) -> Result<Vec<String>, SchemaError> {
     let index = index(&set.file)?;
     let own = |entry: &Entry| matches!(entry.item, Item::Message(m) if !is_map_entry(m));
@@ -90,7 +92,7 @@ fn unknown(index: &Index<'_>, name: &str) -> SchemaError {
     let messages = index
         .iter()
         .filter(|(_, entry)| matches!(entry.item, Item::Message(m) if !is_map_entry(m)));
-    // A name without its package is what people type: those that end so come first.
+    // Users often type a name without its package: names with this ending come first.
     let mut known: Vec<String> = messages.map(|(name, _)| name.clone()).collect();
     let short = name.rsplit('.').next().unwrap_or_default();
     known.sort_by_key(|full| full.rsplit('.').next() != Some(short));
@@ -98,7 +100,7 @@ fn unknown(index: &Index<'_>, name: &str) -> SchemaError {
     SchemaError::UnknownType { name: clip(name), known }
 }
 
-/// A name for an error, cut when it is very long.
+/// A name for an error text, truncated if very long.
 fn clip(name: &str) -> String {
     name.chars().take(MAX_SCHEMA_NAME_LEN_BYTES).collect()
 }
@@ -107,7 +109,7 @@ fn is_proto3(file: &FileDescriptorProto) -> bool {
     file.syntax() == "proto3"
 }
 
-/// Why a file of an edition is refused, in its text or compiled.
+/// The error for a file with an edition, as text or compiled.
 pub(crate) const NO_EDITIONS: &str =
     "editions are not supported; write syntax = \"proto3\" instead of the edition";
 
@@ -152,7 +154,7 @@ fn check_files(files: &[FileDescriptorProto]) -> Result<(), SchemaError> {
     topological(files, &imports).map(|_| ())
 }
 
-/// The files, each behind those that it imports, and else by name.
+/// The files, each after its imports, otherwise by name.
 fn topological(
     files: &[FileDescriptorProto],
     imports: &[BTreeSet<usize>],
@@ -173,7 +175,7 @@ fn topological(
     Ok(order)
 }
 
-/// Every file that waits imports another one that waits: following them must come back.
+/// Every remaining file imports another remaining one, so following the imports finds a cycle.
 fn cycle(
     files: &[FileDescriptorProto],
     imports: &[BTreeSet<usize>],
@@ -249,7 +251,7 @@ fn add<'a>(
     Ok(full)
 }
 
-/// The types that a message of type `root` can hold, itself included; each is checked on the way.
+/// The types that a message of type `root` can contain, including itself; checks each one.
 fn reach(index: &Index<'_>, root: &str) -> Result<BTreeSet<String>, SchemaError> {
     let mut reached = BTreeSet::from([root.to_owned()]);
     let mut waiting = vec![root.to_owned()];
@@ -271,7 +273,7 @@ fn reach(index: &Index<'_>, root: &str) -> Result<BTreeSet<String>, SchemaError>
     Ok(reached)
 }
 
-/// Full name of the message or enum that a checked field is of.
+/// Full name of the message or enum type of a checked field.
 pub(crate) fn target_of(field: &FieldDescriptorProto) -> Option<&str> {
     field.type_name.as_deref().and_then(|name| name.strip_prefix('.'))
 }
@@ -317,7 +319,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Those that are reached, or stand around one that is.
+    /// The messages that are reached, and those that enclose a reached type.
     fn messages(&self, scope: &str, messages: &[DescriptorProto]) -> Vec<DescriptorProto> {
         let mut kept: Vec<DescriptorProto> = messages
             .iter()
@@ -374,7 +376,7 @@ impl Emitter<'_> {
         out
     }
 
-    /// The numbers and names that types reserve or leave to extensions; nothing of a type without any.
+    /// The numbers and names that types reserve or assign to extensions; empty for types without any.
     fn reserved(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for name in self.reached {
@@ -390,7 +392,7 @@ impl Emitter<'_> {
     }
 }
 
-// What a record of the structure or of the reservations is of; the first two are one more in a proto3 file.
+// Tags of the records of the structure and reservations; the first two are one higher for a proto3 file.
 const MESSAGE: u8 = 0;
 const ENUM: u8 = 2;
 const RESERVED: u8 = 4;
@@ -403,7 +405,7 @@ fn put(kind: u8, name: &str, body: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A message without the types declared in it and without reservations, its fields by number.
+/// A message without nested types and reservations, its fields ordered by number.
 fn bare(message: &DescriptorProto) -> DescriptorProto {
     let mut field: Vec<FieldDescriptorProto> = message.field.iter().map(bare_field).collect();
     field.sort_by_key(FieldDescriptorProto::number);
@@ -418,7 +420,7 @@ fn bare(message: &DescriptorProto) -> DescriptorProto {
     }
 }
 
-/// The numbers and names that a message reserves or leaves to extensions.
+/// The numbers and names that a message reserves or assigns to extensions.
 fn reserved_in(message: &DescriptorProto) -> DescriptorProto {
     let mut reserved_range = message.reserved_range.clone();
     reserved_range.sort_by_key(|range| (range.start(), range.end()));
@@ -432,7 +434,8 @@ fn reserved_in(message: &DescriptorProto) -> DescriptorProto {
     DescriptorProto { reserved_range, reserved_name, extension_range, ..Default::default() }
 }
 
-/// Real oneofs by their first field, then those that only carry the presence of an `optional`: the order that protoc demands.
+/// Real oneofs ordered by their first field, then those that only represent the presence of an `optional`, as
+/// protoc requires.
 fn renumber_oneofs(
     message: &DescriptorProto,
     fields: &mut [FieldDescriptorProto],
@@ -494,7 +497,7 @@ fn reserved_in_enum(enumeration: &EnumDescriptorProto) -> EnumDescriptorProto {
     EnumDescriptorProto { reserved_range, reserved_name, ..Default::default() }
 }
 
-/// The name in JSON that a field has unless its file says another: `frame_id` is `frameId`.
+/// The default JSON name of a field: `frame_id` becomes `frameId`.
 fn json_name(name: &str) -> String {
     let mut json = String::with_capacity(name.len());
     let mut upper = false;

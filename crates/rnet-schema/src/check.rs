@@ -1,8 +1,9 @@
-//! Whether a reader of one type understands what a writer of another sends.
+//! Compatibility: whether a reader of one type understands messages of a writer of another type.
 //!
-//! The two types are walked side by side, field numbers first, because numbers are all that is on the wire. Each pair of types
-//! is compared once, however often and however recursively it is met, and a budget bounds the whole: both types may
-//! come from hostile peers. The walk goes breadth first, so that the path in a report is the shortest one.
+//! The two types are compared field by field, by number first, because the wire format contains only numbers.
+//! Each pair of types is compared once, even in recursive types, and a step budget bounds the comparison:
+//! both types may come from hostile peers. The traversal is breadth-first, so that a report contains the
+//! shortest path.
 
 mod enums;
 mod fields;
@@ -23,8 +24,8 @@ pub struct Change {
     pub rule: Rule,
     /// Its severity.
     pub severity: Severity,
-    /// The field, from the outside in: `pose.orientation.w`, `legs[].force`; enum values follow a colon: `mode:IDLE`.
-    /// Empty for the types as a whole.
+    /// The field, from the outside in: `pose.orientation.w`, `legs[].force`; enum values follow a colon:
+    /// `mode:IDLE`. Empty for the types as a whole.
     pub path: String,
     /// The writer's side: `double w = 4`; empty if absent.
     pub writer: String,
@@ -73,7 +74,7 @@ impl Verdict {
 }
 
 impl fmt::Display for Verdict {
-    /// A line for the verdict, and one for each difference.
+    /// One line for the verdict, and one for each difference.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match (self.compatible, self.changes.is_empty()) {
             (true, true) => "identical",
@@ -91,8 +92,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required field at
-/// the reader can be compatible in one direction and lose data in the other.
+/// Compares the type of a writer with that of a reader. Not symmetric: a closed enum, a oneof or a required
+/// field at the reader can be compatible in one direction and lose data in the other.
 ///
 /// ```
 /// use rnet_schema::{check, compile_text};
@@ -111,7 +112,7 @@ pub fn check(writer: &Schema, reader: &Schema) -> Verdict {
     check_with_names(writer, reader, PathNames::Reader)
 }
 
-/// Whose field names make the paths of a report.
+/// Which side's field names appear in the paths of a report.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum PathNames {
     Writer,
@@ -136,13 +137,13 @@ pub(crate) fn check_with_names(writer: &Schema, reader: &Schema, names: PathName
     }
 }
 
-/// The state of one comparison.
+/// State of one comparison.
 struct TypeComparison {
     names: PathNames,
     changes: Vec<Change>,
     uncounted: usize,
     steps: usize,
-    /// Pairs of full names that are compared or wait for it.
+    /// Pairs of full names that are compared or queued.
     seen: HashSet<(String, String)>,
     waiting: VecDeque<(String, MessageDescriptor, MessageDescriptor)>,
 }
@@ -172,21 +173,21 @@ impl TypeComparison {
         }
     }
 
-    /// Takes steps from the budget; says `false`, once with a change, when there are none left.
+    /// Consumes steps of the budget; returns `false` and reports the limit once if the budget is exhausted.
     fn consume_steps(&mut self, steps: usize) -> bool {
         let within = self.steps <= MAX_CHECK_STEPS;
         self.steps = self.steps.saturating_add(steps);
         if within && self.steps > MAX_CHECK_STEPS {
             let text =
                 format!("a comparison of more than MAX_CHECK_STEPS = {MAX_CHECK_STEPS} steps");
-            // A verdict without this one would say more than is known.
+            // Without this entry, the verdict would claim more than was compared.
             self.push(Rule::Limit, "", text.clone(), text);
         }
         self.steps <= MAX_CHECK_STEPS
     }
 
     fn add(&mut self, rule: Rule, path: &str, writer: String, reader: String) {
-        // Notes are the first to be dropped: a breaking change decides.
+        // Notes are dropped first, because breaking changes decide.
         let full = self.changes.len() >= 4 * MAX_REPORTED_CHANGES;
         if full && rule.severity() != Severity::Breaking
             || self.changes.len() >= 8 * MAX_REPORTED_CHANGES
@@ -202,7 +203,7 @@ impl TypeComparison {
         self.changes.push(Change { rule, severity, path, writer, reader });
     }
 
-    /// Queues two message types that stand at the same place, unless they were met before.
+    /// Queues two message types at the same position, unless the pair was seen before.
     fn enqueue_pair(
         &mut self,
         path: String,
@@ -235,8 +236,8 @@ fn short(full_name: &str) -> &str {
     full_name.rsplit('.').next().unwrap_or(full_name)
 }
 
-/// Whether two messages have the same field names under the same numbers. It is what makes "renamed" of two types that share no name:
-/// a `Wrench` has the wire form of a `Pose`, and is none.
+/// Whether two messages have the same field names and numbers. This decides "renamed" for types with
+/// different names: a `Wrench` has the wire form of a `Pose` but is not one.
 fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
     let same = |field: FieldDescriptor| {
         b.get_field(field.number()).is_some_and(|other| other.name() == field.name())
@@ -244,7 +245,8 @@ fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
     a.fields().len() == b.fields().len() && a.fields().all(same)
 }
 
-/// The path of a field inside of another; cut off where it is longer than a path can be: each type of thousands may hold the next one.
+/// The path of a nested field. Truncated at the maximum length of a path, because thousands of types may be
+/// nested.
 pub(crate) fn join(path: &str, name: &str) -> String {
     if path.is_empty() {
         name.to_owned()
@@ -257,7 +259,7 @@ pub(crate) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// Stands for the rest of a path; no name has it.
+/// Represents the rest of a path; names cannot contain it.
 const ELLIPSIS: char = '…';
 
 /// The path of the elements of a list or map.
@@ -265,7 +267,7 @@ pub(crate) fn elements_of(path: &str) -> String {
     if path.ends_with(ELLIPSIS) { path.to_owned() } else { format!("{path}[]") }
 }
 
-/// The type of a field in the words of a `.proto` file, without its label.
+/// The type of a field in `.proto` syntax, without its label.
 pub(crate) fn type_text(field: &FieldDescriptor) -> String {
     if field.is_map()
         && let Kind::Message(entry) = field.kind()
@@ -281,7 +283,7 @@ pub(crate) fn type_text(field: &FieldDescriptor) -> String {
     }
 }
 
-/// A field in the words of a `.proto` file: `repeated double position = 3`.
+/// A field in `.proto` syntax: `repeated double position = 3`.
 pub(crate) fn field_text(field: &FieldDescriptor) -> String {
     let label = if field.is_required() {
         "required "
@@ -293,7 +295,7 @@ pub(crate) fn field_text(field: &FieldDescriptor) -> String {
     format!("{label}{} {} = {}", type_text(field), field.name(), field.number())
 }
 
-/// Numbers that a closed enum does not know are taken out of the message by the official runtimes.
+/// Official runtimes remove numbers that a closed enum does not know from the message.
 fn is_closed(enumeration: &EnumDescriptor) -> bool {
     enumeration.parent_file().syntax() == Syntax::Proto2
 }

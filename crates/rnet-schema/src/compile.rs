@@ -1,7 +1,7 @@
-//! `.proto` files to schemas, at run time and without protoc.
+//! Compiles `.proto` files to schemas, at run time and without protoc.
 //!
-//! The parser is that of protox, the linker that of prost-reflect. Finding the files is done here: an import that is missing, or that
-//! closes a circle, is then an error that names the statement and every folder that was looked in.
+//! protox parses and prost-reflect links. This module finds the files, so that the error for a missing or
+//! cyclic import contains the statement and all searched folders.
 
 use crate::builtin;
 use crate::error::{SchemaError, SourceLocation};
@@ -14,7 +14,8 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Where `.proto` files are found: the folder of the file itself, then the include folders in order, then the built-in files.
+/// Search path of `.proto` files: the folder of the file itself, then the include folders in order, then the
+/// built-in files.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     folders: Vec<PathBuf>,
@@ -23,12 +24,12 @@ pub struct Sources {
 
 /// The definitions of a `.proto` file or a descriptor set.
 pub struct CompiledProtos {
-    /// The file itself, the others being what it imports; `None` for a descriptor set, whose files are equals.
+    /// The file itself, without its imports; `None` for a descriptor set, whose files have equal rank.
     file: Option<String>,
     set: FileDescriptorSet,
 }
 
-/// Compiles a file, looking for imports in its own folder, in `includes`, and among the built-in files.
+/// Compiles a file. Searches imports in its own folder, in `includes`, and among the built-in files.
 ///
 /// # Errors
 /// [`SchemaError`] with file, line and column.
@@ -40,7 +41,7 @@ pub fn compile_file(
     Sources { folders, texts: Vec::new() }.compile_file(path)
 }
 
-/// Compiles the text of a file; imports are found among the built-in files only.
+/// Compiles the text of a file; only built-in files can be imported.
 ///
 /// # Errors
 /// As [`compile_file`].
@@ -55,13 +56,14 @@ impl Sources {
         self
     }
 
-    /// Adds the text of a file that can be imported by `name`; it takes precedence over the built-in files.
+    /// Adds the text of a file that can be imported as `name`; it takes precedence over the built-in files.
     pub fn text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.texts.push((name.into(), text.into()));
         self
     }
 
-    /// Compiles a file. Its name in the descriptor set is its path in the first include folder that contains it, and else its file name.
+    /// Compiles a file. Its name in the descriptor set is its path in the first include folder that contains
+    /// it, otherwise its file name.
     ///
     /// # Errors
     /// As [`compile_file`].
@@ -76,7 +78,7 @@ impl Sources {
         Loader::new(folders, &self.texts).root(&name, &text)
     }
 
-    /// Compiles a text as if it stood in a file of this name.
+    /// Compiles a text as a file with this name.
     ///
     /// # Errors
     /// As [`compile_file`].
@@ -86,10 +88,12 @@ impl Sources {
 }
 
 impl CompiledProtos {
-    /// The definitions of a `FileDescriptorSet` from protoc, buf or a recording. The input may be hostile.
+    /// Reads the definitions of a `FileDescriptorSet` from protoc, buf or a recording. The input may be
+    /// hostile.
     ///
     /// # Errors
-    /// An exceeded limit of [`crate::limits`], bytes that are not a descriptor set, or a file with an edition.
+    /// An exceeded limit of [`crate::limits`], bytes that are not a descriptor set, or a file with an
+    /// edition.
     pub fn from_descriptor_set(bytes: &[u8]) -> Result<Self, SchemaError> {
         let set = schema::read_set(bytes)?;
         set.file.iter().try_for_each(canonical::check_syntax)?;
@@ -97,7 +101,8 @@ impl CompiledProtos {
         Ok(Self { file: None, set })
     }
 
-    /// Full names of the message types in the file itself, imports left out. Of a descriptor set, all but those of protobuf.
+    /// Full names of the message types in the file itself, without imports. For a descriptor set, all except
+    /// those of protobuf.
     pub fn messages(&self) -> Vec<String> {
         let is_own = |name: &str| match &self.file {
             Some(file) => name == file,
@@ -107,12 +112,12 @@ impl CompiledProtos {
         canonical::message_names(&FileDescriptorSet { file: own }).unwrap_or_default()
     }
 
-    /// Full names of all message types, those of the imports too.
+    /// Full names of all message types, including those of imports.
     pub fn all_messages(&self) -> Vec<String> {
         canonical::message_names(&self.set).unwrap_or_default()
     }
 
-    /// The schema of one message type. A name without its package does if it is the name of one type only.
+    /// The schema of one message type. The package can be omitted if the name is unique.
     ///
     /// # Errors
     /// [`SchemaError::UnknownType`], or a limit.
@@ -127,7 +132,8 @@ impl CompiledProtos {
         crate::Schema::from_set(&self.set, full)
     }
 
-    /// All files as one `FileDescriptorSet`, imports first and with comments, for class builders of other languages.
+    /// All files as one `FileDescriptorSet`, imports first and with comments, for class generators of other
+    /// languages.
     pub fn descriptor_set(&self) -> Vec<u8> {
         self.set.encode_to_vec()
     }
@@ -139,7 +145,7 @@ struct Loader<'a> {
     texts: &'a [(String, String)],
     pool: DescriptorPool,
     done: HashSet<String>,
-    /// Files whose imports are being read, from the root on.
+    /// Files whose imports are being read, starting with the root.
     import_stack: Vec<String>,
     files: usize,
 }
@@ -154,7 +160,7 @@ impl<'a> Loader<'a> {
         self.text(name, text)?;
         let mut file: Vec<_> = self.pool.file_descriptor_protos().cloned().collect();
         file.iter_mut().for_each(strip_uncommented);
-        // The same limits as for a set that came from elsewhere: what one side can compile, the other can take.
+        // The same limits as for a received set: each side accepts what the other can compile.
         let set = schema::read_set(&FileDescriptorSet { file }.encode_to_vec())?;
         Ok(CompiledProtos { file: Some(name.to_owned()), set })
     }
@@ -169,7 +175,7 @@ impl<'a> Loader<'a> {
             });
         }
         let file = protox_parse::parse(name, text).map_err(|error| {
-            // Where no place is given, the file ended too early.
+            // Without a position, the file ended too early.
             let offset = error.span().map_or(text.len(), |span| span.start);
             let message = match names_an_edition(&text[offset.min(text.len())..]) {
                 true => canonical::NO_EDITIONS.to_owned(),
@@ -180,7 +186,7 @@ impl<'a> Loader<'a> {
         self.file(file)
     }
 
-    /// Reads what a file imports, then links the file.
+    /// Reads the imports of a file, then links the file.
     fn file(&mut self, file: FileDescriptorProto) -> Result<(), SchemaError> {
         self.files += 1;
         if self.files > MAX_SCHEMA_FILES {
@@ -210,7 +216,7 @@ impl<'a> Loader<'a> {
             cycle.push(name.to_owned());
             return Err(SchemaError::CyclicImport { place, cycle });
         }
-        // The parser refuses `..` and the like; an absolute path would leave the folders too.
+        // The parser rejects `..` and similar; an absolute path would leave the folders too.
         if !name.starts_with('/') {
             for folder in &self.folders {
                 let path = folder.join(name);
@@ -241,7 +247,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// Source positions are by far the most of a compiled set, and only comments are wanted of them.
+/// Source positions are most of a compiled set; only those with comments are needed.
 fn strip_uncommented(file: &mut FileDescriptorProto) {
     let Some(info) = &mut file.source_code_info else { return };
     info.location.retain(|l| l.leading_comments.is_some() || l.trailing_comments.is_some());
@@ -264,7 +270,7 @@ fn read_file(path: &Path) -> Result<String, SchemaError> {
         .map_err(|error| failed(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to())))
 }
 
-/// Whether what the parser stopped at is `edition = "2023"`, which it does not know.
+/// Whether the parser stopped at `edition = "2023"`, which it does not support.
 fn names_an_edition(at: &str) -> bool {
     at.strip_prefix("edition").is_some_and(|rest| rest.trim_start().starts_with('='))
 }
@@ -281,7 +287,7 @@ fn location_of(file: &str, text: &str, offset: usize) -> SourceLocation {
     SourceLocation { file: file.to_owned(), line, column }
 }
 
-/// The place of the import statement with this index.
+/// The position of the import statement with this index.
 fn import_location(file: &FileDescriptorProto, import: usize) -> SourceLocation {
     const FILE_DEPENDENCY: i32 = 3;
     let path = [FILE_DEPENDENCY, import as i32];

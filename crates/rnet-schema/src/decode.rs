@@ -1,7 +1,8 @@
-//! Bytes to a message, when nobody vouches for the bytes.
+//! Decodes untrusted bytes to a message.
 //!
-//! The bytes are walked once by the type before anything is built: the walk knows where it is, so that an error can name the byte and the
-//! field, and it counts what would be built, because a value of two bytes on the wire is tens of bytes in memory.
+//! A validation pass walks the bytes by type before anything is built. It knows its position, so that an
+//! error contains the byte and the field, and it counts the values, because a value of two bytes on the wire
+//! takes tens of bytes in memory.
 
 use crate::Schema;
 use crate::error::DecodeError;
@@ -12,17 +13,17 @@ use crate::limits::{
 use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 
-/// How much one message may ask of its reader.
+/// Limits for decoding one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecodeLimits {
-    /// Longest message, in bytes.
+    /// Maximum length of the message, in bytes.
     pub max_len_bytes: usize,
-    /// Deepest nesting of messages, the message itself counted as 1.
+    /// Maximum nesting of messages; the message itself counts as 1.
     pub max_depth: usize,
-    /// Most values: fields, elements, entries. A message in it counts as `DECODE_VALUES_PER_MESSAGE`, and numbers of packed lists not at
-    /// all.
+    /// Maximum number of values: fields, elements, entries. A nested message counts as
+    /// `DECODE_VALUES_PER_MESSAGE`; numbers of packed lists do not count.
     pub max_values: usize,
-    /// Most numbers in packed lists.
+    /// Maximum number of numbers in packed lists.
     pub max_numbers: usize,
 }
 
@@ -49,8 +50,8 @@ pub(crate) fn decode(
     })
 }
 
-/// Checks that bytes are a message of a type, within limits. Builds nothing: for callers that decode with another
-/// runtime, which does not limit the number of values.
+/// Checks that bytes are a message of a type, within limits, without building it. For callers that decode
+/// with another runtime, which does not limit the number of values.
 ///
 /// # Errors
 /// [`DecodeError`] with the byte and the field.
@@ -69,7 +70,7 @@ struct Validator<'a> {
     numbers: usize,
 }
 
-/// On the way out each field adds its name to the error's path.
+/// While returning, each field prepends its name to the error's path.
 type Validated = Result<(), DecodeError>;
 
 impl Validator<'_> {
@@ -116,7 +117,7 @@ impl Validator<'_> {
                     self.values,
                 ));
             }
-            // A field of a newer type: kept as it is.
+            // A field of a newer type is preserved.
             let Some(field) = field else { continue };
             let scanned = self.field(&field, record.value, offset, depth);
             scanned.map_err(|error| error.within(field.name()))?;
@@ -174,7 +175,7 @@ impl Validator<'_> {
     }
 }
 
-/// How values of a kind stand on the wire.
+/// The wire type of a kind of field.
 pub(crate) fn wire(kind: &Kind) -> WireKind {
     match kind {
         Kind::Fixed32 | Kind::Sfixed32 | Kind::Float => WireKind::Fixed32,

@@ -1,7 +1,8 @@
-//! What changed from an old type to a new one: both directions of [`crate::check`] at once, and what time adds to them.
+//! Changes from an old type to a new one: both directions of [`crate::check`], plus rules that involve time.
 //!
-//! At run time there is no old and new, only a writer and a reader. Who changes a file knows more: a value that
-//! is gone was removed, and a number that was reserved must not come back. So this report is stricter, for use in CI.
+//! At run time, only a writer and a reader exist, and neither is older. The author of a change knows more: a
+//! missing value was removed, and a reserved number must not be reused. This report is therefore stricter,
+//! for use in CI.
 
 use crate::Schema;
 use crate::check::{Change, PathNames, check_with_names};
@@ -12,10 +13,10 @@ use std::fmt;
 /// One change from an old to a new type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DiffLine {
-    /// The change: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`, `field.reserved_reused`,
-    /// `field.not_reserved`, or the id of a [`Rule`].
+    /// The change: `field.added`, `field.removed`, `enum.value_added`, `enum.value_removed`,
+    /// `field.reserved_reused`, `field.not_reserved`, or the id of a [`Rule`].
     pub what: String,
-    /// The worse of both directions.
+    /// The higher severity of both directions.
     pub severity: Severity,
     /// The field, by its new name.
     pub path: String,
@@ -30,7 +31,8 @@ pub struct DiffLine {
 }
 
 impl fmt::Display for DiffLine {
-    /// ``BREAKING field.type `pose.x`: double x = 1 -> float x = 1 (new cannot read old, old cannot read new)``.
+    /// ``BREAKING field.type `pose.x`: double x = 1 -> float x = 1 (new cannot read old, old cannot read
+    /// new)``.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
             Severity::Note => "ok      ",
@@ -68,7 +70,7 @@ pub struct Diff {
 }
 
 impl fmt::Display for Diff {
-    /// A line for the verdict, and one for each change.
+    /// One line for the verdict, and one for each change.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match (self.compatible, self.lines.is_empty()) {
             (true, true) => "no change",
@@ -86,9 +88,9 @@ impl fmt::Display for Diff {
     }
 }
 
-/// Compares an old type with a new one, for people and for CI.
+/// Compares an old type with a new one, for humans and for CI.
 pub fn diff(old: &Schema, new: &Schema) -> Diff {
-    // Paths by the new names both times, so that the two halves of one change find each other.
+    // Paths use the new names in both directions, so that the two halves of one change match.
     let new_reads_old = check_with_names(old, new, PathNames::Reader);
     let old_reads_new = check_with_names(new, old, PathNames::Writer);
     let omitted = new_reads_old.omitted.max(old_reads_new.omitted);
@@ -114,14 +116,14 @@ pub fn diff(old: &Schema, new: &Schema) -> Diff {
     }
 }
 
-/// A change of one direction in the words of time. `forward`: the writer is the old one.
+/// A change of one direction, expressed as a change over time. `forward`: the writer is the old type.
 fn line(change: &Change, forward: bool) -> DiffLine {
     let (old, new) = match forward {
         true => (change.writer.clone(), change.reader.clone()),
         false => (change.reader.clone(), change.writer.clone()),
     };
     let breaking = change.severity == Severity::Breaking;
-    // A side that only reserves holds nothing; what it says is in the name of the change.
+    // A reserved number has no field on that side; the kind of the change expresses it.
     let old_reserves = change.rule == Rule::FieldReserved && old == "a reserved number or name";
     let (what, severity) = match change.rule {
         Rule::FieldReserved if old_reserves => ("field.reserved_reused", Severity::Breaking),
@@ -132,7 +134,7 @@ fn line(change: &Change, forward: bool) -> DiffLine {
         Rule::EnumValueReaderOnly | Rule::EnumValueWriterOnly if old.is_empty() => {
             ("enum.value_added", Severity::Note)
         }
-        // Some node that nobody has thought of may still send it.
+        // A node that was not updated may still send the value.
         Rule::EnumValueReaderOnly | Rule::EnumValueWriterOnly => {
             ("enum.value_removed", Severity::Breaking)
         }
@@ -150,7 +152,7 @@ fn line(change: &Change, forward: bool) -> DiffLine {
     }
 }
 
-/// Adds a line, or the second direction to the line that is there.
+/// Adds a line, or the second direction to the existing line.
 fn add(lines: &mut Vec<DiffLine>, line: DiffLine) {
     let same = |have: &&mut DiffLine| {
         have.what == line.what
@@ -167,7 +169,7 @@ fn add(lines: &mut Vec<DiffLine>, line: DiffLine) {
     }
 }
 
-/// A removed field whose number is free again will be taken by somebody.
+/// A removed field whose number is not reserved may be reused by mistake.
 fn warn_of_unreserved(lines: &mut [DiffLine]) {
     let reserved: Vec<String> = lines
         .iter()

@@ -1,7 +1,7 @@
-//! What people wrote about a type: the comments of its `.proto` file, and the units that stand in them.
+//! Documentation of a type: the comments of its `.proto` file, and the units in them.
 //!
-//! Comments are no part of a type: two schemas with different comments are equal. They are kept beside it, by full name, and travel
-//! only where somebody will read them.
+//! Comments are not part of a type: two schemas with different comments are equal. They are stored
+//! separately, by full name, and are sent only where they are needed.
 
 use crate::escape::is_terminal_control;
 use crate::name::join;
@@ -10,7 +10,7 @@ use prost_types::source_code_info::Location;
 use prost_types::{EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet, SourceCodeInfo};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The comments of a schema, by full name. The value of an enum is found as `package.Enum.VALUE`.
+/// The comments of a schema, by full name. An enum value has the name `package.Enum.VALUE`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Docs {
     by_name: BTreeMap<String, String>,
@@ -22,13 +22,13 @@ impl Docs {
         self.by_name.get(full_name).map(String::as_str)
     }
 
-    /// The unit of a field, if its comment names one: see [`unit_of`].
+    /// The unit of a field, if its comment contains one: see [`unit_of`].
     pub fn unit(&self, full_name: &str) -> Option<&str> {
         self.get(full_name).and_then(unit_of)
     }
 
-    /// The unit of a field inside of another field whose unit is `holder`: a component of a vector has the unit of the vector
-    /// ([`INHERITED_UNIT`]). `None` for a plain number (`Unit: 1`) too.
+    /// The unit of a field inside another field with the unit `holder`: a component of a vector has the unit
+    /// of the vector ([`INHERITED_UNIT`]). Also `None` for a plain number (`Unit: 1`).
     pub(crate) fn unit_within<'a>(
         &'a self,
         full_name: &str,
@@ -40,32 +40,32 @@ impl Docs {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no comments.
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
 
-    /// All names that have a comment, and the comments.
+    /// All names that have a comment, with the comments.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.by_name.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }
 }
 
-/// The unit of a field of which only the field around its message knows what it measures, as in `foxglove.Vector3`.
+/// The unit of a field whose unit depends on the enclosing field, as in `foxglove.Vector3`.
 pub const INHERITED_UNIT: &str = "as the field that holds it";
 /// The same in recordings of earlier releases.
 const LEGACY_INHERITED_UNIT: &str = "the holder's";
-/// The unit of a ratio or a count, which people do not want to see behind each of them.
+/// The unit of a ratio or a count, which is not displayed.
 const PLAIN_NUMBER: &str = "1";
 
-/// Units in words, as the published schemas write them, and their symbols. Longer ones first.
+/// Unit names of the published schemas, and their symbols. Longer ones first.
 const UNITS_IN_WORDS: &str = include_str!("units.txt");
 
-/// Longest text that is taken for a unit, in bytes.
+/// Longest text that is accepted as a unit, in bytes.
 const MAX_UNIT_LEN_BYTES: usize = 48;
 
-/// The unit that a comment names: the first thing in square brackets (`Linear velocity [m/s]`), or words such as `in meters per
-/// second`.
+/// The unit in a comment: the first text in square brackets (`Linear velocity [m/s]`), or words such as `in
+/// meters per second`.
 ///
 /// ```
 /// use rnet_schema::unit_of;
@@ -75,10 +75,10 @@ const MAX_UNIT_LEN_BYTES: usize = 48;
 /// assert_eq!(unit_of("Name of the frame"), None);
 /// ```
 pub fn unit_of(comment: &str) -> Option<&str> {
-    // Comments come from peers, and units go to terminals.
+    // Comments come from peers, and units are printed on terminals.
     let is_harmless =
         |unit: &str| !unit.contains(|c| char::is_control(c) || is_terminal_control(c));
-    // As the built-in messages have it, at the end of the comment.
+    // The form of the built-in messages, at the end of the comment.
     if let Some((_, unit)) = comment.rsplit_once("Unit: ") {
         let unit = unit.trim().trim_end_matches('.');
         let is_unit = !unit.is_empty() && unit.len() <= MAX_UNIT_LEN_BYTES && is_harmless(unit);
@@ -91,7 +91,7 @@ pub fn unit_of(comment: &str) -> Option<&str> {
             && !unit.starts_with(|c: char| c.is_ascii_digit() || c == '-')
             && !unit.contains([',', ' ', '['])
             && is_harmless(unit)
-            // `[x](…)` is a link, and no unit.
+            // `[x](…)` is a link, not a unit.
             && !behind.starts_with('(');
         if is_unit {
             return Some(unit);
@@ -104,7 +104,7 @@ pub fn unit_of(comment: &str) -> Option<&str> {
     units.find(|(words, _)| is_named(words)).map(|(_, symbol)| symbol)
 }
 
-/// The comments of the types that are reached.
+/// The comments of the reached types.
 pub(crate) fn collect(files: &[FileDescriptorProto], reached: &BTreeSet<String>) -> Docs {
     let mut by_name = BTreeMap::new();
     for file in files {
@@ -120,7 +120,7 @@ pub(crate) fn collect(files: &[FileDescriptorProto], reached: &BTreeSet<String>)
     Docs { by_name }
 }
 
-/// Full names of the element at a path, and of the type that it belongs to. A path has the numbers of fields of
+/// Full names of the element at a path, and of its type. A path consists of field numbers of
 /// google/protobuf/descriptor.proto, each with an index.
 fn names_at(file: &FileDescriptorProto, path: &[i32]) -> Option<(String, String)> {
     let at = |index: i32| usize::try_from(index).ok();
@@ -155,7 +155,7 @@ fn names_in(scope: &str, of: &EnumDescriptorProto, rest: &[i32]) -> Option<(Stri
     }
 }
 
-/// The text before and behind an element, without the blanks around its lines.
+/// The text before and after an element, with trimmed lines.
 fn comment(location: &Location) -> Option<String> {
     let parts = [&location.leading_comments, &location.trailing_comments];
     let text: Vec<&str> = parts
@@ -168,7 +168,7 @@ fn comment(location: &Location) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Puts the comments into a set of the files of a pool, for those who read them there (recordings, viewers).
+/// Adds the comments to a set of the files of a pool, for recordings and viewers.
 pub(crate) fn attach(
     mut set: FileDescriptorSet,
     pool: &DescriptorPool,

@@ -1,4 +1,4 @@
-//! A message without its code: read, named by field, shown, made of JSON.
+//! A message without generated code: decoded, accessed by field, shown, and created from JSON.
 
 use crate::decode::{self, DecodeLimits};
 use crate::error::{DecodeError, ValueError};
@@ -10,7 +10,7 @@ use prost::Message;
 use prost_reflect::{DynamicMessage, Value};
 use std::borrow::Cow;
 
-/// A message of a type that is known at run time only.
+/// A message whose type is known at run time only.
 ///
 /// ```
 /// use rnet_schema::{Dynamic, FieldPath, JsonOptions, compile_text};
@@ -30,21 +30,21 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// A message of which no field is set.
+    /// A message without set fields.
     pub fn new(schema: &Schema) -> Self {
         let message = DynamicMessage::new(schema.descriptor().clone());
         Self { schema: schema.clone(), message }
     }
 
-    /// Reads a message. Fields that the type does not know are kept and written again by [`Dynamic::encode`].
+    /// Decodes a message. Unknown fields are preserved and written again by [`Dynamic::encode`].
     ///
     /// # Errors
-    /// [`DecodeError`] names the byte and the field. Never panics.
+    /// [`DecodeError`] with the byte and the field. Never panics.
     pub fn decode(schema: &Schema, bytes: &[u8]) -> Result<Self, DecodeError> {
         Self::decode_within(schema, bytes, &DecodeLimits::default())
     }
 
-    /// Reads a message within other limits than those of [`DecodeLimits::default`].
+    /// Decodes a message with other limits than [`DecodeLimits::default`].
     ///
     /// # Errors
     /// As [`Dynamic::decode`].
@@ -57,8 +57,8 @@ impl Dynamic {
         Ok(Self { schema: schema.clone(), message })
     }
 
-    /// Builds a message from JSON: field names as in the `.proto` file or in lowerCamelCase, otherwise the proto3 JSON
-    /// mapping.
+    /// Builds a message from JSON: field names as in the `.proto` file or in lowerCamelCase, otherwise the
+    /// proto3 JSON mapping.
     ///
     /// # Errors
     /// [`ValueError`] with the field (`legs[2].force`) and the expected value.
@@ -67,7 +67,7 @@ impl Dynamic {
         Ok(Self { schema: schema.clone(), message })
     }
 
-    /// The bytes.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         self.message.encode_to_vec()
     }
@@ -77,24 +77,24 @@ impl Dynamic {
         json::message(&self.message, options)
     }
 
-    /// The message for people, in YAML: a line for each field, with the unit that its comment names as a comment.
+    /// The message as YAML text: one line per field, with the unit as a comment.
     pub fn to_text(&self) -> String {
         self.to_text_with(&TextOptions::default())
     }
 
-    /// The same, cut elsewhere.
+    /// The same with other limits of the output.
     pub fn to_text_with(&self, options: &TextOptions) -> String {
         text::message(&self.message, self.schema.docs(), options)
     }
 
-    /// The value at a path in the same form.
+    /// The value at a path, in the same format.
     pub fn get_text(&self, path: &FieldPath, options: &TextOptions) -> Option<String> {
         let unit = path.unit(self.schema.docs());
         let value = self.get(path)?;
         Some(text::field(&value, path.kind(), unit, self.schema.docs(), options))
     }
 
-    /// The value at a path: the default for a field that is not set, and `None` for an element or entry that is not there.
+    /// The value at a path: the default for an unset field, and `None` for a missing element or entry.
     pub fn get(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
         path.find(&self.message)
     }

@@ -1,15 +1,15 @@
-//! What can be wrong with a schema, with a message, with a path or with JSON. The texts are for the person who has to act.
+//! Errors of schemas, messages, field paths and JSON.
 
 use std::fmt;
 
-/// A place in a `.proto` file; lines and columns count from 1.
+/// A position in a `.proto` file; lines and columns start at 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
     /// The file, as it was requested.
     pub file: String,
-    /// Line, from 1; 0 when it is not known.
+    /// Line, from 1; 0 if unknown.
     pub line: usize,
-    /// Column in characters, from 1; 0 when it is not known.
+    /// Column in characters, from 1; 0 if unknown.
     pub column: usize,
 }
 
@@ -28,23 +28,23 @@ impl fmt::Display for SourceLocation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// A `.proto` file does not parse, or uses something that is not defined.
+    /// A `.proto` file has a syntax error, or uses an undefined name.
     #[error("{place}: {message}")]
     Proto {
-        /// Where.
+        /// The position.
         place: SourceLocation,
-        /// What is wrong there.
+        /// The fault.
         message: String,
     },
-    /// A file cannot be read, or is no text.
+    /// A file cannot be read, or is not text.
     #[error("cannot read {path}: {why}; correct the path or the file")]
     Read {
         /// The path.
         path: String,
-        /// What the system said.
+        /// The reason of the system.
         why: String,
     },
-    /// An import is in none of the folders and not built in.
+    /// An import is neither in a searched folder nor built in.
     #[error(
         "{place}: import {name:?} is not found; looked in {}, and among the built-in files; add an include directory or correct the name",
         looked_in.join(", ")
@@ -52,53 +52,53 @@ pub enum SchemaError {
     MissingImport {
         /// The import statement.
         place: SourceLocation,
-        /// What it asks for.
+        /// The imported name.
         name: String,
-        /// The folders, in the order of the search.
+        /// The folders, in search order.
         looked_in: Vec<String>,
     },
-    /// Files import each other in a circle.
+    /// Files import each other cyclically.
     #[error("{place}: cyclic import: {}; move the shared definitions into a separate file", cycle.join(" -> "))]
     CyclicImport {
-        /// The import statement that closes the circle; without a line when it came as a descriptor set.
+        /// The import statement that closes the cycle; without a line for a descriptor set.
         place: SourceLocation,
-        /// The files, the first again at the end.
+        /// The files; the first is repeated at the end.
         cycle: Vec<String>,
     },
-    /// There is no message type of this name.
+    /// No message type has this name.
     #[error("unknown message type {name:?}{}", known_list(known))]
     UnknownType {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Names that exist, a few.
+        /// Some of the existing names.
         known: Vec<String>,
     },
-    /// A named limit is exceeded.
+    /// A limit is exceeded.
     #[error("{what}: {found} exceeds {limit_name} = {limit}; split it")]
     Limit {
-        /// What is too large, and where.
+        /// The limited quantity, and its location.
         what: String,
         /// The name of the constant in [`crate::limits`].
         limit_name: &'static str,
         /// Its value.
         limit: usize,
-        /// What was found; counting stops soon after the limit.
+        /// The actual value; counting stops soon after the limit.
         found: usize,
     },
-    /// The bytes are no descriptor set.
+    /// The bytes are not a descriptor set.
     #[error("descriptor set is malformed at byte {offset}: {why}; compile it again")]
     Malformed {
-        /// Where, from the start of the set.
+        /// Offset from the start of the set, in bytes.
         offset: usize,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// The descriptor set contradicts itself.
+    /// The descriptor set is inconsistent.
     #[error("descriptor set is not valid: {at}: {why}; compile it again")]
     Invalid {
         /// The file, type or field.
         at: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
 }
@@ -114,7 +114,7 @@ fn known_list(known: &[String]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes break the wire format, or the type's use of it.
+    /// The bytes violate the wire format, or do not match the type.
     #[error("malformed {type_name} at byte {offset}{}: {why}", in_field(field_path))]
     Malformed {
         /// Full name of the type.
@@ -123,10 +123,10 @@ pub enum DecodeError {
         offset: usize,
         /// The field, from the outside in; empty at the top.
         field_path: String,
-        /// What is wrong.
+        /// The fault.
         why: String,
     },
-    /// A named limit is exceeded.
+    /// A limit is exceeded.
     #[error(
         "{type_name} at byte {offset}{}: {found} exceeds {limit_name} = {limit}",
         in_field(field_path)
@@ -142,13 +142,13 @@ pub enum DecodeError {
         limit_name: &'static str,
         /// Its value.
         limit: usize,
-        /// What was found.
+        /// The actual value.
         found: usize,
     },
 }
 
 impl DecodeError {
-    /// The same error inside a field of this name.
+    /// The same error, inside a field with this name.
     pub(crate) fn within(mut self, field: &str) -> Self {
         let (Self::Malformed { field_path, .. } | Self::Limit { field_path, .. }) = &mut self;
         *field_path = match field_path.is_empty() {
@@ -163,11 +163,11 @@ fn in_field(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!(" (field `{path}`)") }
 }
 
-/// Why a value cannot be named, or made of JSON.
+/// Why a path is invalid, or a value cannot be created from JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", at_field(path))]
 pub struct ValueError {
-    /// The field, from the outside in: `legs[2].force`; empty when the whole is meant.
+    /// The field, from the outside in: `legs[2].force`; empty for the whole message.
     pub path: String,
     /// The fault, and the expected value.
     pub why: String,

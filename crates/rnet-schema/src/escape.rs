@@ -1,8 +1,8 @@
-//! Text that a terminal shows and does not act on.
+//! Escapes text so that a terminal displays it without interpreting it.
 
 use std::fmt::Write as _;
 
-/// JSON is YAML; what JSON lets through and a terminal acts on is escaped as JSON escapes.
+/// Quotes as JSON, which is valid YAML, and additionally escapes characters that terminals interpret.
 pub(crate) fn quoted_json(json: &serde_json::Value) -> String {
     let text = json.to_string();
     if !text.contains(is_terminal_control) {
@@ -19,7 +19,7 @@ pub(crate) fn quoted_json(json: &serde_json::Value) -> String {
     })
 }
 
-/// DEL, the C1 controls, and what changes the direction of writing.
+/// DEL, the C1 controls, and characters that change the writing direction.
 pub(crate) fn is_terminal_control(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }

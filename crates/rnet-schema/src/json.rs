@@ -1,8 +1,9 @@
-//! Messages to JSON and back: the mapping of proto3 (<https://protobuf.dev/programming-guides/json/>), with a choice where people want one.
+//! Converts messages to and from JSON: the proto3 mapping (<https://protobuf.dev/programming-guides/json/>),
+//! with options.
 //!
-//! What is written is what Python's protobuf runtime writes, down to the digits. Of what is read, types that JSON knows by name
-//! (`google.protobuf.Timestamp` and its like) are left to prost-reflect; the fields around them are walked here, so that an error
-//! can name the one that is wrong.
+//! The output equals that of Python's protobuf runtime, including the digits. prost-reflect parses the
+//! well-known types (`google.protobuf.Timestamp` and similar); this module walks the enclosing fields, so
+//! that an error contains the field path.
 
 mod well_known;
 
@@ -19,18 +20,19 @@ use prost_reflect::{
 use serde_json::{Map, Value as Json};
 use std::collections::HashMap;
 
-/// The choices. The default is the mapping of proto3 to the letter.
+/// Options of the output. The default is the exact proto3 mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JsonOptions {
     /// Field names as in the `.proto` file (`frame_id`), not `frameId`.
     pub proto_names: bool,
-    /// Fields that are not set, too, with their defaults.
+    /// Include unset fields with their default values.
     pub defaults: bool,
-    /// 64-bit integers as numbers. The mapping makes strings of them, because JavaScript has no such numbers.
+    /// Write 64-bit integers as numbers. The mapping uses strings, because JavaScript numbers are less
+    /// precise.
     pub plain_integers: bool,
 }
 
-/// A type that the JSON mapping treats by its name. That a type of such a name is the real one was checked with the schema.
+/// A type with a special JSON form. The schema checks ensure that a type with such a name is the real one.
 pub(crate) fn is_well_known(full_name: &str) -> bool {
     let Some(name) = full_name.strip_prefix("google.protobuf.") else { return false };
     matches!(
@@ -40,7 +42,7 @@ pub(crate) fn is_well_known(full_name: &str) -> bool {
         || matches!(name, "UInt64Value" | "BoolValue" | "StringValue" | "BytesValue")
 }
 
-/// How many messages of type `Any` are around what is shown.
+/// Number of messages of type `Any` around the current value.
 #[derive(Clone, Copy)]
 struct AnyDepth(usize);
 
@@ -48,7 +50,7 @@ pub(crate) fn message(message: &DynamicMessage, options: &JsonOptions) -> Json {
     message_within(message, options, AnyDepth(0))
 }
 
-/// A value whose type, or whose elements' type, is `kind`.
+/// A value; `kind` is its type, or the type of its elements.
 pub(crate) fn value(value: &Value, kind: &Kind, options: &JsonOptions) -> Json {
     value_within(value, kind, options, AnyDepth(0))
 }
@@ -59,7 +61,7 @@ fn message_within(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth
     {
         return json;
     }
-    // A time out of range, or an Any of a type that is not here, has no form of its own: its fields still have.
+    // A time out of range, or an Any of an unknown type, has no special form: write its fields.
     Json::Object(object(message, options, any))
 }
 
@@ -119,15 +121,15 @@ fn enum_value(number: i32, kind: &Kind) -> Json {
     }
 }
 
-/// The decimal of the fewest digits, six at least, that is read as this number: 0.1 for 0.1_f32.
+/// The shortest decimal, with at least six digits, that parses to this number: 0.1 for 0.1_f32.
 fn shortest(v: f32) -> f64 {
     let rounded = |digits: usize| format!("{v:.digits$e}").parse::<f64>().unwrap_or(v.into());
-    // One digit stands before the point. Nine are enough for every number.
+    // One digit precedes the point. Nine digits suffice for every number.
     let same = |decimal: &f64| *decimal as f32 == v;
     (5..8).map(rounded).find(same).unwrap_or_else(|| rounded(8))
 }
 
-/// The entries of a map in the order of their keys: the same message is the same text.
+/// The entries of a map ordered by key: equal messages have equal texts.
 pub(crate) fn sorted(entries: &HashMap<MapKey, Value>) -> Vec<(&MapKey, &Value)> {
     let mut entries: Vec<_> = entries.iter().collect();
     entries.sort_by(|a, b| a.0.cmp(b.0));
@@ -252,7 +254,7 @@ fn read_map(
     Ok(Value::Map(map))
 }
 
-/// The value of a field, or one element of its list.
+/// Parses the value of a field, or one element of its list.
 fn read_single(
     field: &FieldDescriptor,
     json: &Json,
@@ -262,7 +264,7 @@ fn read_single(
     if let Kind::Message(message) = field.kind() {
         return read_message(&message, json, at, depth + 1).map(Value::Message);
     }
-    // prost-reflect reads a value only as a field of a message.
+    // prost-reflect parses a value only as a field of a message.
     let value = if field.is_list() { Json::Array(vec![json.clone()]) } else { json.clone() };
     let one = Json::Object(Map::from_iter([(field.name().to_owned(), value)]));
     let wrong = |why: String| {
@@ -292,7 +294,7 @@ fn deserialize(
     DynamicMessage::deserialize_with_options(descriptor.clone(), json, &DeserializeOptions::new())
 }
 
-/// A value in an error, cut when it is long.
+/// A value for an error text, truncated if long.
 fn brief(json: &Json) -> String {
     const MAX_SHOWN: usize = 40;
     let text = json.to_string();

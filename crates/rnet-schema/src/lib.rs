@@ -1,11 +1,14 @@
-//! Protobuf types of robot-net: compiled at run time, compared where they meet, decoded without their code.
+//! Protobuf types of robot-net: compiled at run time, compared between publisher and subscriber, decoded
+//! without generated code.
 //!
 //! - [`compile_file`], [`Sources`]: `.proto` files to [`CompiledProtos`], without protoc;
-//! - [`Schema`]: one message type and what it needs, in a canonical form that travels with a channel; [`limits`] for sets that come
-//!   from elsewhere;
-//! - [`check`]: whether a reader of one type understands a writer of another, by the rules of [`Rule`]; [`diff`] for who changes a type.
-//! - [`Dynamic`]: a message without its code, by [`FieldPath`], as JSON, as text, and as a row of [`Columns`];
-//! - [`NumberReader`]: one number of each of many messages.
+//! - [`Schema`]: one message type and its dependencies, in a canonical form that is sent with a channel;
+//!   [`limits`] apply to received sets;
+//! - [`check`]: whether a reader of one type understands a writer of another, by the rules of [`Rule`];
+//!   [`diff`] for authors of changes;
+//! - [`Dynamic`]: a message without generated code, by [`FieldPath`], as JSON, as text, and as a row of
+//!   [`Columns`];
+//! - [`NumberReader`]: extracts one number from each of many messages.
 
 mod builtin;
 mod canonical;

@@ -1,16 +1,16 @@
 //! Full names of messages, enums and their parts.
 
-/// The full name of what is called `name` inside of `scope`; the empty scope is no package.
+/// The full name of `name` inside `scope`; the empty scope is the empty package.
 pub(crate) fn join(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
 }
 
-/// In Python and Rust it holds the built-in messages of other packages too.
+/// In Python and Rust, this package also contains the built-in messages of other packages.
 const OUR_PACKAGE: &str = "rnet.msgs.";
 
 /// The full names that match a name: the name itself, otherwise the names with this ending (`LaserScan`,
-/// `foxglove/LaserScan`, `rnet.msgs.LaserScan`) or with its ending after the ROS package (`sensor_msgs/msg/LaserScan`).
-/// None, one, or several if the name is ambiguous.
+/// `foxglove/LaserScan`, `rnet.msgs.LaserScan`) or with its ending after the ROS package
+/// (`sensor_msgs/msg/LaserScan`). None, one, or several if the name is ambiguous.
 pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Vec<&'a str> {
     let dotted = name.trim_start_matches('.').replace('/', ".");
     if let Some(exact) = known.clone().find(|full| *full == dotted) {
@@ -23,7 +23,7 @@ pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) 
         };
         let mut matches: Vec<&str> = known.clone().filter(ends).collect();
         matches.dedup();
-        // A type inside of another is meant by its short name only where nothing else has it.
+        // The short name refers to a nested type only if no top-level type matches.
         let outer: Vec<&str> =
             matches.iter().copied().filter(|m| !is_nested(m, known.clone())).collect();
         match (outer.is_empty(), matches.is_empty()) {
@@ -35,7 +35,7 @@ pub fn find_types<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) 
     Vec::new()
 }
 
-/// Whether a message is declared inside of another.
+/// Whether a message is declared inside another one.
 pub fn is_nested<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> bool {
     name.rsplit_once('.').is_some_and(|(outer, _)| known.any(|other| other == outer))
 }

@@ -1,7 +1,7 @@
-//! One number of a message, read off its bytes without building the message: for a million of them.
+//! Extracts one number from encoded messages without decoding them, for millions of messages.
 //!
-//! Only the records on the way to the number are looked at, and what lies beside them is skipped by its length. So what
-//! is malformed there is not found, and the number is there all the same.
+//! Only the records on the path to the number are parsed; others are skipped by their length. Malformed data
+//! elsewhere is therefore not detected and does not prevent the extraction.
 
 use crate::check::field_text;
 use crate::decode::wire;
@@ -11,7 +11,7 @@ use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
 
-/// Reads the number at a path out of messages of one type.
+/// Extracts the number at a path from messages of one type.
 ///
 /// ```
 /// use rnet_schema::{Dynamic, FieldPath, NumberReader, compile_text};
@@ -28,23 +28,23 @@ use prost_reflect::{FieldDescriptor, Kind, Value};
 pub struct NumberReader {
     schema: Schema,
     path: FieldPath,
-    /// The way to the number; `None` where it leads through a map or a group, and the message is decoded.
+    /// The path to the number; `None` if it contains a map or a group, in which case the message is decoded.
     path_steps: Option<Vec<PathStep>>,
 }
 
-/// A field on the way, and which of its elements if it is a list.
+/// A field on the path, and the index of its element if it is a list.
 #[derive(Clone, Debug)]
 struct PathStep {
     field: FieldDescriptor,
     number: u32,
     wire: WireKind,
     index: Option<usize>,
-    /// Fields of the same oneof: one that comes later takes the place of this one.
+    /// Other fields of the same oneof: a later one replaces this one.
     oneof_siblings: Vec<u32>,
 }
 
 impl NumberReader {
-    /// Of this type, for this path.
+    /// A reader for this type and path.
     ///
     /// # Errors
     /// The path does not end at a number, a boolean or an enum, or at a whole list of them.
@@ -78,9 +78,9 @@ impl NumberReader {
         self.path.kind()
     }
 
-    /// Its bits: those of an `f64` or `f32`; the two's complement of an integer, in the low bits of its type's width; 0
-    /// or 1 for a boolean; the number of an enum value, as an `i32`. `None` for an unset field with presence, and for a
-    /// missing element or entry.
+    /// The bits of the number: those of an `f64` or `f32`; the two's complement of an integer, in the low
+    /// bits of its type's width; 0 or 1 for a boolean; the number of an enum value, as an `i32`. `None` for
+    /// an unset field with presence, and for a missing element or entry.
     ///
     /// # Errors
     /// [`DecodeError`] with the byte and the field.
@@ -94,8 +94,8 @@ impl NumberReader {
         Ok(found)
     }
 
-    /// Walks a message, in which `path_steps` lead to the number. What was found in an earlier part of the same message stays,
-    /// as the parts of a message are merged.
+    /// Walks a message in which `path_steps` lead to the number. Values of earlier parts of the same message
+    /// are kept, because parts of a message are merged.
     fn walk(
         &self,
         path_steps: &[PathStep],
@@ -154,7 +154,7 @@ impl NumberReader {
         *elements += 1;
     }
 
-    /// What stands on the wire, as the type has it.
+    /// Converts the wire value to the field type.
     fn bits(&self, value: u64) -> u64 {
         match self.kind() {
             Kind::Sint32 | Kind::Sint64 => (value >> 1) ^ (value & 1).wrapping_neg(),
@@ -172,7 +172,7 @@ impl NumberReader {
     }
 }
 
-/// The way along a path, unless it leads through a map or a group.
+/// The steps of a path; `None` if it contains a map or a group.
 fn path_steps(path: &FieldPath) -> Option<Vec<PathStep>> {
     let mut path_steps: Vec<PathStep> = Vec::new();
     for step in path.steps() {
@@ -200,7 +200,7 @@ fn path_steps(path: &FieldPath) -> Option<Vec<PathStep>> {
     Some(path_steps)
 }
 
-/// The bits of a number, as [`NumberReader::read`] has them.
+/// The bits of a number, as returned by [`NumberReader::read`].
 fn bits_of(value: &Value) -> Option<u64> {
     Some(match *value {
         Value::Bool(v) => v.into(),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_read_as_the_decoded_message_has_it() {
+    fn each_kind_equals_the_decoded_value() {
         let message = json!({
             "d": -1.5, "f": 2.5, "i": -3, "l": -4, "u": 4_000_000_000_u32, "v": u64::MAX, "z": -7,
             "x": 8, "y": -9, "b": true, "m": "ON", "maybe": 0.0, "leg": {"force": [1.0, 2.0], "turns": -5},
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_set_is_none_where_the_type_tells_it_from_zero() {
+    fn unset_field_with_presence_is_none() {
         for path in
             ["maybe", "leg.turns", "legs[0].turns", "by_name[\"a\"].turns", "packed[0]", "apart[0]"]
         {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_message_are_merged_and_the_last_of_a_oneof_holds() {
+    fn message_parts_are_merged_and_last_oneof_field_wins() {
         let part = |value| Dynamic::from_json(&all(), &value).unwrap().encode();
         let merged = [
             part(json!({"leg": {"turns": 3}, "i": 1})),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused_in_words() {
+    fn non_numbers_are_rejected_with_reason() {
         let schema = all();
         let refused = |path: &str| {
             NumberReader::new(&schema, &FieldPath::parse(&schema, path).unwrap())

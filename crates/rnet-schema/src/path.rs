@@ -1,4 +1,4 @@
-//! A place in a message, as people write it: `pose.position.x`, `legs[2].force[0]`, `by_name["left"].volt`.
+//! A path to a value in a message: `pose.position.x`, `legs[2].force[0]`, `by_name["left"].volt`.
 
 use crate::Schema;
 use crate::docs::Docs;
@@ -8,7 +8,8 @@ use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescri
 use std::borrow::Cow;
 use std::fmt;
 
-/// A path that was checked against a type: every field exists, only lists have indices, and keys are of their map's type.
+/// A path that was checked against a type: all fields exist, only lists have indices, and keys match their
+/// map's type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldPath {
     text: String,
@@ -33,7 +34,7 @@ fn error(path: &str, why: impl Into<String>) -> ValueError {
     ValueError { path: path.chars().take(MAX_PATH_LEN_BYTES).collect(), why: why.into() }
 }
 
-/// The fields of a message, for an error that says what would be right.
+/// The fields of a message, for error texts.
 pub(crate) fn known_fields(message: &MessageDescriptor) -> String {
     const MAX_LISTED: usize = 16;
     let mut names: Vec<String> = message.fields().map(|f| f.name().to_owned()).collect();
@@ -85,7 +86,7 @@ impl FieldPath {
         }
     }
 
-    /// The path of one field, for a table.
+    /// The path that consists of these fields, for a table.
     pub(crate) fn of_fields(fields: &[FieldDescriptor]) -> Option<Self> {
         let kind = fields.last()?.kind();
         let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
@@ -107,7 +108,7 @@ impl FieldPath {
         &self.kind
     }
 
-    /// Full name of the field that the path ends at, as the comments know it.
+    /// Full name of the last field, as used for comments.
     pub fn field_name(&self) -> &str {
         let field = self.steps.iter().rev().find_map(|step| match step {
             Step::Field(field) => Some(field.full_name()),
@@ -116,8 +117,8 @@ impl FieldPath {
         field.unwrap_or_default()
     }
 
-    /// The unit of the value, of which the fields on the way know: `angular_velocity.x` is in rad/s although a
-    /// `foxglove.Vector3` has no unit. `None` for plain numbers.
+    /// The unit of the value, which may come from an enclosing field: `angular_velocity.x` is in rad/s
+    /// although a `foxglove.Vector3` has no unit. `None` for plain numbers.
     pub fn unit<'a>(&self, docs: &'a Docs) -> Option<&'a str> {
         self.steps.iter().fold(None, |holder, step| match step {
             Step::Field(field) => docs.unit_within(field.full_name(), holder),
@@ -125,14 +126,14 @@ impl FieldPath {
         })
     }
 
-    /// The path of a field inside of the message that this path ends at.
+    /// The path of a field inside the message at this path.
     pub(crate) fn join(&self, fields: &[FieldDescriptor]) -> Option<Self> {
         let inner = Self::of_fields(fields)?;
         let text = format!("{}.{}", self.text, inner.text);
         Some(Self { text, steps: [&self.steps[..], &inner.steps].concat(), kind: inner.kind })
     }
 
-    /// The type of the message that this path ends at, if it is a single one with columns of its own.
+    /// The type of the message at this path, if it is a single message with columns.
     pub(crate) fn single_message(&self) -> Option<&MessageDescriptor> {
         let single = match self.steps.last()? {
             Step::Field(field) => !field.is_list() && !field.is_map(),
@@ -141,7 +142,7 @@ impl FieldPath {
         self.kind.as_message().filter(|_| single)
     }
 
-    /// Whether the value is there on the wire, and no default that stands for nothing.
+    /// Whether the value is present, not a default of an unset field.
     pub(crate) fn is_set(&self, message: &DynamicMessage) -> bool {
         let mut at = Cow::Borrowed(message);
         for (i, step) in self.steps.iter().enumerate() {
@@ -206,7 +207,7 @@ impl Parse<'_> {
         Ok(field)
     }
 
-    /// The index or key behind a field, if there is one. Gives the type of what is reached.
+    /// Parses the optional index or key after a field. Returns the type of the selected value.
     fn brackets(&mut self, field: &FieldDescriptor) -> Result<Kind, ValueError> {
         let kind = match field.kind() {
             Kind::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
@@ -237,13 +238,13 @@ impl Parse<'_> {
     }
 }
 
-/// The text in brackets, whether it was quoted, and how long it is with its `]`.
+/// The text in brackets, whether it was quoted, and its length including the `]`.
 fn token(inside: &str) -> Option<(String, bool, usize)> {
     if !inside.starts_with('"') {
         let end = inside.find(']')?;
         return Some((inside[..end].to_owned(), false, end + 1));
     }
-    // A JSON string: the one way of quoting that everybody here knows.
+    // A quoted key is a JSON string.
     let mut strings = serde_json::Deserializer::from_str(inside).into_iter::<String>();
     let token = strings.next()?.ok()?;
     let end = strings.byte_offset();

@@ -1,9 +1,9 @@
-//! The bytes of a descriptor set, before anything is built of them.
+//! Filters the bytes of a descriptor set before anything is built.
 //!
-//! An empty descriptor is two bytes on the wire and hundreds in memory, so a megabyte of them is a bomb. This pass walks
-//! the wire format by hand, counts what it meets against the limits, and copies only what a schema is made of: files,
-//! messages, fields, enums, their comments. Services, extensions (not the ranges of their numbers) and the options of other tools are left behind here,
-//! and no later step ever sees them.
+//! An empty descriptor takes two bytes on the wire and hundreds in memory, so a megabyte of them is a bomb.
+//! This pass walks the wire format by hand, counts records against the limits, and copies only the parts of a
+//! schema: files, messages, fields, enums and their comments. It drops services, extensions (but not their
+//! number ranges) and options of other tools, and later steps never see them.
 
 use crate::error::SchemaError;
 use crate::limits::{
@@ -12,7 +12,7 @@ use crate::limits::{
 };
 use crate::wire::{Fault, Reader, WireValue, put_len_record};
 
-/// What a length-delimited record of the set is.
+/// The kind of a length-delimited record of the set.
 #[derive(Clone, Copy, PartialEq)]
 enum Node {
     Set,
@@ -28,11 +28,12 @@ enum Node {
     EnumOptions,
     SourceInfo,
     Location,
-    /// A name, a comment or a list of numbers: copied as it is.
+    /// A name, a comment or a list of numbers: copied unchanged.
     Leaf,
 }
 
-/// What the field of this number is in a node; `None` leaves it behind. The numbers are those of `google/protobuf/descriptor.proto`.
+/// The kind of the field with this number in a node; `None` drops it. The numbers are those of
+/// `google/protobuf/descriptor.proto`.
 fn child(node: Node, number: u32) -> Option<Node> {
     Some(match (node, number) {
         (Node::Set, 1) => Node::File,
@@ -59,7 +60,7 @@ fn child(node: Node, number: u32) -> Option<Node> {
             Node::Leaf
         }
         (Node::SourceInfo, 1) => Node::Location,
-        // path, comment before, comment behind
+        // path, comment before, comment after
         (Node::Location, 1 | 3 | 4) => Node::Leaf,
         _ => return None,
     })
@@ -108,7 +109,7 @@ fn fault((offset, why): Fault) -> SchemaError {
     SchemaError::Malformed { offset, why }
 }
 
-/// The set with only what a schema is made of, small enough to be built.
+/// The set, reduced to the parts of a schema and within the limits.
 pub(crate) fn filter(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MAX_SCHEMA_LEN_BYTES {
         let what = "length of the descriptor set in bytes";
@@ -119,7 +120,7 @@ pub(crate) fn filter(bytes: &[u8]) -> Result<Vec<u8>, SchemaError> {
     Ok(out)
 }
 
-/// Copies one node. The depth of the recursion is that of nested messages plus a few fixed levels.
+/// Copies one node. The recursion depth is that of nested messages plus a few fixed levels.
 fn copy(
     node: Node,
     mut reader: Reader<'_>,

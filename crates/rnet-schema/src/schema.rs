@@ -1,4 +1,4 @@
-//! One message type with all that is needed to read its messages.
+//! One message type with everything needed to decode its messages.
 
 use crate::canonical::{self, Canonical};
 use crate::docs::{self, Docs};
@@ -10,10 +10,10 @@ use prost_types::FileDescriptorSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// One message type: its name, its canonical descriptor set, and a descriptor to decode messages with.
+/// One message type: its name, its canonical descriptor set, and a descriptor to decode messages.
 ///
-/// Cheap to clone. Two schemas are equal if their types are: file names, comments, reserved numbers and options of
-/// other tools do not matter. (The hash includes reserved numbers, because compatibility depends on them.)
+/// Cheap to clone. Equality compares the types: file names, comments, reserved numbers and options of other
+/// tools do not matter. (The hash includes reserved numbers, because compatibility depends on them.)
 ///
 /// ```
 /// use rnet_schema::{Schema, compile_text};
@@ -38,8 +38,10 @@ struct Inner {
     docs: Docs,
 }
 
-/// A fingerprint of a type, the same in every process and version of robot-net: 128 bits of FNV-1a over the structure and the reserved numbers
-/// and names. Types of one hash get the same verdicts of [`crate::check`]. Good for caches and for people; a hostile peer can make two types that share one, so equality is decided by the structure itself.
+/// A fingerprint of a type, equal in every process and version of robot-net: 128 bits of FNV-1a over the
+/// structure and the reserved numbers and names. Types with equal hashes get the same verdicts of
+/// [`crate::check`]. It is suited for caches and for display. A hostile peer can construct two types with the
+/// same hash, so equality compares the structure.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemaHash(u128);
 
@@ -72,13 +74,14 @@ impl Schema {
     /// Parses a `FileDescriptorSet`, which may be hostile, and extracts the message type of this full name.
     ///
     /// # Errors
-    /// [`SchemaError`]: an exceeded limit of [`crate::limits`], bytes that are not a descriptor set, an inconsistent or
-    /// incomplete set, or no such message. Never panics; memory stays a small multiple of the limits.
+    /// [`SchemaError`]: an exceeded limit of [`crate::limits`], bytes that are not a descriptor set, an
+    /// inconsistent or incomplete set, or no such message. Never panics; memory stays a small multiple of the
+    /// limits.
     pub fn from_descriptor_set(bytes: &[u8], name: &str) -> Result<Self, SchemaError> {
         Self::from_set(&read_set(bytes)?, name)
     }
 
-    /// The same from a set that went through the scan.
+    /// The same for a set that passed the scan.
     pub(crate) fn from_set(set: &FileDescriptorSet, name: &str) -> Result<Self, SchemaError> {
         let name = name.strip_prefix('.').unwrap_or(name);
         let Canonical { set, structure, reserved, docs } = canonical::canonical(set, name)?;
@@ -109,21 +112,21 @@ impl Schema {
         self.inner.hash
     }
 
-    /// The canonical `FileDescriptorSet`, as bytes, as sent with a channel: only the files that the type needs, each
+    /// The canonical `FileDescriptorSet` in bytes, as sent with a channel: only the required files, each
     /// after its imports, without comments.
     pub fn descriptor_set(&self) -> &[u8] {
         &self.inner.set_bytes
     }
 
-    /// The same with the comments in it, for recordings and for people.
+    /// The same with comments, for recordings and humans.
     pub fn descriptor_set_with_docs(&self) -> Vec<u8> {
         self.with_docs(self.inner.set.clone())
     }
 
-    /// As protoc writes it, with each field's name in JSON and the comments, for readers that are not ours: some fill in
-    /// no name that is missing.
+    /// In the form of protoc, with each field's JSON name and the comments, for readers of other projects:
+    /// some do not derive missing names.
     pub fn descriptor_set_with_json_names(&self) -> Vec<u8> {
-        // The pool has filled in the names.
+        // The pool has added the names.
         let files = self.inner.descriptor.parent_pool().file_descriptor_protos();
         self.with_docs(FileDescriptorSet { file: files.cloned().collect() })
     }
@@ -132,12 +135,12 @@ impl Schema {
         docs::attach(set, self.inner.descriptor.parent_pool(), &self.inner.docs).encode_to_vec()
     }
 
-    /// The comments of the type and of all that it holds.
+    /// The comments of the type and of all contained types.
     pub fn docs(&self) -> &Docs {
         &self.inner.docs
     }
 
-    /// The descriptor to read and build messages by.
+    /// The descriptor to decode and build messages.
     pub fn descriptor(&self) -> &MessageDescriptor {
         &self.inner.descriptor
     }
@@ -162,7 +165,8 @@ impl fmt::Debug for Schema {
 pub(crate) fn read_set(bytes: &[u8]) -> Result<FileDescriptorSet, SchemaError> {
     let kept = scan::filter(bytes)?;
     FileDescriptorSet::decode(&*kept).map_err(|error| SchemaError::Malformed {
-        // The scan has seen every record: what is left is the inside of a leaf, of which prost says no place.
+        // The scan has checked every record. Only the content of a leaf remains, for which prost reports no
+        // offset.
         offset: 0,
         why: error.to_string(),
     })

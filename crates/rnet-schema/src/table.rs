@@ -1,4 +1,5 @@
-//! Messages as rows: the columns follow from the type, so that every row of a recording has the same ones.
+//! Messages as table rows: the columns depend only on the type, so all rows of a recording have the same
+//! columns.
 
 use crate::error::ValueError;
 use crate::json::{self, JsonOptions};
@@ -8,8 +9,8 @@ use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
 use std::borrow::Cow;
 
-/// The columns of a table: each single value of the type by its path. Lists and maps are one cell of JSON, as
-/// are messages that hold themselves.
+/// The columns of a table: the path of each single value of the type. Lists, maps and recursive messages are
+/// one JSON cell each.
 #[derive(Clone, Debug)]
 pub struct Columns {
     paths: Vec<FieldPath>,
@@ -19,14 +20,15 @@ impl Columns {
     /// All columns of a type, in the order of the field numbers.
     ///
     /// # Errors
-    /// [`ValueError`] for more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the paths to them.
+    /// [`ValueError`] for more than [`MAX_COLUMNS`], or more than [`MAX_COLUMN_FIELDS`] fields on the paths
+    /// to them.
     pub fn all(schema: &Schema) -> Result<Self, ValueError> {
         let mut paths = Vec::new();
         collect(schema.descriptor(), None, &mut Vec::new(), &mut paths, &mut 0)?;
         Ok(Self { paths })
     }
 
-    /// The columns of these fields: those of the message that a field is, or else the field itself.
+    /// The columns of these fields: for a message field those of the message, otherwise the field itself.
     ///
     /// # Errors
     /// As [`Columns::all`].
@@ -67,7 +69,7 @@ fn collect(
         ValueError { path: String::new(), why }
     };
     for field in message.fields() {
-        // Messages without a single value make no column, however many of them there are.
+        // Messages without single values yield no column, but visiting them takes time.
         *visited += 1;
         if *visited > MAX_COLUMN_FIELDS {
             return Err(refused(
@@ -82,7 +84,7 @@ fn collect(
             _ => None,
         };
         let around = |m: &MessageDescriptor| fields.iter().any(|f| f.parent_message() == m);
-        // No message that can be decoded is nested deeper.
+        // Messages that can be decoded are not nested deeper.
         let inner = inner.filter(|_| fields.len() < MAX_DECODE_DEPTH);
         match inner.filter(|m| !json::is_well_known(m.full_name()) && !around(m)) {
             Some(inner) => collect(&inner, under, fields, paths, visited)?,
@@ -103,7 +105,7 @@ fn cell(path: &FieldPath, message: &Dynamic) -> String {
     if !path.is_set(message.message()) {
         return String::new();
     }
-    // What has no presence is always there, zero or not, also in the messages of a list.
+    // A field without presence always has a value, also in the messages of a list.
     let options = JsonOptions { proto_names: true, defaults: true, plain_integers: true };
     let Some(value) = message.get(path) else { return String::new() };
     match json::value(&value, path.kind(), &options) {
@@ -112,7 +114,7 @@ fn cell(path: &FieldPath, message: &Dynamic) -> String {
     }
 }
 
-/// One line of a CSV file (RFC 4180), without the end of the line.
+/// One line of a CSV file (RFC 4180), without the line end.
 ///
 /// ```
 /// assert_eq!(rnet_schema::csv_line(["a,b", "1"]), "\"a,b\",1");

@@ -1,7 +1,7 @@
-//! A message for people who look at a terminal, and for programs that read YAML.
+//! Messages as text for terminals and YAML parsers.
 //!
-//! The text is one YAML document: units and what was cut are comments. Everything that comes from the message stands in quotes, with its
-//! control characters escaped, so that a peer cannot steer a terminal.
+//! The text is one YAML document; units and truncation notes are comments. Strings of the message are quoted
+//! with escaped control characters, so that a peer cannot control a terminal.
 
 use crate::docs::Docs;
 use crate::escape::quoted_json;
@@ -10,12 +10,12 @@ use crate::path::key_text;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, ReflectMessage, Value};
 use std::fmt::Write as _;
 
-/// How much of a message is shown; the rest is counted.
+/// Limits of the output; omitted elements are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// Elements of a list, entries of a map.
+    /// Maximum elements of a list or entries of a map.
     pub max_elements: usize,
-    /// Bytes of a field of bytes.
+    /// Maximum bytes of a bytes field.
     pub max_bytes: usize,
 }
 
@@ -26,7 +26,7 @@ impl Default for TextOptions {
     }
 }
 
-/// A line for each field that is set, nested messages indented.
+/// One line per set field; nested messages are indented.
 pub(crate) fn message(message: &DynamicMessage, docs: &Docs, options: &TextOptions) -> String {
     let mut text = TextWriter { docs, options, out: String::new() };
     text.fields(message, None, 0);
@@ -38,7 +38,7 @@ pub(crate) fn message(message: &DynamicMessage, docs: &Docs, options: &TextOptio
     text.out
 }
 
-/// One value, whose type or whose elements' type is `kind`.
+/// One value; `kind` is its type, or the type of its elements.
 pub(crate) fn field(
     value: &Value,
     kind: &Kind,
@@ -51,7 +51,7 @@ pub(crate) fn field(
     text.out
 }
 
-/// A text that grows.
+/// The growing output.
 struct TextWriter<'a> {
     docs: &'a Docs,
     options: &'a TextOptions,
@@ -64,7 +64,7 @@ impl TextWriter<'_> {
         let _ = writeln!(self.out, "{:indent$}{text}", "", indent = 2 * indent);
     }
 
-    /// The fields of a message that stands in a field of this unit.
+    /// Writes the fields of a message in a field with this unit.
     fn fields(&mut self, message: &DynamicMessage, holder: Option<&str>, indent: usize) {
         for field in message.descriptor().fields() {
             if is_shown(message, &field) {
@@ -80,7 +80,7 @@ impl TextWriter<'_> {
         }
     }
 
-    /// A value behind or below its label, if it has one.
+    /// Writes a value after or below its label, if it has one.
     fn value(
         &mut self,
         label: Option<&str>,
@@ -136,7 +136,7 @@ impl TextWriter<'_> {
         }
     }
 
-    /// The label of what stands below it, and how far that is indented.
+    /// Writes the label of nested lines; returns their indentation.
     fn label(&mut self, label: Option<&str>, indent: usize) -> usize {
         match label {
             Some(label) => {
@@ -153,7 +153,7 @@ impl TextWriter<'_> {
         }
     }
 
-    /// A value on one line, and what is to be said of it behind it.
+    /// A value on one line, and an optional comment after it.
     fn inline(&self, value: &Value, kind: &Kind) -> (String, Option<String>) {
         match value {
             Value::List(values) => {
@@ -198,7 +198,7 @@ impl TextWriter<'_> {
     }
 }
 
-/// Whether a value needs lines of its own.
+/// Whether a value needs separate lines.
 fn has_lines(value: &Value) -> bool {
     let Value::Message(message) = value else { return false };
     let descriptor = message.descriptor();
@@ -206,12 +206,12 @@ fn has_lines(value: &Value) -> bool {
         && descriptor.fields().any(|field| is_shown(message, &field))
 }
 
-/// What has no presence is always there, zero or not: on a robot zero is a value.
+/// A field without presence is always shown, because zero is a meaningful value on a robot.
 fn is_shown(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
     message.has_field(field) || !(field.supports_presence() || field.is_list() || field.is_map())
 }
 
-/// How YAML writes what is no number.
+/// The YAML notation of NaN and infinity.
 fn not_finite(v: f64) -> String {
     match v {
         f64::INFINITY => ".inf",
@@ -221,7 +221,7 @@ fn not_finite(v: f64) -> String {
     .to_owned()
 }
 
-/// Whether a text can stand in YAML as it is, and is what it looks like: `STATUS_OK`, `2026-11-21T12:00:00Z`, `1.5s`.
+/// Whether a text is valid unquoted YAML and keeps its meaning: `STATUS_OK`, `2026-11-21T12:00:00Z`, `1.5s`.
 fn is_plain(text: &str) -> bool {
     !text.is_empty()
         && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
@@ -230,15 +230,15 @@ fn is_plain(text: &str) -> bool {
         && !is_yaml_word(text)
 }
 
-/// What readers of YAML take for true, false or nothing, those of YAML 1.1 included: an enum may have the value `NO`, and a message
-/// the field `on`. Not `y` and `n`: no reader that is in use does so, and most vectors have a `y`.
+/// Words that YAML parsers read as booleans or null, including YAML 1.1: an enum may have the value `NO`, and
+/// a message the field `on`. `y` and `n` are excluded: no parser in use does so, and most vectors have a `y`.
 fn is_yaml_word(text: &str) -> bool {
     const WORDS: [&str; 7] = ["true", "false", "yes", "no", "on", "off", "null"];
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Whether the texts of this kind stand for something: names of enum values, the times and durations of protobuf. What a text of
-/// `google.protobuf.StringValue` looks like says nothing.
+/// Whether unquoted texts of this kind are unambiguous: names of enum values, and times and durations of
+/// protobuf. A `google.protobuf.StringValue` may look like anything.
 fn is_bare(kind: &Kind) -> bool {
     match kind {
         Kind::Enum(_) => true,
@@ -249,7 +249,7 @@ fn is_bare(kind: &Kind) -> bool {
     }
 }
 
-/// A quoted text, as in JSON and YAML; terminal control characters are escaped.
+/// A quoted text, valid as JSON and YAML; terminal control characters are escaped.
 ///
 /// ```
 /// assert_eq!(rnet_schema::text_quoted("a\"\u{1b}\u{9b}"), r#""a\"\u001b\u009b""#);

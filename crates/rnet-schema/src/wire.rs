@@ -1,14 +1,14 @@
-//! The wire format of protobuf, as far as it can be read without a type: records of a number and a value.
+//! The protobuf wire format, as far as it can be parsed without a type: records of a number and a value.
 //!
-//! prost decodes it too, but says neither where it stopped nor how much it would have to build; both are wanted of bytes that
-//! come from elsewhere. The format is that of <https://protobuf.dev/programming-guides/encoding/>.
+//! prost decodes it too, but reports neither the error offset nor the number of values; both are needed for
+//! untrusted bytes. The format is that of <https://protobuf.dev/programming-guides/encoding/>.
 
 use prost::encoding::{WireType, decode_varint, encode_key, encode_varint};
 
-/// Offset from the start of the whole, and what is wrong there.
+/// Offset from the start of the message, and the fault.
 pub(crate) type Fault = (usize, String);
 
-/// How deep groups of unknown fields may be nested when they are skipped.
+/// Maximum nesting of skipped unknown groups.
 const MAX_SKIPPED_GROUP_DEPTH: usize = 64;
 
 /// The wire type of a kind of field.
@@ -26,22 +26,22 @@ enum Item<'a> {
     End(u32),
 }
 
-/// Walks the records of one message.
+/// Iterates over the records of one message.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Where `bytes` starts in the whole.
+    /// Offset of `bytes` in the whole message.
     base: usize,
     at: usize,
-    /// Where the last record starts in `bytes`.
+    /// Offset of the last record in `bytes`.
     start: usize,
 }
 
-/// One record: a field number and its value as it stands on the wire.
+/// One record: a field number and its wire value.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'a> {
     pub(crate) number: u32,
     pub(crate) value: WireValue<'a>,
-    /// The bytes of the record, key included.
+    /// The bytes of the record, including the key.
     pub(crate) raw: &'a [u8],
 }
 
@@ -56,11 +56,11 @@ pub(crate) enum WireValue<'a> {
     Group(Body<'a>),
 }
 
-/// Bytes, and their offset in the whole.
+/// Bytes, and their offset in the whole message.
 pub(crate) type Body<'a> = (&'a [u8], usize);
 
 impl WireValue<'_> {
-    /// The wire type in words.
+    /// The wire type, for error texts.
     pub(crate) fn wire_type(&self) -> &'static str {
         match self {
             Self::Varint(_) => "a varint",
@@ -73,12 +73,12 @@ impl WireValue<'_> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads these bytes.
+    /// A reader for these bytes.
     pub(crate) fn new((bytes, base): Body<'a>) -> Self {
         Self { bytes, base, at: 0, start: 0 }
     }
 
-    /// Where the last record starts in the whole.
+    /// Offset of the last record in the whole message.
     pub(crate) fn record_offset(&self) -> usize {
         self.base + self.start
     }
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         (self.base + self.at, why.to_owned())
     }
 
-    /// Where the next record starts in the whole.
+    /// Offset of the next record in the whole message.
     pub(crate) fn offset(&self) -> usize {
         self.base + self.at
     }
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next record inside of `groups` nested groups.
+    /// The next record inside `groups` nested groups.
     fn next_item(&mut self, groups: usize) -> Result<Option<Item<'a>>, Fault> {
         if self.at == self.bytes.len() {
             return Ok(None);
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The count of the packed numbers in `body`, and the number at index `wanted`.
+/// The number of packed values in `body`, and the value at index `wanted`.
 pub(crate) fn packed(
     wire: WireKind,
     (body, offset): Body<'_>,

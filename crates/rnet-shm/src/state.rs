@@ -40,9 +40,9 @@ use rnet_ring::state::{
     Usage,
 };
 
-use crate::clock;
-use crate::files;
-use crate::node::OwnNode;
+use crate::domain::node::OwnNode;
+use crate::os::clock;
+use crate::os::files;
 
 pub use blocking_hooks::{BlockingHooks, with_blocking_hooks};
 pub use file::FileStatus;

@@ -1,4 +1,4 @@
-//! One key, for loops.
+//! Access to one key in loops.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::shared::StateShared;
 use super::state::State;
 use rnet_node::core::NodeCore;
 
-/// A key that is read and written often: its name is checked once, and neither costs an allocation for numbers.
+/// A key that is accessed often. Its name is checked once, and accesses of numbers do not allocate.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,7 +38,7 @@ pub struct Cell<T> {
 }
 
 impl State {
-    /// A key for loops: checked once, and read and written without an allocation.
+    /// Creates a [`Cell`]: the name is checked once, and accesses of numbers do not allocate.
     ///
     /// # Errors
     /// `BadName`.
@@ -66,10 +66,10 @@ impl<T: StateType> Cell<T> {
         &self.key
     }
 
-    /// The value; `None` if the key is absent, or its time is over.
+    /// The value; `None` if the key is absent or expired.
     ///
     /// # Errors
-    /// `StateType` if the key holds another type; `BadValue` for a number that the type has no room for.
+    /// `StateType` if the key holds another type; `BadValue` for a number out of range of the type.
     pub fn get(&mut self) -> Result<Option<T>> {
         if !self.shared.read_at(&self.path, &mut self.record)? {
             self.record.revision = 0;
@@ -94,10 +94,10 @@ impl<T: StateType> Cell<T> {
         }
     }
 
-    /// Sets the key if it is at this revision ([`Cell::revision`]; 0: if it is absent).
+    /// Sets the key if it has this revision ([`Cell::revision`]; 0: if it is absent).
     ///
     /// # Errors
-    /// `Conflict` if it is at another one; as [`State::set`].
+    /// `Conflict` if it has another revision; as [`State::set`].
     pub fn compare_and_set(&self, revision: u64, value: &T) -> Result<u64> {
         match value.pack() {
             Some((of, bytes)) => self.shared.write_simple(&self.key, of, &bytes, Some(revision)),
@@ -105,7 +105,7 @@ impl<T: StateType> Cell<T> {
         }
     }
 
-    /// The state that it is a cell of.
+    /// The state of this cell.
     pub fn state(&self) -> State {
         State { shared: self.shared.clone(), core: self.core.clone() }
     }

@@ -1,4 +1,4 @@
-//! The Rust types that values are read as and written from.
+//! Conversion between Rust types and stored values.
 
 use rnet_core::{Error, Result};
 use rnet_shm::state::Record;
@@ -7,8 +7,7 @@ use super::encode::{self, Packed, kind};
 use super::shared::StateShared;
 use super::value::Value;
 
-/// A Rust type that a key may be read as and written from: `bool`, the integers, the floats, `String`, `Vec<u8>`,
-/// [`Value`].
+/// A Rust type for values of keys: `bool`, the integers, the floats, `String`, `Vec<u8>`, [`Value`].
 ///
 /// Integers of every size are stored as one type, and so are floats.
 pub trait StateType: sealed::Codec + Sized + Send + 'static {}
@@ -19,22 +18,22 @@ impl StateShared {
     }
 }
 
-/// How a [`StateType`] is read and written; nobody else's business.
+/// The encoding of a [`StateType`]; private to this crate.
 pub mod sealed {
     use super::*;
 
     /// See [`StateType`].
     pub trait Codec: Sized {
-        /// The kind that it is of.
+        /// The kind of its values.
         const KIND: u16;
-        /// From the bytes of a value of the kind; else what is wrong with them.
+        /// Parses the bytes of a value of this kind; the error states the fault.
         fn parse(bytes: &[u8]) -> std::result::Result<Self, String>;
-        /// Kind and bytes, if these are all of it.
+        /// Kind and bytes, if they represent it completely.
         fn pack(&self) -> Option<(u16, Packed<'_>)>;
-        /// As a value.
+        /// Converts it to a value.
         fn to_value(&self) -> Value;
 
-        /// From what was read.
+        /// Converts a record.
         #[inline]
         fn read(shared: &StateShared, record: &Record) -> Result<Self> {
             if record.kind != Self::KIND {
@@ -47,7 +46,7 @@ pub mod sealed {
             Self::parse(record.value()).map_err(|why| StateShared::bad_record(record, why))
         }
 
-        /// From the value of a key that is not written yet.
+        /// Converts a value that is not written yet.
         fn from_value(key: &str, value: &Value) -> Result<Self> {
             if encode::kind_of(value) != Self::KIND {
                 return Err(other_type(key, value.type_text(), Self::KIND));

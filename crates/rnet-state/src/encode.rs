@@ -1,7 +1,7 @@
-//! Values as bytes, and back. docs/design/state-values.md has every byte.
+//! Encodes and decodes values. docs/design/state-values.md describes every byte.
 //!
-//! What is read here comes from shared memory, which any process of the domain may write: nothing of it is trusted, and
-//! what it makes us allocate is bounded by its own length.
+//! The decoder reads shared memory that any process of the domain may write. It trusts nothing, and the
+//! length of the input bounds its allocations.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use rnet_core::{MAX_VALUE_DEPTH, MAX_VALUE_ITEMS};
 
 use super::Value;
 
-/// The kinds of values, as they stand in shared memory and on disk. Never renumbered.
+/// The kinds of values, as stored in shared memory and on disk. Their numbers never change.
 pub(crate) mod kind {
     pub(crate) const BOOL: u16 = 1;
     pub(crate) const INT: u16 = 2;
@@ -20,17 +20,17 @@ pub(crate) mod kind {
     pub(crate) const LIST: u16 = 7;
     pub(crate) const SET: u16 = 8;
     pub(crate) const MESSAGE: u16 = 9;
-    /// The description of a message type; under keys that start with `!type/` only.
+    /// The description of a message type; only under keys that start with `!type/`.
     pub(crate) const TYPE: u16 = 10;
 }
 
-/// Levels of JSON: as many as serde_json reads.
+/// Maximum nesting of JSON: the limit of serde_json.
 const MAX_JSON_DEPTH: usize = 127;
 
-/// Length of what stands in front of each item of a list or set: its kind and its length.
+/// Length of the header of each item of a list or set: its kind and its length.
 const ITEM_HEAD_LEN_BYTES: usize = 5;
 
-/// What a kind is called.
+/// The name of a kind.
 pub(crate) fn kind_text(of: u16) -> &'static str {
     match of {
         kind::BOOL => "a boolean",
@@ -47,7 +47,7 @@ pub(crate) fn kind_text(of: u16) -> &'static str {
     }
 }
 
-/// The kind of a value; 0 if it cannot be written.
+/// The kind of a value; 0 if it cannot be stored.
 pub(crate) fn kind_of(value: &Value) -> u16 {
     match value {
         Value::Bool(_) => kind::BOOL,
@@ -63,7 +63,7 @@ pub(crate) fn kind_of(value: &Value) -> u16 {
     }
 }
 
-/// The bytes of a value: its own where it has them.
+/// The encoded bytes of a value, borrowed if possible.
 pub enum Packed<'a> {
     Fixed([u8; 8], usize),
     Borrowed(&'a [u8]),
@@ -95,7 +95,7 @@ impl std::ops::Deref for Packed<'_> {
     }
 }
 
-/// The bytes of a value, or in words why it cannot be written.
+/// Encodes a value; the error states why it cannot be stored.
 pub(crate) fn encode(value: &Value) -> Result<Packed<'_>, String> {
     Ok(match value {
         Value::Bool(value) => Packed::bool(*value),
@@ -135,7 +135,7 @@ fn encode_items(
     if *items > MAX_VALUE_ITEMS {
         return Err(format!("it has more than {MAX_VALUE_ITEMS} items; use keys, or bytes"));
     }
-    // As many as MAX_VALUE_ITEMS fit into 32 bits.
+    // MAX_VALUE_ITEMS fits into 32 bits.
     out.extend_from_slice(&(values.len() as u32).to_le_bytes());
     let mut before: Option<&Value> = None;
     for item in values {
@@ -151,7 +151,7 @@ fn encode_items(
     Ok(())
 }
 
-/// Appends an item of a list at this depth, with what stands in front of it.
+/// Appends an item of a list at this depth, with its header.
 fn append_item(
     item: &Value,
     depth: usize,
@@ -169,13 +169,13 @@ fn append_item(
     }
     let len = out.len() - head - ITEM_HEAD_LEN_BYTES;
     let Ok(len) = u32::try_from(len) else { return Err("it is longer than 4 GiB".to_owned()) };
-    // Kinds of values are small numbers.
+    // The kinds of values are small numbers.
     out[head] = kind_of(item) as u8;
     out[head + 1..head + ITEM_HEAD_LEN_BYTES].copy_from_slice(&len.to_le_bytes());
     Ok(())
 }
 
-/// Whether a value may be in a set.
+/// Whether a value may be a member of a set.
 pub(crate) fn check_member(value: &Value) -> Result<(), String> {
     match value {
         Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Bytes(_) => {
@@ -188,7 +188,7 @@ pub(crate) fn check_member(value: &Value) -> Result<(), String> {
     }
 }
 
-/// The order of values in a set; that of no meaning but being total.
+/// The order of values in a set: any total order.
 pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
@@ -200,7 +200,7 @@ pub(crate) fn order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// The value of these bytes, but for messages, which need their type; in words what is wrong with them.
+/// Decodes a value, except for messages, which need their type; the error states the fault.
 pub(crate) fn decode(of: u16, bytes: &[u8]) -> Result<Value, String> {
     match of {
         kind::BOOL => boolean(bytes).map(Value::Bool),
@@ -239,7 +239,7 @@ pub(crate) fn wrong_len(of: u16, len: usize) -> String {
     format!("its {len} bytes are not {}", kind_text(of))
 }
 
-/// The text of these bytes, or what is wrong.
+/// The bytes as text; the error states the fault.
 pub(crate) fn text(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
         .map_err(|error| format!("it is not UTF-8 from byte {} on", error.valid_up_to()))
@@ -271,9 +271,9 @@ fn decode_items(of: u16, bytes: &[u8], depth: usize, items: &mut usize) -> Resul
     Ok(if of == kind::SET { Value::Set(values) } else { Value::List(values) })
 }
 
-/// A walk over the items of an encoded list or set.
+/// Iterates over the items of an encoded list or set.
 pub(super) struct Items<'a> {
-    /// How many come still.
+    /// Number of remaining items.
     pub(super) remaining: usize,
     pub(super) rest: &'a [u8],
 }
@@ -284,14 +284,14 @@ impl<'a> Items<'a> {
             return Err("it is truncated before its item count".to_owned());
         };
         let remaining = u32::from_le_bytes(*count) as usize;
-        // Each takes that much at least, so the number says nothing that was not paid for.
+        // Each item takes at least a header, so the count cannot exceed the length of the input.
         if remaining > rest.len() / ITEM_HEAD_LEN_BYTES {
             return Err(format!("it declares {remaining} items but is too short for them"));
         }
         Ok(Items { remaining, rest })
     }
 
-    /// The next item's kind and bytes.
+    /// The kind and bytes of the next item.
     pub(super) fn next_item(&mut self) -> Result<Option<(u16, &'a [u8])>, String> {
         if self.remaining == 0 {
             return match self.rest.len() {
@@ -308,7 +308,8 @@ impl<'a> Items<'a> {
     }
 }
 
-/// An encoded list with one more item at its end and no more than `max` of them; the number of items, too.
+/// Appends an item to an encoded list and drops its first items beyond `max`; also returns the number of
+/// items.
 pub(crate) fn push_item(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8>, usize), String> {
     let mut items =
         if list.is_empty() { Items { remaining: 0, rest: &[] } } else { Items::of(list)? };
@@ -323,7 +324,8 @@ pub(crate) fn push_item(list: &[u8], item: &Value, max: usize) -> Result<(Vec<u8
     Ok((out, keep + 1))
 }
 
-/// Whether it is JSON of a depth that every reader reads; else what is wrong, and where.
+/// Checks that a text is JSON within the depth limit of all readers; the error states the fault and its
+/// position.
 pub(crate) fn check_json(text: &str) -> Result<(), String> {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {

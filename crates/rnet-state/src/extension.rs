@@ -1,4 +1,4 @@
-//! What a node tells its state, and asks of it.
+//! Connects the state to the events of its node.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ impl Extension for StateShared {
         self.ensure_sweep_thread()
     }
 
-    /// Executes the last wills of the dead, and cleans up behind them. Who is dead is for the region to say: what
-    /// the node has seen of them is no matter.
+    /// Executes the last wills of dead nodes, and cleans up after them. The region determines which nodes are
+    /// dead; the node's own observations do not matter.
     fn nodes_ended(self: Arc<Self>) -> bool {
         self.region().forget_dead();
         !self.region().has_dead() || self.sweep()

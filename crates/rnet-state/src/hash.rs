@@ -1,4 +1,4 @@
-//! The keys under a prefix, as the fields of one thing.
+//! The keys under a prefix as the fields of one object.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Hash {
 }
 
 impl State {
-    /// The keys under a prefix, as the fields of one thing.
+    /// The keys under a prefix as fields.
     pub fn hash(&self, prefix: &str) -> Hash {
         Hash::new(self, prefix)
     }
@@ -46,7 +46,7 @@ impl Hash {
         Hash { state: state.clone(), prefix: prefix.to_owned() }
     }
 
-    /// The prefix, without a slash at its end.
+    /// The prefix, without a trailing slash.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -76,7 +76,7 @@ impl Hash {
         self.state.set(&self.key(field)?, value)
     }
 
-    /// Deletes a field; `false` if there was none.
+    /// Deletes a field; `false` if it is absent.
     ///
     /// # Errors
     /// As [`State::delete`].
@@ -88,12 +88,13 @@ impl Hash {
     pub fn all(&self) -> Result<BTreeMap<String, Value>> {
         let below = format!("{}/", self.prefix);
         let entries = self.state.list(&below)?;
-        // Behind the prefix, with the slash in front that the user need not have written.
+        // Skips the prefix, including the leading slash that the user may omit.
         let at = below.len() + usize::from(!below.starts_with('/'));
         Ok(entries.into_iter().map(|entry| (entry.key[at..].to_owned(), entry.value)).collect())
     }
 
-    /// Sets several fields in one transaction: readers see all of the new values, or none. Returns the revision of the change.
+    /// Sets several fields in one transaction: readers see all new values or none. Returns the revision of
+    /// the change.
     ///
     /// # Errors
     /// As [`State::set`]; `LimitReached` for more fields than a transaction may have.

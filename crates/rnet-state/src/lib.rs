@@ -1,25 +1,26 @@
-//! State and parameters: keys that hold values, can be watched, and are there without a server.
+//! State and parameters: keys with values that can be watched, without a server.
 //!
-//! It stands on `rnet-node`, into which it plugs with an [`Extension`](rnet_node::Extension); users see it as
-//! `rnet::state` and `rnet::param`.
+//! This crate builds on `rnet-node` and plugs into it with an [`Extension`](rnet_node::Extension). Users
+//! access it as `rnet::state` and `rnet::param`.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
 //! | `state` | [`State`]: reading and writing single keys |
-//! | `value`, `encode`, `message`, `types` | what a key holds, its bytes, its type |
-//! | `entry` | what is told of a key |
+//! | `value`, `encode`, `message`, `types` | values, their encoding, their types |
+//! | `entry` | the attributes of a key |
 //! | `put`, `options` | writing with options |
-//! | `transfer` | values on their way between hosts |
-//! | `modify` | changes computed from the present value: counters, lists, sets |
-//! | `hash` | the keys under a prefix as the fields of one thing |
-//! | `cell` | one key for loops |
-//! | `codec` | the Rust types that values are read as |
+//! | `transfer` | values in transit between hosts |
+//! | `modify` | changes computed from the current value: counters, lists, sets |
+//! | `hash` | the keys under a prefix as the fields of one object |
+//! | `cell` | access to one key in loops |
+//! | `codec` | the Rust types of values |
 //! | `transaction` | several keys, all or nothing |
-//! | `sweep` | cleaning up behind nodes that died |
-//! | `durable` | the keys that are on disk too |
-//! | `watch`, `watch_handle`, `callbacks`, `stream` | being told of changes: blocking, by callback, async |
-//! | `pace` | how a watch passes the time between two changes |
-//! | `extension` | what the node tells the state, and asks of it |
+//! | `sweep` | cleanup after nodes that died |
+//! | `durable` | the keys that are also on disk |
+//! | `watch`, `watch_handle`, `stream` | notification of changes: blocking, by callback, async |
+//! | `shared` | the state shared by all handles of a node |
+//! | `prefix` | key prefixes |
+//! | `extension` | the connection to the events of the node |
 //! | `param` | parameters |
 //! | `remote` | the state of other hosts |
 

@@ -10,12 +10,12 @@ use rnet_node::{Message, MessageType};
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateMessage(Box<MessageParts>);
 
-/// Boxed, so that lists of numbers do not pay for it.
+/// Boxed, so that lists of numbers stay small.
 #[derive(Clone, Debug)]
 struct MessageParts {
     message_type: MessageType,
     bytes: Vec<u8>,
-    /// The number of its type in the state, if it was read there.
+    /// The number of its type in the state, if it was read from there.
     type_id: Option<u64>,
 }
 
@@ -26,20 +26,21 @@ impl PartialEq for MessageParts {
 }
 
 impl StateMessage {
-    /// A message from its type and its encoded bytes.
+    /// Creates a message from its type and its encoded bytes.
     ///
     /// # Errors
-    /// `BadValue` if the type is raw bytes (those are [`crate::Value::Bytes`]), or the bytes cannot be a message of it.
+    /// `BadValue` if the type is raw bytes (use [`crate::Value::Bytes`]), or the bytes cannot be a message of
+    /// the type.
     pub fn new(message_type: MessageType, bytes: Vec<u8>) -> Result<StateMessage> {
         check_bytes(&message_type, &bytes)
             .map_err(|why| Error::bad_value(message_type.desc().to_string(), why))?;
         Ok(StateMessage(Box::new(MessageParts { message_type, bytes, type_id: None })))
     }
 
-    /// A message of a Rust type.
+    /// Creates a message of a Rust type.
     ///
     /// # Errors
-    /// `BadValue` if its type is not known.
+    /// `BadValue` if its type is unknown.
     pub fn of<M: Message>(message: &M) -> Result<StateMessage> {
         let message_type = message.type_of()?;
         let bytes = match message.as_bytes() {
@@ -58,7 +59,8 @@ impl StateMessage {
         &self.0.message_type
     }
 
-    /// The number of its type in the state, if it was read there: a cheap key for per-type data of a binding.
+    /// The number of its type in the state, if it was read from there: a cheap key for per-type data of a
+    /// binding.
     #[doc(hidden)]
     pub fn type_id(&self) -> Option<u64> {
         self.0.type_id
@@ -78,7 +80,7 @@ impl StateMessage {
         &self.0.bytes
     }
 
-    /// The message, read as `M`: its own type, or one that is compatible with it by the rules of topics
+    /// Decodes the message as `M`: its own type, or one that is compatible by the rules of topics
     /// (docs/design/types.md).
     ///
     /// # Errors
@@ -88,7 +90,7 @@ impl StateMessage {
         self.decode_or(|why| Error::bad_value(holds(), why))
     }
 
-    /// As [`StateMessage::decode`], of a key.
+    /// As [`StateMessage::decode`], for the value of a key.
     pub(super) fn decode_key<M: Message + Clone>(&self, key: &str) -> Result<M> {
         let holds = self.0.message_type.desc().to_string();
         let reader = self.reader_of::<M>()?;
@@ -104,7 +106,7 @@ impl StateMessage {
         let reader = self.reader_of::<M>()?;
         check_compatible(&self.0.message_type, &reader).map_err(&bad)?;
         let mut held = M::new_buffer(&reader);
-        // Plain types are read where they are.
+        // Plain types are read in place.
         let aligned = AlignedBytes::copy_of(&self.0.bytes);
         let bytes = aligned.as_slice();
         if M::IN_PLACE_MIN_LEN.is_none_or(|from| bytes.len() < from) {
@@ -130,12 +132,12 @@ impl StateMessage {
     }
 }
 
-/// What a type of messages is called.
+/// The name of a message type.
 pub(super) fn type_name_of<M: Message>() -> String {
     M::message_type().map_or_else(|_| "a message".to_owned(), |known| known.desc().to_string())
 }
 
-/// Whether these may be the bytes of such a message; protobuf is not decoded here.
+/// Whether these bytes may be a message of the type; does not decode protobuf.
 pub(super) fn check_bytes(
     message_type: &MessageType,
     bytes: &[u8],
@@ -151,7 +153,8 @@ pub(super) fn check_bytes(
     }
 }
 
-/// Whether a reader of one type understands what a writer of another has written; else why not.
+/// Checks that a reader of one type understands the values of a writer of another type; the error states the
+/// first difference.
 pub(super) fn check_compatible(
     writer: &MessageType,
     reader: &MessageType,
@@ -159,8 +162,8 @@ pub(super) fn check_compatible(
     if writer == reader {
         return Ok(());
     }
-    let told = |message_type: &MessageType| PeerType::Type(message_type.schema().cloned());
-    check_types((&writer.desc(), &told(writer)), (&reader.desc(), &told(reader))).map_err(|m| {
+    let peer = |message_type: &MessageType| PeerType::Type(message_type.schema().cloned());
+    check_types((&writer.desc(), &peer(writer)), (&reader.desc(), &peer(reader))).map_err(|m| {
         let field = match m.field_path.as_str() {
             "" => String::new(),
             path => format!("field `{path}`: "),

@@ -1,8 +1,8 @@
-//! Changes that are computed from the present value: counters, lists, sets.
+//! Changes computed from the current value: counters, lists, sets.
 //!
-//! Each reads the key, computes, and writes on condition that the key is still as it was read; else it begins
-//! anew. So none is lost, whoever else writes. What a key has beside its value stays: its time to live, its
-//! durability, and its last will if it is this node's.
+//! Each one reads the key, computes the new value, and writes on condition that the key is unchanged;
+//! otherwise it retries. Concurrent updates are therefore never lost. The other attributes of the key are
+//! kept: its time to live, its durability, and its last will if this node set it.
 
 use rnet_core::{Error, MAX_UPDATE_TRIES, MAX_VALUE_ITEMS, Result, key_name};
 use rnet_shm::state::{Record, StoredValue, Write};
@@ -13,16 +13,16 @@ use super::shared::{CommitItem, StateShared};
 use super::state::State;
 use super::value::Value;
 
-/// Tries after which a writer lets others run between two of them.
+/// Number of attempts after which a writer yields to others between two attempts.
 const SPIN_TRIES: usize = 16;
 
-/// What a step makes of the present value: nothing new, or new bytes of the kind that the key is of.
+/// Result of a step on the current value: no change, or new bytes of the same kind.
 enum Step<T> {
     Unchanged(T),
     Write(Packed<'static>, T),
 }
 
-/// Tries a write until no other writer is in between; lets those go on who were faster.
+/// Retries a write until no other writer interferes; yields to faster writers.
 pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Result<T> {
     for tries in 0..MAX_UPDATE_TRIES {
         match write() {
@@ -37,12 +37,12 @@ pub(super) fn retry<T>(what: &str, mut write: impl FnMut() -> Result<T>) -> Resu
 }
 
 impl StateShared {
-    /// The will of a record, if it stays with who writes now.
+    /// The will of a record, if the current writer keeps it.
     fn own_will<'a>(&self, record: &'a Record) -> Option<&'a [u8]> {
         record.will().filter(|_| record.writer() == self.node_name())
     }
 
-    /// Changes a key of one kind by a step from its bytes to new ones.
+    /// Changes a key of one kind by a step that computes new bytes from the old ones.
     fn modify<T>(
         &self,
         key: &str,
@@ -81,8 +81,8 @@ impl StateShared {
 }
 
 impl State {
-    /// Sets a key to the result of `change` on its value (`None` if it is absent), and returns the new value. If
-    /// another writer interferes, `change` is called again with the new value.
+    /// Sets a key to the result of `change` on its value (`None` if it is absent), and returns the new value.
+    /// If another writer interferes, `change` is called again with the new value.
     ///
     /// # Errors
     /// `LimitReached` if other writers interfered [`MAX_UPDATE_TRIES`] times; as [`State::set`].
@@ -112,10 +112,11 @@ impl State {
         })
     }
 
-    /// Adds to an integer, which begins at 0; returns the sum.
+    /// Adds to an integer, which starts at 0; returns the sum.
     ///
-    /// # Errors `StateType` if the key holds no integer; `BadValue` if the sum does not fit into 64 bits: then
-    /// nothing is changed; `LimitReached` if others were faster [`MAX_UPDATE_TRIES`] times.
+    /// # Errors
+    /// `StateType` if the key holds another type; `BadValue` if the sum does not fit into 64 bits (the key is
+    /// unchanged); `LimitReached` if other writers interfered [`MAX_UPDATE_TRIES`] times.
     pub fn add(&self, key: &str, amount: i64) -> Result<i64> {
         self.shared.modify(key, kind::INT, |present| {
             let present = match present {
@@ -129,10 +130,11 @@ impl State {
         })
     }
 
-    /// Adds to a float, which begins at 0; returns the sum.
+    /// Adds to a float, which starts at 0; returns the sum.
     ///
     /// # Errors
-    /// `StateType` if the key holds no float; `LimitReached` if others were faster [`MAX_UPDATE_TRIES`] times.
+    /// `StateType` if the key holds another type; `LimitReached` if other writers interfered
+    /// [`MAX_UPDATE_TRIES`] times.
     pub fn add_float(&self, key: &str, amount: f64) -> Result<f64> {
         self.shared.modify(key, kind::FLOAT, |present| {
             let present = match present {
@@ -144,11 +146,12 @@ impl State {
         })
     }
 
-    /// Appends to a list, which begins empty, and takes items from its front until it has no more than
-    /// `max_len`; returns how many it has.
+    /// Appends to a list, which starts empty, and removes items from its front until it has at most
+    /// `max_len`; returns their number.
     ///
-    /// # Errors `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that no list
-    /// holds; `StateType` if the key holds no list; as [`State::add`].
+    /// # Errors
+    /// `BadValue` if `max_len` is 0 or more than [`MAX_VALUE_ITEMS`], or for a value that a list cannot hold;
+    /// `StateType` if the key holds another type; as [`State::add`].
     pub fn push(&self, key: &str, value: impl Into<Value>, max_len: usize) -> Result<usize> {
         if max_len == 0 || max_len > MAX_VALUE_ITEMS {
             return Err(Error::bad_value(
@@ -163,18 +166,19 @@ impl State {
         })
     }
 
-    /// The items of a list, from the oldest to the newest; none if the key is absent.
+    /// The items of a list, oldest first; empty if the key is absent.
     ///
     /// # Errors
-    /// `StateType` if the key holds no list.
+    /// `StateType` if the key holds another type.
     pub fn items(&self, key: &str) -> Result<Vec<Value>> {
         self.items_of_kind(key, kind::LIST)
     }
 
-    /// Puts a value into a set, which begins empty; `false` if it was there.
+    /// Adds a value to a set, which starts empty; `false` if the set already contains it.
     ///
     /// # Errors
-    /// `BadValue` for a value that no set holds; `StateType` if the key holds no set; as [`State::add`].
+    /// `BadValue` for a value that a set cannot hold; `StateType` if the key holds another type; as
+    /// [`State::add`].
     pub fn set_add(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         let value = value.into();
         self.modify_set(key, |members| match find_member(members, &value) {
@@ -186,10 +190,10 @@ impl State {
         })
     }
 
-    /// Takes a value out of a set; `false` if it was not there. A set without members stays.
+    /// Removes a value from a set; `false` if the set does not contain it. An empty set is kept.
     ///
     /// # Errors
-    /// `StateType` if the key holds no set; as [`State::add`].
+    /// `StateType` if the key holds another type; as [`State::add`].
     pub fn set_remove(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         let value = value.into();
         self.modify_set(key, |members| match find_member(members, &value) {
@@ -201,10 +205,10 @@ impl State {
         })
     }
 
-    /// The members of a set, in order; none if the key is absent.
+    /// The members of a set, sorted; empty if the key is absent.
     ///
     /// # Errors
-    /// `StateType` if the key holds no set.
+    /// `StateType` if the key holds another type.
     pub fn members(&self, key: &str) -> Result<Vec<Value>> {
         self.items_of_kind(key, kind::SET)
     }
@@ -212,7 +216,7 @@ impl State {
     /// Whether a set has this member.
     ///
     /// # Errors
-    /// `StateType` if the key holds no set.
+    /// `StateType` if the key holds another type.
     pub fn contains(&self, key: &str, value: impl Into<Value>) -> Result<bool> {
         Ok(find_member(&self.members(key)?, &value.into()).is_ok())
     }

@@ -1,18 +1,17 @@
-//! Parameters: the settings of a node, which people and other nodes may change while it runs.
+//! Parameters: the settings of a node, which users and other nodes may change while it runs.
 //!
-//! A parameter is a key of the state, `/params/<node>/<name>`, and so everything that holds for state holds
-//! for it: it can be read, set, watched and listed by everybody, and it outlives the node. What makes it a
-//! parameter is the description that its node put beside it, under the internal key `!param/<node>/<name>`:
-//! type, bounds, choices, unit, words. Every write of state under `/params/` looks for one and obeys it,
-//! in the process that writes (`rules`), so a value that does not fit is refused to whoever sets it, with the
-//! reason, and never arrives.
+//! A parameter is a key of the state, `/params/<node>/<name>`, with all properties of state: it can be read,
+//! set, watched and listed by all nodes, and it outlives its node. Its node stores a description under the
+//! internal key `!param/<node>/<name>`: type, bounds, choices, unit, text. Every write under `/params/`
+//! checks the description in the writing process (`rules`). An invalid value is rejected with the reason and
+//! never stored.
 //!
-//! | file | what |
+//! | file | content |
 //! |---|---|
-//! | `builder`, `handle`, `types` | [`ParamBuilder`], [`Param`], the types that it can be |
-//! | `description`, `kind`, `refused_value` | what may be said of a parameter, and what follows for its values |
-//! | `rules` | the setter's side: is this write allowed? |
-//! | `declare` | the node's side: what is its value now? |
+//! | `builder`, `handle`, `types` | [`ParamBuilder`], [`Param`], the supported types |
+//! | `description`, `kind`, `refused_value` | the description of a parameter, and the check of its values |
+//! | `rules` | the setter's side: whether a write is allowed |
+//! | `declare` | the node's side: the value after the declaration |
 //! | `list` | all parameters of a domain, for tools |
 //! | `param_keys`, `records` | keys and bytes |
 

@@ -1,18 +1,18 @@
-//! Prefixes of keys.
+//! Key prefixes.
 
 use rnet_core::{Result, key_name};
 
-/// Which keys are meant.
+/// A set of keys, selected by a prefix.
 #[derive(Clone, Debug)]
 pub struct Prefix {
-    /// With what their bytes begin.
+    /// The common start of the keys.
     bytes: String,
-    /// Whether what follows must begin a new part: `/arm` does not mean `/army`.
+    /// Whether the rest must start a new part: `/arm` does not match `/army`.
     whole: bool,
 }
 
 impl Prefix {
-    /// `/arm`: that key and those below; `/arm/`: those below; `/` or nothing: all.
+    /// `/arm`: that key and those below; `/arm/`: those below; `/` or an empty text: all.
     pub fn new(prefix: &str) -> Result<Prefix> {
         if prefix.is_empty() || prefix == "/" {
             return Ok(Prefix { bytes: "/".to_owned(), whole: false });
@@ -26,12 +26,12 @@ impl Prefix {
         Ok(Prefix { bytes, whole })
     }
 
-    /// What the region is asked for: more than is meant, never less.
+    /// The prefix for queries of the region, which returns at least the matching keys.
     pub(crate) fn bytes(&self) -> &str {
         &self.bytes
     }
 
-    /// Whether a key is meant.
+    /// Whether a key matches.
     pub fn matches(&self, key: &str) -> bool {
         let Some(rest) = key.strip_prefix(self.bytes.as_str()) else { return false };
         !self.whole || rest.is_empty() || rest.starts_with('/')
@@ -43,7 +43,7 @@ mod tests {
     use super::Prefix;
 
     #[test]
-    fn a_prefix_means_whole_names() {
+    fn prefix_matches_whole_names() {
         let keys = ["/a", "/arm", "/arm/x", "/arm/x/y", "/army", "/b/arm"];
         for (prefix, meant) in [
             ("", &keys[..]),

@@ -1,4 +1,4 @@
-//! Writing with options.
+//! Writes with options.
 
 use rnet_core::{Result, key_name};
 
@@ -9,7 +9,7 @@ use super::state::State;
 use super::value::Value;
 use rnet_node::Message;
 
-/// A write with options; made by [`State::put`].
+/// A write with options; created by [`State::put`].
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,7 +36,7 @@ pub struct Put<'a> {
 }
 
 impl State {
-    /// Writes with options: conditions, time to live, durability, last will, change of type.
+    /// Creates a write with options: conditions, time to live, durability, last will, change of type.
     pub fn put<'a>(&'a self, key: &'a str) -> Put<'a> {
         Put::new(self, key)
     }
@@ -47,13 +47,13 @@ impl<'a> Put<'a> {
         Put { state, key, options: Options::default() }
     }
 
-    /// Only if the key is at this revision; 0: if it is absent. Else `Conflict`.
+    /// Writes only if the key has this revision; 0: if it is absent. Otherwise `Conflict`.
     pub fn if_revision(mut self, revision: u64) -> Self {
         self.options.expect = Some(revision);
         self
     }
 
-    /// Only if the key is absent. Else `Conflict`.
+    /// Writes only if the key is absent. Otherwise `Conflict`.
     pub fn if_absent(self) -> Self {
         self.if_revision(0)
     }
@@ -63,7 +63,7 @@ impl<'a> Put<'a> {
     /// Sets the key; returns the revision of the change.
     ///
     /// # Errors
-    /// `Conflict` if a condition does not hold; as [`State::set`].
+    /// `Conflict` if a condition is not met; as [`State::set`].
     pub fn set(self, value: impl Into<Value>) -> Result<u64> {
         let shared = &self.state.shared;
         shared.check_fork()?;
@@ -83,10 +83,10 @@ impl<'a> Put<'a> {
         self.set(StateMessage::of(message)?)
     }
 
-    /// Deletes the key; `false` if there was none.
+    /// Deletes the key; `false` if it is absent.
     ///
     /// # Errors
-    /// `Conflict` if a condition does not hold; of a durable key, `Storage`.
+    /// `Conflict` if a condition is not met; for a durable key, `Storage`.
     pub fn delete(self) -> Result<bool> {
         let shared = &self.state.shared;
         let key = key_name(self.key)?;

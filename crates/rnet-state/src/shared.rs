@@ -1,12 +1,12 @@
-//! What all handles of a node's state share, and the ways into the region.
+//! State shared by all handles of a node, and its access to the region.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 use rnet_core::{Error, Result, key_name};
-use rnet_shm::fork::{ForkGuard, ProcessOwned};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::fork::{ForkGuard, ProcessOwned};
 use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, KeyPath, Record, Region, StoredValue, Will, Write,
 };
@@ -23,20 +23,21 @@ use super::value::Value;
 use crate::param::{ParamDescription, rules};
 use rnet_node::MessageType;
 
-/// A buffer of a longer value is not kept for the next read.
+/// A buffer for a longer value is not kept for the next read.
 const MAX_SPARE_LEN_BYTES: usize = 2 << 20;
 
-/// Where the keys stand that say what went wrong with the disk.
+/// Prefix of the keys with reports of disk problems.
 const DISK_REPORTS_PREFIX: &str = "!disk";
 
-/// How many types of a key, each set by another writer in between, one write is compared with.
+/// Maximum number of types that one write is compared with, if other writers change the type of the key in
+/// between.
 const MAX_TYPE_ROUNDS: usize = 64;
 
-/// The state as a node sees it; one for all of its handles.
+/// The state of a node; shared by all handles.
 pub struct StateShared {
     own: Arc<OwnNode>,
     pub(crate) region: ProcessOwned<Region>,
-    /// Behind the region, whose last wills are written through it.
+    /// Declared after the region, because it writes the last wills through it.
     durable: Durable,
     clock: Clock,
     types: TypeRegistry,
@@ -46,7 +47,7 @@ pub struct StateShared {
     pub(super) sweeper: Sweeper,
 }
 
-/// A value on its way into the region.
+/// An encoded value, before it is written.
 pub(super) struct PreparedValue<'a> {
     kind: u16,
     type_id: u64,
@@ -56,10 +57,10 @@ pub(super) struct PreparedValue<'a> {
     constraint: TypeConstraint,
 }
 
-/// What may stand at a key that is to be written.
+/// Constraint on the current value of a key to be written.
 struct TypeConstraint {
     kind: u16,
-    /// Types of messages that may be overwritten; without any, those of the kind are all one.
+    /// Message types that may be overwritten; if empty, any type of the kind.
     types: Vec<u64>,
     message_type: Option<MessageType>,
     any_type: bool,
@@ -74,7 +75,7 @@ impl TypeConstraint {
 }
 
 impl PreparedValue<'_> {
-    /// Keeps what the key has beside its value.
+    /// Keeps the other attributes of the key.
     pub(super) fn keep_attributes(&mut self, expires_boot_ns: u64, will: Option<&[u8]>) {
         self.expires_boot_ns = expires_boot_ns;
         self.will = will.map(<[u8]>::to_vec);
@@ -94,7 +95,7 @@ impl PreparedValue<'_> {
 /// One key of a commit.
 pub(super) struct CommitItem<'a> {
     pub(super) key: &'a str,
-    /// `None` deletes.
+    /// `None`: delete the key.
     pub(super) value: Option<PreparedValue<'a>>,
     pub(super) expect: Option<u64>,
     pub(super) durable: Option<bool>,
@@ -120,7 +121,7 @@ impl StateShared {
         let region = ProcessOwned::new(Region::open_unswept(own, clock.clone())?);
         let folder = StateFolder::of(own.domain(), &StateDirChoice::from_env(state_dir));
         let durable = Durable::open(&region, own.domain(), folder)?;
-        // The last wills of the dead may be durable.
+        // The last wills of dead nodes may be durable.
         region.sweep_dead();
         let shared = Arc::new(StateShared {
             own: own.clone(),
@@ -157,7 +158,7 @@ impl StateShared {
         self.own.name().as_str()
     }
 
-    /// Now, by the clock that ends the time of keys.
+    /// The current time of the clock for expiry.
     pub(super) fn now(&self) -> u64 {
         self.clock.boot_ns()
     }
@@ -170,7 +171,7 @@ impl StateShared {
         self.region.follow(after)
     }
 
-    /// Reads a key with a buffer that is used again.
+    /// Reads a key with a reused buffer.
     pub(super) fn read<T>(
         &self,
         key: &str,
@@ -188,21 +189,21 @@ impl StateShared {
         made
     }
 
-    /// As [`StateShared::read_into`], of a key whose path was found before.
+    /// As [`StateShared::read_into`], for a key whose path is known.
     #[inline]
     pub(super) fn read_at(&self, path: &KeyPath, record: &mut Record) -> Result<bool> {
         self.check_fork()?;
         self.region.get_at(path, record)
     }
 
-    /// Reads a key into a record, whose buffer is the caller's.
+    /// Reads a key into the caller's record.
     pub(super) fn read_into(&self, key: &str, record: &mut Record) -> Result<bool> {
         self.check_fork()?;
         self.region.get(key, record)
     }
 
     fn take_spare(&self) -> Box<Record> {
-        // Who would have to wait makes a new one.
+        // A thread that would have to wait creates its own record.
         match self.spare.try_lock() {
             Ok(mut spare) => spare.take(),
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().take(),
@@ -219,7 +220,7 @@ impl StateShared {
         }
     }
 
-    /// Shows the keys under a prefix as of one revision, which it returns; in no order.
+    /// Visits the keys under a prefix as of one revision, in any order; returns the revision.
     pub(super) fn visit(&self, prefix: &Prefix, mut see: impl FnMut(&Record)) -> Result<u64> {
         self.check_fork()?;
         self.region.visit(prefix.bytes(), &mut |record| {
@@ -229,8 +230,8 @@ impl StateShared {
         })
     }
 
-    /// The keys under a prefix as of one revision, those whose time is over and that nobody has deleted among
-    /// them; in no order.
+    /// The keys under a prefix as of one revision, including expired ones that are not deleted yet; in any
+    /// order.
     pub(super) fn records_with_expired(&self, prefix: &Prefix) -> Result<(u64, Vec<Record>)> {
         self.check_fork()?;
         let mut records = Vec::new();
@@ -242,7 +243,7 @@ impl StateShared {
         Ok((revision, records))
     }
 
-    /// The keys under a prefix as of one revision, with what is known of them; in order.
+    /// The entries of the keys under a prefix as of one revision, sorted.
     pub(super) fn entries(&self, prefix: &Prefix) -> Result<(u64, Vec<Entry>)> {
         let mut entries = Vec::new();
         let revision =
@@ -274,7 +275,7 @@ impl StateShared {
         Ok(self.entry_with(record, self.value_of(record)?))
     }
 
-    /// As [`StateShared::entry_of`]; what cannot be read is told in place of the value.
+    /// As [`StateShared::entry_of`]; an unreadable value is replaced by a description of the fault.
     pub(super) fn entry_or_unreadable(&self, record: &Record) -> Entry {
         let value = self.decode(record.kind, record.type_id, record.value());
         self.entry_with(record, value.unwrap_or_else(Value::Unreadable))
@@ -303,7 +304,7 @@ impl StateShared {
         }
     }
 
-    /// What a head holds, in words.
+    /// The type of a value, in words.
     pub(super) fn holds_text(&self, of: u16, type_id: u64) -> String {
         if of != kind::MESSAGE {
             return encode::kind_text(of).to_owned();
@@ -314,15 +315,15 @@ impl StateShared {
         }
     }
 
-    /// Encodes a value, with its options.
+    /// Encodes a value with its options.
     pub(super) fn prepare<'a>(
         &self,
         key: &str,
         value: &'a Value,
         options: &Options,
     ) -> Result<PreparedValue<'a>> {
-        // What describes the type of a message goes where the message goes, also if nothing is said about
-        // that and the key is durable already.
+        // The description of a message type is stored where the message is stored, also if the option is not
+        // given and the key is already durable.
         let durable = match options.durable {
             Some(durable) => durable,
             None if matches!(value, Value::Message(_)) => {
@@ -397,7 +398,7 @@ impl StateShared {
         Ok((encode::kind_of(value), type_id, bytes))
     }
 
-    /// Writes down what is to be told of the disk, where every process of the domain can read it.
+    /// Stores the reports of the disk, where every process of the domain can read them.
     fn store_disk_reports(&self) {
         if !self.durable.has_reports() {
             return;
@@ -408,12 +409,12 @@ impl StateShared {
             let value =
                 StoredValue { kind: kind::STR, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
             let write = Write { key: &key, value: Some(value), expect: None, durable: Some(false) };
-            // Without room for it, there is none to tell.
+            // Without free memory, the report is lost.
             let _ = self.region.commit(&[write], &[], &mut |_, _| Ok(()));
         }
     }
 
-    /// What was reported of the disk, the oldest first.
+    /// The reports of the disk, oldest first.
     pub(super) fn disk_reports(&self) -> Result<Vec<String>> {
         self.check_fork()?;
         let (_, mut records) = self.region.snapshot(DISK_REPORTS_PREFIX)?;
@@ -421,7 +422,7 @@ impl StateShared {
         Ok(records.iter().map(|r| String::from_utf8_lossy(r.value()).into_owned()).collect())
     }
 
-    /// The way of every write of a user's key into the region: parameters are what their nodes declared.
+    /// All writes of user keys pass through here, so that the parameter rules apply.
     fn commit_to_region(
         &self,
         writes: &[Write<'_>],
@@ -433,8 +434,8 @@ impl StateShared {
         done
     }
 
-    /// Whether a key of which a watch knows that its time is over has still that revision. If it has not, or
-    /// is deleted now because its time is over, the journal tells.
+    /// Whether a key that a watch knows to be expired still has this revision. If it has not, or is deleted
+    /// here because it expired, the journal reports it.
     pub(super) fn is_expired_unreported(&self, key: &str, revision: u64) -> Result<bool> {
         if self.region.delete_expired(key, revision) {
             return Ok(false);
@@ -443,12 +444,12 @@ impl StateShared {
         Ok(self.region.get_with_expired(key, &mut record)? && record.revision == revision)
     }
 
-    /// Writes one key without looking at its type: the caller has read it at the revision that it expects.
+    /// Writes one key without checking its type: the caller has read it at the expected revision.
     pub(super) fn write_at(&self, write: Write<'_>) -> Result<u64> {
         self.commit_to_region(&[write], &[], &mut |_, _| Ok(()))
     }
 
-    /// Writes a value of a kind that is no message's, from its bytes.
+    /// Writes a value that is not a message, from its bytes.
     pub(super) fn write_simple(
         &self,
         key: &str,
@@ -477,11 +478,11 @@ impl StateShared {
         }
     }
 
-    /// Commits keys, each of which must hold what its value may take the place of.
+    /// Commits keys after checking that each value may replace the current one.
     pub(super) fn commit(&self, items: &mut [CommitItem<'_>], guards: &[Guard<'_>]) -> Result<u64> {
         self.check_fork()?;
         for _ in 0..MAX_TYPE_ROUNDS {
-            // One as a rule, and then without an allocation.
+            // Usually one key, which then needs no allocation.
             let (one, many);
             let writes: &[Write<'_>] = if let [item] = &*items {
                 one = [item.write()];
@@ -495,7 +496,7 @@ impl StateShared {
                 let constraint = items[at].value.as_ref().map(|value| &value.constraint);
                 match (constraint, head) {
                     (Some(constraint), Some(head)) if !constraint.accepts(head) => {
-                        // Said in words below: the check runs while the commit is under way.
+                        // Converted to an error below, because the check runs during the commit.
                         mismatch = Some((at, *head));
                         Err(Error::Interrupted)
                     }
@@ -512,7 +513,7 @@ impl StateShared {
         ))
     }
 
-    /// Allows a message to take the place of one of another type that its readers understand.
+    /// Allows a message to replace one of another type that its readers understand.
     fn allow_compatible_type(&self, item: &mut CommitItem<'_>, head: &Head) -> Result<()> {
         let Some(value) = &mut item.value else { return Ok(()) };
         let constraint = &mut value.constraint;

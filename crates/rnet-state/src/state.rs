@@ -1,4 +1,4 @@
-//! Reading and writing single keys.
+//! Reads and writes single keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use crate::value::Value;
 
 /// The state of a node's domain.
 ///
-/// Cheap to clone; created by `rnet::Node::state`, and usable from any thread. Each method lists its own errors; in
-/// addition, each returns `BadName` for an invalid key, `BadValue` for an unreadable value, and `Closed` in a forked
-/// child.
+/// Cheap to clone; created by `rnet::Node::state`, and usable from any thread. Each method lists its own
+/// errors; in addition, each returns `BadName` for an invalid key, `BadValue` for an unreadable value, and
+/// `Closed` in a forked child.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -47,11 +47,11 @@ pub struct State {
 }
 
 impl State {
-    /// The state of the node's domain, opened at the node's first use of it, and one for the node. Clock and folder
-    /// are those of that first use; `None`: the system's clocks, and the folder that the environment says.
+    /// The state of the node's domain. The node opens it on first use and shares it. The clock and folder of
+    /// the first use apply; `None`: the system's clocks, and the folder from the environment.
     ///
     /// # Errors
-    /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for the file that holds it; `Closed` in a forked child.
+    /// `OutOfMemory`, `NoPermission`, `LayoutVersion` for its file; `Closed` in a forked child.
     #[doc(hidden)]
     pub fn open(
         core: &Arc<NodeCore>,
@@ -65,7 +65,7 @@ impl State {
         Ok(State { shared, core: core.clone() })
     }
 
-    /// The value of a key; `None` if it is absent, or its time is over.
+    /// The value of a key; `None` if it is absent or expired.
     pub fn get(&self, key: &str) -> Result<Option<Value>> {
         self.shared.read(key, |shared, record| shared.value_of(record))
     }
@@ -73,15 +73,15 @@ impl State {
     /// The value of a key as a Rust type: `bool`, an integer, a float, `String`, `Vec<u8>`, or [`Value`].
     ///
     /// # Errors
-    /// `StateType` if the key holds another type; `BadValue` for an integer that the type has no room for.
+    /// `StateType` if the key holds another type; `BadValue` for an integer out of range of the type.
     pub fn get_as<T: StateType>(&self, key: &str) -> Result<Option<T>> {
         self.shared.read(key, |shared, record| shared.typed(record))
     }
 
-    /// The message that a key holds.
+    /// The message of a key.
     ///
     /// # Errors
-    /// `StateType` if the key holds no message, or one of a type that `M` is not compatible with.
+    /// `StateType` if the key does not hold a message, or its type is not compatible with `M`.
     pub fn get_message<M: Message + Clone>(&self, key: &str) -> Result<Option<M>> {
         let Some(value) = self.get(key)? else { return Ok(None) };
         match &value {
@@ -94,19 +94,21 @@ impl State {
         }
     }
 
-    /// The value of a key with all that is known of it.
+    /// The value of a key with all attributes.
     pub fn entry(&self, key: &str) -> Result<Option<Entry>> {
         self.shared.read(key, |shared, record| shared.entry_of(record))
     }
 
-    /// Whether a key is kept on disk, so that writing it takes the disk's time; `false` if it is absent.
+    /// Whether a key is stored on disk, so that writing it takes as long as the disk; `false` if it is
+    /// absent.
     pub fn is_durable(&self, key: &str) -> Result<bool> {
         Ok(self.shared.read(key, |_, record| Ok(record.durable))?.unwrap_or(false))
     }
 
-    /// Problems of the state on disk since the domain started, as text, the oldest first: a damaged file and its new
-    /// path, or a file that could not be read at the start. They never prevent a start. An error of a single write is
-    /// returned by that write ([`Error::Storage`](rnet_core::Error::Storage)) and not listed here.
+    /// Problems of the state on disk since the domain started, as text, oldest first: a damaged file and its
+    /// new path, or a file that could not be read at the start. They never prevent a start. The error of a
+    /// single write is returned by that write ([`Error::Storage`](rnet_core::Error::Storage)) and not listed
+    /// here.
     ///
     /// # Errors
     /// `Corrupt`, `LimitReached`.
@@ -119,13 +121,14 @@ impl State {
         self.shared.revision()
     }
 
-    /// Sets a key, and returns the revision of that change. It is then readable in every process of the domain.
+    /// Sets a key, and returns the revision of the change. It is then readable in every process of the
+    /// domain.
     ///
-    /// A key that had a time to live or a last will has none afterwards; whether it is durable stays as it is.
+    /// This removes a time to live and a last will of the key; its durability is kept.
     ///
     /// # Errors
-    /// `StateType` if the key holds another type; `BadValue`, `LimitReached` for a value that cannot be stored;
-    /// `OutOfMemory`; of a durable key `Storage`.
+    /// `StateType` if the key holds another type; `BadValue`, `LimitReached` for a value that cannot be
+    /// stored; `OutOfMemory`; for a durable key `Storage`.
     pub fn set(&self, key: &str, value: impl Into<Value>) -> Result<u64> {
         self.put(key).set(value)
     }
@@ -138,10 +141,10 @@ impl State {
         self.put(key).set_message(message)
     }
 
-    /// Sets a key that is at this revision ([`Entry::revision`]); 0: that is absent.
+    /// Sets a key that has this revision ([`Entry::revision`]); 0: that is absent.
     ///
     /// # Errors
-    /// `Conflict` if it is at another one; as [`State::set`].
+    /// `Conflict` if it has another revision; as [`State::set`].
     pub fn compare_and_set(
         &self,
         key: &str,
@@ -151,23 +154,23 @@ impl State {
         self.put(key).if_revision(revision).set(value)
     }
 
-    /// Deletes a key; `false` if there was none.
+    /// Deletes a key; `false` if it is absent.
     ///
     /// # Errors
-    /// Of a durable key, `Storage`.
+    /// For a durable key, `Storage`.
     pub fn delete(&self, key: &str) -> Result<bool> {
         self.put(key).delete()
     }
 
-    /// The keys under a prefix, as of one revision, in order.
+    /// The keys under a prefix, as of one revision, sorted.
     ///
-    /// A prefix means whole names: `/arm` is `/arm` itself and `/arm/…`, never `/army`; `/arm/` is `/arm/…` only; `/` and the
-    /// empty prefix are all.
+    /// A prefix matches whole names: `/arm` matches `/arm` itself and `/arm/…`, never `/army`; `/arm/`
+    /// matches `/arm/…` only; `/` and the empty prefix match all keys.
     pub fn list(&self, prefix: &str) -> Result<Vec<Entry>> {
         Ok(self.shared.entries(&Prefix::new(prefix)?)?.1)
     }
 
-    /// The names of the keys under a prefix, in order.
+    /// The names of the keys under a prefix, sorted.
     pub fn keys(&self, prefix: &str) -> Result<Vec<String>> {
         let prefix = Prefix::new(prefix)?;
         let mut keys = Vec::new();

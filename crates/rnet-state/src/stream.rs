@@ -1,4 +1,4 @@
-//! Changes for async code, under any executor. A dispatch thread of the node wakes the task.
+//! Changes for async code, with any executor. A dispatch thread of the node wakes the task.
 
 use std::future::{Future, poll_fn};
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use rnet_node::wake_stream::WakeStream;
 use super::entry::Change;
 use super::watch::Watch;
 
-/// A watch for async code: a [`Stream`] of changes, or one at a time with [`ChangeStream::recv`].
+/// A watch for async code: a [`Stream`] of changes, or single changes with [`ChangeStream::recv`].
 pub struct ChangeStream(WakeStream<Watch>);
 
 impl Watch {
@@ -36,7 +36,7 @@ impl ChangeStream {
         self.0.into_source()
     }
 
-    /// The next change if it is there. A task that is to be woken stays so.
+    /// The next change, if available. A task that is registered to be woken stays registered.
     ///
     /// # Errors
     /// As [`Watch::try_recv`].
@@ -44,12 +44,12 @@ impl ChangeStream {
         self.0.try_next(Watch::try_recv)
     }
 
-    /// A file descriptor that is readable when a change may be available, for event loops such as epoll, Qt or libuv.
-    /// It is an `eventfd`, created by the first call and closed with the stream.
+    /// A file descriptor that is readable when a change may be available, for event loops such as epoll, Qt
+    /// or libuv. It is an `eventfd`, created by the first call and closed with the stream.
     ///
-    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] returns `None`, so receive until then. It
-    /// may be readable without a change. Do not read from it or write to it. Use either the descriptor or async code,
-    /// not both.
+    /// Level-triggered: it stays readable until [`ChangeStream::try_recv`] returns `None`, so receive until
+    /// then. It may be readable without a change. Do not read from it or write to it. Use either the
+    /// descriptor or async code, not both.
     ///
     /// # Errors
     /// `LimitReached` if the process has no free file descriptor; `Closed` in a forked child.

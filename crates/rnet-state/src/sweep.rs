@@ -1,8 +1,8 @@
-//! Executing the last wills of nodes that died, and cleaning up behind them.
+//! Executes the last wills of nodes that died, and cleans up after them.
 //!
-//! Every node that has opened the state does so when a peer goes; the region sees to it that they do not
-//! disturb each other. It is done on a thread of its own, `rnet-sweep`, which ends with the work: the control
-//! thread, which notices the departure, has others to tell.
+//! Every node that has opened the state does this when a peer disappears; the region coordinates them. It
+//! runs on a separate thread, `rnet-sweep`, which exits when the work is done: the control thread, which
+//! detects the departure, has other peers to notify.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use super::shared::StateShared;
 use rnet_node::sync::{join, lock};
-use rnet_shm::thread::spawn;
+use rnet_shm::os::thread::spawn;
 
-/// When what could not be done is tried again.
+/// Interval between attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whether there is something to sweep, and who does.
+/// Pending sweeps, and their thread.
 #[derive(Default)]
 pub(super) struct Sweeper {
     is_pending: AtomicBool,
@@ -25,13 +25,13 @@ pub(super) struct Sweeper {
 }
 
 impl StateShared {
-    /// Has the state cleaned up: a node went. `false` if that is to be tried again.
+    /// Starts a sweep because a node disappeared. `false` if the caller must try again.
     pub(crate) fn sweep(self: &Arc<Self>) -> bool {
         self.sweeper.is_pending.store(true, Ordering::Release);
         self.ensure_sweep_thread()
     }
 
-    /// Starts the thread if it is needed; `false` if that fails, and is to be tried again.
+    /// Starts the thread if it is needed; `false` if that fails and the caller must try again.
     pub(crate) fn ensure_sweep_thread(self: &Arc<Self>) -> bool {
         let sweeper = &self.sweeper;
         if !sweeper.is_pending.load(Ordering::Acquire) {
@@ -41,8 +41,8 @@ impl StateShared {
         if sweeper.stop.load(Ordering::Acquire) {
             return true;
         }
-        // One that runs still looks again before it ends; who set the mark behind that look comes back in a
-        // second.
+        // A running thread checks the mark again before it exits; a caller that sets the mark after that
+        // check tries again a second later.
         if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return false;
         }
@@ -67,13 +67,13 @@ impl StateShared {
         {
             left = self.region.has_dead() && !self.region.sweep_dead();
             if left {
-                // For the persister, or for room: others have to do something first.
+                // Waits for the persister or for free memory: other processes must act first.
                 std::thread::park_timeout(RETRY_INTERVAL);
             }
         }
     }
 
-    /// Ends the thread, after the node that it is cleaning up behind.
+    /// Stops the thread, after it has finished its current node.
     pub(crate) fn stop_sweep(&self) {
         let mut thread = lock(&self.sweeper.thread);
         self.sweeper.stop.store(true, Ordering::Release);

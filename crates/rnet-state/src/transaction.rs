@@ -1,4 +1,4 @@
-//! Several keys, all or nothing.
+//! Transactions over several keys, all or nothing.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::state::State;
 use super::value::Value;
 use rnet_node::Message;
 
-/// Reads and writes of several keys, created by [`State::transaction`]. [`Transaction::commit`] writes all changes or
-/// none: none if another writer has changed a key that was read here.
+/// Reads and writes of several keys, created by [`State::transaction`]. [`Transaction::commit`] writes all
+/// changes, or none if another writer has changed a key that was read here.
 ///
 /// Dropping it without a commit writes nothing.
 ///
@@ -47,32 +47,32 @@ pub struct Transaction {
     keys: BTreeMap<String, Touched>,
 }
 
-/// What was done to a key.
+/// A key that the transaction has used.
 #[derive(Debug, Default)]
 struct Touched {
-    /// At which revision it was first read; 0: absent.
+    /// The revision at its first read; 0: absent.
     read: Option<u64>,
     write: Option<Pending>,
 }
 
 #[derive(Debug)]
 struct Pending {
-    /// `None` deletes.
+    /// `None`: delete the key.
     value: Option<Value>,
     options: Options,
 }
 
 impl State {
-    /// A transaction: reads and writes of several keys of which either all hold or none.
+    /// Starts a transaction: reads and writes of several keys that are committed together or not at all.
     pub fn transaction(&self) -> Transaction {
         Transaction { state: self.clone(), keys: BTreeMap::new() }
     }
 
-    /// Runs `body` in a transaction and commits it; again if another writer was in between, at most
-    /// [`rnet_core::MAX_UPDATE_TRIES`] times. `body` may thus run several times.
+    /// Runs `body` in a transaction and commits it; repeats both if another writer interfered, at most
+    /// [`rnet_core::MAX_UPDATE_TRIES`] times. `body` may therefore run several times.
     ///
     /// # Errors
-    /// That of `body`; `LimitReached` if others were faster each time; as [`State::set`].
+    /// That of `body`; `LimitReached` if other writers interfered each time; as [`State::set`].
     pub fn transact<T>(&self, mut body: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
         retry("transaction attempts", || {
             let mut transaction = self.transaction();
@@ -84,10 +84,11 @@ impl State {
 }
 
 impl Transaction {
-    /// The value of a key: that which this transaction gives it, else the present one.
+    /// The value of a key: the one set by this transaction, otherwise the current one.
     ///
-    /// # Errors `Conflict` if it was read here before, and another has written it since; `LimitReached`
-    /// beyond [`MAX_TRANSACTION_KEYS`].
+    /// # Errors
+    /// `Conflict` if it was read here before, and another writer has changed it since; `LimitReached` beyond
+    /// [`MAX_TRANSACTION_KEYS`].
     pub fn get(&mut self, key: &str) -> Result<Option<Value>> {
         let key = key_name(key)?;
         if let Some(pending) = self.pending(&key) {
@@ -104,7 +105,7 @@ impl Transaction {
     /// As [`Transaction::get`], as a Rust type.
     ///
     /// # Errors
-    /// `StateType` if it is of another; as [`Transaction::get`].
+    /// `StateType` if it has another type; as [`Transaction::get`].
     pub fn get_as<T: StateType>(&mut self, key: &str) -> Result<Option<T>> {
         let key = key_name(key)?;
         if let Some(pending) = self.pending(&key) {
@@ -135,7 +136,7 @@ impl Transaction {
         }
     }
 
-    /// The place of a key, made if there is room for one more.
+    /// The record of a key; creates it within the limit.
     fn touch(&mut self, key: &str) -> Result<&mut Touched> {
         if self.keys.len() >= MAX_TRANSACTION_KEYS && !self.keys.contains_key(key) {
             return Err(Error::limit_reached(
@@ -147,7 +148,7 @@ impl Transaction {
         Ok(self.keys.entry(key.to_owned()).or_default())
     }
 
-    /// Sets a key, at the commit.
+    /// Sets a key on commit.
     ///
     /// # Errors
     /// `LimitReached` beyond [`MAX_TRANSACTION_KEYS`]. The commit reports an invalid value.
@@ -155,7 +156,7 @@ impl Transaction {
         self.put(key).set(value)
     }
 
-    /// Sets a key to a message, at the commit.
+    /// Sets a key to a message on commit.
     ///
     /// # Errors
     /// As [`Transaction::set`].
@@ -163,7 +164,7 @@ impl Transaction {
         self.put(key).set(StateMessage::of(message)?)
     }
 
-    /// Deletes a key, at the commit.
+    /// Deletes a key on commit.
     ///
     /// # Errors
     /// As [`Transaction::set`].
@@ -182,11 +183,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Writes all changes if no key that was read here has changed; returns the revision that all written keys then
-    /// have.
+    /// Writes all changes if the keys that were read here are unchanged; returns the revision of all written
+    /// keys.
     ///
-    /// # Errors `Conflict` names the first key that another has written; [`State::transact`] then begins
-    /// anew. As [`State::set`].
+    /// # Errors
+    /// `Conflict` with the first key that another writer has changed; [`State::transact`] then repeats the
+    /// transaction. As [`State::set`].
     pub fn commit(self) -> Result<u64> {
         let shared = &self.state.shared;
         shared.check_fork()?;
@@ -207,7 +209,7 @@ impl Transaction {
     }
 }
 
-/// A write with options, in a transaction; made by [`Transaction::put`].
+/// A write with options, in a transaction; created by [`Transaction::put`].
 #[must_use = "nothing is written until set"]
 #[derive(Debug)]
 pub struct TransactionPut<'a> {
@@ -219,7 +221,7 @@ pub struct TransactionPut<'a> {
 impl TransactionPut<'_> {
     option_methods!();
 
-    /// Sets the key, at the commit.
+    /// Sets the key on commit.
     ///
     /// # Errors
     /// As [`Transaction::set`].

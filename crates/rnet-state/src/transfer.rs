@@ -1,5 +1,5 @@
-//! Values on their way to another host and back: kind and bytes as they stand in the region, and the
-//! description of a type in place of its number, which only its own host knows.
+//! Values in transit to another host and back: kind and bytes as stored in the region, and the description of
+//! a message type in place of its number, which is only valid on its own host.
 
 use rnet_core::Result;
 use rnet_node::MessageType;
@@ -13,13 +13,13 @@ pub use crate::param::list::{collect_params, raw_params as params};
 pub use crate::prefix::Prefix;
 pub use crate::types::{decode_type, describe_type as describe};
 
-/// The kind of what cannot be read; its bytes say why.
+/// The kind of an unreadable value; its bytes contain the reason.
 pub const UNREADABLE: u16 = 0;
 
 /// Kind and bytes of a value.
 ///
 /// # Errors
-/// In words, why it cannot be written.
+/// Why it cannot be stored, as text.
 pub fn pack(value: &Value) -> Result<(u16, Vec<u8>), String> {
     match value {
         Value::Unreadable(why) => Ok((UNREADABLE, why.clone().into_bytes())),
@@ -27,10 +27,10 @@ pub fn pack(value: &Value) -> Result<(u16, Vec<u8>), String> {
     }
 }
 
-/// The value of these bytes, which may be hostile; of a message with its type.
+/// Decodes a value from bytes, which may be hostile; a message needs its type.
 ///
 /// # Errors
-/// In words, what is wrong with them.
+/// The fault, as text.
 pub fn unpack(of: u16, message_type: Option<&MessageType>, bytes: &[u8]) -> Result<Value, String> {
     match (of, message_type) {
         (UNREADABLE, _) => Ok(Value::Unreadable(String::from_utf8_lossy(bytes).into_owned())),
@@ -43,7 +43,7 @@ pub fn unpack(of: u16, message_type: Option<&MessageType>, bytes: &[u8]) -> Resu
     }
 }
 
-/// A key of another host with this value; all else is to be filled in.
+/// An entry for a key of another host with this value; the caller sets the other attributes.
 pub fn remote_entry(key: String, value: Value) -> Entry {
     let owner = Owner { node: String::new(), written_unix_ns: 0 };
     let (expires_boot_ns, last_will) = (None, None);
@@ -51,7 +51,7 @@ pub fn remote_entry(key: String, value: Value) -> Entry {
     Entry { key, value, revision, version, owner, durable, expires_boot_ns, last_will }
 }
 
-/// A change, as a watch tells it.
+/// Creates a change as reported by a watch.
 pub fn change(
     (key, revision): (String, u64),
     entry: Option<Entry>,

@@ -1,7 +1,8 @@
-//! The types of messages in the state: each is described once, under a key of its own.
+//! The message types in the state: each is described once, under a separate key.
 //!
-//! A value names its type by a number, and `!type/<number>` holds the description. The number is a hash of the
-//! description, or, where that one is taken by another description, the next that is free: equal hashes prove nothing.
+//! A value contains the number of its type, and `!type/<number>` holds the description. The number is a hash
+//! of the description or, if another description already has it, the next free one: equal hashes do not prove
+//! equal types.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -17,17 +18,17 @@ use rnet_node::MessageType;
 use rnet_node::sync::lock;
 use rnet_node::types::MAX_CACHED_LEN_BYTES;
 
-/// Types that a node remembers, and bytes of their descriptions; then it begins anew. What a type takes when it is built is a
-/// multiple of its description.
+/// Maximum number of cached types of a node, and of bytes of their descriptions; beyond it the cache is
+/// cleared. A built type takes a multiple of its description.
 const MAX_CACHED_TYPES: usize = 1024;
 
-/// How many numbers are tried for one type.
+/// Maximum number of candidates for the number of one type.
 const MAX_NUMBER_TRIES: u64 = 16;
 
 const PLAIN: u8 = 1;
 const PROTOBUF: u8 = 2;
 
-/// The types that a node has met in the state.
+/// The types that a node has used in the state.
 #[derive(Default)]
 pub(super) struct TypeRegistry {
     known: Mutex<HashMap<u64, KnownType>>,
@@ -36,7 +37,7 @@ pub(super) struct TypeRegistry {
 struct KnownType {
     message_type: MessageType,
     len_bytes: usize,
-    /// Whether its description is kept on disk, as far as this node knows.
+    /// Whether its description is on disk, as far as this node knows.
     durable: bool,
 }
 
@@ -60,10 +61,10 @@ impl TypeRegistry {
         known.insert(number, KnownType { message_type, len_bytes, durable });
     }
 
-    /// The number of a type, whose description is in the state afterwards.
+    /// The number of a type; its description is in the state on return.
     ///
     /// # Errors
-    /// `BadValue` for a type that cannot be described; those of writing.
+    /// `BadValue` for a type that cannot be described; those of a write.
     pub(super) fn register(
         &self,
         region: &Region,
@@ -93,7 +94,7 @@ impl TypeRegistry {
         ))
     }
 
-    /// The type of a number; in words why there is none.
+    /// The type with a number; the error states the reason as text.
     pub(super) fn read(&self, region: &Region, number: u64) -> Result<MessageType, String> {
         if let Some(known) = lock(&self.known).get(&number) {
             return Ok(known.message_type.clone());
@@ -113,10 +114,10 @@ impl TypeRegistry {
 
 /// The description of a type.
 struct Description {
-    /// What makes it the type that it is.
+    /// The identity of the type.
     identity: Vec<u8>,
-    /// The same with the comments, which tell tools the units: what is kept. Another version of the same type may have
-    /// others, so they make no difference.
+    /// The same with the comments, which contain units for tools: this form is stored. Another version of the
+    /// same type may have other comments, so they are not part of its identity.
     stored: Vec<u8>,
 }
 
@@ -130,7 +131,7 @@ impl Description {
     }
 }
 
-/// Puts a description under its number; `false` if another one stands there.
+/// Stores a description under its number; `false` if the number has another description.
 fn store_description(
     region: &Region,
     number: u64,
@@ -142,7 +143,7 @@ fn store_description(
     let bytes = description.stored.as_slice();
     let stored =
         StoredValue { kind: kind::TYPE, type_id: 0, bytes, will: None, expires_boot_ns: 0 };
-    // Twice, because another node may put it there in between.
+    // Two attempts, because another node may store it in between.
     for _ in 0..2 {
         let mut expect = 0;
         if region.get(&key, record)? {
@@ -192,14 +193,14 @@ fn describe(message_type: &MessageType) -> Result<Description> {
             };
             let of = |set: &[u8]| [&[PROTOBUF], &name_len.to_le_bytes()[..], name, set].concat();
             let with_docs = schema.descriptor_set_with_docs();
-            // A type is more than its comments.
+            // The comments are optional.
             let stored = if with_docs.len() <= MAX_SCHEMA_LEN_BYTES { &with_docs } else { set };
             Ok(Description { identity: of(set), stored: of(stored) })
         }
     }
 }
 
-/// The description of a type, with the comments of a protobuf one.
+/// The description of a type, for protobuf with comments.
 ///
 /// # Errors
 /// `BadValue` for a type that cannot be described.
@@ -207,10 +208,10 @@ pub fn describe_type(message_type: &MessageType) -> Result<Vec<u8>> {
     describe(message_type).map(|description| description.stored)
 }
 
-/// The type of a description, which may be hostile.
+/// Decodes a type description, which may be hostile.
 ///
 /// # Errors
-/// In words, why it is none.
+/// The fault, as text.
 pub fn decode_type(description: &[u8]) -> Result<MessageType, String> {
     let cut = || "it is truncated".to_owned();
     let (form, rest) = description.split_first().ok_or_else(cut)?;

@@ -1,4 +1,4 @@
-//! Values of the state, and how they become bytes (docs/design/state-values.md).
+//! Values of the state (docs/design/state-values.md describes their encoding).
 
 use crate::message::StateMessage;
 use rnet_node::MessageType;
@@ -19,25 +19,27 @@ use rnet_node::MessageType;
 pub enum Value {
     /// True or false.
     Bool(bool),
-    /// A whole number.
+    /// A 64-bit integer.
     Int(i64),
-    /// A floating-point number; every bit pattern, NaN too.
+    /// A floating-point number with any bit pattern, including NaN.
     Float(f64),
     /// Text.
     Str(String),
-    /// Bytes without a meaning to robot-net.
+    /// Bytes without a meaning for robot-net.
     Bytes(Vec<u8>),
-    /// JSON text (RFC 8259), at most 127 levels deep. Checked when it is written; [`Value::json`] checks it at once.
+    /// JSON text (RFC 8259), at most 127 levels deep. Checked on write; [`Value::json`] checks it
+    /// immediately.
     Json(String),
-    /// Values of any type but messages, at most [`rnet_core::MAX_VALUE_DEPTH`] levels deep.
+    /// Values of any type except messages, at most [`rnet_core::MAX_VALUE_DEPTH`] levels deep.
     List(Vec<Value>),
-    /// Booleans, numbers, strings and bytes, each once, in order ([`Value::set`]): booleans before integers before
-    /// floats before strings before bytes.
+    /// Distinct booleans, numbers, strings and bytes, sorted ([`Value::set`]): booleans before integers
+    /// before floats before strings before bytes.
     Set(Vec<Value>),
     /// A protobuf message, or one of a plain type, with the description of its type.
     Message(StateMessage),
-    /// A value whose bytes are none of its type, and what is wrong with them: another writer than robot-net was at work.
-    /// Only in lists, snapshots and watches, which one bad value does not end; it cannot be written.
+    /// A value whose bytes do not match its type, with the fault: a program other than robot-net has written
+    /// it. It occurs only in lists, snapshots and watches, which do not fail because of one bad value; it
+    /// cannot be stored.
     Unreadable(String),
 }
 
@@ -52,7 +54,8 @@ impl Value {
         Ok(Value::Json(text))
     }
 
-    /// A set of these values: sorted, each once. Whether they may be in a set is checked when it is written.
+    /// A set of these values, sorted and without duplicates. Whether they may be in a set is checked on
+    /// write.
     pub fn set(values: impl IntoIterator<Item = impl Into<Value>>) -> Value {
         let mut values: Vec<Value> = values.into_iter().map(Into::into).collect();
         values.sort_by(super::encode::order);
@@ -65,7 +68,8 @@ impl Value {
         Value::List(values.into_iter().map(Into::into).collect())
     }
 
-    /// The name of its type: `bool`, `int`, `float`, `str`, `bytes`, `json`, `list`, `set`; of a message its full name.
+    /// The name of its type: `bool`, `int`, `float`, `str`, `bytes`, `json`, `list`, `set`; for a message its
+    /// full name.
     pub fn type_name(&self) -> &str {
         match self {
             Value::Bool(_) => "bool",
@@ -105,12 +109,12 @@ impl Value {
         if let Value::Float(value) = self { Some(*value) } else { None }
     }
 
-    /// The text, if it is a string; not that of JSON.
+    /// The text, if it is a string; `None` for JSON.
     pub fn as_str(&self) -> Option<&str> {
         if let Value::Str(value) = self { Some(value) } else { None }
     }
 
-    /// The bytes, if it is bytes.
+    /// The bytes, if its type is bytes.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         if let Value::Bytes(value) = self { Some(value) } else { None }
     }

@@ -1,30 +1,30 @@
-//! Being told of changes.
+//! Watches: notification of changes.
 //!
-//! A watch begins with a snapshot, tells what stands there, and then follows the journal of the region from
-//! the revision of the snapshot on. What it tells of a key is bounded by what it remembers of it: the version
-//! that it told last, from which it counts what it did not see. If the journal went on without it, it takes
-//! another snapshot and tells the differences, so that the newest value of each key is always told, and a
-//! slow watcher costs nobody memory.
+//! A watch starts with a snapshot, reports the current values, and then follows the journal of the region
+//! from the revision of the snapshot on. For each key it stores the version that it reported last, from which
+//! it counts missed values. If the watch falls behind the journal, it takes another snapshot and reports the
+//! differences. The newest value of each key is therefore always reported, and a slow watch takes no memory
+//! of other processes.
 //!
-//! As long as the journal is there, no deletion goes by unseen, so the count is exact. Of what happened in a
-//! stretch of the journal that is gone only this is known: no more changes than it had positions. So a key
-//! with more writes since it was made than that was not made in it, and its count is exact, too; of others it
-//! is not known, and said to be so.
+//! While the watch keeps up with the journal, it sees every deletion, so the count is exact. Of a missed part
+//! of the journal, it knows only that the number of changes did not exceed the number of positions. A key
+//! with more writes since its creation was therefore not created in that part, and its count is exact, too;
+//! the count of other keys is reported as unknown.
 //!
-//! **Time.** Readers lose a key at its end, by the clock, whether or not somebody deletes it. The watch
-//! deletes it then, so that all watches are told by the journal, at one revision. Where that cannot be done
-//! at once (no memory, a transaction that waits for the disk) it tells its own user, and what remains of the
-//! key is remembered as gone.
+//! **Expiry.** Readers treat a key as absent at its expiry time, whether or not a process deletes it. The
+//! watch then deletes it, so that all watches see the deletion in the journal, at one revision. If it cannot
+//! delete it immediately (no memory, a transaction that waits for the disk), it reports the deletion to its
+//! own user and remembers the expired key as gone.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
-use rnet_shm::fork::ProcessOwned;
+use rnet_shm::os::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
+use rnet_shm::os::fork::ProcessOwned;
+use rnet_shm::os::{clock, cpu};
 use rnet_shm::state::{Follower, NextChange, Record};
-use rnet_shm::{clock, cpu};
 
 use super::entry::Change;
 use super::prefix::Prefix;
@@ -39,19 +39,19 @@ use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::wait_source::WaitSource;
 use rnet_node::wait_strategy::WaitStrategy;
 
-/// The ends of times are looked at when there is nothing else to tell, and once in so many changes.
+/// Number of changes between two checks of expiry times; they are also checked when idle.
 const CHANGES_PER_EXPIRY_CHECK: u64 = 32;
 
-/// A change that says it was written longer ago, in ns, is timed by its arrival: the clocks do not agree.
+/// A change with a higher apparent latency, in ns, is timed by its arrival, because the clocks differ.
 const MAX_LATENCY_NS: u64 = 1_000_000_000;
 
-/// What a watch remembers of a key.
+/// Stored state of a reported key.
 #[derive(Clone, Copy, Debug)]
 struct SeenKey {
     revision: u64,
     version: u64,
     expires_boot_ns: u64,
-    /// It was told to be gone, or never told to be there: its time is over, and nobody has deleted it yet.
+    /// It was reported as deleted, or never reported: it has expired and was not deleted yet.
     is_gone: bool,
 }
 
@@ -66,36 +66,36 @@ fn is_expired(expires_boot_ns: u64, now: u64) -> bool {
     expires_boot_ns != 0 && expires_boot_ns <= now
 }
 
-/// A watch without its node: what a dispatch thread holds.
+/// A watch without its node, for use in a dispatch thread.
 pub(super) struct WatchCore {
     pub(super) shared: Arc<StateShared>,
     pub(super) prefix: Prefix,
     follower: ProcessOwned<Follower>,
-    /// What is to be told before anything that follows; no more than one for each key.
+    /// Changes to report before any others; at most one per key.
     queue: VecDeque<QueuedChange>,
     seen: BTreeMap<Box<str>, SeenKey>,
-    /// When the time of which key is over.
+    /// Expiry times of the keys.
     expiries: BTreeSet<(u64, Box<str>)>,
     /// Revision of the last snapshot.
     snapshot_revision: u64,
-    /// The highest revision that was told.
+    /// The highest reported revision.
     last_revision: u64,
     record: Record,
-    /// When what was told last was written, ns since 1970.
+    /// Write time of the last reported change, ns since 1970.
     written_unix_ns: u64,
-    /// How many changes were told, those that were skipped among them.
+    /// Number of reported changes, including skipped ones.
     change_count: u64,
     poll_count: u64,
-    /// At which who waits with the watch itself sleeps.
+    /// The bell of a thread that waits with the watch itself.
     bell: u64,
-    /// At which bell somebody waits now.
+    /// The bell of the thread that waits now.
     waiting: Arc<WaitControl>,
-    /// Whose dispatch thread calls back, or wakes a task.
+    /// The lane of the dispatch thread for callbacks and tasks.
     pub(super) lane: Lane,
 }
 
 enum QueuedChange {
-    /// Was taken out before, and is not told yet.
+    /// Was returned before, and is reported again.
     PutBack(Box<Change>),
     Present {
         record: Box<Record>,
@@ -107,7 +107,7 @@ enum QueuedChange {
         revision: u64,
         expired: Option<bool>,
         skipped: Option<u64>,
-        /// What stands there still, though its time is over.
+        /// The expired value that still exists.
         remnant: Option<SeenKey>,
     },
 }
@@ -177,12 +177,12 @@ impl WatchCore {
             let mut record = std::mem::take(&mut self.record);
             let next = self.follower.next(self.prefix.bytes(), &mut record);
             let is_new = next == NextChange::Change && self.is_new(&record);
-            let told = is_new.then(|| {
+            let change = is_new.then(|| {
                 let skipped = self.skipped(&record);
                 self.report(&record, false, skipped)
             });
             self.record = record;
-            match (next, told) {
+            match (next, change) {
                 (_, Some(change)) => return Ok(Some(change)),
                 (NextChange::Change, None) => {}
                 (NextChange::Nothing, None) if self.expire_keys() => {}
@@ -192,12 +192,12 @@ impl WatchCore {
         }
     }
 
-    /// Takes back the change that [`WatchCore::next`] has returned last: it is the next one again.
+    /// Takes back the change that [`WatchCore::next`] returned last; it is returned again.
     pub(super) fn put_back(&mut self, change: Change) {
         self.queue.push_front(QueuedChange::PutBack(Box::new(change)));
     }
 
-    /// Whether what the journal says is to be told. What is not is remembered.
+    /// Whether to report a change from the journal. Otherwise it is only stored.
     fn is_new(&mut self, record: &Record) -> bool {
         let key = record.key();
         if !self.prefix.matches(key) {
@@ -207,7 +207,7 @@ impl WatchCore {
         if record.revision <= seen.revision {
             return false;
         }
-        // It was told to be gone at its time, and now somebody has deleted it.
+        // It was reported as deleted on expiry, and now it is really deleted.
         let known = seen.is_gone && record.deleted && record.version == seen.version + 1;
         if known {
             self.forget(key);
@@ -215,11 +215,11 @@ impl WatchCore {
         !known
     }
 
-    /// How many values of a key were not seen before this one, given that the journal showed every deletion.
+    /// Number of values of a key before this one that were missed, if the journal showed every deletion.
     fn skipped(&self, record: &Record) -> Option<u64> {
         let before = match self.seen.get(record.key()) {
             Some(seen) => seen.version,
-            // More writes than there were changes: it was loaded from disk, with a version from there.
+            // More writes than changes: it was loaded from disk with its version.
             None if record.version > record.revision.saturating_sub(self.snapshot_revision) => {
                 return None;
             }
@@ -228,10 +228,10 @@ impl WatchCore {
         record.version.checked_sub(before)?.checked_sub(1)
     }
 
-    /// The same of a key in a snapshot, given that no change up to the revision `known` was missed. It may
-    /// have been deleted and made anew, unless there were too few changes for that.
+    /// The same for a key in a snapshot, if no change up to revision `known` was missed. The key may have
+    /// been deleted and created again, unless the number of changes excludes that.
     fn skipped_in_snapshot(&self, record: &Record, known: u64) -> Option<u64> {
-        // A deletion, and all writes since.
+        // The deletion and all writes since.
         let may_be_new = record.version < record.revision.saturating_sub(known);
         if may_be_new { None } else { self.skipped(record) }
     }
@@ -264,7 +264,7 @@ impl WatchCore {
         }
     }
 
-    /// Compares what stands there with what was told: the journal went on without us.
+    /// Compares the current state with the reported one, because the watch fell behind the journal.
     fn catch_up(&mut self) -> Result<()> {
         let known = self.follower.known();
         let (revision, mut records) = self.shared.records_with_expired(&self.prefix)?;
@@ -275,14 +275,14 @@ impl WatchCore {
         let (mut queue, mut over) = (VecDeque::new(), Vec::new());
         for record in records {
             let seen = gone.remove(record.key());
-            // Told already; the end of its time is for `expire_keys` to tell.
+            // Already reported; `expire_keys` reports its expiry.
             if seen.is_some_and(|seen| seen.revision >= record.revision) {
                 continue;
             }
             let skipped = self.skipped_in_snapshot(&record, known);
             if is_expired(record.expires_boot_ns, now) {
                 let (key, remnant) = (record.key().into(), Some(SeenKey::of(&record, true)));
-                // This value was not seen either.
+                // This value was missed, too.
                 let skipped = skipped.map(|skipped| skipped + 1);
                 over.push(QueuedChange::Gone {
                     key,
@@ -300,7 +300,8 @@ impl WatchCore {
             }
         }
         self.snapshot_revision = revision;
-        // Nobody can tell any more when they went; they are gone as of the snapshot, and so come last.
+        // The deletion revisions are unknown. The keys are absent as of the snapshot and therefore reported
+        // last.
         queue.extend(over);
         for (key, seen) in gone {
             if seen.is_gone {
@@ -314,8 +315,8 @@ impl WatchCore {
         Ok(())
     }
 
-    /// Deletes the keys whose time is over, so that everybody is told once, by the journal; what cannot be
-    /// deleted now is told here. Whether there was one.
+    /// Deletes expired keys, so that the journal reports them once to all watches; reports those that cannot
+    /// be deleted now. Returns whether any key had expired.
     fn expire_keys(&mut self) -> bool {
         let mut any = false;
         if self.expiries.is_empty() {
@@ -328,7 +329,7 @@ impl WatchCore {
             let Some(seen) = self.seen.get(&key).copied().filter(|seen| !seen.is_gone) else {
                 continue;
             };
-            // Where that cannot be found out, the switch of a dead man had better be heard.
+            // If unknown, report it: a missed dead-man switch is worse than a duplicate.
             if self.shared.is_expired_unreported(&key, seen.revision).unwrap_or(true) {
                 let remnant = Some(SeenKey { is_gone: true, ..seen });
                 let (revision, expired, skipped) = (seen.revision, Some(true), Some(0));
@@ -344,18 +345,18 @@ impl WatchCore {
         any
     }
 
-    /// When what was told last was written, by the clock of messages, and how many were told.
+    /// Write time of the last reported change by the clock of messages, and the number of reported changes.
     pub(super) fn last_arrival(&self) -> (u64, u64) {
         let latency_ns = clock::unix_ns().saturating_sub(self.written_unix_ns);
         let latency_ns = if latency_ns > MAX_LATENCY_NS { 0 } else { latency_ns };
         (clock::now_ns().saturating_sub(latency_ns), self.change_count)
     }
 
-    /// The same for a dispatch thread, of those that were told since `before`.
+    /// The same for a dispatch thread, for changes reported since `before`.
     pub(super) fn arrivals_since(&self, before: &mut u64) -> Option<(u64, u64)> {
-        let (sent_ns, came) =
+        let (sent_ns, count) =
             if self.change_count == *before { return None } else { self.last_arrival() };
-        Some((sent_ns, came.wrapping_sub(std::mem::replace(before, came))))
+        Some((sent_ns, count.wrapping_sub(std::mem::replace(before, count))))
     }
 
     pub(super) fn is_from_parent(&self) -> bool {
@@ -378,12 +379,12 @@ impl WaitSource for WatchCore {
     fn take_stop(&self) -> bool {
         self.waiting.take_stop()
     }
-    /// Until the time of a key is over.
+    /// Time until the next key expires.
     fn sleep_limit(&self) -> Duration {
         let Some((at, _)) = self.expiries.first() else { return Duration::MAX };
         Duration::from_nanos(at.saturating_sub(self.shared.now()))
     }
-    /// Has whoever changes something ring, from here on.
+    /// From now on, processes that change something ring.
     fn before_sleep(&self) {
         self.follower.before_sleep();
     }
@@ -394,11 +395,11 @@ impl WaitSource for WatchCore {
 
 /// Reports changes of the keys under a prefix; created by [`State::watch`].
 ///
-/// It first reports the current values ([`Change::initial`]), in key order, then every change in revision order. A slow
-/// watch gets the newest value and the number of missed ones ([`Change::skipped`]); changes are not queued for it. A
-/// key that was created and deleted unseen is reported as deleted, with the number of its values. An expired key is
-/// reported as deleted at that time ([`Change::expired`]), also while its disk is full. Facts that a very slow watch
-/// cannot know are `None`.
+/// It first reports the current values ([`Change::initial`]) in key order, then every change in revision
+/// order. A slow watch gets the newest value and the number of missed ones ([`Change::skipped`]); changes are
+/// not queued for it. A key that was created and deleted while the watch missed it is reported as deleted,
+/// with the number of its values. An expired key is reported as deleted at that time ([`Change::expired`]),
+/// even if the disk is full. Facts that a very slow watch cannot know are `None`.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -422,7 +423,7 @@ pub struct Watch {
     interruptible: bool,
     wait_strategy: WaitStrategy,
     waiter: Waiter,
-    /// Changes of which a dispatch thread has heard that they came.
+    /// Number of changes that were reported to a dispatch thread.
     reported: u64,
 }
 
@@ -450,19 +451,19 @@ impl Watch {
         Watch { watch, core, interruptible: false, wait_strategy, waiter, reported: 0 }
     }
 
-    /// Has the urgent dispatch thread call back, instead of the bulk one: see [`Watch::on`].
+    /// Uses the urgent dispatch thread for callbacks instead of the bulk one: see [`Watch::on`].
     pub fn urgent(mut self) -> Self {
         self.watch.lane = Lane::Urgent;
         self
     }
 
-    /// The next change, if there is one.
+    /// The next change, if available.
     pub fn try_recv(&mut self) -> Result<Option<Change>> {
         self.watch.next()
     }
 
-    /// The next change; waits for it, for ever without a timeout. Changes that follow each other closely, or
-    /// keep time, are waited for awake as far as that pays, as messages are.
+    /// The next change; waits for it, without a timeout indefinitely. It spins for changes that arrive in
+    /// quick succession or periodically, if that pays, as for messages.
     ///
     /// # Errors
     /// `Timeout`; `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
@@ -474,9 +475,9 @@ impl Watch {
                 self.wait_strategy.record_arrival(sent_ns, count);
                 return Ok(change);
             }
-            // A wait set may have had it before.
+            // The watch may have been in a wait set before.
             self.watch.set_bell(self.watch.bell);
-            // As who waits for urgent messages: somebody who computes is not to hold a change up.
+            // As for urgent messages: other threads' computations must not delay a change.
             self.wait_strategy.keep_short_slice(cpu::SliceLen::Urgent);
             let each = |look: &mut dyn FnMut(&dyn WaitSource)| look(&self.watch);
             let Watch { waiter, wait_strategy, interruptible, .. } = self;
@@ -490,7 +491,7 @@ impl Watch {
         }
     }
 
-    /// The changes, one after the other; waits for each. Ends when the watch does.
+    /// An iterator over the changes that waits for each. It ends with the watch.
     pub fn iter(&mut self) -> Changes<'_> {
         Changes { watch: self }
     }
@@ -500,7 +501,7 @@ impl Watch {
         self.interruptible = yes;
     }
 
-    /// A handle with which other threads can end this watch's waits.
+    /// A handle that other threads can use to interrupt this watch's waits.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter::of(&self.watch.waiting)
     }
@@ -516,9 +517,9 @@ impl WaitSetMember for Watch {
     fn set_bell(&mut self, _bells: &Arc<Bells>, bell: u64) {
         self.watch.set_bell(bell);
     }
-    /// Passes over changes of other keys, so that it is ready only if it has something to tell.
+    /// Skips changes of other keys, so that it is ready only if it has a change to report.
     fn refresh(&mut self) {
-        // An error is met again, by who can tell it.
+        // An error occurs again in a call that can return it.
         if let Ok(Some(change)) = self.watch.next() {
             self.watch.put_back(change);
         }
@@ -527,8 +528,8 @@ impl WaitSetMember for Watch {
         &self.watch
     }
     fn before_sleep(&self) -> bool {
-        // Whoever changes something from here on rings the thread, also one that sleeps already. It may sleep
-        // for longer than until the next key's time is over.
+        // From now on, processes that change something ring the thread, even if it already sleeps. It may
+        // sleep beyond the next expiry time.
         self.watch.before_sleep();
         self.watch.is_ready() || self.watch.sleep_limit() < MAX_SLEEP
     }
@@ -548,7 +549,7 @@ impl TryReceive for Watch {
 
 rnet_node::debug_by!([] Watch, "Watch", |this| "prefix": this.watch.prefix.bytes());
 
-/// The changes of a [`Watch`]; made by [`Watch::iter`].
+/// An iterator over the changes of a [`Watch`]; created by [`Watch::iter`].
 #[derive(Debug)]
 pub struct Changes<'a> {
     watch: &'a mut Watch,
@@ -568,14 +569,14 @@ impl Iterator for Changes<'_> {
 #[cfg(test)]
 mod tests {
     use rnet_node::NodeSettings;
-    use rnet_shm::bell::MAX_SLEEP;
+    use rnet_shm::os::bell::MAX_SLEEP;
 
     use super::*;
 
-    /// A thread that sleeps for other things as well takes a sleep of `MAX_SLEEP` for one that nobody ended
-    /// only if it was not to end then.
+    /// A thread that also waits for other sources treats a sleep of `MAX_SLEEP` as a lost wake-up only if the
+    /// sleep was not limited.
     #[test]
-    fn a_watch_limits_a_sleep_only_by_the_times_of_its_keys() {
+    fn only_expiry_times_limit_a_sleep() {
         let base = std::env::temp_dir().join(format!("rnet-sleep-limit-{}", std::process::id()));
         std::fs::create_dir(&base).unwrap();
         let mut settings = NodeSettings::new("n");

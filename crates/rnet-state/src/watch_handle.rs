@@ -11,15 +11,15 @@ use rnet_node::wait_source::WaitSource;
 use super::entry::Change;
 use super::watch::{Watch, WatchCore};
 
-/// Changes that one task may take before the others have their turn.
+/// Maximum number of changes of one task before other tasks run.
 const MAX_BATCH: usize = 32;
 
 impl Watch {
-    /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of the urgent
-    /// lane), until the returned [`WatchHandle`] is dropped.
+    /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of
+    /// the urgent lane), until the returned [`WatchHandle`] is dropped.
     ///
-    /// The callbacks and timers of a lane share that thread: a slow callback delays the others, and skips values that
-    /// are overwritten in the meantime. A callback that panics is not called again.
+    /// The callbacks and timers of a lane share that thread: a slow callback delays the others, and skips
+    /// values that are overwritten in the meantime. A callback that panics is not called again.
     pub fn on(self, mut callback: impl FnMut(Change) + Send + 'static) -> WatchHandle {
         self.on_result(move |result| {
             if let Ok(change) = result {
@@ -40,11 +40,11 @@ struct CallbackTask<F> {
     watch: WatchCore,
     callback: F,
     over: bool,
-    /// Whether the last look failed; the next one is after the next sleep, not at once.
+    /// Whether the last check failed; the next one follows after the next sleep, not immediately.
     failed: bool,
-    /// Set by the handle as it is dropped, which the callback itself may do.
+    /// Set when the handle is dropped, which may happen in the callback itself.
     cancelled: Arc<AtomicBool>,
-    /// How many changes it had told when the thread was last told of them.
+    /// Number of changes at the last report to the thread.
     reported: u64,
 }
 
@@ -61,7 +61,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     fn run(&mut self, _lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         self.failed = false;
         for done in 0..MAX_BATCH {
-            // One at least, as with messages.
+            // At least one, as with messages.
             if done > 0 && must_yield() {
                 return true;
             }
@@ -75,7 +75,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
                 Err(error) => Err(error),
             };
             self.failed = result.is_err();
-            // One that panics is dropped by the dispatch thread, with its watch.
+            // The dispatch thread drops a callback that panics, together with its watch.
             (self.callback)(result);
             if self.failed || self.watch.is_from_parent() {
                 return false;
@@ -96,7 +96,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     }
 }
 
-/// A running callback of the state; it ends when this is dropped.
+/// A running callback for state changes; dropping this handle stops it.
 ///
 /// Dropping waits for a callback that is running, except inside a callback of the same node.
 #[must_use = "the callback stops when the WatchHandle is dropped; keep it or call detach()"]
@@ -124,7 +124,7 @@ impl WatchHandle {
             reported,
         };
         if core.state.fork_guard().is_from_parent() {
-            // No thread is here to run it, and what it holds is the parent's.
+            // This process has no thread for it, and its resources belong to the parent.
             std::mem::forget(task);
         } else {
             core.state.dispatcher(lane).add(Box::new(task));
@@ -132,14 +132,14 @@ impl WatchHandle {
         WatchHandle { id, cancelled, core: Some(core) }
     }
 
-    /// Why the callback is not called: its thread cannot be started; the start is retried once a second. Normally
-    /// `None`.
+    /// The error if the callback is not called because its thread cannot be started (retried once a second).
+    /// Normally `None`.
     pub fn error(&self) -> Option<Error> {
         let core = self.core.as_ref().filter(|core| !core.state.fork_guard().is_from_parent())?;
         core.state.dispatch_error()
     }
 
-    /// Lets the callback run until the node ends.
+    /// Keeps the callback running until the node closes.
     pub fn detach(mut self) {
         self.core = None;
     }

@@ -1,4 +1,4 @@
-//! A layer for `tracing` that publishes events on `/log`, as lines of a node.
+//! A `tracing` layer that publishes events on `/log` as log lines of a node.
 //!
 //! ```
 //! use tracing_subscriber::layer::SubscriberExt;
@@ -27,19 +27,19 @@ use tracing_core::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Publishes events as lines of a node; see [`layer`].
+/// Publishes events as log lines of a node; see [`layer`].
 #[derive(Clone, Debug)]
 pub struct RnetLayer {
     log: WeakLogger,
 }
 
-/// A layer that publishes events on `/log`, as lines of `node`.
+/// Creates a layer that publishes events on `/log` as log lines of `node`.
 ///
-/// A line is the event's message and its other fields, `key=value`. `TRACE` and `DEBUG` both map to debug. Select
-/// events with filters (`Layer::with_filter`): the log level of the node does not apply. The rate limits apply
-/// ([`rnet::Logger`]), and nothing goes to stderr.
+/// A line contains the event's message and its other fields, `key=value`. `TRACE` and `DEBUG` both map to
+/// debug. Select events with filters (`Layer::with_filter`): the log level of the node does not apply. The
+/// rate limits apply ([`rnet::Logger`]), and nothing is written to stderr.
 ///
-/// The layer does not keep the node open: once the node is closed, it drops events.
+/// The layer does not keep the node open. After the node is closed, the layer drops events.
 pub fn layer(node: &Node) -> RnetLayer {
     RnetLayer { log: node.log().downgrade() }
 }
@@ -61,7 +61,7 @@ impl<S: Subscriber> Layer<S> for RnetLayer {
     }
 }
 
-/// An event in one line.
+/// An event as one line.
 #[derive(Default)]
 struct Text {
     message: String,
@@ -76,7 +76,7 @@ impl Text {
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        // Writing to a text does not fail.
+        // Writing to a String cannot fail.
         let _ = match field.name() {
             "message" => write!(self.message, "{value:?}"),
             name => write!(self.fields, " {name}={value:?}"),

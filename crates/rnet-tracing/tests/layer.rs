@@ -1,4 +1,4 @@
-//! Events of `tracing` on `/log`.
+//! Tests that events of `tracing` appear on `/log`.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use tracing_subscriber::layer::SubscriberExt;
 const LONG: Option<Duration> = Some(Duration::from_secs(60));
 
 #[test]
-fn events_are_lines_until_the_node_has_ended() {
+fn events_are_published_until_the_node_closes() {
     let domain = format!("tracing{}", std::process::id());
     let open = |name| {
         Node::builder(name).dir(std::env::temp_dir()).domain(&domain).open().expect("it opens")
     };
     let (arm, reader) = (open("arm"), open("reader"));
     let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut lines = reader.subscriber_with::<Log>(LOG_TOPIC, options).expect("it subscribes");
+    let mut lines = reader.subscriber_with::<Log>(LOG_TOPIC, options).expect("a subscriber");
     arm.log().set_level(rnet::LogLevel::Fatal);
     let layer = rnet_tracing::layer(&arm);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
@@ -35,8 +35,8 @@ fn events_are_lines_until_the_node_has_ended() {
         let error = next();
         assert_eq!((error.level(), error.message.as_str()), (Level::Error, "why=Some(\"dust\")"));
         drop(arm);
-        tracing::error!("nobody publishes it");
-        assert!(lines.try_recv().expect("it reads").is_none());
+        tracing::error!("not published");
+        assert!(lines.try_recv().expect("no error").is_none());
     });
     let path = reader.domain_path().to_owned();
     drop((lines, reader));

@@ -74,20 +74,20 @@ pub use rnet_node::{
     WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
 };
 pub use rnet_schema as schema;
-pub use rnet_shm::event::Event;
+pub use rnet_shm::channel::publisher::InterruptedWait;
+pub use rnet_shm::os::event::Event;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
-pub use rnet_shm::failpoint::install as arm_fail_points;
-pub use rnet_shm::publisher::InterruptedWait;
+pub use rnet_shm::os::failpoint::install as arm_fail_points;
+#[doc(hidden)]
+pub use rnet_shm::os::thread::spawn as spawn_thread;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
-#[doc(hidden)]
-pub use rnet_shm::thread::spawn as spawn_thread;
 
 /// The named limits: how many nodes, topics, readers, how large a message.
 pub mod limits {
     pub use rnet_core::limits::*;
-    pub use rnet_shm::bell::MAX_SLEEP;
+    pub use rnet_shm::os::bell::MAX_SLEEP;
 }
 
 /// Tracing of message latency: while a subscriber of a topic's trace exists, the subscribers of the topic publish a
@@ -125,22 +125,22 @@ pub mod trace {
 
     /// The node of an endpoint, by a number that no other node has, on any host.
     pub fn node_of(endpoint: u64) -> u64 {
-        rnet_shm::node::incarnation_of(endpoint)
+        rnet_shm::domain::node::incarnation_of(endpoint)
     }
 }
 
 /// Scheduler settings of robot-net's own programs.
 #[doc(hidden)]
 pub mod cpu {
-    pub use rnet_shm::cpu::keep_short_slices;
+    pub use rnet_shm::os::cpu::keep_short_slices;
 }
 
 /// A role that one process of a domain holds at a time, for the link between hosts, and the state that its holder
 /// leaves for the next one. `inspect::Location::role` opens a role.
 #[doc(hidden)]
 pub mod role {
-    pub use rnet_shm::role::{HeldRole, Role};
-    pub use rnet_shm::word_file::{Checkpoint, WordFile};
+    pub use rnet_shm::channel::word_file::{Checkpoint, WordFile};
+    pub use rnet_shm::domain::role::{HeldRole, Role};
 }
 
 #[doc(hidden)]
@@ -151,12 +151,12 @@ pub use link_start::{configured_by as link_configured_by, find_program as link_p
 
 /// Checks for objects that a forked child must not use or drop; for bindings.
 pub mod fork {
-    pub use rnet_shm::fork::{ForkGuard, ProcessOwned};
+    pub use rnet_shm::os::fork::{ForkGuard, ProcessOwned};
 }
 
 /// Now, in ns of CLOCK_MONOTONIC: the clock of all message stamps.
 pub fn now_ns() -> u64 {
-    rnet_shm::clock::now_ns()
+    rnet_shm::os::clock::now_ns()
 }
 
 /// How far the wall clock is ahead of [`now_ns`], as [`wall_offset`] has found it.
@@ -173,19 +173,19 @@ pub struct WallOffset {
 /// It changes when the wall clock is set, and slowly while NTP corrects it. It does not show whether the wall clock is
 /// right.
 pub fn wall_offset() -> WallOffset {
-    let (offset_ns, uncertainty_ns) = rnet_shm::clock::wall_offset();
+    let (offset_ns, uncertainty_ns) = rnet_shm::os::clock::wall_offset();
     WallOffset { offset_ns, uncertainty_ns }
 }
 
 /// The current time in ns of CLOCK_BOOTTIME, which expires keys: it advances while the machine is suspended and cannot
 /// be set.
 pub fn boot_ns() -> u64 {
-    rnet_shm::clock::boot_ns()
+    rnet_shm::os::clock::boot_ns()
 }
 
 /// A number for this boot of the machine, the same in all its containers; 0 if the system does not provide one.
 pub fn boot_id() -> u64 {
-    rnet_shm::clock::boot_id()
+    rnet_shm::os::clock::boot_id()
 }
 
 /// Version of this crate.

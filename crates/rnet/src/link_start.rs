@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rnet_node::core::NodeState;
 use rnet_node::node_event::NodeEvent;
-use rnet_shm::thread::spawn;
+use rnet_shm::os::thread::spawn;
 use rustix::fs::Access;
 
 const LINK_PROGRAM: &str = "rnet-link";

@@ -1,11 +1,11 @@
-// A view of three dimensions on a flat canvas: an eye that goes round a point. x is red, y green, z blue and up.
+// A 3D view on a 2D canvas: the camera orbits a point. x is red, y is green, z is blue and points up.
 
 export interface Camera {
-  /** Angle round z, in rad. */
+  /** Angle about z, in rad. */
   turn: number;
   /** Angle above the ground, in rad. */
   rise: number;
-  /** Metres that the height of the canvas shows, at the point that is looked at. */
+  /** Height of the canvas in metres, at the target point. */
   span: number;
   at: [number, number, number];
 }
@@ -14,7 +14,10 @@ export function camera(span: number): Camera {
   return { turn: -2.2, rise: 0.55, span, at: [0, 0, 0] };
 }
 
-/** From metres to pixels, without perspective: distances can be compared. The third is the depth, larger is nearer. */
+/**
+ * Converts metres to pixels, without perspective, so that distances are comparable. The third value is the
+ * depth; larger is nearer.
+ */
 export function projector(eye: Camera, width: number, height: number): (x: number, y: number, z: number) => [number, number, number] {
   const scale = Math.min(width, height) / eye.span;
   const [sin_t, cos_t, sin_r, cos_r] = [Math.sin(eye.turn), Math.cos(eye.turn), Math.sin(eye.rise), Math.cos(eye.rise)];
@@ -28,7 +31,7 @@ export function projector(eye: Camera, width: number, height: number): (x: numbe
   };
 }
 
-/** Mouse, finger and keys of a canvas turn and zoom the eye. */
+/** Rotates and zooms the camera by mouse, touch and keyboard. */
 export function steer(canvas: HTMLCanvasElement, eye: Camera, changed: () => void): void {
   let from: { x: number; y: number } | null = null;
   canvas.addEventListener("pointerdown", (event) => {

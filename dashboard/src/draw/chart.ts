@@ -1,4 +1,4 @@
-// Lines over time by uPlot, in the page's colours, as wide as there is room.
+// Line charts over time with uPlot, in the page's colours, at the available width.
 
 import uPlot from "uplot";
 import { colour, faint, on_theme } from "../theme";
@@ -8,13 +8,13 @@ export interface Line {
   label: string;
   /** A colour of the palette. */
   colour: string;
-  /** Whether the two columns before it are its least and largest values, which are drawn as a band. */
+  /** Whether the two preceding columns are its minimum and maximum, which are drawn as a band. */
   band?: boolean;
-  /** Filled down to zero. */
+  /** Fill the area down to zero. */
   fill?: boolean;
-  /** Steps: the value holds until the next point. */
+  /** Draw steps: a value holds until the next point. */
   steps?: boolean;
-  /** Bars in place of a line: for counts. */
+  /** Draw bars instead of a line, for counts. */
   bars?: boolean;
 }
 
@@ -22,13 +22,13 @@ export interface ChartSpec {
   lines: Line[];
   height: number;
   format(value: number): string;
-  /** What the x axis shows, in s since 1970. */
+  /** The range of the x axis, in s since 1970. */
   window(): [number, number];
   /** Whether the y axis begins at zero. */
   from_zero?: boolean;
   /** Values are counts: the y axis has whole numbers only. */
   whole?: boolean;
-  /** Where the mouse is: the index of a point, or `null`. */
+  /** Reports the index of the point under the mouse, or `null`. */
   at?(index: number | null): void;
   sync?: string;
 }
@@ -54,7 +54,7 @@ export class Chart {
     this.build();
   }
 
-  /** Shows other data: x, and of each line its columns. What cannot be seen is not drawn. */
+  /** Sets the data: x, and the columns of each line. Draws only if visible. */
   set(data: Columns): void {
     this.data = data;
     if (!this.seen || document.hidden || !this.plot) return;
@@ -125,7 +125,7 @@ const WHOLE = Array.from({ length: 15 }, (_x, i) => [1, 2, 5].map((n) => n * 10 
 
 const FONT = "11px Inter, system-ui, sans-serif";
 
-/** As wide as the longest label. */
+/** Width of the longest label. */
 function label_room(_u: uPlot, values: string[] | null): number {
   const longest = Math.max(3, ...(values ?? []).map((value) => value.length));
   return Math.ceil(longest * 6.4) + 14;

@@ -1,4 +1,4 @@
-// Messages that are pictures: images, point clouds, laser scans, transforms, on a canvas.
+// Draws pictures on a canvas: images, point clouds, laser scans, transforms.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { on_theme } from "../theme";
@@ -18,13 +18,13 @@ const KINDS: [RegExp, Kind][] = [
   [/(^|\.)(FrameTransforms?|TFMessage)$/, "tf"],
 ];
 
-/** How messages of these types are drawn, if they are. */
+/** The kind of picture for these types, if they can be drawn. */
 export function picture_of(types: string[]): Kind | null {
   return KINDS.find(([pattern]) => types.some((type) => pattern.test(type)))?.[1] ?? null;
 }
 
 const HEIGHT = 360;
-/** An image is at most so high, in CSS pixels. */
+/** Maximum height of an image, in CSS pixels. */
 const IMAGE_HEIGHT = 480;
 
 interface Shown {
@@ -42,7 +42,7 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
   const [scale, set_scale] = useState<Scale | null>(null);
   const [error, set_error] = useState<string | null>(null);
   const drawing = useRef(0);
-  /** Says that the picture was drawn, and those that another took the place of. */
+  /** Acknowledgements of the drawn picture, and of pictures that it has replaced. */
   const owed = useRef<(() => void)[]>([]);
 
   const draw = () => {
@@ -59,13 +59,13 @@ export function Picture({ kind, topic }: { kind: Kind; topic?: string }) {
     });
   };
   useEffect(() => {
-    // What lies in a plane is seen from above.
+    // Planar data is shown from above.
     if (kind === "scan") eye.current.rise = 1.25;
     if (kind !== "image") steer(canvas.current!, eye.current, draw);
     const resize = new ResizeObserver(draw);
     resize.observe(frame.current!);
     const off = on_theme(draw);
-    // What came while nobody looked is neither drawn nor acknowledged, and so no more comes.
+    // Pictures of a hidden page are neither drawn nor acknowledged, so the server sends no more.
     const look = () => !document.hidden && draw();
     document.addEventListener("visibilitychange", look);
     return () => {
@@ -136,7 +136,7 @@ function words(kind: Kind, data: any): string {
   const frame = data.frame_id ? ` · frame ${data.frame_id}` : "";
   if (kind === "image") {
     const small = data.width !== data.full_width ? `, shown as ${data.width} × ${data.height}` : "";
-    // Of a compressed image the server does not know the size; it is drawn as large as it is.
+    // The server does not know the size of a compressed image; it is drawn at its own size.
     const size = data.full_width === null ? "" : `${data.full_width} × ${data.full_height} px${small} · `;
     return `${size}${data.pixels ?? data.encoding}${frame} · #${data.seq}`;
   }

@@ -1,6 +1,6 @@
 // Gaps, isolated points and axis labels of charts.
 
-/** The usual interval is the median of this many. */
+/** The usual interval is the median of this many intervals. */
 const STEPS = 15;
 /** An interval longer than this many usual ones is a gap. */
 const GAP_STEPS = 5;

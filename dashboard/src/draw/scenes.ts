@@ -1,4 +1,4 @@
-// What is drawn of a point cloud, a laser scan and a tree of transforms.
+// Scenes of point clouds, laser scans and transform trees.
 
 import { colour, faint } from "../theme";
 import type { CloudData, Frame, ScanData } from "../wire/types";
@@ -7,7 +7,7 @@ import { projector, type Camera } from "./camera";
 type Ink = CanvasRenderingContext2D;
 type Project = ReturnType<typeof projector>;
 
-/** A grid on the ground, whose squares are one, ten, … metres wide, and its axes. */
+/** The axes, and a ground grid with squares of 1, 10, … metres. */
 function ground(ink: Ink, eye: Camera, project: Project): void {
   const step = 10 ** Math.floor(Math.log10(Math.max(eye.span, 0.05) / 3));
   const reach = Math.ceil(eye.span / step / 1.2) * step;
@@ -48,7 +48,7 @@ function axes(ink: Ink, project: Project, at: number[], turned: (v: number[]) =>
 
 const UNTURNED = (v: number[]) => v;
 
-/** Looks at the middle of the cloud, with most of it in view. */
+/** Points the camera at the middle of the cloud, with most of it in view. */
 export function fit_cloud(data: CloudData, payload: ArrayBuffer, eye: Camera): boolean {
   const points = new Float32Array(payload, 0, data.points * data.fields.length);
   const size = data.fields.length;
@@ -72,7 +72,7 @@ export function cloud_scene(ink: Ink, w: number, h: number, eye: Camera, data: C
   axes(ink, project, [0, 0, 0], UNTURNED, eye.span / 12);
   const size = data.fields.length;
   const points = new Float32Array(payload, 0, data.points * size);
-  // What colours a point: its intensity where the cloud has it, else its height.
+  // A point is coloured by its intensity if available, else by its height.
   const by = size > 3 ? 3 : 2;
   let [low, high] = [Infinity, -Infinity];
   for (let i = by; i < points.length; i += size) {
@@ -82,7 +82,7 @@ export function cloud_scene(ink: Ink, w: number, h: number, eye: Camera, data: C
     high = Math.max(high, value);
   }
   const scale = high > low ? (SHADES - 1) / (high - low) : 0;
-  // By shade, because to change the colour costs more than to draw a point.
+  // Grouped by shade, because changing the colour costs more than drawing a point.
   const shades: number[][] = Array.from({ length: SHADES }, () => []);
   for (let i = 0; i < points.length; i += size) {
     const [x, y, z] = [points[i]!, points[i + 1]!, points[i + 2]!];
@@ -100,7 +100,7 @@ export function cloud_scene(ink: Ink, w: number, h: number, eye: Camera, data: C
 
 const SHADES = 24;
 
-/** From blue over green to orange; all of them can be seen on light and on dark. */
+/** Blue to green to orange; all are visible on light and dark backgrounds. */
 function ramp(at: number): string {
   return `hsl(${Math.round(225 - 195 * at)} 75% 48%)`;
 }
@@ -128,7 +128,7 @@ export function scan_scene(ink: Ink, w: number, h: number, eye: Camera, data: Sc
   for (const hit of hits) ink.fillRect(hit[0]! - 1.5, hit[1]! - 1.5, 3, 3);
 }
 
-/** Looks at the middle of all frames. */
+/** Points the camera at the middle of all frames. */
 export function fit_frames(frames: Frame[], eye: Camera): boolean {
   if (!frames.length) return false;
   const places = [...world(frames).values()].map(({ at }) => at);
@@ -146,7 +146,7 @@ export interface Pose {
   turn: Turn;
 }
 
-/** Where each frame is, seen from the root of its tree. A circle of parents ends at its first frame. */
+/** The pose of each frame relative to the root of its tree. A cycle of parents ends at its first frame. */
 export function world(frames: Frame[]): Map<string, Pose> {
   const by_name = new Map(frames.map((frame) => [frame.frame, frame]));
   const poses = new Map<string, Pose>();

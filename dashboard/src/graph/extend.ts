@@ -1,5 +1,5 @@
-// Adds boxes to a layout without moving the others. Each new box gets the free place nearest to its neighbours. Places of
-// removed boxes stay free, so that a node that restarts returns to its place.
+// Adds boxes to a layout without moving the others. Each new box gets the free place nearest to its
+// neighbours. Places of removed boxes stay free, so that a node that restarts returns to its place.
 
 import { GAP_ACROSS, GAPS, type Layout, type PlacedVertex, type Route, type Vertex, type Direction } from "./layout";
 

@@ -1,5 +1,5 @@
-// The nodes and topics of the domain as a picture. Boxes keep their places while others come and go. A new layout
-// is computed when most boxes are new, or on demand.
+// The graph of nodes and topics. Boxes keep their places while others are added and removed. A new layout is
+// computed when most boxes are new, or on demand.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useDomain, type KnownNode } from "../domain";
@@ -13,10 +13,10 @@ const NODE_HEIGHT = 40;
 const TOPIC_HEIGHT = 34;
 const CHAR = 6.9;
 const MAX_NAME_CHARS = 30;
-/** Words that are smaller than this cannot be read: then the picture is larger than its frame. */
+/** Smaller text is unreadable: below this scale, the picture exceeds its frame. */
 const MIN_SCALE = 0.72;
 
-/** The layouts in both directions, and the one that suits the page. */
+/** The layouts in both directions, and the selected one. */
 interface Pictures {
   right: Picture;
   down: Picture;
@@ -125,7 +125,7 @@ export function Graph({ filter = "" }: { filter?: string }) {
   );
 }
 
-/** To the right, as one reads, unless words would become too small for that and are larger the other way. */
+/** To the right, unless text would then be too small to read, and larger in the other direction. */
 function best_direction(right: Layout, down: Layout, room: number): Direction {
   const scale = (picture: Layout) => Math.min(1, (room || innerWidth - 240) / (picture.width + 24));
   return scale(right) < 0.85 && scale(down) > scale(right) ? "down" : "right";
@@ -172,7 +172,7 @@ function draw_both(shown: Shown, old: Pictures | null, room: number): Pictures {
   if (old && right && down) {
     const known = (way: Direction, layout: Layout) => {
       const places = new Map([...old[way].places, ...layout.placed]);
-      // Nodes with generated names never come back: their places would pile up.
+      // Nodes with generated names never return: their places would accumulate.
       return { ...layout, places: places.size > MAX_PLACES * vertices.length ? layout.placed : places };
     };
     return { right: known("right", right), down: known("down", down), best: old.best };
@@ -250,7 +250,7 @@ function TopicBox({ topic, picture, bad, faded, near }: BoxProps & { topic: Topi
   );
 }
 
-/** Moves what is in a frame with the mouse; a finger scrolls by itself. */
+/** Pans the content of a frame with the mouse; touch scrolls natively. */
 function useDrag(frame: { current: HTMLDivElement | null }) {
   const from = useRef<{ x: number; y: number; left: number; top: number } | null>(null);
   return {

@@ -1,9 +1,9 @@
-// Where the boxes of the graph stand: layers from left to right, from who publishes to who subscribes.
+// Computes the layout of the graph: layers from left to right, from publishers to subscribers.
 //
-// The method is Sugiyama's (Sugiyama, Tagawa, Toda 1981): edges that close a cycle are turned round, each vertex
-// gets the layer behind its last predecessor, long edges get a vertex in each layer that they pass, the layers are
-// ordered by the barycentres of their neighbours, and the heights follow the neighbours as far as the order allows.
-// It is deterministic, so that the picture stays as it is while the robot does.
+// The method is Sugiyama's (Sugiyama, Tagawa, Toda 1981): edges that close a cycle are reversed, each vertex
+// gets the layer after its last predecessor, long edges get a vertex in each layer that they cross, the
+// layers are ordered by the barycentres of their neighbours, and the heights follow the neighbours as far as
+// the order allows. The layout is deterministic, so that it is stable while the graph does not change.
 
 export interface Vertex {
   id: string;
@@ -22,14 +22,14 @@ export interface Route {
   points: [number, number][];
 }
 
-/** Where the picture goes: `right` where there is room for it, `down` where a chain is longer than the page is wide. */
+/** Direction of the layout: `right` if it fits the page width, `down` if a chain is longer. */
 export type Direction = "right" | "down";
 
 export interface Layout {
   way: Direction;
   placed: Map<string, PlacedVertex>;
   routes: Route[];
-  /** Where the picture begins. */
+  /** Origin of the layout. */
   left: number;
   top: number;
   width: number;
@@ -39,14 +39,14 @@ export interface Layout {
 interface LayoutVertex extends Vertex {
   layer: number;
   y: number;
-  /** Its place in the layer. */
+  /** Its position in the layer. */
   order: number;
   before: LayoutVertex[];
   behind: LayoutVertex[];
   passes: boolean;
 }
 
-/** Between layers, and within one. */
+/** Gaps between layers, and within one. */
 export const GAPS = { right: 52, down: 30 };
 export const GAP_ACROSS = 14;
 const DUMMY_HEIGHT = 6;
@@ -76,7 +76,7 @@ function layered(vertices: Vertex[], edges: [string, string][], way: Direction):
   return result(layers, chains, known, turned, way);
 }
 
-/** The numbers of the edges that close a cycle, found from the sources on. */
+/** The indices of edges that close a cycle, searched from the sources. */
 function reverse_cycles(ids: string[], edges: [string, string][]): Set<number> {
   const out = new Map<string, number[]>(ids.map((id) => [id, []]));
   const incoming = new Map<string, number>(ids.map((id) => [id, 0]));
@@ -90,7 +90,7 @@ function reverse_cycles(ids: string[], edges: [string, string][]): Set<number> {
   for (const start of starts) {
     if (state.has(start)) continue;
     state.set(start, "open");
-    // A stack of its own: a robot may have a longer chain than a browser has stack.
+    // An explicit stack, because a chain may be deeper than the browser's call stack.
     const stack: { id: string; at: number }[] = [{ id: start, at: 0 }];
     while (stack.length) {
       const top = stack[stack.length - 1]!;
@@ -129,7 +129,7 @@ function set_layers(works: Map<string, LayoutVertex>, edges: [string, string][])
       if (missing.get(to) === 0) ready.push(to);
     }
   }
-  // A source stands just before the first that needs it, which shortens its edges.
+  // A source is placed just before its first successor, which shortens its edges.
   for (const id of sorted.reverse()) {
     const next = (out.get(id) ?? []).map((to) => works.get(to)!.layer);
     if (next.length) works.get(id)!.layer = Math.min(...next) - 1;
@@ -221,7 +221,7 @@ function follow(layer: LayoutVertex[], side: "before" | "behind", both: boolean)
     if (!of.length) return work.y;
     return of.reduce((sum, w) => sum + middle(w), 0) / of.length - work.height / 2;
   });
-  // Vertices that would overlap form a block, which goes to the mean of what its members want.
+  // Vertices that would overlap form a block, placed at the mean of its members' targets.
   const blocks: { first: number; sum: number; n: number; height: number }[] = [];
   layer.forEach((work, i) => {
     blocks.push({ first: i, sum: wanted[i]!, n: 1, height: work.height + GAP_ACROSS });
@@ -277,7 +277,7 @@ function result(layers: LayoutVertex[][], chains: LayoutVertex[][], edges: [stri
   return { way, placed, routes, left: 0, top: 0, width: Math.max(0, x - GAPS[way]), height };
 }
 
-/** A smooth line through the points, which goes the way of the picture at each of them. */
+/** A smooth line through the points, with tangents in the direction of the layout. */
 export function path(points: [number, number][], way: Direction): string {
   let text = `M${round(points[0]![0])} ${round(points[0]![1])}`;
   for (let i = 1; i < points.length; i++) {

@@ -6,7 +6,7 @@ import { href } from "../router";
 import type { LossCounts } from "../wire/types";
 import * as units from "../units";
 
-/** The head of a view: its name, what stands beside it, and what belongs to the right. */
+/** The header of a view: its title, a note, and controls on the right. */
 export function Head({ title, note, children }: { title: ComponentChildren; note?: ComponentChildren; children?: ComponentChildren }) {
   return (
     <div class="head">
@@ -33,7 +33,7 @@ export function Panel({ title, tools, children, class: more }: { title?: Compone
   );
 }
 
-/** A figure with its name, as an overview has a row of. */
+/** A figure with its name, as in a row of an overview. */
 export function Stat({ name, value, note, tone, to }: { name: string; value: ComponentChildren; note?: ComponentChildren; tone?: "bad" | "warn" | "ok"; to?: string }) {
   const inside = (
     <>
@@ -45,7 +45,7 @@ export function Stat({ name, value, note, tone, to }: { name: string; value: Com
   return to ? <a class="stat" href={to}>{inside}</a> : <div class="stat">{inside}</div>;
 }
 
-/** A field that narrows down what is shown; `/` goes to it. */
+/** A text filter; the key `/` focuses it. */
 export function Filter({ value, set, label }: { value: string; set(text: string): void; label: string }) {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -74,7 +74,7 @@ export function Filter({ value, set, label }: { value: string; set(text: string)
   );
 }
 
-/** A sentence of ours, whose commands stand between backticks. */
+/** A text with commands between backticks. */
 export function CodeText({ text }: { text: string }) {
   return <>{text.split("`").map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>;
 }
@@ -83,7 +83,7 @@ export function total(lost: LossCounts): number {
   return lost.overrun + lost.link + lost.restart + lost.detached;
 }
 
-/** What was lost so far with its causes, and how much of it just now. */
+/** Total losses with their causes, and the most recent losses. */
 export function LossCount({ lost, now = 0 }: { lost: LossCounts; now?: number }) {
   const all = total(lost);
   if (all === 0) return <span class="dim">0</span>;
@@ -113,7 +113,7 @@ export function ErrorMessage({ text, clear }: { text: string | null | undefined;
   );
 }
 
-/** A button that asks once more before it does something that cannot be undone. */
+/** A button that asks for confirmation before an irreversible action. */
 export function ConfirmButton({ children, ask, act, disabled, label }: { children: ComponentChildren; ask: string; act(): void; disabled?: boolean; label?: string }) {
   const [asked, set] = useState(false);
   useEffect(() => {

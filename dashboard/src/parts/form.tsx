@@ -1,5 +1,5 @@
-// A form for a message of any type, from the description that the server gives of it. What is left alone is not sent,
-// so that the type's own defaults hold.
+// A form for a message of any type, from the server's description. Unchanged fields are not sent, so that the
+// defaults of the type apply.
 
 import { useState } from "preact/hooks";
 import { InexactNumberError, typed_json } from "../typed";
@@ -95,7 +95,7 @@ function List({ field, value, set, off, id }: { field: Field; value: Json | unde
   const item = { ...field, list: false };
   const length = typeof field.list === "number" ? field.list : null;
   const simple = field.type !== "message";
-  // Numbers are faster typed as [1, 2, 3] than in a field each.
+  // Numbers are faster to type as [1, 2, 3] than in separate fields.
   if (simple) return <JsonInput value={value} set={set} off={off} id={id} label={field.name} hint={length === null ? "[1, 2, 3]" : `[…], ${length} items`} />;
   return (
     <ol class="items">

@@ -1,4 +1,4 @@
-// What is always to be seen: which domain this is, whether it is live, and the button that stops the robot.
+// The permanent header: the domain, the connection state, and the Stop button.
 
 import { useState } from "preact/hooks";
 import { useDomain, useHost } from "../domain";

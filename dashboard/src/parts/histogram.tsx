@@ -1,4 +1,4 @@
-// How latencies are spread: bars over a logarithmic axis, because the rare slow ones are what counts.
+// The distribution of latencies: bars on a logarithmic axis, because the rare slow ones matter.
 
 import * as units from "../units";
 
@@ -14,7 +14,7 @@ export function Histogram({ hists }: { hists: Bucket[][] }) {
   let all = 0;
   for (const hist of hists) {
     for (const [low, high, n] of hist) {
-      // A bucket without an end has what was slower than all others.
+      // A bucket without an upper bound contains the slowest messages.
       const middle = Math.max(1, high > low * 4 ? low : (low + high) / 2);
       const bin = Math.floor(Math.log10(middle) * BINS_PER_DECADE);
       sums.set(bin, (sums.get(bin) ?? 0) + n);
@@ -26,7 +26,7 @@ export function Histogram({ hists }: { hists: Bucket[][] }) {
   const first = Math.floor(bins[0]! / BINS_PER_DECADE) * BINS_PER_DECADE;
   const last = Math.ceil((bins[bins.length - 1]! + 1) / BINS_PER_DECADE) * BINS_PER_DECADE;
   const step = WIDTH / (last - first);
-  // The square root lets a single slow message be seen beside a million fast ones.
+  // The square root makes a single slow message visible beside a million fast ones.
   const tall = Math.sqrt(Math.max(...sums.values()));
   const decades = [];
   for (let bin = first; bin <= last; bin += BINS_PER_DECADE) decades.push(bin);

@@ -1,4 +1,4 @@
-// A topic over the last minutes: rate, latency, losses, and how its latencies are spread.
+// The last minutes of a topic: rate, latency, losses, and the latency distribution.
 
 import { useEffect, useRef } from "preact/hooks";
 import { Chart, type Columns, type Line } from "../draw/chart";
@@ -11,7 +11,7 @@ import { Panel, Waiting } from "./common";
 
 const SHOWN_S = 120;
 const MAX_POINTS = 1200;
-/** How many intervals the histogram sums up: the last minute at two a second. */
+/** Number of intervals in the histogram: the last minute at two per second. */
 const MAX_HISTOGRAMS = 120;
 
 interface HistoryBuffer extends History {

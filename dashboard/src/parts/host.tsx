@@ -1,12 +1,12 @@
-// Which host is looked at: this one, or another that the link knows.
+// Selects the shown host: this one, or another known to the link.
 
 import { useDomain, useHost } from "../domain";
 
-/** `null` is this host. There is nothing to choose where no other is known. */
+/** `null` is this host. Without other hosts, there is no choice. */
 export function HostChoice({ host, set }: { host: string | null; set(host: string | null): void }) {
   const own = useHost();
   const known = [...new Set((useDomain().figures?.hosts ?? []).map((row) => row.host))];
-  // One that has gone from the list stays chosen until somebody chooses another.
+  // A selected host stays selected when it disappears from the list.
   const hosts = host === null || known.includes(host) ? known : [...known, host];
   if (!hosts.length) return null;
   return (

@@ -1,4 +1,4 @@
-// Icons as paths of 16 × 16, drawn with the text's colour.
+// Icons as 16 × 16 paths in the text colour.
 
 const PATHS: Record<string, string> = {
   logo: "M3.5 4l9 4M3.5 12l9-4M3.5 4v8",

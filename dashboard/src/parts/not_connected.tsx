@@ -1,11 +1,11 @@
-// Says that what is shown is old, how old, and when the page tries again.
+// Shows that the data is stale, how old it is, and when the page reconnects.
 
 import { useEffect, useReducer, useState } from "preact/hooks";
 import { clock, span } from "../units";
 import { wire } from "../wire/socket";
 import { useConnectionState } from "../wire/use";
 
-/** The way to the server may be open yet while nothing comes back. */
+/** The page may still reach the server although no data arrives. */
 const SILENT = "Stop may still arrive, but this page cannot confirm it; all other controls do not work.";
 
 export function NotConnected() {
@@ -16,7 +16,7 @@ export function NotConnected() {
     const timer = setInterval(() => draw(undefined), 500);
     return () => clearInterval(timer);
   }, [link.is]);
-  // The first half second of a page is no failure.
+  // The first half second of a page is not a failure.
   const [young, set_young] = useState(true);
   useEffect(() => {
     const timer = setTimeout(() => set_young(false), 700);
@@ -44,7 +44,7 @@ export function NotConnected() {
   );
 }
 
-/** A session may have ended while the page was open: then only a new visit helps. */
+/** The session may have expired while the page was open: then only a new login helps. */
 function SignedOut() {
   const [out, set] = useState(false);
   useEffect(() => {
@@ -54,7 +54,7 @@ function SignedOut() {
         const answer = await fetch("/healthz");
         if (alive) set(answer.status === 401);
       } catch {
-        // Not reachable at all: the banner says so already.
+        // Unreachable: the banner already shows it.
       }
     };
     ask();

@@ -1,4 +1,4 @@
-// A chart of plotted fields, with what they are at the moment, or where the mouse is.
+// A chart of plotted fields, with their current values, or those at the mouse.
 
 import { useEffect, useReducer, useRef } from "preact/hooks";
 import { Chart, type Columns } from "../draw/chart";
@@ -50,7 +50,7 @@ function PlotChart({ series, linked }: { series: Series[]; linked: boolean }) {
     const chart = new Chart(place.current!, { lines, height: 190, format: units.number, window, sync: "time", at: (index) => (at.current = index) });
     let drawn = 0;
     const timer = setInterval(() => {
-      // A line that stands still while nothing comes would look like a value that does not change.
+      // A line that stops while no data arrives would look like a constant value.
       if (wire.link.is !== "open") return;
       shown.current = merged(buffers.current, wire.now_s() - time_window());
       chart.set(shown.current);

@@ -1,5 +1,5 @@
-// The button that stops the robot. It takes authority over every command and sends nothing, so that each receiver
-// falls back to what is safe. It asks nothing first: who presses it has no time to read.
+// The Stop button. It takes authority over every command and sends nothing, so that each receiver executes
+// its fallback. It asks for no confirmation, because it is used in emergencies.
 
 import { useState } from "preact/hooks";
 import { useDomain } from "../domain";
@@ -14,7 +14,7 @@ interface Refused {
   message: string;
 }
 
-/** One request for all commands, or for one: what could not be done, in words. */
+/** One request for all commands, or for one. Resolves to the error text, if any. */
 async function ask(op: "take" | "release", command: string | null): Promise<string | null> {
   const fields = op === "take" ? { priority: STOP_PRIORITY } : {};
   const not = op === "take" ? "Not stopped" : "Not released";
@@ -42,7 +42,7 @@ export function useStop(command: string | null) {
   return { error, busy, stop: () => run("take"), release: () => run("release"), clear: () => set_error(null) };
 }
 
-/** In the head of the page: all commands of the domain. */
+/** In the page header: all commands of the domain. */
 export function StopAll() {
   const { commands: known, commands_error } = useDomain();
   const link = useConnectionState();
@@ -51,7 +51,7 @@ export function StopAll() {
   const none = known ? "No node receives commands" : (commands_error ?? "The commands are not loaded yet");
   const wanted = commands.filter((c) => c.stop_wanted);
   const lost = wanted.filter((c) => !c.held).map((c) => c.command);
-  // A link through which nothing comes may still carry this.
+  // A silent connection may still transmit the request.
   const off = link.is === "connecting" || !!wire.hello?.read_only || !commands.length;
   const names = commands.map((c) => c.command);
   const why = wire.hello?.read_only ? "The dashboard is read-only" : !commands.length ? none : `Takes authority over ${plural(names.length, "command")}: ${names.join(", ")}`;

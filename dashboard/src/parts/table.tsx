@@ -1,4 +1,4 @@
-// A table that is sorted by its heads. Rows have keys, so that a row that stays costs only what changed in it.
+// A table that is sorted by its headers. Rows have keys, so that only changed parts of a row are rendered.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -6,15 +6,15 @@ import { Icon } from "./icons";
 
 export interface Column<Row> {
   title: string;
-  /** What is shown. */
+  /** The displayed content. */
   cell(row: Row): ComponentChildren;
-  /** What it is sorted by; without it, it is not sorted by this column. */
+  /** The sort key; without it, the column is not sortable. */
   by?(row: Row): number | string | null;
-  /** A figure: right-aligned, and largest first. */
+  /** A number: right-aligned, and sorted largest first. */
   figure?: boolean;
-  /** Left out where there is little room: 1 on a small screen, 2 on a phone. */
+  /** Hidden on small screens: 1 on a small screen, 2 on a phone. */
   opt?: 1 | 2;
-  /** What the head means, where a word is not enough. */
+  /** Tooltip of the header. */
   hint?: string;
 }
 
@@ -24,7 +24,7 @@ interface Props<Row> {
   rows: Row[];
   id(row: Row): string;
   row_class?(row: Row): string | undefined;
-  /** Where the choice of the column is kept, and by which column it is sorted at first. */
+  /** Storage key of the selected sort column, and the initial sort column. */
   name: string;
   first?: number;
   empty: ComponentChildren;
@@ -44,7 +44,7 @@ export function Table<Row>({ label, columns, rows, id, row_class, name, first = 
   };
   if (!rows.length) return <div class="empty">{empty}</div>;
   const sorted = sort_rows(rows, columns[sort.column]!.by, sort.down, id);
-  // Two hosts may have one name for a while; a key that comes twice mixes up the rows.
+  // Two hosts may share a name for a while; duplicate keys would mix up the rows.
   const seen = new Map<string, number>();
   const key = (row: Row) => {
     const nth = seen.get(id(row)) ?? 0;
@@ -111,7 +111,7 @@ function sort_rows<Row>(rows: Row[], by: Column<Row>["by"], down: boolean, id: (
   if (!by) return rows;
   const keyed = rows.map((row) => ({ row, key: by(row), id: id(row) }));
   keyed.sort((a, b) => {
-    // What is not known stands last, whichever way it is sorted.
+    // Unknown values are last in both sort orders.
     if (a.key === null || b.key === null) return (a.key === null ? 1 : 0) - (b.key === null ? 1 : 0) || (a.id < b.id ? -1 : 1);
     const order = a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
     return (down ? -order : order) || (a.id < b.id ? -1 : 1);

@@ -100,7 +100,7 @@ function Branch({ name, summary, open: first, children }: { name: string; summar
   );
 }
 
-/** 64-bit integers are texts in the JSON of proto3. */
+/** The JSON of proto3 writes 64-bit integers as strings. */
 const INTEGER = /^-?\d{1,20}$/;
 
 /** The unit of a number; for ns also the date or duration. */

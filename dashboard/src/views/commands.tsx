@@ -1,4 +1,5 @@
-// Who drives now, and how to stop it. Authority is taken and nothing is sent, so the receiver does what is safe.
+// Shows the current drivers, and stops them. Stop takes authority and sends nothing, so the receiver executes
+// its fallback.
 
 import { useDomain } from "../domain";
 import { ErrorMessage, Head, NodeLink, Panel, State, Waiting } from "../parts/common";

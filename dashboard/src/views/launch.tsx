@@ -6,7 +6,7 @@ import { wire } from "../wire/socket";
 import type { Launched } from "../wire/types";
 import { useConnectionState, useRequest, useSub } from "../wire/use";
 
-// Most nodes say nothing when they are ready, and the launcher's record then knows only that they were started.
+// Most nodes do not report readiness, so the launcher's record contains only their start.
 export function Launch() {
   const { data, error } = useSub<{ nodes: Launched[] }>({ what: "launch" });
   const link = useConnectionState();

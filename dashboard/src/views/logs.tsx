@@ -6,7 +6,7 @@ import { useSub } from "../wire/use";
 
 const LEVELS = ["debug", "info", "warning", "error", "fatal"];
 const MAX_KEPT_LINES = 2000;
-/** So many of the newest are in the page; a browser is slow with more, and nobody reads them. */
+/** Maximum number of shown lines, the newest ones; a browser is slow with more. */
 const MAX_SHOWN_LINES = 400;
 
 interface Numbered extends LogLine {
@@ -67,7 +67,7 @@ export function Logs({ name = "" }: { name: string }) {
   );
 }
 
-/** The text once the hands rest, so that not each letter asks the server anew. */
+/** The text after a pause in typing, so that not every letter causes a request. */
 function useDebounced(text: string): string {
   const [calm, set] = useState(text);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// All of the robot at a glance: is it well, who talks to whom, who drives it.
+// Overview of the robot: its health, connections, and drivers.
 
 import { useState } from "preact/hooks";
 import { useDomain, useHost } from "../domain";

@@ -1,5 +1,5 @@
-// Parameters of the nodes, to be set. What a node does not allow is refused by the server with the reason, and the
-// value that holds is shown again.
+// Shows and sets parameters. The server rejects an invalid value with a reason, and the current value is
+// shown again.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useDomain } from "../domain";
@@ -14,7 +14,7 @@ import { useConnectionState, useSub } from "../wire/use";
 const DEBOUNCE_MS = 120;
 
 export function Params({ name: node = "" }: { name: string }) {
-  // A node of another host is named with it: @robot/arm.
+  // The name of a node of another host includes the host: @robot/arm.
   const [host, set_host] = useState<string | null>(node.startsWith("@") ? node.slice(1).split("/")[0]! : null);
   const { data, error } = useSub<{ params: Param[]; away?: string | null }>(host === null ? { what: "params" } : { what: "params", host });
   const { figures } = useDomain();
@@ -54,7 +54,7 @@ function same(a: Json | undefined, b: Json | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Sends the last value once the hand rests, one request at a time, and says what was refused. */
+/** Sends the last value after a pause, one request at a time, and reports rejections. */
 function useSet(param: Param) {
   const [wanted, set_wanted] = useState<{ value: Json } | null>(null);
   const [refused, set_refused] = useState<string | null>(null);
@@ -76,18 +76,18 @@ function useSet(param: Param) {
     busy.current = false;
     send();
   };
-  // What was wanted is what holds: from here on the server's value is shown.
+  // The requested value is in effect: from here on the server's value is shown.
   useEffect(() => {
     if (wanted && !next.current && !busy.current && same(wanted.value, param.value)) set_wanted(null);
   });
-  // Somebody else may have set it in the meantime; then theirs holds.
+  // If another client has set it in the meantime, its value is shown.
   useEffect(() => {
     if (!wanted) return;
     const settle = setTimeout(() => !next.current && !busy.current && set_wanted(null), 1500);
     return () => clearTimeout(settle);
   }, [wanted]);
   useEffect(() => () => {
-    // The last move of a slider counts, also when the view is left right after it.
+    // The last slider position is sent, even if the view is left immediately.
     clearTimeout(timer.current);
     send();
   }, []);
@@ -188,7 +188,7 @@ function nice(step: number): number {
   return 10 ** Math.floor(Math.log10(step));
 }
 
-/** A number is sent when it has been typed, not with each digit: 100 begins with 1. */
+/** A number is sent when typing is complete, not after each digit: 100 begins with 1. */
 function NumberInput({ id, label, value, whole, off, set }: { id: string; label?: string; value: number; whole: boolean; off: boolean; set(value: number): void }) {
   const [typed, set_typed] = useState<string | null>(null);
   const [wrong, set_wrong] = useState<string | null>(null);

@@ -1,4 +1,4 @@
-// Services and actions: who answers, and a form to call them.
+// Services and actions: their servers, and a form to call them.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Filter, Head, NodeLink, Panel, Waiting } from "../parts/common";
@@ -72,7 +72,7 @@ function useCall(service: Service) {
     const n = next.current;
     set_answers((old) => [...old, { n, kind, value }].slice(-MAX_ANSWERS));
   };
-  // A view that is left cancels its call: nobody would see the answer.
+  // Leaving the view cancels its call, because the answer would not be shown.
   useEffect(() => () => {
     if (now.current !== null) wire.request("cancel", { call: now.current }).catch(() => {});
   }, []);
@@ -182,11 +182,11 @@ function CallPanel({ service }: { service: Service }) {
 }
 
 function no_request(error: unknown): string {
-  // Its type may have numbers of 64 bits, which JSON of protobuf writes as texts.
+  // The type may have 64-bit numbers, which protobuf JSON writes as strings.
   return error instanceof InexactNumberError ? `${error.message}, or write it in quotes` : "The request is not valid JSON.";
 }
 
-/** An answer is no stream, so its numbers cannot be plotted: it is shown as text. */
+/** An answer is a single value, so its numbers cannot be plotted: it is shown as text. */
 function Shown({ value }: { value: Json }) {
   if (typeof value === "string") return <pre class="output">{value || "no bytes"}</pre>;
   return <pre class="output">{JSON.stringify(value, null, 2)}</pre>;

@@ -1,4 +1,4 @@
-// The tree of the state, to be looked at and, where it is allowed, changed.
+// Shows the state as a tree, and changes it if permitted.
 
 import { useState } from "preact/hooks";
 import { ErrorMessage, Filter, Head, NodeLink, Panel, ConfirmButton, Waiting } from "../parts/common";
@@ -16,7 +16,7 @@ import { useConnectionState, useRequest, useSub } from "../wire/use";
 interface StateEntries {
   entries: Map<string, StateEntry>;
   more: number;
-  /** Of another host that does not answer: when what is shown was so. */
+  /** When the values of another host that does not answer were last known. */
   away_since_s: number | null;
 }
 
@@ -122,7 +122,7 @@ function short(value: Json): string {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
-/** What of the JSON of an entry is typed by a person as it is, without quotes. */
+/** Whether values of this type are typed without quotes. */
 function is_text(type: string): boolean {
   return type === "str" || type === "bytes";
 }
@@ -183,7 +183,7 @@ function NewKey({ at, choose }: { at: string; choose(key: string): void }) {
     try {
       value = typed_json(text);
     } catch (error) {
-      // What is no JSON is a text, as on the command line.
+      // Input that is not JSON is a string, as on the command line.
       if (error instanceof InexactNumberError) return set_wrong(error.message);
     }
     set_wrong(null);

@@ -1,4 +1,4 @@
-// The page of a topic: what it says, drawn if it can be, plotted if asked; how it goes, and who is at its ends.
+// The page of a topic: its messages, pictures and plots, its figures, and its endpoints.
 
 import { useState } from "preact/hooks";
 import { useDomain } from "../domain";

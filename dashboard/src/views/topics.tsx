@@ -3,7 +3,7 @@ import { useDomain } from "../domain";
 import { Filter, Head, LossCount, TopicLink, total } from "../parts/common";
 import { Table, type Column } from "../parts/table";
 import * as units from "../units";
-import type { End, TopicRow } from "../wire/types";
+import type { TopicEndpoint, TopicRow } from "../wire/types";
 
 const COLUMNS: Column<TopicRow>[] = [
   { title: "Topic", by: (t) => t.topic, cell: (t) => <><TopicLink name={t.topic} />{t.lane === "urgent" && <span class="tag">urgent</span>}</> },
@@ -19,9 +19,9 @@ const COLUMNS: Column<TopicRow>[] = [
   { title: "QoS", cell: (t) => <Qos topic={t} />, opt: 1 },
 ];
 
-/** In a word each what publishers and subscribers ask for; all of it stands on the topic's page. */
+/** A short text for the quality of service; the topic's page shows all of it. */
 function Qos({ topic }: { topic: TopicRow }) {
-  const words = (ends: End[]) => [...new Set(ends.map((end) => end.qos))].join(" | ");
+  const words = (endpoints: TopicEndpoint[]) => [...new Set(endpoints.map((endpoint) => endpoint.qos))].join(" | ");
   const all = `${words(topic.publishers) || "no publisher"} → ${words(topic.subscribers) || "no subscriber"}`;
   return <span class="dim qos" title={all}>{all}</span>;
 }

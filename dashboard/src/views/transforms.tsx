@@ -28,7 +28,7 @@ export function Transforms() {
 function roots(frames: Frame[]): string[] {
   const children = new Set(frames.map((frame) => frame.frame));
   const tops = [...new Set(frames.map((frame) => frame.parent))].filter((parent) => !children.has(parent));
-  // What no top leads to stands in a circle of parents.
+  // Frames that are not reachable from a root are in a cycle of parents.
   const seen = new Set<string>();
   const see = (name: string) => {
     if (seen.has(name)) return;
@@ -44,7 +44,7 @@ function roots(frames: Frame[]): string[] {
   return tops;
 }
 
-/** A frame that stands above itself, in a circle of parents, is shown once. */
+/** A frame that is its own ancestor, in a cycle of parents, is shown once. */
 function Branch({ name, frames, above }: { name: string; frames: Frame[]; above: string[] }) {
   const own = frames.find((frame) => frame.frame === name);
   const here = [...above, name];

@@ -1,14 +1,14 @@
-// The connection to the server: requests with answers, subscriptions that outlive a reconnection.
+// The connection to the server: requests with answers, and subscriptions that survive a reconnection.
 //
-// The page must never show old data as if it were new, so this knows three things: whether the socket is open,
-// whether anything has come through it lately, and when it will try again.
+// The page must never show stale data as current, so this tracks three things: whether the socket is open,
+// whether data has arrived recently, and when the next attempt to connect is.
 
 import type { Hello } from "./types";
 
 export type ConnectionState =
   | { is: "connecting"; since: number; why: string | null; again_at: number | null }
   | { is: "open"; since: number }
-  /** The socket is open and nothing comes through it. */
+  /** The socket is open, but no data arrives. */
   | { is: "silent"; since: number };
 
 export class WireError extends Error {
@@ -18,11 +18,11 @@ export class WireError extends Error {
 }
 
 export interface Handlers {
-  /** `drawn` is to be called when it was drawn, of a subscription that asks with `ack`: no more comes before that. */
+  /** For subscriptions with `ack`, `drawn` must be called after drawing; the server then sends more. */
   data(data: any, payload: ArrayBuffer | null, drawn: () => void): void;
-  /** `null`: what was wrong is not any more, as far as is known. */
+  /** `null` means that the last error is resolved, as far as known. */
   error?(error: WireError | null): void;
-  /** The subscription begins anew: what was collected before does not go on. */
+  /** The subscription has restarted: new data does not continue earlier data. */
   restart?(): void;
 }
 
@@ -38,7 +38,7 @@ interface Pending {
   more?: (part: any) => void;
 }
 
-/** Figures come at least each 0.5 s; so much longer than that is silence. */
+/** Figures arrive at least every 0.5 s; without data for this long, the connection is silent. */
 const SILENT_AFTER_MS = 2500;
 const GIVE_UP_SILENT_MS = 12_000;
 const PAUSES_MS = [250, 500, 1000, 2000, 4000, 5000];
@@ -46,9 +46,9 @@ const PAUSES_MS = [250, 500, 1000, 2000, 4000, 5000];
 export class Wire {
   hello: Hello | null = null;
   link: ConnectionState = { is: "connecting", since: Date.now(), why: null, again_at: null };
-  /** When data came last, by this machine's clock. */
+  /** When data last arrived, by this machine's clock. */
   last_ms = 0;
-  /** What the server's wall clock shows above this machine's. */
+  /** Offset of the server's wall clock from this machine's. */
   clock_ahead_s = 0;
   private socket: WebSocket | null = null;
   private next_id = 1;
@@ -76,7 +76,7 @@ export class Wire {
     if (this.link.is === "connecting" && this.socket === null) this.connect();
   }
 
-  /** Asks for data until the returned function is called. */
+  /** Subscribes until the returned function is called. */
   subscribe(ask: Record<string, unknown>, handlers: Handlers): () => void {
     const sub: Sub = { ask, handlers, id: 0 };
     this.subs.add(sub);
@@ -87,12 +87,12 @@ export class Wire {
     };
   }
 
-  /** One request; the promise is rejected with a `WireError`. */
+  /** Sends a request; the promise is rejected with a `WireError`. */
   request(op: string, fields: Record<string, unknown> = {}, more?: (part: any) => void): Promise<any> {
     return this.start_request(op, fields, more).answer;
   }
 
-  /** The same, with its number, by which a call can be cancelled. */
+  /** The same, but also returns the id, with which a call can be cancelled. */
   start_request(
     op: string,
     fields: Record<string, unknown>,
@@ -184,7 +184,7 @@ export class Wire {
   }
 
   private acknowledge(id: number, sub: Sub): void {
-    // Of an earlier connection there is nothing to acknowledge.
+    // Data of an earlier connection cannot be acknowledged.
     if (sub.id === id && this.hello) this.socket?.send(JSON.stringify({ ack: id }));
   }
 

@@ -1,4 +1,4 @@
-// What the server says, as docs/design/dashboard.md draws it. Names are those of the wire.
+// Types of the server's messages, as in docs/design/dashboard.md. Field names are those of the protocol.
 
 export interface Hello {
   protocol: number;
@@ -103,7 +103,7 @@ export interface Figures {
   gone: GoneNode[];
 }
 
-/** A column for each figure; `hist` is [low ns, high ns, count] of the buckets that are not empty. */
+/** One column per figure; `hist` contains [low ns, high ns, count] of the non-empty buckets. */
 export interface History {
   t_s: number[];
   rate_hz: number[];
@@ -164,7 +164,7 @@ export interface StateData {
   deleted?: string[];
   revision?: number;
   more?: number;
-  /** Of another host: it does not answer, and what is shown was so at `known_s`. */
+  /** The other host does not answer; the values were current at `known_s`. */
   away?: boolean;
   known_s?: number;
 }
@@ -212,11 +212,11 @@ export interface Command {
   applied?: number;
   ignored?: number;
   fallbacks?: number;
-  /** The receiver's code failed when it last fell back. */
+  /** The receiver's fallback failed when it was last executed. */
   fallback_failed?: boolean;
-  /** This dashboard has the authority. */
+  /** This dashboard has authority. */
   held: boolean;
-  /** This dashboard was told to stop it, and takes authority again whenever it is lost. */
+  /** This dashboard is to stop the command, and takes authority again whenever it is lost. */
   stop_wanted: boolean;
 }
 
@@ -266,7 +266,7 @@ export interface RecordData {
     messages: number;
     bytes: number;
     missing: number;
-    /** Publishers that it saw and did not hear. */
+    /** Publishers that it saw but could not read. */
     unheard: number;
     problem?: string | null;
   } | null;
@@ -275,7 +275,7 @@ export interface RecordData {
   /** The recordings in the folder, the newest first. */
   files?: RecordedFile[];
   folder?: string | null;
-  /** Why nothing can be recorded into the folder. */
+  /** Why the folder is not writable. */
   folder_problem?: string | null;
 }
 
@@ -292,7 +292,7 @@ export interface Playing {
   length_s: number;
   paused: boolean;
   is_over: boolean;
-  /** Published messages, once it is over. */
+  /** Messages published; set when playback is over. */
   played: number | null;
   problem: string | null;
 }
@@ -324,13 +324,13 @@ export interface Scale {
 }
 
 export interface ImageData_ {
-  /** `null` of compressed images, which say it themselves. */
+  /** `null` for compressed images, which contain it. */
   width: number | null;
   height: number | null;
   full_width: number | null;
   full_height: number | null;
   encoding: string;
-  /** The encoding of the pixels that a raw image has. */
+  /** The pixel encoding of a raw image. */
   pixels?: string;
   scale?: Scale;
   frame_id: string;

@@ -1,5 +1,5 @@
-// Data of the wire in components. Data come as fast as they like; a component is drawn at most four times a second,
-// and all together, so that the page does not lay itself out once for each subscription.
+// Hooks for server data in components. Data arrives at any rate; components are rendered at most four times a
+// second, all together, so that the page is not laid out for each subscription.
 
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { wire, WireError, type Handlers, type ConnectionState } from "./socket";
@@ -10,7 +10,7 @@ const due = new Set<() => void>();
 let timer = 0;
 let last_tick = 0;
 
-/** Calls `draw` at the next tick; once, however often it is asked. */
+/** Calls `draw` at the next tick; only once, even if it is requested several times. */
 export function at_next_tick(draw: () => void): void {
   due.add(draw);
   if (timer) return;
@@ -26,7 +26,7 @@ function tick(): void {
   for (const draw of now) draw();
 }
 
-/** Two functions that draw the component again: at the next tick, and at once. */
+/** Two functions that render the component again: at the next tick, and immediately. */
 function useTick(): [() => void, () => void] {
   const [, draw] = useReducer((n: number) => n + 1, 0);
   const again = useRef(() => draw(undefined)).current;
@@ -40,8 +40,8 @@ export interface Subscribed<T> {
 }
 
 /**
- * The newest data of a subscription, or what `fold` makes of them. `null`: nothing is asked for.
- * The subscription ends with the component, so a view that is not shown costs nothing.
+ * The newest data of a subscription, or the result of `fold`. With `null`, it does not subscribe. The
+ * subscription ends with the component, so a hidden view costs nothing.
  */
 export function useSub<T>(
   ask: Record<string, unknown> | null,
@@ -69,7 +69,7 @@ export function useSub<T>(
         draw();
       },
       restart() {
-        // What was said before the connection was lost may not be so any more.
+        // Data from before the connection was lost may be outdated.
         now.current = { data: null, error: null };
         draw();
       },
@@ -78,7 +78,7 @@ export function useSub<T>(
   return now.current;
 }
 
-/** A subscription whose data are drawn by hand, on a canvas say. */
+/** A subscription whose data the caller draws itself, for example on a canvas. */
 export function useStream(ask: Record<string, unknown> | null, handlers: Handlers): void {
   const current = useRef(handlers);
   current.current = handlers;
@@ -99,7 +99,7 @@ export function useConnectionState(): ConnectionState {
   return wire.link;
 }
 
-/** What became of the last request: nothing yet, under way, or an error in words. */
+/** The state of the last request: idle, busy, or an error text. */
 export function useRequest(): {
   busy: boolean;
   error: string | null;

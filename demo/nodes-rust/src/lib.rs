@@ -1,6 +1,6 @@
-//! What the Rust nodes of the demo share: message types, the talk with `run.py`, counting.
+//! Shared code of the demo's Rust nodes: message types, communication with `run.py`, counting.
 //!
-//! `demo/README.md` says which process does what.
+//! `demo/README.md` describes the processes.
 
 pub mod messages;
 pub mod process;

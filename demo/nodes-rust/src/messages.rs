@@ -1,16 +1,16 @@
 //! The messages of the demo, the same as in `demo/nodes/messages.py`.
 //!
-//! rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so
-//! the two files cannot drift apart unnoticed. SI units; vectors of eight run leg by leg, hip then
-//! ankle; quaternions are x y z w. `count` numbers a sender's messages from 0: the logger finds out
-//! by it what was lost, without asking rnet. `time_ns` is simulated time.
+//! rnet compares name, size and fields of both sides when a Rust node and a Python node meet, so a difference
+//! between the two files is detected. SI units; vectors of eight are ordered by leg, hip then ankle;
+//! quaternions are x y z w. `count` numbers a sender's messages from 0: with it the logger detects losses
+//! independently of rnet. `time_ns` is simulated time.
 
 use rnet::Plain;
 
 /// Period of the force stream.
 pub const FORCE_PERIOD_NS: u64 = 100_000;
 
-/// A message that its sender has numbered.
+/// A message with a number of its sender.
 pub trait Counted: Plain {
     /// The number of the message, from 0.
     fn count(&self) -> u64;
@@ -52,7 +52,7 @@ pub struct RobotState {
     pub acceleration: [f64; 3],
 }
 
-/// The controller's answer to one [`RobotState`].
+/// The controller's answer to a [`RobotState`].
 #[derive(Clone, Copy, Debug, Plain)]
 #[repr(C)]
 pub struct JointTorques {
@@ -62,11 +62,11 @@ pub struct JointTorques {
     pub time_ns: i64,
     /// N m.
     pub torques: [f64; 8],
-    /// How far the joints are from where the gait wants them, rms, rad.
+    /// Tracking error of the joints relative to the gait, rms, rad.
     pub tracking_error: f64,
 }
 
-/// Where the robot really is, at 30 Hz: the shutter of the camera.
+/// True pose of the robot, at 30 Hz: the shutter of the camera.
 #[derive(Clone, Copy, Debug, Plain)]
 #[repr(C)]
 pub struct BodyPose {
@@ -82,13 +82,13 @@ pub struct BodyPose {
     pub joint_positions: [f64; 8],
 }
 
-/// Where the robot thinks it is, at 1 kHz.
+/// Estimated pose of the robot, at 1 kHz.
 #[derive(Clone, Copy, Debug, Plain)]
 #[repr(C)]
 pub struct BodyEstimate {
     /// Number of the message.
     pub count: u64,
-    /// `time_ns` of the state that it is made from.
+    /// `time_ns` of the state it was computed from.
     pub time_ns: i64,
     /// m.
     pub position: [f64; 3],
@@ -96,7 +96,7 @@ pub struct BodyEstimate {
     pub velocity: [f64; 3],
     /// Body to world.
     pub orientation: [f64; 4],
-    /// Feet that carry load.
+    /// Number of loaded feet.
     pub feet_loaded: u64,
 }
 
@@ -112,7 +112,7 @@ pub struct FootForces {
     pub force: [f32; 4],
 }
 
-/// Where the operator wants the robot to go.
+/// The operator's command.
 #[derive(Clone, Copy, Debug, Plain)]
 #[repr(C)]
 pub struct DriveCommand {
@@ -120,7 +120,7 @@ pub struct DriveCommand {
     pub count: u64,
     /// Forward speed, m/s.
     pub vx: f64,
-    /// Turn to the left, rad/s.
+    /// Turn rate, positive to the left, rad/s.
     pub yaw: f64,
 }
 
@@ -138,7 +138,7 @@ pub struct BatteryState {
     pub charge: f64,
 }
 
-/// The safety monitor wants the robot to stop, or lets it go on.
+/// A stop of the safety monitor, or its release.
 #[derive(Clone, Copy, Debug, Plain)]
 #[repr(C)]
 pub struct StopEvent {
@@ -146,22 +146,22 @@ pub struct StopEvent {
     pub count: u64,
     /// CLOCK_MONOTONIC of the decision.
     pub raised_ns: u64,
-    /// 1: stop; 0: go on.
+    /// 1: stop; 0: released.
     pub active: u32,
     /// One of the `STOP_…` values.
     pub reason: u32,
 }
 
-/// [`StopEvent::reason`]: no torques come though the robot is there.
+/// [`StopEvent::reason`]: no torques arrive although the robot is active.
 pub const STOP_CONTROLLER_SILENT: u32 = 1;
-/// [`StopEvent::reason`]: a foot strikes harder than the leg bears.
+/// [`StopEvent::reason`]: a foot strikes harder than the leg can bear.
 pub const STOP_FORCE: u32 = 2;
 /// [`StopEvent::reason`]: the body is about to tip over.
 pub const STOP_TILT: u32 = 3;
-/// [`StopEvent::reason`]: somebody has pressed the button, which is `run.py`.
+/// [`StopEvent::reason`]: the stop button was pressed, by `run.py`.
 pub const STOP_ORDERED: u32 = 4;
 
-/// A reason in words.
+/// A reason as text.
 pub fn stop_reason(reason: u32) -> &'static str {
     match reason {
         STOP_CONTROLLER_SILENT => "controller silent",

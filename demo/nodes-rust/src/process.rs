@@ -1,8 +1,8 @@
-//! The talk between a node's process and `run.py`, by pipes, because what is under test must not
+//! Communication between a node's process and `run.py` through pipes, because the system under test must not
 //! carry its own verdict.
 //!
-//! `run.py` writes commands, a line each, to stdin; the node writes reports, a JSON object each, to
-//! stdout. stdin's end means that the node shall end: so none is left behind when `run.py` dies.
+//! `run.py` writes one command per line to stdin; the node writes one JSON report per line to stdout. When
+//! stdin is closed, the node exits, so that no node is left behind when `run.py` dies.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// A node that has not ended this long after it was told to is ended by its own process.
+/// Time after which a node that was told to exit is terminated by its own process.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a node is to do next.
+/// A command to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Send no more, but go on receiving.
+    /// Stop sending, but continue to receive.
     Quiet,
-    /// Something that only this node understands.
+    /// A command that only this node understands.
     Other(String),
-    /// End.
+    /// Exit.
     Stop,
 }
 
@@ -37,7 +37,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Says that the process is ready, and waits until it may join; `None` if it is to end instead.
+    /// Reports that the process is ready, and waits for permission to join; `None` if it is to exit instead.
     pub fn start() -> Option<Process> {
         report(json!({"event": "ready"}));
         let mut line = String::new();
@@ -50,8 +50,8 @@ impl Process {
         })
     }
 
-    /// Says how long it took from the command to join until the first peer was met, and begins to
-    /// listen. Not earlier: a node joins as a program does that has no other threads yet.
+    /// Reports the time from the command to join until the first peer was found, and starts listening. Not
+    /// earlier, because a node should join like a program without other threads.
     pub fn joined(&self) {
         let join_ms = self.begin.elapsed().as_secs_f64() * 1e3;
         report(json!({"event": "joined", "join_ms": join_ms}));
@@ -79,7 +79,7 @@ impl Process {
         });
     }
 
-    /// The next command, or `None` when the time is over.
+    /// The next command, or `None` after the timeout.
     pub fn next(&self, timeout: Duration) -> Option<Command> {
         let commands = self.commands.get()?.lock().unwrap_or_else(PoisonError::into_inner);
         match commands.recv_timeout(timeout) {
@@ -94,31 +94,31 @@ impl Process {
         while self.next(Duration::MAX) != Some(Command::Stop) {}
     }
 
-    /// Whether the node is to send no more.
+    /// Whether the node must not send.
     pub fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Acquire)
     }
 
-    /// Whether the node is to end.
+    /// Whether the node is to exit.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 }
 
-/// Writes one report. Nobody reads it any more if `run.py` is gone, and then stdin has ended too.
+/// Writes a report. If `run.py` is gone, nothing reads it, and stdin is closed too.
 pub fn report(value: Value) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{value}");
     let _ = out.flush();
 }
 
-/// Says how many messages the node itself has counted as sent, by topic.
+/// Reports how many messages the node itself has counted as sent, by topic.
 pub fn report_quiet(sent: &[(&str, u64)]) {
     let sent: BTreeMap<_, _> = sent.iter().copied().collect();
     report(json!({"event": "quiet", "sent": sent}));
 }
 
-/// Runs a node and turns its error into a line for people.
+/// Runs a node, and prints its error as a line for people.
 pub fn run(node: impl FnOnce(&Process) -> rnet::Result<()>) -> std::process::ExitCode {
     let Some(process) = Process::start() else {
         return std::process::ExitCode::SUCCESS;

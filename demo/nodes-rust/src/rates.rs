@@ -1,11 +1,11 @@
-//! The live table: what happened on each topic since the last look.
+//! The live table: figures of each topic since the last snapshot.
 
 use std::collections::{BTreeMap, HashMap};
 
 use rnet::inspect::{ChannelInfo, Snapshot, SubscriptionInfo};
 use serde_json::{Value, json};
 
-/// Differences between successive looks at a domain.
+/// Differences between successive snapshots of a domain.
 #[derive(Debug, Default)]
 pub struct Rates {
     last_ns: u64,
@@ -15,13 +15,13 @@ pub struct Rates {
     latency: HashMap<u64, Vec<u64>>,
 }
 
-/// All channels of a subscription, those to publishers that are gone included.
+/// All channels of a subscription, including those to publishers that are gone.
 pub fn channels(subscription: &SubscriptionInfo) -> impl Iterator<Item = &ChannelInfo> {
     subscription.channels.iter().chain(&subscription.past)
 }
 
-/// Whether a subscriber takes messages at a pace of its own, passing over most: then its latencies
-/// say how often it looks and nothing about the way of the message.
+/// Whether a subscriber polls at its own rate, and skips most messages. Its latencies then measure the
+/// polling interval and not the transport.
 pub fn is_sampler(subscription: &SubscriptionInfo) -> bool {
     let (skipped, received) = channels(subscription)
         .fold((0, 0), |(skipped, received), c| (skipped + c.skipped, received + c.received));
@@ -34,7 +34,7 @@ pub fn add(to: &mut Vec<u64>, from: &[u64]) {
     to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
 }
 
-/// Quantiles of a histogram, in us; null where nothing was counted.
+/// Quantiles of a histogram, in us; null without values.
 pub fn latency_us(counts: &[u64], max_ns: u64) -> Value {
     let quantile = |q| rnet::quantile(counts, q).map(|ns| ns.min(max_ns) as f64 / 1e3);
     json!({
@@ -46,7 +46,7 @@ pub fn latency_us(counts: &[u64], max_ns: u64) -> Value {
 }
 
 impl Rates {
-    /// One row per topic: what happened since the last call.
+    /// One row per topic, for the time since the last call.
     pub fn rows(&mut self, snapshot: &Snapshot, now_ns: u64) -> Value {
         let seconds = now_ns.saturating_sub(self.last_ns) as f64 * 1e-9;
         let mut rows: BTreeMap<&str, (u64, u64, Vec<u64>, u64)> = BTreeMap::new();

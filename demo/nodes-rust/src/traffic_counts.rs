@@ -1,8 +1,8 @@
-//! Keeps the books of a domain: what every publisher sent, and what became of it at every subscriber,
-//! also of those that are gone.
+//! Counts the traffic of a domain: what every publisher sent, and what happened to it at every subscriber,
+//! including those that are gone.
 //!
-//! A process that is killed takes its files with it. The traffic_counts therefore holds on to the log of
-//! each publisher that it has seen ([`Observer`]), and reads from it how much was sent in the end.
+//! The files of a killed process are removed. So this keeps the log of each known publisher open
+//! ([`Observer`]), and reads from it how much was sent in total.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,7 +18,7 @@ struct Sender {
     info: PublisherInfo,
     gone: bool,
     log: Option<Observer>,
-    /// Of a proxy: the number that the first message it was to send has at the publisher for which it stands.
+    /// For a proxy: the number of its first message at the original publisher.
     first: Option<u64>,
 }
 
@@ -27,11 +27,11 @@ struct Sender {
 struct Receiver {
     info: SubscriptionInfo,
     gone: bool,
-    /// The publishers that serve or have served it, and the first message that each served.
+    /// The publishers that serve or have served it, and the first message from each.
     served: BTreeMap<u64, u64>,
 }
 
-/// The books.
+/// The counts of a domain.
 #[derive(Debug, Default)]
 pub struct TrafficCounts {
     senders: BTreeMap<u64, Sender>,
@@ -39,7 +39,7 @@ pub struct TrafficCounts {
 }
 
 impl TrafficCounts {
-    /// Enters what a look at the domain has shown.
+    /// Updates the counts from a snapshot of the domain.
     pub fn enter(&mut self, snapshot: Snapshot) {
         let seen: HashMap<u64, ()> = snapshot.publishers.iter().map(|p| (p.id, ())).collect();
         for (_, sender) in self.senders.iter_mut().filter(|(id, _)| !seen.contains_key(id)) {
@@ -61,12 +61,13 @@ impl TrafficCounts {
         }
         for info in snapshot.publishers {
             for admitted in &info.admitted {
-                // The first place counts: a reader that was detached and admitted again has lost
-                // what lies between, and has it counted.
+                // The first position counts: a reader that was detached and admitted again has lost the
+                // messages in between, and has counted them.
                 let Some(receiver) = self.receivers.get_mut(&admitted.subscription) else {
                     continue;
                 };
-                // Whoever was served by the proxy before goes on: all of the next one is owed to it.
+                // A subscription that was served by the previous proxy continues: it must get all messages of
+                // the next one.
                 let before = receiver.served.keys().filter(|id| **id != info.id);
                 let goes_on = info.via.is_some()
                     && before
@@ -89,7 +90,7 @@ impl TrafficCounts {
         }
     }
 
-    /// The books as JSON, for `demo/accounting.py`.
+    /// The counts as JSON, for `demo/accounting.py`.
     pub fn to_json(&self) -> Value {
         json!({
             "publishers": self.senders.values().map(Sender::to_json).collect::<Vec<_>>(),
@@ -102,7 +103,7 @@ impl TrafficCounts {
         })
     }
 
-    /// Latency by topic, of the whole run and of all subscribers that take messages as they come.
+    /// Latency by topic over the whole run, of all subscribers that do not sample.
     fn latency(&self) -> Value {
         let mut topics: BTreeMap<&str, (Vec<u64>, u64)> = BTreeMap::new();
         for receiver in self.receivers.values() {
@@ -123,7 +124,7 @@ impl TrafficCounts {
 }
 
 impl Sender {
-    /// The publisher is gone: reads the rest of its log to learn how much it had sent.
+    /// The publisher is gone: reads the rest of its log to find how much it had sent.
     fn close(&mut self) {
         self.gone = true;
         self.read();
@@ -145,8 +146,8 @@ impl Sender {
             self.info.sent = self.info.sent.max(next);
             newest = log.message_meta().origin.map(|origin| (origin.seq + 1, next)).or(newest);
         }
-        // What is known to be missing may lie behind the newest message: then the number is too low, and never too
-        // high.
+        // Messages known to be missing may precede or follow the newest one: the number may be too low, but
+        // never too high.
         let before =
             |(origin, next): (u64, u64)| origin.checked_sub(next + log.known_lost().total());
         self.first = newest.and_then(before).max(self.first);
@@ -193,7 +194,7 @@ impl Receiver {
             "proxy": self.info.via.is_some(),
             "publishers": self.served.len(),
             "unserved": unserved,
-            // What was sent after it ended is owed to nobody.
+            // Messages sent after the subscription ended are not owed.
             "owed": (!self.gone).then_some(owed),
             "received": received,
             "skipped": skipped,

@@ -1,6 +1,6 @@
 """The simulation of ``rnet demo`` in MuJoCo, which ``rnet demo`` starts where ``rnet[demo]`` is installed.
 
-It takes the place of the node ``simulation`` with the embedded model (crates/rnet-cli/src/demo): the
+It takes the place of the node ``simulation`` with the embedded model (crates/rnet-bench/src/demo): the
 same arm, the same messages, and the same talk with the command, which is lines of JSON.
 """
 
@@ -42,7 +42,7 @@ GO, COLLECT, QUIET, STOP = 0, 1, 2, 3
 
 
 class Signal(Structure):
-    """As in crates/rnet-cli/src/demo/robot.rs."""
+    """As in crates/rnet-bench/src/demo/robot.rs."""
 
     number: int
     read_ns: int

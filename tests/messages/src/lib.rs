@@ -1,8 +1,8 @@
-//! What a user's crate has: one line.
+//! Like a user's crate: one line.
 
 rnet::include_protos!();
 
-/// The Rust of the guide compiles, and runs where it ends.
+/// The Rust code of the guide compiles, and runs if it terminates.
 #[cfg(doctest)]
 mod guide {
     macro_rules! pages {

@@ -1,15 +1,15 @@
-//! Whether a history can be explained by one order of its operations: linearizability.
+//! Checks whether one order of its operations explains a history: linearizability.
 //!
-//! The search of Wing and Gong (Testing and verifying concurrent objects, 1993): of the operations
-//! that no other one precedes in time, try each that the specification lets come next, and go back
-//! where none can. With Lowe's memory (Testing for linearizability, 2017): a set of operations that
-//! leaves a state that it has left before is not looked at again. What it remembers are 128-bit hashes;
-//! two of them that agree by chance could hide an explanation, never invent one.
+//! The search is that of Wing and Gong (Testing and verifying concurrent objects, 1993): of the operations
+//! that no other one precedes in time, try each that the specification allows next, and backtrack if none
+//! is possible. It uses Lowe's cache (Testing for linearizability, 2017): a set of operations that leads to
+//! a known state is not searched again. The cache holds 128-bit hashes; a collision could hide an
+//! explanation, but never invent one.
 //!
-//! An operation without a reply may come at any time after its call, or never. An operation that is
-//! possible and changes nothing is taken at once: whatever comes after it could come after it as well
-//! had it come later. And revisions only grow: the answered write with the lowest one comes before all
-//! that are higher, and nothing comes before it that takes a revision as high.
+//! An operation without a reply may take effect at any time after its call, or never. An operation that is
+//! possible and changes nothing is placed at once: any later operation could follow it just as well if it
+//! came later. And revisions only grow: the answered write with the lowest one precedes all higher ones,
+//! and no operation with a revision as high precedes it.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,24 +20,24 @@ use crate::infer::{Inferred, Relevance, infer};
 use crate::spec::State;
 use rnet_survival::rng::mix_bits;
 
-/// Steps after which a search gives up: a minute or so.
+/// Steps after which a search gives up: about a minute.
 pub const MAX_STEPS: u64 = 20_000_000;
-/// The same for a key by itself, once the whole is known to be wrong.
+/// The same for a single key, once the whole history is known to be wrong.
 pub const MAX_STEPS_KEY: u64 = 1_000_000;
 
-/// What came of a search.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is an order.
+    /// An order exists.
     Linearizable,
-    /// There is none.
+    /// No order exists.
     Wrong(Box<SearchFailure>),
-    /// It took too many steps to tell.
+    /// The search exceeded its steps.
     Undecided(Box<SearchFailure>),
 }
 
 impl Verdict {
-    /// Whether there is an order.
+    /// Whether an order exists.
     pub fn is_right(&self) -> bool {
         *self == Verdict::Linearizable
     }
@@ -46,11 +46,11 @@ impl Verdict {
 /// How far the best attempt came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchFailure {
-    /// Operations that found a place, the last few of them, in their order.
+    /// The last few placed operations, in their order.
     pub placed: Vec<Operation>,
-    /// How many found a place.
+    /// How many were placed.
     pub count: usize,
-    /// What would have had to come next: none of them can.
+    /// The candidates for the next place, none of which is possible.
     pub next: Vec<Operation>,
     /// The state before them.
     pub state: String,
@@ -72,7 +72,7 @@ impl fmt::Display for SearchFailure {
     }
 }
 
-/// Checks a history; of one that is wrong because one key is, shows what is wrong with that.
+/// Checks a history. If a single key is wrong already, shows the failure of that key.
 pub fn check(history: &[Operation]) -> Verdict {
     let verdict = search(history, MAX_STEPS);
     if verdict.is_right() {
@@ -92,30 +92,30 @@ const NONE: usize = usize::MAX;
 /// Operations of an attempt that are shown.
 const SHOWN: usize = 8;
 
-/// One operation that was placed, and what else could have been.
+/// One placed operation, and its alternatives.
 struct Frame {
     placed: usize,
     /// The state before it.
     before: State,
-    /// What is still to be tried in its place.
+    /// The operations that remain to be tried in its place.
     others: Vec<usize>,
 }
 
 struct Search<'a> {
     history: &'a [Operation],
     known: Inferred,
-    /// Answered operations that have no place yet, by the time of their call: a doubly linked list
-    /// with its head at the end, so that taking out and putting back cost the same however many are gone.
+    /// Answered operations that are not placed yet, by the time of their call: a doubly linked list with
+    /// its head at the end, so that removing and restoring cost the same however many are removed.
     after: Vec<usize>,
     before: Vec<usize>,
-    /// Operations without answer that matter, by the time of their call.
+    /// Unanswered operations that matter, by the time of their call.
     open: Vec<usize>,
-    /// For each operation the first one that asks for the same.
+    /// For each operation, the first one with the same request.
     class: Vec<usize>,
-    /// Answered writes whose revision is known, by that.
-    told: Vec<usize>,
+    /// Answered writes with a known revision, by revision.
+    by_revision: Vec<usize>,
     /// How many of them are placed.
-    told_placed: usize,
+    by_revision_placed: usize,
     is_placed: Vec<bool>,
     left: usize,
     /// Of the set of placed operations.
@@ -144,9 +144,9 @@ impl<'a> Search<'a> {
         let same = |at: &usize| open.iter().find(|o| history[**o].call == history[*at].call);
         let class = (0..head).map(|at| same(&at).copied().unwrap_or(at)).collect();
         let left = answered.len();
-        let mut told = answered;
-        told.retain(|at| known.revisions[*at].is_some());
-        told.sort_by_key(|at| known.revisions[*at]);
+        let mut by_revision = answered;
+        by_revision.retain(|at| known.revisions[*at].is_some());
+        by_revision.sort_by_key(|at| known.revisions[*at]);
         Search {
             history,
             known,
@@ -154,8 +154,8 @@ impl<'a> Search<'a> {
             before,
             open,
             class,
-            told,
-            told_placed: 0,
+            by_revision,
+            by_revision_placed: 0,
             is_placed: vec![false; head],
             left,
             hash: 0,
@@ -190,8 +190,8 @@ impl<'a> Search<'a> {
         Verdict::Undecided(Box::new(self.best))
     }
 
-    /// Places the first of `tries` that leads where the search has not been; the state after it, or, if
-    /// there is none, the state as it was.
+    /// Places the first of `tries` that leads to an unexplored state; returns the state after it, or the
+    /// unchanged state if there is none.
     fn place(&mut self, state: State, mut tries: Vec<usize>) -> Result<State, State> {
         while let Some(at) = tries.pop() {
             let Some(next) = self.step(&state, at) else { continue };
@@ -209,17 +209,17 @@ impl<'a> Search<'a> {
 
     fn step(&self, state: &State, at: usize) -> Option<State> {
         let next = state.step(&self.history[at], self.known.revisions[at])?;
-        let Some(&first) = self.told.get(self.told_placed) else { return Some(next) };
+        let Some(&first) = self.by_revision.get(self.by_revision_placed) else { return Some(next) };
         let room = self.known.revisions[first].is_none_or(|revision| next.high() < revision);
         (first == at || room).then_some(next)
     }
 
     fn is_next_told(&self, at: usize) -> bool {
-        self.told.get(self.told_placed) == Some(&at)
+        self.by_revision.get(self.by_revision_placed) == Some(&at)
     }
 
-    /// What no unplaced operation precedes, the most promising last: what changes nothing, then writes
-    /// by their revision, then what is not known to have happened at all.
+    /// The operations that no unplaced one precedes, the most promising last: those that change nothing,
+    /// then writes by their revision, then unanswered ones.
     fn candidates(&self, state: &State) -> Vec<usize> {
         let mut found = Vec::new();
         let mut until = u64::MAX;
@@ -232,7 +232,7 @@ impl<'a> Search<'a> {
         }
         let mut classes: Vec<usize> = Vec::new();
         for &at in self.open.iter().take_while(|at| self.history[**at].called_ns <= until) {
-            // Of those that ask for the same, the one that was called first will do.
+            // Of several with the same request, the one that was called first is sufficient.
             if self.is_placed[at] || classes.contains(&self.class[at]) {
                 continue;
             }
@@ -264,7 +264,7 @@ impl<'a> Search<'a> {
     fn put(&mut self, at: usize) {
         self.hash ^= name_of(at);
         self.is_placed[at] = true;
-        self.told_placed += usize::from(self.is_next_told(at));
+        self.by_revision_placed += usize::from(self.is_next_told(at));
         if self.history[at].reply.is_some() {
             self.left -= 1;
             let (before, after) = (self.before[at], self.after[at]);
@@ -275,8 +275,8 @@ impl<'a> Search<'a> {
     fn take_back(&mut self, at: usize) {
         self.hash ^= name_of(at);
         self.is_placed[at] = false;
-        if self.told_placed > 0 && self.told[self.told_placed - 1] == at {
-            self.told_placed -= 1;
+        if self.by_revision_placed > 0 && self.by_revision[self.by_revision_placed - 1] == at {
+            self.by_revision_placed -= 1;
         }
         if self.history[at].reply.is_some() {
             self.left += 1;
@@ -301,7 +301,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// A number for an operation such that sets of them have their exclusive or as hash (Zobrist's way).
+/// A number for an operation such that the hash of a set is the exclusive or of its numbers (Zobrist
+/// hashing).
 fn name_of(at: usize) -> u128 {
     let word = |salt: u64| u128::from(mix_bits(mix_bits(at as u64 ^ salt)));
     word(0x5bd1_e995) << 64 | word(0xc2b2_ae3d)
@@ -316,7 +317,7 @@ fn hash_of(state: &State) -> u128 {
     word(1) << 64 | word(2)
 }
 
-/// What is hashed already need only be folded.
+/// The input is a hash already and only has to be folded.
 #[derive(Default)]
 struct FoldHasher(u64);
 
@@ -341,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_of_operations_have_hashes_of_their_own() {
+    fn sets_of_operations_have_different_hashes() {
         let hashes: HashSet<u128> = (0..1000).map(name_of).collect();
         assert_eq!(hashes.len(), 1000);
         let build: BuildHasherDefault<FoldHasher> = BuildHasherDefault::default();

@@ -1,5 +1,5 @@
-//! What a history says of single values, without a search: which value has which revision, and how often
-//! a key can have been written.
+//! Facts about single values that a history proves without a search: the revision of a value, and the
+//! number of writes of a key.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,19 +7,19 @@ use crate::history::{Call, Key, Operation, Reply, Seen};
 use crate::infer::infer;
 use crate::workload::{NEVER_DELETED, REGISTERS, WILL_KEY};
 
-/// What is known of a history.
+/// The facts of a history.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Values of registers that somebody wanted to write.
+    /// Values of registers that a process tried to write.
     wanted: HashSet<(Key, i64)>,
     revision_of: HashMap<(Key, i64), u64>,
     value_at: HashMap<(Key, u64), i64>,
-    /// For each key how many writes were answered, and how many were made at most.
+    /// For each key, the number of answered writes, and the largest possible number.
     writes: HashMap<Key, (u64, u64)>,
 }
 
 impl Facts {
-    /// Looks through a history.
+    /// Collects the facts of a history.
     pub fn of(history: &[Operation]) -> Facts {
         let mut facts = Facts::default();
         let known = infer(history);
@@ -38,7 +38,7 @@ impl Facts {
                     }
                 }
                 let (least, most) = facts.writes.entry(key).or_default();
-                // Of several keys, a delete need not have found anything.
+                // With several keys, a delete may have found nothing.
                 *least += u64::from(done == Some(true) && value.is_some());
                 *most += u64::from(done != Some(false));
             }
@@ -67,13 +67,13 @@ impl Facts {
         self.value_at.insert((key, revision), value);
     }
 
-    /// Whether a key may have held this value at this revision.
+    /// Checks that a key may have held this value at this revision.
     ///
     /// # Errors
     /// Why it cannot.
     pub fn holds(&self, key: Key, value: i64, revision: u64) -> Result<(), String> {
         if !is_number(key) && !self.wanted.contains(&(key, value)) {
-            return Err("a value that nobody wrote".to_owned());
+            return Err("a value that no process wrote".to_owned());
         }
         if let Some(at) = self.revision_of.get(&(key, value))
             && *at != revision
@@ -91,12 +91,12 @@ impl Facts {
         key == NEVER_DELETED || is_number(key)
     }
 
-    /// How often a key was written at least: as often as a write was answered.
+    /// The smallest number of writes of a key: the number of answered writes.
     pub fn least_writes(&self, key: Key) -> u64 {
         self.writes.get(&key).map_or(0, |(least, _)| *least)
     }
 
-    /// How often it was written or deleted at most: those that were not answered as well.
+    /// The largest number of writes and deletes, including unanswered ones.
     pub fn most_writes(&self, key: Key) -> u64 {
         self.writes.get(&key).map_or(0, |(_, most)| *most)
     }
@@ -106,14 +106,14 @@ fn is_number(key: Key) -> bool {
     (REGISTERS..WILL_KEY).contains(&key)
 }
 
-/// The keys that an operation writes, and the values where they are known.
+/// The keys that an operation writes, and the values that are known.
 fn written(op: &Operation) -> Vec<(Key, Option<i64>)> {
     match &op.call {
         Call::Commit { writes, .. } => writes.iter().map(|put| (put.key, put.value)).collect(),
         Call::Will { key, becomes, .. } => vec![(*key, *becomes)],
         Call::Add { key, delta } => match &op.reply {
             Some((Reply::Sum(sum), _)) => vec![(*key, Some(*sum))],
-            // Not a sum, but no value of anybody else either.
+            // Not a sum, but different from all other values.
             _ => vec![(*key, Some(-delta))],
         },
         _ => Vec::new(),

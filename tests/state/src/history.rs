@@ -1,8 +1,7 @@
-//! What processes did to the state and what they were told: calls, replies, and when.
+//! What processes requested of the state and what was replied: calls, replies, and when.
 //!
-//! Keys are small numbers and values are numbers. Whoever records a history gives each write a value
-//! of its own and checks that the bytes which stand for it are whole, so that here a value says who
-//! wrote it.
+//! Keys are small numbers and values are numbers. A recorder of a history gives each write a unique value
+//! and checks that its bytes are intact, so that a value identifies its writer.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +10,16 @@ use serde::{Deserialize, Serialize};
 /// A key of a history.
 pub type Key = u16;
 
-/// What a process was shown of a key that is there.
+/// A present key, as a process saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Seen {
     /// The value.
     pub value: i64,
-    /// At which revision it was written; `None` if the reply did not tell.
+    /// The revision at which it was written; `None` if the reply did not contain it.
     pub revision: Option<u64>,
 }
 
-/// A key that must be as it was seen, or nothing is written; `None`: absent.
+/// A condition: unless the key is as it was seen, nothing is written. `None` means absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
     /// The key.
@@ -34,13 +33,13 @@ pub struct Guard {
 pub struct Put {
     /// The key.
     pub key: Key,
-    /// What it becomes; `None`: deleted.
+    /// Its new value; `None`: deleted.
     pub value: Option<i64>,
-    /// The revision at which it must be, 0 for absent; `None`: whatever it is.
+    /// Its expected revision, 0 for absent; `None`: any.
     pub expect: Option<u64>,
 }
 
-/// What a process asks for.
+/// A request of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     /// Reads a key.
@@ -52,14 +51,14 @@ pub enum Call {
     Commit {
         /// Keys that must not have changed.
         guards: Vec<Guard>,
-        /// What is written.
+        /// The writes.
         writes: Vec<Put>,
     },
     /// Adds to a number; an absent one is 0.
     Add {
         /// The key.
         key: Key,
-        /// What is added.
+        /// The summand.
         delta: i64,
     },
     /// Reads many keys at once.
@@ -67,21 +66,22 @@ pub enum Call {
         /// The keys, in the order of the reply.
         keys: Vec<Key>,
     },
-    /// Asks for the revision of the newest change.
+    /// Requests the revision of the newest change.
     Revision,
-    /// What a key becomes at the end of the process that wrote `of` there, if it still is that.
+    /// The new value of a key at the end of the process that wrote `of` there, if the key still has that
+    /// value.
     Will {
         /// The key.
         key: Key,
         /// The value that the process wrote.
         of: i64,
-        /// What is left in its place; `None`: nothing.
+        /// The value that replaces it; `None`: none.
         becomes: Option<i64>,
     },
 }
 
 impl Call {
-    /// The keys that it names.
+    /// The keys in the request.
     pub fn keys(&self) -> BTreeSet<Key> {
         match self {
             Call::Get { key } | Call::Add { key, .. } | Call::Will { key, .. } => [*key].into(),
@@ -94,51 +94,51 @@ impl Call {
     }
 }
 
-/// What a process is told.
+/// A reply to a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reply {
-    /// What a [`Call::Get`] found.
+    /// The result of a [`Call::Get`].
     Got(Option<Seen>),
     /// A commit took place.
     Done {
-        /// The revision that it made; `None` if the reply did not tell.
+        /// Its revision; `None` if the reply did not contain it.
         revision: Option<u64>,
-        /// Whether there was anything to change: a delete of what is not there changes nothing.
+        /// Whether it changed anything: a delete of an absent key changes nothing.
         changed: bool,
     },
     /// A commit was refused, and nothing was written.
     Conflict {
-        /// The key that was not as expected, if told.
+        /// The key that was not as expected, if reported.
         key: Option<Key>,
-        /// The revision at which it was, 0 for absent, if told.
+        /// Its actual revision, 0 for absent, if reported.
         found: Option<u64>,
     },
-    /// The outcome of an addition.
+    /// The result of an addition.
     Sum(i64),
     /// Many keys as of one revision.
     Snapshot {
         /// That revision.
         revision: u64,
-        /// What stood at each key.
+        /// The state of each key.
         entries: Vec<Option<Seen>>,
     },
     /// The revision of the newest change.
     Revision(u64),
 }
 
-/// One call and what came of it. Times are of one clock for all processes of a host.
+/// A call and its result. Times are of one clock for all processes of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// Who called.
+    /// The calling process.
     pub process: u32,
-    /// What was asked for.
+    /// The request.
     pub call: Call,
     /// The call was not made before this time.
     pub called_ns: u64,
-    /// What was told, and a time before which it was told. `None`: the process died first, and nobody knows
-    /// whether the call had its effect, or will have.
+    /// The reply, and a time after it. `None`: the process died first, and it is unknown whether the call
+    /// has taken or will take effect.
     pub reply: Option<(Reply, u64)>,
-    /// This is what an operation on several keys means for one of them.
+    /// The meaning of an operation on several keys for one of them.
     #[serde(default)]
     pub part: bool,
 }
@@ -148,8 +148,8 @@ pub fn keys(history: &[Operation]) -> BTreeSet<Key> {
     history.iter().flat_map(|op| op.call.keys()).collect()
 }
 
-/// What a history means for one key: linearizable as a whole implies linearizable key by key, and
-/// what is wrong with one key is easier to read.
+/// The meaning of a history for one key: linearizability of the whole implies linearizability of each key,
+/// and a failure of one key is easier to read.
 pub fn of_key(history: &[Operation], key: Key) -> Vec<Operation> {
     history.iter().filter_map(|op| project(op, key)).collect()
 }
@@ -164,7 +164,7 @@ fn project(op: &Operation, key: Key) -> Option<Operation> {
             op.part = guards.len() + writes.len() > 1;
             guards.retain(|g| g.key == key);
             writes.retain(|w| w.key == key);
-            // It may be another key that was in the way.
+            // Another key may have caused the conflict.
             if op.part
                 && let Some((Reply::Conflict { key: Some(at), .. }, _)) = &op.reply
                 && *at != key

@@ -1,41 +1,41 @@
-//! What can be known of operations that were not answered, before any search.
+//! Facts about unanswered operations that need no search.
 //!
-//! The revision of a value that some reply tells is the revision of the one write that made it. And a
-//! write that was never answered and never seen need mostly not be looked at: take it out of an
-//! explanation of the history, and what is left still is one. Without this, each killed process would
-//! double the number of states that a search has to visit.
+//! The revision of a value in a reply is the revision of the one write that made it. And an unanswered
+//! write that was never seen can mostly be ignored: removed from an explanation of the history, it leaves a
+//! valid explanation. Without this, each killed process would double the number of states that a search has
+//! to visit.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::history::{Call, Guard, Key, Operation, Reply, Seen};
 
-/// When an operation that was not answered has to be tried.
+/// When an unanswered operation has to be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relevance {
-    /// Nothing can depend on it.
+    /// No reply can depend on it.
     Never,
-    /// Something may have seen that there was a value, and not which.
+    /// A reply may depend on the presence of a value, and not on which one.
     WhenAbsent,
     /// Whenever it is possible.
     Always,
 }
 
-/// What is known of a history beyond its replies.
+/// Facts about a history beyond its replies.
 #[derive(Debug, Default)]
 pub struct Inferred {
-    /// For each operation the revision that it made, if that is known.
+    /// For each operation, its revision if known.
     pub revisions: Vec<Option<u64>>,
-    /// For each operation when it has to be tried.
+    /// For each operation, when it has to be tried.
     pub relevance: Vec<Relevance>,
 }
 
-/// Looks through a history.
+/// Analyzes a history.
 pub fn infer(history: &[Operation]) -> Inferred {
-    let mut told: HashMap<(Key, i64), HashSet<u64>> = HashMap::new();
+    let mut seen_revisions: HashMap<(Key, i64), HashSet<u64>> = HashMap::new();
     let mut makers: HashMap<(Key, i64), usize> = HashMap::new();
     for op in history {
         for (key, seen) in shown(op) {
-            told.entry((key, seen.value)).or_default().extend(seen.revision);
+            seen_revisions.entry((key, seen.value)).or_default().extend(seen.revision);
         }
         for made in made(op) {
             *makers.entry(made).or_default() += 1;
@@ -48,7 +48,7 @@ pub fn infer(history: &[Operation]) -> Inferred {
             _ => {}
         }
         let mut known = made(op).into_iter().filter(|made| makers[made] == 1);
-        known.find_map(|made| match told.get(&made) {
+        known.find_map(|made| match seen_revisions.get(&made) {
             Some(revisions) if revisions.len() == 1 => revisions.iter().next().copied(),
             _ => None,
         })
@@ -60,7 +60,7 @@ pub fn infer(history: &[Operation]) -> Inferred {
         if op.reply.is_none() && reads {
             return Relevance::Never;
         }
-        let seen = || made(op).iter().any(|made| told.contains_key(made));
+        let seen = || made(op).iter().any(|made| seen_revisions.contains_key(made));
         if op.reply.is_some() || !is_set(op) || seen() {
             return Relevance::Always;
         }
@@ -70,7 +70,7 @@ pub fn infer(history: &[Operation]) -> Inferred {
     Inferred { relevance: relevance.collect(), revisions }
 }
 
-/// What the replies may show of a write to a key although its value was never seen there.
+/// What the replies may reveal of a write to a key although its value was never seen there.
 fn traces(history: &[Operation], revisions: &[Option<u64>]) -> HashMap<Key, Relevance> {
     let explained: HashSet<u64> = revisions.iter().flatten().copied().collect();
     let mut traces: HashMap<Key, Relevance> = HashMap::new();
@@ -80,7 +80,7 @@ fn traces(history: &[Operation], revisions: &[Option<u64>]) -> HashMap<Key, Rele
     };
     for op in history {
         match (&op.call, op.reply.as_ref().map(|(reply, _)| reply)) {
-            // A sum, its own or that of a dead one, shows the value that it was added to.
+            // A sum, answered or not, reveals the value that it was added to.
             (Call::Add { key, .. }, _) => note(*key, Relevance::Always),
             (Call::Commit { .. }, Some(Reply::Conflict { key, found }))
                 if found.is_none_or(|found| found != 0 && !explained.contains(&found)) =>
@@ -100,7 +100,7 @@ fn traces(history: &[Operation], revisions: &[Option<u64>]) -> HashMap<Key, Rele
     traces
 }
 
-/// Whether it only sets keys: its traces then are its values.
+/// Whether it only sets keys: then only its values reveal it.
 fn is_set(op: &Operation) -> bool {
     match &op.call {
         Call::Commit { writes, .. } => writes.iter().all(|w| w.value.is_some()),
@@ -118,10 +118,10 @@ fn shown(op: &Operation) -> Vec<(Key, Seen)> {
             pairs.filter_map(|(key, seen)| Some((*key, (*seen)?))).collect()
         }
         (Call::Commit { guards, .. }, _) => {
-            let told = |g: &Guard| Some((g.key, g.seen?));
-            guards.iter().filter_map(told).collect()
+            let seen = |g: &Guard| Some((g.key, g.seen?));
+            guards.iter().filter_map(seen).collect()
         }
-        // It becomes something else only if it is that.
+        // It takes effect only if the key has this value.
         (Call::Will { key, of, .. }, _) => vec![(*key, Seen { value: *of, revision: None })],
         _ => Vec::new(),
     }

@@ -1,22 +1,22 @@
-//! Holds the state of robot-net to linearizability, with processes that are killed in the middle.
+//! Tests the state of robot-net for linearizability, with processes that are killed in the middle.
 //!
-//! A round ([`round`]) is a domain of its own in which processes ([`role`]) use the state at random ([`workload`])
-//! and write down what they ask and what they are told ([`log`]). They are killed and stopped at any moment.
-//! What the logs say together is a history ([`history`]), and one order of its operations has to explain it
-//! ([`check`]): what was answered took place between call and reply, what was not may have taken place or not.
+//! A round ([`round`]) is a domain in which processes ([`role`]) use the state at random ([`workload`]) and
+//! record their requests and replies ([`log`]). They are killed and stopped at any moment. The logs
+//! together are a history ([`history`]), and one order of its operations has to explain it ([`check`]):
+//! answered operations took place between call and reply, unanswered ones may have taken place or not.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`history`] | what processes did and were told |
-//! | [`spec`] | what the state is to do when one operation comes after the other |
-//! | [`infer`] | what is known of operations that were not answered |
-//! | [`check`] | whether one order of its operations explains a history |
-//! | [`facts`] | what a history says of single values |
-//! | [`value`] | values that show when they are torn |
-//! | [`log`] | what a process was about to do and what it was told, safe from its death |
-//! | [`workload`] | what a process does |
-//! | [`watcher`] | watches, and what must be true of what they were told |
-//! | [`role`], [`slots`], [`round`] | the processes, who starts and ends them, and the judge |
+//! | [`history`] | requests and replies of processes |
+//! | [`spec`] | the sequential specification of the state |
+//! | [`infer`] | facts about unanswered operations |
+//! | [`check`] | the search for an order of operations that explains a history |
+//! | [`facts`] | facts about single values in a history |
+//! | [`value`] | values that reveal when they are torn |
+//! | [`log`] | the requests and replies of a process, preserved after its death |
+//! | [`workload`] | the operations of a process |
+//! | [`watcher`] | watches, and the checks of their changes |
+//! | [`role`], [`slots`], [`round`] | the processes, their start and end, and the judge |
 //! | [`points`] | the fail points of the state |
 
 pub mod check;

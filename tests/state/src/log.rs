@@ -1,9 +1,9 @@
-//! What a process is about to do and what it was told, in a file that the kernel keeps when the process
-//! is killed between two instructions.
+//! The requests and replies of a process, in a file that the kernel keeps when the process is killed
+//! between two instructions.
 //!
-//! A call is written down before it is made and its reply afterwards, each with one write of one line.
-//! The times are of `CLOCK_MONOTONIC`, which all processes of a host share; those of an answered call
-//! are taken right before it and right after it, so that what is written in between does not blur them.
+//! A call is recorded before it is made and its reply afterwards, each with one write of one line. The
+//! times are of `CLOCK_MONOTONIC`, which all processes of a host share. The times of an answered call are
+//! taken right before it and right after it, so that the recording does not blur them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,15 +22,15 @@ pub fn now_ns() -> u64 {
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Line {
-    /// A call comes, not before this time.
+    /// A call follows, not before this time.
     Call(u64, Call),
-    /// It was made at the first time, and at the second it was answered.
+    /// The call was made at the first time and answered at the second.
     Reply(u64, u64, Reply),
-    /// It was given up, without effect.
+    /// The call was abandoned, without effect.
     Nothing,
-    /// What is written next leaves a will: this key, the value, and what becomes of it.
+    /// The next write leaves a will: the key, the value, and its replacement.
     Will(Key, i64, Option<i64>),
-    /// Something that must not be.
+    /// A violation.
     Wrong(String),
 }
 
@@ -47,14 +47,14 @@ impl Log {
     fn line(&mut self, line: &Line) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        // One write, so that a line is there or is not.
+        // One write, so that a line is complete or absent.
         self.0.write_all(&text)
     }
 
-    /// Makes a call. `Ok(None)`: it was given up without effect.
+    /// Makes a call. `Ok(None)`: it was abandoned without effect.
     ///
     /// # Errors
-    /// Those of writing, and that of the call.
+    /// The errors of writing, and those of the call.
     pub fn record<T>(
         &mut self,
         call: Call,
@@ -80,35 +80,35 @@ impl Log {
         }
     }
 
-    /// The next write leaves a will.
+    /// Records that the next write leaves a will.
     pub fn will(&mut self, key: Key, of: i64, becomes: Option<i64>) -> io::Result<()> {
         self.line(&Line::Will(key, of, becomes))
     }
 }
 
-/// What a log tells.
+/// The content of a log.
 #[derive(Debug, Default)]
 pub struct ProcessLog {
-    /// The operations; wills are operations of whoever carries them out.
+    /// The operations; wills are operations of the process that carries them out.
     pub operations: Vec<Operation>,
-    /// What must not be.
+    /// The violations.
     pub wrong: Vec<String>,
 }
 
-/// Reads the log of a process that has ended.
+/// Reads the log of a process that has exited.
 ///
 /// # Errors
-/// Those of reading, and of a line that is none.
+/// The errors of reading, and of an invalid line.
 pub fn read(path: &Path, process: u32) -> io::Result<ProcessLog> {
     let bytes = std::fs::read(path)?;
-    let mut told = ProcessLog::default();
+    let mut content = ProcessLog::default();
     let mut open: Option<(u64, Call)> = None;
     let mut wills = Vec::new();
     let mut last = 0;
     let operation =
         |call, called_ns, reply| Operation { process, call, called_ns, reply, part: false };
-    // A line without its end was being written when the process died: the call was not made yet, or it
-    // is not known that it was answered.
+    // A line without its end was being written when the process died: either the call was not made yet, or
+    // its reply is unknown.
     for text in bytes.split_inclusive(|b| *b == b'\n').filter(|text| text.ends_with(b"\n")) {
         match serde_json::from_slice(text)? {
             Line::Call(at, call) => {
@@ -117,21 +117,21 @@ pub fn read(path: &Path, process: u32) -> io::Result<ProcessLog> {
             }
             Line::Reply(called, returned, reply) => {
                 let (_, call) = open.take().ok_or(io::ErrorKind::InvalidData)?;
-                told.operations.push(operation(call, called, Some((reply, returned))));
+                content.operations.push(operation(call, called, Some((reply, returned))));
                 last = returned;
             }
             Line::Nothing => open = None,
             Line::Will(key, of, becomes) => wills.push(Call::Will { key, of, becomes }),
             Line::Wrong(what) => {
                 let call = open.take();
-                told.wrong.push(format!("process {process}: {what} (at {call:?})"));
+                content.wrong.push(format!("process {process}: {what} (at {call:?})"));
             }
         }
     }
     if let Some((at, call)) = open {
-        told.operations.push(operation(call, at, None));
+        content.operations.push(operation(call, at, None));
     }
-    // They are carried out after the last word of the process.
-    told.operations.extend(wills.into_iter().map(|will| operation(will, last, None)));
-    Ok(told)
+    // They are carried out after the last operation of the process.
+    content.operations.extend(wills.into_iter().map(|will| operation(will, last, None)));
+    Ok(content)
 }

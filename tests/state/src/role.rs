@@ -11,24 +11,24 @@ use crate::workload::Workload;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Runs the role that the arguments name; its process ends with the judge's.
+/// Runs the role in the arguments; its process ends with the judge's.
 ///
 /// # Errors
-/// Whatever the state must not answer; it stands in the log as well.
+/// A reply that the state must not give; the log contains it as well.
 pub fn run(args: &[String]) -> Outcome {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let [role, dir, name, log, process, seed, operations] = args else {
-        return Err("a role needs a directory, a name, a log, a number, a seed, a count".into());
+        return Err("usage: ROLE DIR NAME LOG NUMBER SEED COUNT".into());
     };
     if role != "mix" {
-        return Err(format!("there is no role {role}").into());
+        return Err(format!("unknown role: {role}").into());
     }
     let log = Log::create(Path::new(log))?;
     let stop = Arc::new(AtomicBool::new(false));
-    let told = stop.clone();
+    let stopped = stop.clone();
     let listener = std::thread::spawn(move || {
         let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
-        told.store(true, Ordering::Relaxed);
+        stopped.store(true, Ordering::Relaxed);
     });
     let node = node(Path::new(dir), name)?;
     let state = node.state()?;

@@ -1,5 +1,4 @@
-//! One round: a domain of its own, processes that use its state and are killed, and the judgement of
-//! what they were told.
+//! One round: a domain, processes that use its state and are killed, and the check of their replies.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,49 +17,49 @@ use crate::slots::Slot;
 use crate::watcher::Watcher;
 use crate::workload::{KEYS, Workload, key_of, number_of};
 
-/// What keeps a round from being run.
+/// An error that prevents a round.
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Processes at a time.
 pub const SLOTS: u32 = 4;
-/// Lives of one process at most, so that each has a number of its own.
+/// The most lives of one process, so that each has a unique number.
 pub(crate) const MAX_LIVES: u32 = 1000;
-/// The slow watch pauses for this long, after every so many changes ([`crate::watcher`]).
+/// The pause of the slow watch, after a number of changes ([`crate::watcher`]).
 const SLOW: Duration = Duration::from_millis(3);
 
-/// What a round is.
+/// The parameters of a round.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Says what the processes do and when they die.
+    /// Determines the operations of the processes and their deaths.
     pub seed: u64,
-    /// How often each of the [`SLOTS`] is killed, or ends.
+    /// How often each of the [`SLOTS`] is killed or exits.
     pub lives: u32,
-    /// A process lives for at most this long.
+    /// The longest life of a process.
     pub life: Duration,
-    /// Operations after which a process does no more.
+    /// The most operations of a process.
     pub operations: u32,
-    /// Fail points at which some of them are killed, or stand still for a while.
+    /// Fail points at which some of them are killed, or stopped for a while.
     pub points: Vec<String>,
 }
 
-/// What came of a round.
+/// The result of a round.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Operations.
     pub operations: usize,
-    /// Those that were not answered.
+    /// Unanswered operations.
     pub open: usize,
     /// Processes killed.
     pub killed: u32,
     /// Those of them that a fail point killed.
     pub at_points: u32,
-    /// Processes that stood still in the middle of something.
+    /// Processes that were stopped in the middle of an operation.
     pub stood_still: u32,
-    /// Changes that the watches were told.
-    pub told: usize,
+    /// Changes that the watches reported.
+    pub changes: usize,
     /// Wills that were carried out.
     pub wills: usize,
-    /// What must not be.
+    /// The violations.
     pub wrong: Vec<String>,
 }
 
@@ -86,7 +85,7 @@ impl Drop for Scratch {
 /// A node of a round's domain.
 ///
 /// # Errors
-/// Those of opening one.
+/// The errors of opening one.
 pub fn node(dir: &Path, name: &str) -> rnet::Result<Node> {
     Node::builder(name).domain("s").dir(dir).state_dir(dir.join("disk")).open()
 }
@@ -94,7 +93,7 @@ pub fn node(dir: &Path, name: &str) -> rnet::Result<Node> {
 /// Runs a round with `binary` for its processes.
 ///
 /// # Errors
-/// What keeps the round from being run; what is wrong with the state is in the report.
+/// Errors that prevent the round; violations of the state are in the report.
 pub fn run(binary: &Path, plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
     let mut round = Round::begin()?;
     let dir = round.scratch.0.clone();
@@ -120,10 +119,10 @@ pub fn run(binary: &Path, plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
     round.end(plan.seed)
 }
 
-/// The same with threads instead of processes, each with a node of its own; nobody is killed.
+/// The same with threads instead of processes, each with its own node; none is killed.
 ///
 /// # Errors
-/// As [`run`].
+/// As for [`run`].
 pub fn run_threads(plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
     let mut round = Round::begin()?;
     let dir = round.scratch.0.clone();
@@ -150,7 +149,7 @@ pub fn run_threads(plan: &Plan) -> Outcome<(Report, Vec<Operation>)> {
     round.end(plan.seed)
 }
 
-/// A round that goes on.
+/// A round in progress.
 struct Round {
     watchers: [Watcher; 2],
     state: State,
@@ -170,27 +169,27 @@ impl Round {
         Ok(Round { watchers, state, history, report, _judge: judge, scratch })
     }
 
-    /// Adds what a process has written down that has ended.
+    /// Adds the log of a process that has exited.
     fn add(&mut self, path: &Path, process: u32) -> Outcome {
-        let told = log::read(path, process)?;
-        self.history.extend(told.operations);
-        self.report.wrong.extend(told.wrong);
+        let content = log::read(path, process)?;
+        self.history.extend(content.operations);
+        self.report.wrong.extend(content.wrong);
         Ok(())
     }
 
-    /// Judges all of it, once nobody else is there any more.
+    /// Checks everything, after all other processes have exited.
     fn end(mut self, seed: u64) -> Outcome<(Report, Vec<Operation>)> {
         wait_for_wills(&self.state, &self.history, &mut self.report)?;
         let path = self.scratch.0.join("log.judge");
         let looked = Workload::new(&self.state, Log::create(&path)?, 0, seed).look();
         self.add(&path, 0)?;
-        looked.map_err(|error| format!("the last look: {error}"))?;
+        looked.map_err(|error| format!("the final read: {error}"))?;
         judge_all(&self.state, self.watchers, &self.history, &mut self.report)?;
         Ok((self.report, self.history))
     }
 }
 
-/// The dead have left wills: no key is what a dead process said that it should not stay.
+/// Waits for the wills of dead processes: no key has a value that its dead writer's will replaces.
 fn wait_for_wills(state: &State, history: &[Operation], report: &mut Report) -> Outcome {
     let wills = history.iter().filter_map(|op| match op.call {
         Call::Will { key, of, .. } => Some((key, of)),
@@ -228,7 +227,7 @@ fn judge_all(
     let facts = Facts::of(history);
     let mut stands = BTreeMap::new();
     for (name, entry) in state.snapshot("/t")?.entries {
-        let key = key_of(&name).ok_or_else(|| format!("a key that nobody wrote: {name}"))?;
+        let key = key_of(&name).ok_or_else(|| format!("a key that no process wrote: {name}"))?;
         stands.insert(key, entry.revision);
         if facts.is_kept(key) {
             let (least, most) = (facts.least_writes(key), facts.most_writes(key));
@@ -246,10 +245,10 @@ fn judge_all(
             pause();
         }
         if !watcher.is_up_to_date(&stands) {
-            report.wrong.push(format!("a watch has not come to what stands: {stands:?}"));
+            report.wrong.push(format!("a watch has not reached the current state: {stands:?}"));
         }
-        let (told, wrong) = watcher.end(&facts);
-        report.told += told;
+        let (changes, wrong) = watcher.end(&facts);
+        report.changes += changes;
         report.wrong.extend(wrong);
     }
     report.operations = history.len();
@@ -263,14 +262,15 @@ fn judge_all(
     Ok(())
 }
 
-/// How many wills somebody has seen the effect of.
+/// The number of wills whose effect was seen.
 fn carried_out(history: &[Operation]) -> usize {
-    let told = crate::infer::infer(history).revisions;
-    let wills = history.iter().zip(told).filter(|(op, _)| matches!(op.call, Call::Will { .. }));
+    let revisions = crate::infer::infer(history).revisions;
+    let wills =
+        history.iter().zip(revisions).filter(|(op, _)| matches!(op.call, Call::Will { .. }));
     wills.filter(|(_, revision)| revision.is_some()).count()
 }
 
-/// Between two looks at a condition.
+/// Waits between two checks of a condition.
 pub(crate) fn pause() {
-    std::thread::sleep(Duration::from_micros(300)); // sleep: between two looks at a condition
+    std::thread::sleep(Duration::from_micros(300)); // sleep: interval between two checks
 }

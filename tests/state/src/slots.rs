@@ -1,4 +1,4 @@
-//! The processes of a round: in each of some slots one after the other, each of which ends in its own way.
+//! The processes of a round: some slots run one process after the other, each of which ends in its own way.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use rnet_survival::world::Process;
 
 use crate::round::{MAX_LIVES, Outcome, Plan, pause};
 
-/// A process that stands still does so for this long.
+/// How long a stopped process is stopped.
 const PAUSE: Duration = Duration::from_millis(8);
 
 /// One process after the other.
@@ -23,7 +23,7 @@ pub struct Slot<'a> {
     done: SlotReport,
 }
 
-/// What became of them.
+/// The results of a slot's processes.
 #[derive(Default)]
 pub struct SlotReport {
     /// Their numbers and their logs.
@@ -32,9 +32,9 @@ pub struct SlotReport {
     pub killed: u32,
     /// How many of those by a fail point.
     pub at_points: u32,
-    /// How many stood still in the middle of something.
+    /// How many were stopped in the middle of an operation.
     pub stood_still: u32,
-    /// What must not be.
+    /// The violations.
     pub wrong: Vec<String>,
 }
 
@@ -42,18 +42,18 @@ pub struct SlotReport {
 enum End {
     /// It is killed at some time.
     Killed,
-    /// It stands still at some time, and is killed later.
+    /// It is stopped at some time, and killed later.
     Still,
-    /// It is told to end.
+    /// It is asked to exit.
     Told,
     /// A fail point kills it.
     Point(String),
-    /// It stands still at a fail point, and is killed later.
+    /// It is stopped at a fail point, and killed later.
     StillAt(String),
 }
 
 impl<'a> Slot<'a> {
-    /// The `slot`-th of a round.
+    /// Slot number `slot` of a round.
     pub fn new(binary: &'a Path, dir: &'a Path, plan: &'a Plan, slot: u32) -> Slot<'a> {
         let rng = Rng::new(mix_bits(plan.seed ^ u64::from(slot)));
         Slot { binary, dir, plan, slot, rng, done: SlotReport::default() }
@@ -62,7 +62,7 @@ impl<'a> Slot<'a> {
     /// Runs all its processes, one after the other.
     ///
     /// # Errors
-    /// What keeps them from being run.
+    /// Errors that prevent them from running.
     pub fn run(mut self) -> Outcome<SlotReport> {
         for life in 0..self.plan.lives.min(MAX_LIVES) {
             let process = 1 + self.slot * MAX_LIVES + life;
@@ -74,7 +74,7 @@ impl<'a> Slot<'a> {
     fn end(&mut self) -> End {
         let points = &self.plan.points;
         let point = points.get(self.rng.below(points.len() as u64) as usize);
-        // Few are passed often in a short life.
+        // Few points are passed often in a short life.
         let most = 1 << self.rng.below(7);
         let pass = 1 + self.rng.below(most);
         match (self.rng.below(10), point) {
@@ -103,7 +103,7 @@ impl<'a> Slot<'a> {
     fn live(&mut self, process: u32) -> Outcome {
         let end = self.end();
         let mut child = self.spawn(process, &end)?;
-        // One that meets its fail point while it joins says nothing.
+        // A process that reaches its fail point while it joins prints nothing.
         let ready = child.ready();
         if ready.is_err() && !matches!(end, End::Point(_) | End::StillAt(_)) {
             return Err(format!("{ready:?}").into());
@@ -116,7 +116,7 @@ impl<'a> Slot<'a> {
                 && stands_still(&child)
             {
                 self.done.stood_still += 1;
-                std::thread::sleep(PAUSE); // sleep: the others meet what it has begun
+                std::thread::sleep(PAUSE); // sleep: the others meet its unfinished operation
                 child.resume().map_err(|e| e.to_string())?;
                 break;
             }
@@ -126,7 +126,7 @@ impl<'a> Slot<'a> {
         if matches!(end, End::Still) && died.is_none() {
             let pid = rustix::process::Pid::from_child(&child.child);
             rustix::process::kill_process(pid, rustix::process::Signal::STOP)?;
-            std::thread::sleep(PAUSE); // sleep: the others meet what it has begun
+            std::thread::sleep(PAUSE); // sleep: the others meet its unfinished operation
             self.done.stood_still += 1;
             child.resume().map_err(|e| e.to_string())?;
         }
@@ -144,7 +144,7 @@ impl<'a> Slot<'a> {
         self.done.killed += u32::from(by_kill);
         self.done.at_points += u32::from(by_kill && died.is_some());
         if !by_kill {
-            self.done.wrong.push(format!("{}: ended by itself: {status:?}", child.name));
+            self.done.wrong.push(format!("{}: exited by itself: {status:?}", child.name));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Rounds for as long as one likes; the last line says how many and what came of them.
+//! Runs rounds for a configured time; the last line has their number and their results.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
@@ -7,11 +7,11 @@ use rnet_state_tests::points;
 use rnet_state_tests::round::{self, Plan};
 use rnet_survival::rng::Rng;
 
-/// Seconds, unless `STATE_SOAK_SECONDS` says otherwise.
+/// In seconds, unless `STATE_SOAK_SECONDS` is set.
 const SECONDS: u64 = 120;
 
-/// Runs for `STATE_SOAK_SECONDS` (120), with `SOAK_SEED` (the time). Fails if a history cannot be explained. What
-/// a history was that cannot stands in a file, which the last lines name.
+/// Runs for `STATE_SOAK_SECONDS` (120), with `SOAK_SEED` (the time). Fails if a history cannot be
+/// explained. The last lines name the file with that history.
 pub fn run() -> ExitCode {
     match soak() {
         Ok(0) => ExitCode::SUCCESS,
@@ -45,7 +45,7 @@ fn soak() -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
         if !report.wrong.is_empty() {
             let path = std::env::temp_dir().join(format!("rnet-state-history-{seed}.json"));
             std::fs::write(&path, serde_json::to_vec_pretty(&history)?)?;
-            println!("the history stands in {}", path.display());
+            println!("the history is in {}", path.display());
         }
         rounds += 1;
         operations += report.operations;

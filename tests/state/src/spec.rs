@@ -1,14 +1,14 @@
-//! What the state is to do when one operation comes after the other: the sequential specification.
+//! The sequential specification of the state: its behavior when operations follow each other.
 
 use std::hash::{Hash, Hasher};
 
 use crate::history::{Call, Guard, Key, Operation, Put, Reply, Seen};
 
-/// The revision of a value that stands at a key.
+/// The revision of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Revision {
     Is(u64),
-    /// Nobody was told yet; later than this.
+    /// Not reported yet; later than this.
     After(u64),
 }
 
@@ -21,7 +21,7 @@ struct Cell {
 /// The whole state between two operations.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct State {
-    /// No change was later than this, as far as anybody was told.
+    /// The highest revision reported so far.
     high: u64,
     cells: Vec<Option<Cell>>,
 }
@@ -29,7 +29,7 @@ pub struct State {
 impl Hash for State {
     fn hash<H: Hasher>(&self, to: &mut H) {
         self.high.hash(to);
-        // A key that was never there and one beyond the end are the same.
+        // An absent key equals one beyond the end.
         for (key, cell) in self.cells.iter().enumerate().filter(|(_, c)| c.is_some()) {
             (key, cell).hash(to);
         }
@@ -37,15 +37,15 @@ impl Hash for State {
 }
 
 impl State {
-    /// The state after `op`, if `op` as it was answered can come now. `told` is the revision that the
-    /// operation is known to have made although its own reply does not say so.
-    pub fn step(&self, op: &Operation, told: Option<u64>) -> Option<State> {
+    /// The state after `op`, if `op` with its reply is possible now. `known_revision` is the revision of
+    /// the operation if it is known although its own reply does not contain it.
+    pub fn step(&self, op: &Operation, known_revision: Option<u64>) -> Option<State> {
         let mut next = self.clone();
         let reply = op.reply.as_ref().map(|(reply, _)| reply);
         match (&op.call, reply) {
             (Call::Get { key }, Some(Reply::Got(seen))) => next.see(*key, *seen)?,
             (Call::Commit { guards, writes }, reply) => {
-                next.commit(guards, writes, reply, op.part, told)?;
+                next.commit(guards, writes, reply, op.part, known_revision)?;
             }
             (Call::Add { key, delta }, reply) => {
                 let sum = self.cell(*key).map_or(0, |cell| cell.value).checked_add(*delta)?;
@@ -54,7 +54,7 @@ impl State {
                 {
                     return None;
                 }
-                next.write(&[(*key, Some(sum))], told)?;
+                next.write(&[(*key, Some(sum))], known_revision)?;
             }
             (Call::Snapshot { keys }, Some(Reply::Snapshot { revision, entries })) => {
                 if *revision < self.high || keys.len() != entries.len() {
@@ -63,7 +63,7 @@ impl State {
                 for (key, seen) in keys.iter().zip(entries) {
                     next.see(*key, *seen)?;
                 }
-                // Beyond it also what a value's own revision has just told.
+                // Later, too, than the revision just reported for this value.
                 if *revision < next.high {
                     return None;
                 }
@@ -79,20 +79,20 @@ impl State {
                 if self.cell(*key)?.value != *of {
                     return None;
                 }
-                next.write(&[(*key, *becomes)], told)?;
+                next.write(&[(*key, *becomes)], known_revision)?;
             }
-            // A read without an answer, or an answer to another question.
+            // A read without a reply, or a reply to another request.
             _ => return None,
         }
         Some(next)
     }
 
-    /// No change was later than this, as far as anybody was told.
+    /// The highest revision reported so far.
     pub fn high(&self) -> u64 {
         self.high
     }
 
-    /// Whether there is a value at a key.
+    /// Whether a key has a value.
     pub fn has(&self, key: Key) -> bool {
         self.cell(key).is_some()
     }
@@ -145,7 +145,7 @@ impl State {
         writes: &[Put],
         reply: Option<&Reply>,
         part: bool,
-        told: Option<u64>,
+        known_revision: Option<u64>,
     ) -> Option<()> {
         if let Some(Reply::Conflict { key, found }) = reply {
             return self.refuse(guards, writes, *key, *found);
@@ -165,20 +165,20 @@ impl State {
             writes.iter().filter(changes).map(|put| (put.key, put.value)).collect();
         match reply {
             Some(Reply::Done { revision, changed }) => {
-                // Of several keys, another one may be what changed.
+                // With several keys, another one may have changed.
                 if *changed == effect.is_empty() && !(part && *changed) {
                     return None;
                 }
-                if *changed { self.write(&effect, revision.or(told)) } else { Some(()) }
+                if *changed { self.write(&effect, revision.or(known_revision)) } else { Some(()) }
             }
             // Without effect it need not have taken place.
             None if effect.is_empty() => None,
-            None => self.write(&effect, told),
+            None => self.write(&effect, known_revision),
             Some(_) => None,
         }
     }
 
-    /// A refused commit: some key was not as it was expected, and at the revision that was told.
+    /// A refused commit: some key was not as expected, and was at the reported revision.
     fn refuse(
         &mut self,
         guards: &[Guard],

@@ -1,5 +1,5 @@
-//! Watches of the whole state while others write it and are killed, and what must be true of what they
-//! were told.
+//! Watches of the whole state while other processes write it and are killed, and the checks of the reported
+//! changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,10 @@ use crate::facts::Facts;
 use crate::history::Key;
 use crate::workload::{KEYS, key_of, number_of};
 
-/// After so many changes a slow watch pauses.
+/// A slow watch pauses after this many changes.
 const CHANGES_PER_PAUSE: usize = 16;
 
-/// One change as a watch told it.
+/// One change as reported by a watch.
 #[derive(Clone, Debug)]
 pub struct ReportedChange {
     /// The key.
@@ -27,19 +27,19 @@ pub struct ReportedChange {
     pub revision: u64,
     /// Its value and its version; `None`: deleted.
     pub now: Option<(i64, u64)>,
-    /// Changes of the key that were left out before it.
+    /// Changes of the key that were skipped before it.
     pub skipped: Option<u64>,
-    /// Whether it stood there when the watch began.
+    /// Whether the key existed when the watch began.
     pub initial: bool,
 }
 
 #[derive(Debug, Default)]
 struct WatchLog {
-    told: Vec<ReportedChange>,
+    changes: Vec<ReportedChange>,
     wrong: Vec<String>,
 }
 
-/// A watch in a thread of its own.
+/// A watch in a separate thread.
 pub struct Watcher {
     what: String,
     log: Arc<Mutex<WatchLog>>,
@@ -49,34 +49,34 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Watches everything. A slow one pauses now and then.
+    /// Watches everything. A slow watch pauses at intervals.
     ///
     /// # Errors
-    /// Those of watching.
+    /// The errors of watching.
     pub fn start(state: &State, pause: Option<Duration>) -> Result<Watcher, Error> {
         let watch = state.watch("/t")?;
         let interrupter = watch.interrupter();
         let (log, stop) = <(Arc<Mutex<WatchLog>>, Arc<AtomicBool>)>::default();
-        let (theirs, told) = (log.clone(), stop.clone());
-        let thread = std::thread::spawn(move || run(watch, pause, &theirs, &told));
+        let (theirs, stopped) = (log.clone(), stop.clone());
+        let thread = std::thread::spawn(move || run(watch, pause, &theirs, &stopped));
         let what = if pause.is_some() { "the slow watch" } else { "the watch" };
         Ok(Watcher { what: what.to_owned(), log, stop, interrupter, thread: Some(thread) })
     }
 
-    /// Whether the last that it was told of each key is how things stand; `stands` has revisions.
+    /// Whether the last reported change of each key matches the current state; `stands` has the revisions.
     pub fn is_up_to_date(&self, stands: &BTreeMap<Key, u64>) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut last: BTreeMap<Key, u64> = BTreeMap::new();
-        for told in &log.told {
-            match told.now {
-                Some(_) => last.insert(told.key, told.revision),
-                None => last.remove(&told.key),
+        for change in &log.changes {
+            match change.now {
+                Some(_) => last.insert(change.key, change.revision),
+                None => last.remove(&change.key),
             };
         }
         last == *stands
     }
 
-    /// Ends it; what it was told that must not be.
+    /// Ends it; returns the number of changes and the violations.
     pub fn end(mut self, facts: &Facts) -> (usize, Vec<String>) {
         self.stop.store(true, Ordering::Release);
         self.interrupter.interrupt();
@@ -86,9 +86,9 @@ impl Watcher {
         if let Some(Err(_)) = joined {
             wrong.push("it panicked".to_owned());
         }
-        wrong.extend(judge(&log.told, facts));
+        wrong.extend(judge(&log.changes, facts));
         let wrong = wrong.into_iter().map(|what| format!("{}: {what}", self.what)).collect();
-        (log.told.len(), wrong)
+        (log.changes.len(), wrong)
     }
 }
 
@@ -104,11 +104,11 @@ fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &
             }
         };
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-        match told(&change) {
-            Ok(told) => log.told.push(told),
+        match reported_change(&change) {
+            Ok(change) => log.changes.push(change),
             Err(what) => log.wrong.push(what),
         }
-        let count = log.told.len();
+        let count = log.changes.len();
         drop(log);
         if let Some(pause) = pause.filter(|_| count.is_multiple_of(CHANGES_PER_PAUSE)) {
             std::thread::sleep(pause); // sleep: a slow watcher
@@ -116,8 +116,9 @@ fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &
     }
 }
 
-fn told(change: &Change) -> Result<ReportedChange, String> {
-    let key = key_of(&change.key).ok_or_else(|| format!("a key that nobody wrote: {change:?}"))?;
+fn reported_change(change: &Change) -> Result<ReportedChange, String> {
+    let key =
+        key_of(&change.key).ok_or_else(|| format!("a key that no process wrote: {change:?}"))?;
     let now = match &change.entry {
         None => None,
         Some(entry) if entry.revision != change.revision => {
@@ -129,55 +130,55 @@ fn told(change: &Change) -> Result<ReportedChange, String> {
     Ok(ReportedChange { key, revision, now, skipped, initial })
 }
 
-/// What is wrong with what a watch told, given what is known of the history.
+/// The violations in the changes of a watch, given the facts of the history.
 pub fn judge(all: &[ReportedChange], facts: &Facts) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut last: HashMap<Key, &ReportedChange> = HashMap::new();
     let mut accounted: BTreeMap<Key, u64> = BTreeMap::new();
     let mut high = 0;
-    for told in all {
-        let complain = |what: &str| format!("{what}: {told:?} after {:?}", last.get(&told.key));
-        if let Some((value, _)) = told.now
-            && let Err(what) = facts.holds(told.key, value, told.revision)
+    for change in all {
+        let complain = |what: &str| format!("{what}: {change:?} after {:?}", last.get(&change.key));
+        if let Some((value, _)) = change.now
+            && let Err(what) = facts.holds(change.key, value, change.revision)
         {
             wrong.push(complain(&what));
         }
-        if told.initial {
-            if last.insert(told.key, told).is_some() || told.skipped != Some(0) {
-                wrong.push(format!("a first value that is not the first: {told:?}"));
+        if change.initial {
+            if last.insert(change.key, change).is_some() || change.skipped != Some(0) {
+                wrong.push(format!("an initial value after another change: {change:?}"));
             }
             continue;
         }
-        if told.revision < high {
+        if change.revision < high {
             wrong.push(complain("out of order"));
         }
-        high = high.max(told.revision);
-        *accounted.entry(told.key).or_default() += 1 + told.skipped.unwrap_or(0);
-        if let Some(before) = last.get(&told.key) {
-            if told.revision <= before.revision {
+        high = high.max(change.revision);
+        *accounted.entry(change.key).or_default() += 1 + change.skipped.unwrap_or(0);
+        if let Some(before) = last.get(&change.key) {
+            if change.revision <= before.revision {
                 wrong.push(complain("not newer"));
             }
-            // Twice in a row only with values in between that were not seen.
-            if told.now.is_none() && before.now.is_none() && told.skipped == Some(0) {
+            // Two deletes in a row require skipped values in between.
+            if change.now.is_none() && before.now.is_none() && change.skipped == Some(0) {
                 wrong.push(complain("deleted twice"));
             }
         }
-        // Where a key is never deleted, its versions count.
-        let count = match (last.get(&told.key).map(|before| before.now), told.now) {
+        // If a key is never deleted, its versions are counted.
+        let count = match (last.get(&change.key).map(|before| before.now), change.now) {
             (Some(Some((_, old))), Some((_, new))) => Some(new.wrapping_sub(old + 1)),
             (None, Some((_, new))) => Some(new - 1),
             _ => None,
         };
-        if facts.is_kept(told.key) && told.skipped.is_some() && count != told.skipped {
-            wrong.push(complain("the count of what was skipped is wrong"));
+        if facts.is_kept(change.key) && change.skipped.is_some() && count != change.skipped {
+            wrong.push(complain("the count of skipped changes is wrong"));
         }
-        last.insert(told.key, told);
+        last.insert(change.key, change);
     }
     for (key, count) in accounted {
         let most = facts.most_writes(key);
         if count > most {
             let name = KEYS[usize::from(key)];
-            wrong.push(format!("{name}: {count} changes told or skipped of at most {most}"));
+            wrong.push(format!("{name}: {count} changes reported or skipped of at most {most}"));
         }
     }
     wrong

@@ -1,4 +1,4 @@
-//! What a process does: a mix of everything that the state offers, on few keys.
+//! The operations of a process: a mix of all features of the state, on few keys.
 
 use rnet::Error;
 use rnet::state::{State, Value};
@@ -9,7 +9,7 @@ use crate::log::Log;
 use crate::value;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
-/// What a call was told; `None`: it was given up without effect.
+/// The reply to a call; `None`: it was abandoned without effect.
 type Answer<T> = Outcome<Option<(Reply, T)>>;
 
 /// The keys: registers, numbers, and one that each process writes once, with a last will.
@@ -31,7 +31,7 @@ pub fn key_of(name: &str) -> Option<Key> {
     KEYS.iter().position(|key| *key == name).map(|at| at as Key)
 }
 
-/// The number that a value stands for.
+/// The number that a value represents.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -39,22 +39,22 @@ pub fn number_of(value: &Value) -> Result<i64, String> {
     match value {
         Value::Int(number) => Ok(*number),
         Value::Bytes(bytes) => value::number(bytes),
-        other => Err(format!("a value that nobody wrote: {other:?}")),
+        other => Err(format!("a value that no process wrote: {other:?}")),
     }
 }
 
-/// Uses the state, and writes down what came of it.
+/// Uses the state, and records the results.
 pub struct Workload<'a> {
     state: &'a State,
     log: Log,
     rng: Rng,
     next: i64,
-    /// The revisions that this process knows of each key.
+    /// The revisions of each key that this process knows.
     known: [Option<u64>; KEYS.len()],
 }
 
 impl<'a> Workload<'a> {
-    /// A process that is the `process`-th of its history; `seed` says what it does.
+    /// The workload of process number `process` of its history; `seed` determines its operations.
     pub fn new(state: &'a State, log: Log, process: u32, seed: u64) -> Workload<'a> {
         let next = i64::from(process + 1) * VALUES_PER_PROCESS;
         Workload { state, log, rng: Rng::new(seed), next, known: [None; KEYS.len()] }
@@ -82,10 +82,10 @@ impl<'a> Workload<'a> {
         value::bytes(number, len as usize)
     }
 
-    /// Does one thing.
+    /// Runs one operation.
     ///
     /// # Errors
-    /// Whatever the state must not answer.
+    /// A reply that the state must not give.
     pub fn step(&mut self) -> Outcome {
         match self.rng.below(100) {
             0..25 => self.get(),
@@ -103,7 +103,7 @@ impl<'a> Workload<'a> {
     /// Reads everything once.
     ///
     /// # Errors
-    /// Whatever the state must not answer.
+    /// A reply that the state must not give.
     pub fn look(&mut self) -> Outcome {
         for key in 0..KEYS.len() as Key {
             self.get_key(key, true)?;
@@ -161,16 +161,16 @@ impl<'a> Workload<'a> {
         self.set_with(key, will)
     }
 
-    /// Writes the key that is left to others by a last will.
+    /// Writes the key with a last will.
     ///
     /// # Errors
-    /// Whatever the state must not answer.
+    /// A reply that the state must not give.
     pub fn leave(&mut self) -> Outcome {
         let becomes = self.value();
         self.set_with(WILL_KEY, Some(Some(becomes)))
     }
 
-    /// Sets a key, which then becomes what `will` says.
+    /// Sets a key, with `will` as its last will.
     fn set_with(&mut self, key: Key, will: Option<Option<i64>>) -> Outcome {
         let number = self.value();
         let bytes = self.bytes(number);
@@ -215,13 +215,13 @@ impl<'a> Workload<'a> {
 
     fn add(&mut self) -> Outcome {
         let key = REGISTERS + self.rng.below(NUMBERS.into()) as Key;
-        // Such that a sum tells of what it is made.
+        // Chosen so that a sum identifies its summands.
         let delta = 1 + self.rng.below(1 << 40) as i64;
         let state = self.state;
         self.log.record(Call::Add { key, delta }, || {
             match state.add(KEYS[usize::from(key)], delta) {
                 Ok(sum) => Ok(Some((Reply::Sum(sum), ()))),
-                // Others were faster each time.
+                // Other processes were faster each time.
                 Err(Error::LimitReached { .. }) => Ok(None),
                 Err(error) => Err(error.into()),
             }
@@ -240,7 +240,7 @@ impl<'a> Workload<'a> {
             let snapshot = state.snapshot(prefix)?;
             let strange = snapshot.entries.keys().find(|k| !KEYS.contains(&k.as_str()));
             if let Some(key) = strange {
-                return Err(format!("a key that nobody wrote: {key}").into());
+                return Err(format!("a key that no process wrote: {key}").into());
             }
             let seen = |key: &Key| match snapshot.entries.get(KEYS[usize::from(*key)]) {
                 None => Ok(None),
@@ -302,15 +302,15 @@ impl<'a> Workload<'a> {
     }
 }
 
-/// What a commit returns.
+/// The result of a commit.
 enum Done {
-    /// A revision; 0 where there was nothing to change.
+    /// A revision; 0 if there was nothing to change.
     At(u64),
     /// Whether there was anything to change.
     Changed(bool),
 }
 
-/// The answer to a commit, and the revision that is now known of its key.
+/// The reply to a commit, and the known revision of its key.
 fn answer(done: Result<Done, Error>) -> Answer<Option<u64>> {
     let reply = match done {
         Ok(Done::At(revision)) => {

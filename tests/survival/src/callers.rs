@@ -1,5 +1,5 @@
-//! What victims and survivors do with services, actions, work queues and commands: enough of it that each fail point
-//! of these is passed.
+//! The use of services, actions, work queues and commands by victims and survivors: enough to pass each of
+//! their fail points.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,35 +19,35 @@ pub const QUEUE: &str = "/queue";
 /// The command.
 pub const COMMAND: &str = "/command";
 
-/// The first byte of a request that is to take until it is cancelled.
+/// The first byte of a request that runs until it is cancelled.
 pub const ENDLESS: u8 = 1;
 /// Of the command.
 pub const DEADLINE: Duration = Duration::from_millis(50);
 /// So that no lease ends by itself.
 pub const LEASE: Duration = Duration::from_secs(600);
-/// Between two things that a victim does.
+/// The interval between two operations of a victim.
 const PACE: Duration = Duration::from_millis(2);
 
-/// The serving ends. Nothing of them is used but that they are there.
+/// The servers. They only have to exist.
 pub struct Served {
-    /// Answers with what it was asked.
+    /// Returns the request.
     pub service: rnet::Service,
-    /// Reaches what it was given.
+    /// Reaches the goal that it was given.
     pub action: rnet::Service,
-    /// Applies what it gets to nothing.
+    /// Ignores the commands that it applies.
     pub command: rnet::Command,
 }
 
-/// Opens a service, an action and a receiver of commands.
+/// Opens a service, an action and a command receiver.
 ///
 /// # Errors
-/// As their opening.
+/// The errors of opening them.
 pub fn serve(node: &Node) -> Result<Served, Error> {
     let service =
         node.service::<[u8], [u8]>(SERVICE).at_once(4).serve_stream(|request, replies| {
             replies.send(request)?;
             while request.first() == Some(&ENDLESS) && !replies.is_cancelled() {
-                std::thread::sleep(PACE); // sleep: between two looks at a condition
+                std::thread::sleep(PACE); // sleep: interval between two checks
             }
             Ok(())
         })?;
@@ -61,10 +61,10 @@ pub fn serve(node: &Node) -> Result<Served, Error> {
     Ok(Served { service, action, command })
 }
 
-/// A victim that serves until it is killed, or told to end.
+/// A victim that serves until it is killed or stopped.
 ///
 /// # Errors
-/// As the opening of the ends.
+/// The errors of opening the servers.
 pub fn server(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     let served = serve(&node)?;
@@ -80,7 +80,7 @@ pub fn server(dir: &Path, name: &str) -> Outcome {
     Ok(())
 }
 
-/// What a driver of the hand-over sends: its name and the number of its authority.
+/// A driver's command in the hand-over test: its name and the number of its authority.
 fn order(name: &str, number: u64) -> Vec<u8> {
     format!("{name} {number}").into_bytes()
 }
@@ -88,18 +88,18 @@ fn order(name: &str, number: u64) -> Vec<u8> {
 /// The name and the number in such a command.
 ///
 /// # Panics
-/// If it is none.
+/// If it is invalid.
 pub fn read_order(command: &[u8]) -> (String, u64) {
     let text = std::str::from_utf8(command).expect("a command of text");
     let (name, number) = text.split_once(' ').expect("a name and a number");
     (name.to_owned(), number.parse().expect("a number"))
 }
 
-/// A driver that takes authority with this priority again and again, and drives until it has it no
-/// more. It ends when `stop` says so.
+/// A driver that repeatedly takes authority with this priority, and drives until it loses it. It ends when
+/// `stop` returns true.
 ///
 /// # Errors
-/// What no receiver, driver or its end gives a reason for.
+/// Errors that neither a receiver, a driver nor their end explains.
 pub fn drive(node: &Node, name: &str, priority: i32, stop: impl Fn() -> bool) -> Outcome {
     let short = Some(Duration::from_millis(300));
     while !stop() {
@@ -114,7 +114,7 @@ pub fn drive(node: &Node, name: &str, priority: i32, stop: impl Fn() -> bool) ->
         let order = order(name, driver.number());
         while !stop() {
             match driver.send(&order) {
-                Ok(()) => std::thread::sleep(PACE), // sleep: the pace of a driver
+                Ok(()) => std::thread::sleep(PACE), // sleep: the interval of a driver
                 Err(Error::NotInForce { .. }) => break,
                 Err(error) => return Err(error.into()),
             }
@@ -123,10 +123,10 @@ pub fn drive(node: &Node, name: &str, priority: i32, stop: impl Fn() -> bool) ->
     Ok(())
 }
 
-/// A victim that takes authority from whoever has it with a lower priority.
+/// A victim that takes authority from drivers with a lower priority.
 ///
 /// # Errors
-/// As [`drive`].
+/// As for [`drive`].
 pub fn taker(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     println!("ready");
@@ -136,7 +136,7 @@ pub fn taker(dir: &Path, name: &str) -> Outcome {
 /// A victim that receives commands until it is killed.
 ///
 /// # Errors
-/// As the opening of its ends.
+/// The errors of opening its endpoints.
 pub fn receiver(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     let command = node.command::<[u8]>(COMMAND).deadline(DEADLINE).fallback(b"stop 0");
@@ -150,7 +150,7 @@ pub fn receiver(dir: &Path, name: &str) -> Outcome {
 /// A victim that calls, sends goals, pushes and drives until it is killed.
 ///
 /// # Errors
-/// What no survivor that serves gives a reason for.
+/// Errors that no surviving server explains.
 pub fn caller(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     let client = node.client::<[u8], [u8]>(SERVICE)?;
@@ -174,6 +174,6 @@ pub fn caller(dir: &Path, name: &str) -> Outcome {
             Err(Error::NotInForce { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        std::thread::sleep(PACE); // sleep: the pace of a caller
+        std::thread::sleep(PACE); // sleep: the interval of a caller
     }
 }

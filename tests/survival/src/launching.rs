@@ -1,4 +1,4 @@
-//! A launcher and its keepers, for the judge to kill: what `rnet launch` does with the library, and nothing of the
+//! A launcher and its keepers, for the judge to kill: `rnet launch` with the library and without the
 //! command line. Its events are lines of its output.
 
 use std::io::{Read, Write};
@@ -17,12 +17,12 @@ use rnet_launch::{
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// The file that is launched.
+/// The launch file.
 pub const FILE: &str = "robot.toml";
-/// Where records and logs stand.
+/// The folder of records and logs.
 pub const RUNS: &str = "runs";
 
-/// How often it is looked whether a signal has come.
+/// The interval of checks for a signal.
 const LOOK: Duration = Duration::from_millis(20);
 
 static STOP: AtomicBool = AtomicBool::new(false);
@@ -42,7 +42,7 @@ fn begin() {
     rnet::arm_fail_points();
 }
 
-/// Whether it was told to stop.
+/// Whether a stop was requested.
 struct BySignal;
 
 impl StopSignals for BySignal {
@@ -59,7 +59,7 @@ impl StopSignals for BySignal {
     }
 }
 
-/// What the launcher needs, in the domain of a directory.
+/// The context of the launcher, in the domain of a directory.
 struct TestSurroundings<'a> {
     dir: &'a Path,
     shown: Vec<&'static str>,
@@ -68,7 +68,7 @@ struct TestSurroundings<'a> {
 impl TestSurroundings<'_> {
     fn line(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        // Nobody may hear it any more.
+        // The reader may be gone.
         let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 }
@@ -120,10 +120,10 @@ impl LauncherContext for TestSurroundings<'_> {
     }
 }
 
-/// Launches the file of a directory until it is told to stop.
+/// Launches the file of a directory until it is stopped.
 ///
 /// # Errors
-/// What has failed.
+/// The error of the launch.
 pub fn launch(dir: &Path) -> Outcome {
     begin();
     let folder = RunFolder::at(dir.join(RUNS));
@@ -147,7 +147,7 @@ pub fn keep() -> Outcome {
     let request: KeeperRequest = serde_json::from_slice(&text)?;
     let answer = |word: &str| {
         let mut out = std::io::stdout().lock();
-        // The launcher may be dead. One that lives reads to the end of it.
+        // The launcher may be dead. A live one reads to the end.
         let _ = writeln!(out, "{word}").and_then(|()| out.flush());
         if let Ok(null) = std::fs::File::options().write(true).open("/dev/null") {
             // SAFETY: both descriptors are open, and nothing is borrowed of the one that is closed.

@@ -1,5 +1,5 @@
-//! What a victim was about to send and what it had sent: a file outside of robot-net, which the
-//! kernel keeps when the victim is killed between two instructions.
+//! Records which messages a victim was about to send and which it had sent: a file outside of robot-net,
+//! which the kernel keeps when the victim is killed between two instructions.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// The streams of a victim.
 pub const STREAMS: usize = 3;
 
-/// One stream's line in the ledger.
+/// The line of one stream in the ledger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// The publisher's id; 0 while there is none.
@@ -27,7 +27,7 @@ pub struct Ledger(File);
 const LINE_LEN_BYTES: u64 = 24;
 
 impl Ledger {
-    /// An empty ledger.
+    /// Creates an empty ledger.
     pub fn create(path: &Path) -> io::Result<Ledger> {
         Ok(Ledger(File::options().write(true).create_new(true).open(path)?))
     }
@@ -36,18 +36,18 @@ impl Ledger {
         self.0.write_all_at(&value.to_le_bytes(), line as u64 * LINE_LEN_BYTES + word * 8)
     }
 
-    /// A publisher of this id writes this line from now on.
+    /// Assigns a line to the publisher with this id.
     pub fn open_line(&self, line: usize, publisher: u64) -> io::Result<()> {
         self.0.write_all_at(&[0; LINE_LEN_BYTES as usize], line as u64 * LINE_LEN_BYTES)?;
         self.put(line, 0, publisher)
     }
 
-    /// Sending of the message that makes it `count` begins.
+    /// Records that sending begins of the message that makes the count `count`.
     pub fn starts(&self, line: usize, count: u64) -> io::Result<()> {
         self.put(line, 1, count)
     }
 
-    /// Sending of the message that makes it `count` has returned.
+    /// Records that sending has returned for the message that makes the count `count`.
     pub fn committed(&self, line: usize, count: u64) -> io::Result<()> {
         self.put(line, 2, count)
     }

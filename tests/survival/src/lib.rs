@@ -1,24 +1,23 @@
-//! Kills nodes at every fail point and at random, and holds the survivors to their promises.
+//! Kills nodes at every fail point and at random, and checks the promises to the survivors.
 //!
-//! One process (a test, or `survival soak`) is the judge: it holds the surviving readers and starts
-//! the others, which are the binary `survival` in a role: a surviving writer, and victims. What a
-//! victim has sent stands in a ledger outside of robot-net, written before and after each send, so
-//! that after a kill it is known what the readers must account for: `committed <= received + lost <=
-//! started`, for each of them.
+//! One process (a test, or `survival soak`) is the judge: it holds the surviving readers and starts the
+//! others, which are the binary `survival` in a role: a surviving writer, and victims. A ledger outside of
+//! robot-net, written before and after each send, records the messages of a victim. So after a kill it is
+//! known what each reader must account for: `committed <= received + lost <= started`.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`message`] | messages that show when they are torn, mixed up or cut |
-//! | [`ledger`] | what a victim was about to send and what it had sent |
+//! | [`message`] | messages that reveal when they are torn, mixed up or truncated |
+//! | [`ledger`] | the messages that a victim was about to send and had sent |
 //! | [`readers`] | the surviving readers |
 //! | [`roles`] | the surviving writer, the victims |
-//! | [`state`] | what they do with the state |
+//! | [`state`] | their use of the state |
 //! | [`launching`] | a launcher and its keepers |
-//! | [`callers`] | what they do with services, actions, work queues and commands |
+//! | [`callers`] | their use of services, actions, work queues and commands |
 //! | [`world`] | a domain with its survivors, and the checks after each kill |
-//! | [`points`] | every fail point that the sources name |
+//! | [`points`] | every fail point in the sources |
 //! | [`random`] | kills at random moments |
-//! | [`rng`] | random numbers that can be had again |
+//! | [`rng`] | reproducible random numbers |
 
 pub mod callers;
 pub mod launching;
@@ -34,5 +33,5 @@ pub mod world;
 
 use std::time::Duration;
 
-/// Long enough for anything that is going to happen at all.
+/// Long enough for any expected event.
 pub const LONG: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Messages that show when they are torn, mixed up or cut: every word follows from the sender and
+//! Messages that reveal when they are torn, mixed up or truncated: every word follows from the sender and
 //! the message's number.
 
 use crate::rng::mix_bits;
@@ -10,7 +10,7 @@ fn word(sender: u64, number: u64, index: usize) -> [u8; 8] {
     mix_bits(sender ^ number.rotate_left(32) ^ index as u64).to_le_bytes()
 }
 
-/// Writes message `number` of `sender` over all of `bytes`, which must have room for its head.
+/// Writes message `number` of `sender` over all of `bytes`, which must be at least as long as its head.
 pub fn fill(bytes: &mut [u8], sender: u64, number: u64) {
     let len = bytes.len() as u64;
     let (head, body) = bytes.split_at_mut(HEAD_LEN_BYTES);
@@ -22,10 +22,10 @@ pub fn fill(bytes: &mut [u8], sender: u64, number: u64) {
     }
 }
 
-/// Sender and number of a message that is whole, or what is wrong with it.
+/// Sender and number of an intact message, or what is wrong with it.
 pub fn check(bytes: &[u8]) -> Result<(u64, u64), String> {
     let Some((head, body)) = bytes.split_at_checked(HEAD_LEN_BYTES) else {
-        return Err(format!("a message of {} bytes is cut", bytes.len()));
+        return Err(format!("a message of {} bytes is truncated", bytes.len()));
     };
     let at = |index: usize| {
         let eight = head[index * 8..index * 8 + 8].try_into();
@@ -33,7 +33,7 @@ pub fn check(bytes: &[u8]) -> Result<(u64, u64), String> {
     };
     let (sender, number, len) = (at(0), at(1), at(2));
     if len != bytes.len() as u64 {
-        return Err(format!("message {number} says {len} bytes and has {}", bytes.len()));
+        return Err(format!("message {number} declares {len} bytes and has {}", bytes.len()));
     }
     let torn =
         body.chunks(8).enumerate().find(|(i, to)| word(sender, number, *i)[..to.len()] != **to);
@@ -48,12 +48,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_changed_byte_shows() {
+    fn every_changed_byte_is_detected() {
         for len in [24, 25, 31, 32, 100] {
             let mut bytes = vec![0; len];
             fill(&mut bytes, 7, 9);
             assert_eq!(check(&bytes), Ok((7, 9)));
-            // Sender and number show only by the pattern, of which there has to be enough.
+            // Only the pattern reveals sender and number, so it has to be long enough.
             for at in (if len >= HEAD_LEN_BYTES + 8 { 0 } else { 16 })..len {
                 bytes[at] ^= 1;
                 assert!(check(&bytes).is_err(), "byte {at} of {len}");

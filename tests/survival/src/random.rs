@@ -12,14 +12,15 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Victims that live at a time.
 const AT_A_TIME: usize = 3;
-/// Kills between two looks at what must hold.
+/// Kills between two checks of the promises.
 const BATCH: usize = 24;
-/// A victim lives for at most this long, most of them from when they are about to send.
+/// The longest life of a victim, for most of them counted from its first send.
 const LIFE_US: u64 = 60_000;
-/// One of so many has its time from when it was started: it dies while it joins, or soon after.
+/// For one in this many, the life is counted from its start: it dies while it joins, or soon after.
 const EARLY: u64 = 4;
 
-/// Kills for `limit`, in batches; `seed` says when. `each` is called after each batch, with its number.
+/// Kills for `limit`, in batches, at times that `seed` determines. `each` is called after each batch, with
+/// its number.
 pub fn run(
     world: &mut World,
     seed: u64,
@@ -61,7 +62,7 @@ fn kill_some(world: &mut World, seed: u64, batch: u64, rng: &mut Rng) -> Outcome
             process.child.kill()?;
             let status = process.child.wait()?;
             if !world.killed(early.unwrap_or(status)) {
-                world.violation(format!("{context}: {} ended by itself: {status}", process.name));
+                world.violation(format!("{context}: {} exited by itself: {status}", process.name));
             }
         }
     }
@@ -76,7 +77,7 @@ struct Victim {
     since: Instant,
 }
 
-/// Waits until one of them is about to send, or until the next one is to be killed.
+/// Waits until a victim is about to send, or until the next one is due to be killed.
 fn hear(world: &mut World, alive: &mut [Victim], context: &str) -> Outcome {
     let next = alive.iter().map(|v| v.until.unwrap_or(v.since + LONG)).min();
     let Some(next) = next else { return Ok(()) };
@@ -92,7 +93,7 @@ fn hear(world: &mut World, alive: &mut [Victim], context: &str) -> Outcome {
     let now = Instant::now();
     for (victim, said) in alive.iter_mut().filter(|v| v.until.is_none()).zip(said) {
         if said {
-            // One that has ended instead is found out when it is to be killed.
+            // If it has exited instead, that is detected when it is due to be killed.
             world.joined += u64::from(victim.process.ready().is_ok());
             victim.until = Some(now + victim.life);
         } else if now >= victim.since + LONG {

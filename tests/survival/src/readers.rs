@@ -1,4 +1,4 @@
-//! The surviving readers: one thread each, which checks every message and adds up.
+//! The surviving readers: one thread each, which checks every message and counts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::message;
 
 /// Samples that a holding reader keeps at a time.
 const HELD: usize = 4;
-/// A reader that hears nothing for so long adds up.
+/// A reader that receives nothing for this long updates its counts.
 const QUIET: Duration = Duration::from_millis(2);
 
 /// How a reader reads.
@@ -20,9 +20,9 @@ const QUIET: Duration = Duration::from_millis(2);
 pub enum Kind {
     /// Every message.
     Reliable,
-    /// Every message, those kept for late joiners first.
+    /// Every message, beginning with those kept for late subscribers.
     Latched,
-    /// What it gets.
+    /// The messages that it receives.
     BestEffort,
     /// Every message, and keeps the last few samples.
     Holding,
@@ -30,14 +30,14 @@ pub enum Kind {
     Latest,
 }
 
-/// What a reader has of one publisher.
+/// What a reader has received from one publisher.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PublisherProgress {
     /// Messages received.
     pub received: u64,
-    /// The number that comes next.
+    /// The number of the next message.
     pub next: u64,
-    /// Messages lost, as the subscriber's own count says; `None` until the channel shows it.
+    /// Lost messages by the subscriber's own count; `None` until the channel has it.
     pub lost: Option<u64>,
 }
 
@@ -47,18 +47,18 @@ struct ReaderLog {
     received: u64,
     /// Losses of all publishers together.
     lost: u64,
-    /// Who was matched and who left, by publisher, for whoever has to find out what went wrong.
-    told: HashMap<u64, Vec<String>>,
-    /// The subscriber's own account of each, for the same.
+    /// The match and loss events, by publisher, for debugging.
+    events: HashMap<u64, Vec<String>>,
+    /// The subscriber's own statistics for each publisher, also for debugging.
     rows: HashMap<u64, String>,
 }
 
 /// A surviving reader.
 #[derive(Debug)]
 pub struct Reader {
-    /// The topic, and how it is read.
+    /// The topic and the kind of reader.
     pub what: String,
-    /// How it is read.
+    /// How it reads.
     pub kind: Kind,
     /// Whether its publishers are victims.
     pub of_victims: bool,
@@ -68,7 +68,7 @@ pub struct Reader {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where readers report what must not happen.
+/// Receives the readers' reports of violations.
 pub type ReportViolation = Arc<dyn Fn(String) + Send + Sync>;
 
 impl Reader {
@@ -90,15 +90,15 @@ impl Reader {
             <(Arc<Mutex<ReaderLog>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");
         let of_victims = topic.starts_with("/v/");
-        let (told_of, began) = (log.clone(), Instant::now());
+        let (log_of, began) = (log.clone(), Instant::now());
         subscriber.on_match(move |event| {
             let publisher = match event {
                 MatchEvent::Matched(p) | MatchEvent::Unmatched(p) | MatchEvent::Lost(p) => p.id,
                 _ => 0,
             };
-            let mut log = told_of.lock().unwrap_or_else(PoisonError::into_inner);
-            let told = log.told.entry(publisher).or_default();
-            told.push(format!("{:?} after the start: {event:?}", began.elapsed()));
+            let mut log = log_of.lock().unwrap_or_else(PoisonError::into_inner);
+            let events = log.events.entry(publisher).or_default();
+            events.push(format!("{:?} after the start: {event:?}", began.elapsed()));
         });
         let mut run = Run {
             kind,
@@ -113,27 +113,27 @@ impl Reader {
             quiet: 0,
             missed: 0,
         };
-        let told = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) {
                 run.step();
             }
         });
         Ok(Reader { what, kind, of_victims, log, progress, stop, thread: Some(thread) })
     }
 
-    /// What it has of one publisher.
+    /// What it has received from one publisher.
     pub fn heard(&self, publisher: u64) -> PublisherProgress {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.heard.get(&publisher).copied().unwrap_or_default()
     }
 
-    /// What it was told of one publisher.
-    pub fn told(&self, publisher: u64) -> Vec<String> {
+    /// The events of one publisher.
+    pub fn events(&self, publisher: u64) -> Vec<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut told = log.told.get(&publisher).cloned().unwrap_or_default();
-        told.push(log.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
-        told
+        let mut events = log.events.get(&publisher).cloned().unwrap_or_default();
+        events.push(log.rows.get(&publisher).map_or("no account".to_owned(), String::clone));
+        events
     }
 
     /// Messages received and lost of all publishers together.
@@ -142,14 +142,14 @@ impl Reader {
         (log.received, log.lost)
     }
 
-    /// Forgets the publishers, not the sums; a survivor goes on where it was.
+    /// Removes the publishers but keeps the sums; survivors continue from their positions.
     pub fn forget(&self) {
         if !self.of_victims {
             return;
         }
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.heard.clear();
-        log.told.clear();
+        log.events.clear();
         log.rows.clear();
     }
 
@@ -177,11 +177,11 @@ struct Run {
     progress: Arc<AtomicU64>,
     report: ReportViolation,
     held: Vec<OwnedSample<[u8]>>,
-    /// Whether something came since it added up last.
+    /// Whether a message has come since the last update of the counts.
     stale: bool,
-    /// Times that it heard nothing.
+    /// How often it received nothing.
     quiet: u64,
-    /// Messages of a survivor that were left out: those before one that came.
+    /// Skipped messages of a survivor: those before a received one.
     missed: u64,
 }
 
@@ -210,19 +210,19 @@ impl Run {
                     self.let_go(&sample);
                 }
                 self.quiet = self.quiet.wrapping_add(1);
-                // Now and then also without a message: large ones may all be lost with their publisher.
+                // At intervals also without a message: large ones may all be lost with their publisher.
                 if std::mem::take(&mut self.stale) || self.quiet.is_multiple_of(16) {
                     self.add_up();
                 }
             }
-            // Survivors do not die, and only one of the streams is to be held back by nobody.
+            // Survivors do not die, and only one of the streams must not be blocked.
             Err(Error::PeerLost { .. }) if self.of_victims => self.add_up(),
             Err(Error::Detached { .. }) if self.may_be_detached() => self.add_up(),
             Err(error) => (self.report)(format!("{}: {error}", self.what)),
         }
     }
 
-    /// What was held must not have changed meanwhile, not even when its publisher has been killed.
+    /// A held sample must not have changed meanwhile, even if its publisher was killed.
     fn let_go(&self, sample: &OwnedSample<[u8]>) {
         if let Err(why) = message::check(sample) {
             (self.report)(format!("{}: a held sample changed: {why}", self.what));
@@ -238,7 +238,7 @@ impl Run {
         log.heard.get(&publisher).map_or(0, |heard| heard.next)
     }
 
-    /// What is wrong with message `seq` of a survivor coming where `next` was to be next.
+    /// What is wrong if message `seq` of a survivor arrives while `next` is expected.
     fn left_out(&mut self, next: u64, seq: u64) -> Option<String> {
         let lost = self.subscriber.lost().total();
         let gap = seq.saturating_sub(next);
@@ -249,9 +249,9 @@ impl Run {
         }
         let missed = self.missed;
         (lost != missed).then(|| {
-            // Told of once.
+            // Reported once.
             self.missed = lost;
-            format!("before message {seq}, {missed} were left out and {lost} are said to be lost")
+            format!("before message {seq}, {missed} were left out and {lost} are counted as lost")
         })
     }
 
@@ -269,7 +269,7 @@ impl Run {
         let wrong = match message::check(sample) {
             Err(why) => Some(why),
             Ok((sender, _)) if sender != publisher => {
-                Some(format!("message {seq} is one of {sender:x}"))
+                Some(format!("message {seq} is from {sender:x}"))
             }
             Ok((_, number)) if number != seq => Some(format!("message {number} came as {seq}")),
             Ok((_, number)) if number < heard.next => {
@@ -285,7 +285,7 @@ impl Run {
         }
     }
 
-    /// Writes the subscriber's own count of losses next to what was received.
+    /// Stores the subscriber's own loss counts beside the received counts.
     fn add_up(&mut self) {
         let stats = self.subscriber.stats();
         let lost = self.subscriber.lost().total();

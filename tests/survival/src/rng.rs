@@ -1,6 +1,6 @@
-//! Random numbers that can be had again: a run prints its seed.
+//! Reproducible random numbers: a run prints its seed.
 
-/// Mixes a word so that each bit of the outcome depends on all bits of it (SplitMix64).
+/// Mixes a word so that each bit of the result depends on all its bits (SplitMix64).
 pub fn mix_bits(word: u64) -> u64 {
     let mut z = word.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -13,7 +13,7 @@ pub fn mix_bits(word: u64) -> u64 {
 pub struct Rng(u64);
 
 impl Rng {
-    /// The sequence that belongs to a seed.
+    /// The sequence of a seed.
     pub fn new(seed: u64) -> Rng {
         Rng(seed)
     }

@@ -20,11 +20,11 @@ use crate::{LONG, message};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// What the readers of a stream of victims are: topic and how many the judge has.
+/// The readers of a victim's streams: topic, and how many the judge has.
 pub const VICTIM_TOPICS: [(&str, usize); STREAMS] =
     [("/v/small", 4), ("/v/large", 2), ("/v/latched", 1)];
 
-/// Where durable state stands, in the directory of the domain.
+/// The folder of durable state, in the directory of the domain.
 pub const DISK: &str = "disk";
 
 /// A node of the domain in `dir`.
@@ -32,11 +32,11 @@ pub fn node(dir: &Path, name: &str) -> Result<Node, Error> {
     Node::builder(name).domain("s").dir(dir).state_dir(dir.join(DISK)).open()
 }
 
-/// Runs the role that the arguments name; its process ends with the judge's.
+/// Runs the role in the arguments; its process ends with the judge's.
 pub fn run(args: &[String]) -> Outcome {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let [role, dir, name, flags @ ..] = args else {
-        return Err("a role needs a directory and a name".into());
+        return Err("usage: ROLE DIR NAME".into());
     };
     let dir = PathBuf::from(dir);
     match role.as_str() {
@@ -47,7 +47,7 @@ pub fn run(args: &[String]) -> Outcome {
         "caller" => callers::caller(&dir, name),
         "taker" => callers::taker(&dir, name),
         "receiver" => callers::receiver(&dir, name),
-        _ => Err(format!("there is no role {role}").into()),
+        _ => Err(format!("unknown role: {role}").into()),
     }
 }
 
@@ -57,7 +57,7 @@ fn say(line: &str) -> Outcome {
     Ok(out.flush()?)
 }
 
-/// Waits until the judge lets go.
+/// Waits until the judge closes the input.
 fn wait_for_end() -> Outcome {
     std::io::stdin().lock().read_to_end(&mut Vec::new())?;
     Ok(())
@@ -67,14 +67,14 @@ fn small_log() -> PublisherOptions {
     PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
 }
 
-/// Sends the next message of a stream; `false` if a reader held it back, and then it is still the next.
+/// Sends the next message of a stream; `false` if a reader blocked it, and then it stays the next one.
 fn send(publisher: &mut Publisher<[u8]>, len: usize, buf: &mut Vec<u8>) -> Result<bool, Error> {
     let (id, number) = (publisher.id(), publisher.sent());
     buf.resize(len, 0);
     message::fill(buf, id, number);
     match publisher.send(buf) {
         Ok(()) => Ok(true),
-        // Too many samples are held of the large ones.
+        // Too many samples of the large ones are held.
         Err(Error::Full { .. } | Error::OutOfMemory { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -111,12 +111,13 @@ fn writer(dir: &Path, name: &str) -> Outcome {
             let len = if turn.is_multiple_of(8) { 9_000 } else { 1_000 };
             send(&mut mixed, len + rng.below(100) as usize, &mut buf)?;
         }
-        std::thread::sleep(Duration::from_millis(1)); // sleep: the pace of this writer
+        std::thread::sleep(Duration::from_millis(1)); // sleep: the interval of this writer
     }
     Ok(())
 }
 
-/// Holds a sample of a victim beyond its subscription, and is then killed: the victim has to bury it.
+/// Holds a sample of a victim beyond its subscription, and is then killed: the victim has to remove its
+/// remains.
 fn partner(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, &name.replace('.', "_"))?;
     let mut large =
@@ -129,24 +130,24 @@ fn partner(dir: &Path, name: &str) -> Outcome {
     Ok(())
 }
 
-/// How a victim lives.
+/// The behavior of a victim.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flags {
-    /// Nobody else is there.
+    /// No other node is present.
     lonely: bool,
-    /// Does not read what the survivors send: one that is stopped would hold them up.
+    /// Does not read the survivors' messages: otherwise a stopped victim would block them.
     deaf: bool,
-    /// Goes also where only a reader that stands still leads.
+    /// Also passes the points that only a stopped reader leads to.
     stubborn: bool,
     /// One life, then it leaves.
     once: bool,
-    /// Says when it has joined, and stays.
+    /// Reports when it has joined, and stays.
     stays: bool,
-    /// Says when it is about to send for the first time, and goes on.
+    /// Reports when it is about to send for the first time, and continues.
     tells: bool,
     /// Writes to disk, too.
     durable: bool,
-    /// Its first life goes on until it is killed.
+    /// Its first life continues until it is killed.
     endless: bool,
 }
 
@@ -166,7 +167,7 @@ impl Flags {
     }
 }
 
-/// Lives again and again, until it is killed.
+/// Lives repeatedly until it is killed.
 fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
     let ledger = Ledger::create(&dir.join(format!("ledger.{name}")))?;
     for life in 0..if flags.once { 1 } else { 1000 } {
@@ -200,8 +201,9 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
     Ok(())
 }
 
-/// What the streams do not do: messages of another host that become visible together, and a last will that changes.
-/// Nobody hears them; that whoever dies on the way harms nobody else is for the judge to say.
+/// Operations that the streams do not use: messages of another host that become visible together, and a
+/// last will that changes. They have no reader; the judge checks that a death in the middle harms no other
+/// node.
 fn beside(node: &Node) -> Outcome {
     let proxy = PublisherOptions::new().proxy(Proxy::new("elsewhere", node.name(), 1)?);
     let mut forwarded = node.publisher_with::<[u8]>("/v/forwarded", proxy)?;
@@ -236,21 +238,21 @@ fn publish(node: &Node, stream: usize, flags: &Flags) -> Result<Publisher<[u8]>,
     Ok(publisher)
 }
 
-/// The topic on which survivor and victims have messages of types that are not quite the same.
+/// The topic for messages of types that differ slightly between survivors and victims.
 const TYPED_TOPIC: &str = "/typed";
 
-/// The type of the typed topic as one of `victims` or as a survivor has it: they understand each other.
+/// The type of the typed topic for `victims` or for a survivor: they are compatible.
 pub fn level(victims: bool) -> Result<Schema, Box<dyn std::error::Error>> {
     let more = if victims { "double ampere = 2;" } else { "" };
     let text = format!("syntax = \"proto3\"; message Level {{ double volt = 1; {more} }}");
     Ok(compile_text("level.proto", &text)?.schema("Level")?)
 }
 
-/// A survivor's ear for typed messages. It must never be told that a victim's type does not fit, or that
-/// a message is none.
+/// A survivor's subscription to typed messages. It must never get the error that a victim's type is
+/// incompatible, or that a message is invalid.
 ///
 /// # Errors
-/// Those of subscribing.
+/// The errors of subscribing.
 pub fn typed_subscriber(
     node: &Node,
     report: ReportViolation,
@@ -269,7 +271,7 @@ pub fn typed_subscriber(
     }))
 }
 
-/// Publishes and subscribes to messages of a type that its node writes down for its peers.
+/// Publishes and subscribes to messages of a type that its node announces to its peers.
 fn typed(node: &Node, flags: &Flags) -> Outcome {
     let schema = level(true)?;
     let (publishes, expects) =
@@ -289,7 +291,7 @@ fn typed(node: &Node, flags: &Flags) -> Outcome {
     }
 }
 
-/// Reads along with the surviving writer, after a sleep.
+/// Reads the surviving writer's messages as an observer, after a sleep.
 fn observe(dir: &Path) -> Outcome {
     let domain = Domain::open(Some("s"), Some(dir.to_owned()), None)?;
     let mut follow = Follower::new(domain, "/k/small", false)?;
@@ -301,7 +303,7 @@ fn observe(dir: &Path) -> Outcome {
             return Ok(());
         }
     }
-    Err("the survivor is not heard by an observer".into())
+    Err("an observer does not hear the survivor".into())
 }
 
 fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Flags) -> Outcome {
@@ -365,7 +367,7 @@ fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Fla
     Ok(())
 }
 
-/// Takes what is there, a little of it held; what a victim hears must be whole as well.
+/// Reads the available messages and holds some of them; the messages of a victim must be intact as well.
 fn listen(ear: &mut Subscriber<[u8]>, turn: u64, held: &mut Vec<OwnedSample<[u8]>>) -> Outcome {
     if turn.is_multiple_of(16) {
         match ear.recv(Some(Duration::from_millis(3))) {
@@ -391,7 +393,7 @@ fn check(bytes: &[u8]) -> Outcome {
     message::check(bytes).map(drop).map_err(|why| format!("VIOLATION at a victim: {why}").into())
 }
 
-/// A writer that sleeps for room, and the slow reader that wakes it.
+/// A writer that sleeps for capacity, and the slow reader that wakes it.
 fn held_up(node: &Node, topic: &str) -> Outcome {
     let options = small_log().reliable(OnFull::Wait(LONG));
     let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
@@ -404,13 +406,13 @@ fn held_up(node: &Node, topic: &str) -> Outcome {
     });
     for _ in 0..COUNT {
         check(&reader.recv(Some(LONG))?)?;
-        // Longer than the millisecond for which the writer waits for more than some room.
+        // Longer than the millisecond for which the writer waits for more than a little capacity.
         std::thread::sleep(Duration::from_millis(3)); // sleep: a slow reader
     }
     Ok(sender.join().map_err(|_| "the sender panicked")??)
 }
 
-/// Both sides of a reader that stands still, in one process: it is refused, detached and comes back.
+/// Both sides of a stopped reader, in one process: it is refused, detached and comes back.
 fn stubborn(node: &Node, name: &str) -> Outcome {
     let topic = format!("/stubborn/{name}");
     let reliable = SubscriberOptions::new().reliable();
@@ -420,7 +422,7 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
         reader.wait_for_publishers(1, Some(LONG))?;
         let until = Instant::now() + LONG;
         let mut buf = Vec::new();
-        // More than the log holds, so that the reader holds it up.
+        // More than the log holds, so that the reader blocks it.
         for _ in 0..40 {
             send(&mut publisher, 1000, &mut buf)?;
         }

@@ -1,4 +1,4 @@
-//! Kills for as long as one likes; the last line says how many and what came of it, however it ends.
+//! Kills for a configured time; the last line has the number of kills and violations, whatever the result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -10,18 +10,18 @@ use std::time::{Duration, SystemTime};
 use rnet_survival::random;
 use rnet_survival::world::{CLEANUP_LIMIT, World};
 
-/// A soak of this length or longer has to kill so many, or it has not soaked.
+/// A soak of this length or longer must reach this number of kills.
 const FULL_SOAK: (u64, u64) = (600, 10_000);
-/// A batch takes a second or so; one that takes so long hangs.
+/// A batch takes about a second; one that takes this long hangs.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How far a soak has come.
+/// The progress of a soak.
 #[derive(Clone, Debug, Default)]
 struct SoakProgress {
     dir: PathBuf,
     kills: u64,
     violations: usize,
-    /// Those that came since are in here as well.
+    /// Also contains later violations.
     notes: Arc<Mutex<Vec<String>>>,
 }
 
@@ -44,8 +44,8 @@ impl SoakProgress {
     }
 }
 
-/// Runs for `SOAK_SECONDS` (600), with `SOAK_SEED` (the time). Fails if a promise was broken, if it hangs or
-/// breaks off, and if too few were killed to tell.
+/// Runs for `SOAK_SECONDS` (600), with `SOAK_SEED` (the time). Fails if a promise was broken, if it hangs
+/// or stops early, and if there were too few kills.
 pub fn run() -> ExitCode {
     let (beat, beats) = channel();
     let watch = std::thread::spawn(move || watch(&beats));
@@ -56,17 +56,17 @@ pub fn run() -> ExitCode {
         Err(_) => Err("a panic, see above".to_owned()),
     };
     drop(beat);
-    // Ends now, with the last that it was told.
-    let told = watch.join().unwrap_or_default();
+    // Ends now, with the last progress report.
+    let reported = watch.join().unwrap_or_default();
     let progress = last.unwrap_or_else(|error| {
         println!("VIOLATION the soak broke off: {error}");
-        SoakProgress { violations: told.noted() + 1, ..told }
+        SoakProgress { violations: reported.noted() + 1, ..reported }
     });
     progress.print();
     ExitCode::from(u8::from(progress.violations > 0))
 }
 
-/// Ends the process if for too long no batch ends.
+/// Ends the process if no batch ends for too long.
 fn watch(beats: &Receiver<SoakProgress>) -> SoakProgress {
     let mut progress = SoakProgress::default();
     loop {
@@ -76,7 +76,7 @@ fn watch(beats: &Receiver<SoakProgress>) -> SoakProgress {
             Err(RecvTimeoutError::Timeout) => {
                 println!("VIOLATION no batch has ended for {BATCH_TIMEOUT:?}");
                 progress.violations = 1 + progress.noted();
-                // The others die with this process, and nobody else cleans up after them.
+                // The others die with this process, and no other process cleans up after them.
                 let _ = std::fs::remove_dir_all(&progress.dir);
                 progress.print();
                 std::process::exit(1);
@@ -98,7 +98,7 @@ fn soak(beat: &Sender<SoakProgress>) -> Result<SoakProgress, Box<dyn std::error:
         if batch.is_multiple_of(20) {
             println!("batch {batch}: kills={} violations={}", progress.kills, progress.violations);
         }
-        // Nobody listens only when the watch has panicked.
+        // The receiver is gone only if the watch has panicked.
         let _ = beat.send(progress);
     };
     each(&world, 1);
@@ -120,7 +120,7 @@ fn soak(beat: &Sender<SoakProgress>) -> Result<SoakProgress, Box<dyn std::error:
         world.joined, world.lines, world.rows
     );
     if world.rows == 0 {
-        world.violation(format!("of {} victims' lines none was found at a reader", world.lines));
+        world.violation(format!("none of {} victims' lines was found at a reader", world.lines));
     }
     if world.joined == 0 {
         world.violation("none of the victims lived until it could send".to_owned());
@@ -132,7 +132,7 @@ fn soak(beat: &Sender<SoakProgress>) -> Result<SoakProgress, Box<dyn std::error:
     }
     let _ = beat.send(SoakProgress::of(&world));
     let kills = world.kills;
-    // Its readers have a last look at what they hold.
+    // Its readers check the samples that they hold a last time.
     let violations = world.end();
     Ok(SoakProgress { kills, violations, ..SoakProgress::default() })
 }

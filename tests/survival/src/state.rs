@@ -1,8 +1,8 @@
-//! What survivors and victims do with the state, and what the judge looks at there.
+//! The use of the state by survivors and victims, and the checks of the judge.
 //!
-//! The surviving writer counts in two keys by transactions, so that a snapshot in which they differ, or
-//! a count that stands, is a broken promise. A victim uses everything that the state has. Whether what
-//! it wrote before it died is right, `tests/state` finds out; here nobody else must be harmed.
+//! The surviving writer counts in two keys by transactions, so that a snapshot with different counts, or a
+//! count that stops, is a violation. A victim uses all features of the state. `tests/state` checks that its
+//! writes before its death are right; here they only must not harm other nodes.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 const KEPT: [&str; 2] = ["/keep/a", "/keep/b"];
 /// Bytes of a value that needs a span of slabs.
 const LARGE: usize = 200_000;
-/// Writes of one key, so that blocks are used again.
+/// Writes of one key, so that blocks are reused.
 const AGAIN: u64 = 300;
 
-/// The surviving writer counts on.
+/// Advances the count of the surviving writer.
 ///
 /// # Errors
-/// Those of the state.
+/// The errors of the state.
 pub fn count_on(state: &State) -> Result<(), Error> {
     state.transact(|t| {
         let count = t.get_as::<i64>(KEPT[0])?.unwrap_or(0) + 1;
@@ -31,10 +31,10 @@ pub fn count_on(state: &State) -> Result<(), Error> {
     })
 }
 
-/// How far the surviving writer has counted.
+/// The count of the surviving writer.
 ///
 /// # Errors
-/// What must not be seen.
+/// A state that must not be visible.
 pub fn counted(state: &State) -> Result<i64, String> {
     let snapshot = state.snapshot("/keep").map_err(|error| error.to_string())?;
     let count = |key: &str| snapshot.entries.get(key).and_then(|e| e.value.as_int()).unwrap_or(0);
@@ -44,23 +44,23 @@ pub fn counted(state: &State) -> Result<i64, String> {
     }
 }
 
-/// Where the keys of a victim stand.
+/// The prefix of a victim's keys.
 fn keys_of(name: &str) -> String {
     format!("/victim/{name}")
 }
 
-/// Whether what a dead victim wanted to be deleted at its end is gone.
+/// Whether the keys that a dead victim's last will deletes are gone.
 ///
 /// # Errors
-/// Those of the state.
+/// The errors of the state.
 pub fn will_is_done(state: &State, name: &str) -> Result<bool, Error> {
     Ok(state.get(&format!("{}/alive", keys_of(name)))?.is_none())
 }
 
-/// Looks at what a dead victim has left, and deletes it: what is wrong with it.
+/// Checks the remains of a dead victim, and deletes them; returns what is wrong.
 ///
 /// # Errors
-/// Those of the state.
+/// The errors of the state.
 pub fn check_dead_node(state: &State, name: &str) -> Result<Vec<String>, Error> {
     let keys = keys_of(name);
     let mut wrong = Vec::new();
@@ -78,7 +78,7 @@ pub fn check_dead_node(state: &State, name: &str) -> Result<Vec<String>, Error> 
     Ok(wrong)
 }
 
-/// Uses what the state has.
+/// Uses the features of the state.
 pub struct User {
     state: State,
     keys: String,
@@ -86,10 +86,10 @@ pub struct User {
 }
 
 impl User {
-    /// A victim of this name begins: it says what it leaves.
+    /// A victim of this name begins: it sets its last will.
     ///
     /// # Errors
-    /// Those of the state.
+    /// The errors of the state.
     pub fn begin(node: &Node, name: &str) -> Result<User, Error> {
         let user = User { state: node.state()?, keys: keys_of(name), buf: Vec::new() };
         user.state.put(&user.key("alive")).last_will_delete().set(true)?;
@@ -106,10 +106,10 @@ impl User {
         self.state.set(&self.key(key), self.buf.as_slice())
     }
 
-    /// A little of everything, again and again.
+    /// Some of everything, repeatedly.
     ///
     /// # Errors
-    /// Those of the state.
+    /// The errors of the state.
     pub fn turn(&mut self, turn: u64) -> Result<(), Error> {
         self.set("small", 24 + (turn as usize * 37) % 300, turn)?;
         if turn.is_multiple_of(4) {
@@ -128,10 +128,10 @@ impl User {
         Ok(())
     }
 
-    /// What a life has once: a watch that sleeps, a refused transaction, many writes of one key.
+    /// Once per life: a watch that sleeps, a refused transaction, many writes of one key.
     ///
     /// # Errors
-    /// Those of the state, and what must not be.
+    /// The errors of the state, and violations.
     pub fn once(&mut self) -> Outcome {
         let bell = self.key("bell");
         let mut watch = self.state.watch(&bell)?;
@@ -150,7 +150,10 @@ impl User {
         refused.set(&self.key("never"), 1)?;
         self.state.set(&bell, 3)?;
         if !matches!(refused.commit(), Err(Error::Conflict { .. })) {
-            return Err("VIOLATION at a victim: a transaction of what has changed".into());
+            return Err(
+                "VIOLATION at a victim: a transaction succeeded although its key has changed"
+                    .into(),
+            );
         }
         for number in 0..AGAIN {
             self.set("again", 24 + number as usize % 64, number)?;
@@ -158,10 +161,10 @@ impl User {
         Ok(())
     }
 
-    /// A value that is on disk before it is there.
+    /// Writes a value that is on disk before it is visible.
     ///
     /// # Errors
-    /// Those of the state.
+    /// The errors of the state.
     pub fn durable(&mut self) -> Result<(), Error> {
         self.state.put(&self.key("durable")).durable(true).set(1)?;
         self.state.delete(&self.key("durable"))?;

@@ -1,4 +1,4 @@
-//! A domain with its survivors, and what must hold after each kill.
+//! A domain with its survivors, and the checks after each kill.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -20,12 +20,12 @@ use crate::readers::{Kind, Reader, ReportViolation};
 use crate::roles::{DISK, VICTIM_TOPICS};
 use crate::state;
 
-/// What is left of the dead must be gone after this time, on a machine that does nothing else.
+/// The remains of dead nodes must be gone after this time, on an idle machine.
 pub const CLEANUP_LIMIT: Duration = Duration::from_secs(1);
-/// Memory of the domain may be this much above where it began: the survivors' pools breathe.
+/// The memory of the domain may exceed its initial size by this much, because the survivors' pools vary.
 const MEMORY_SLACK_LEN_BYTES: u64 = 8 << 20;
 
-/// The state must do with so much memory, whoever dies: it keeps what it once had, and uses it again.
+/// The memory limit of the state, whatever dies: it keeps its memory and reuses it.
 const STATE_LEN_BYTES: u64 = 48 << 20;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -38,28 +38,28 @@ pub struct World {
     dir: PathBuf,
     binary: PathBuf,
     readers: Vec<Reader>,
-    /// Hears victims whose messages have a type; kept to be told of them.
+    /// Subscribes to victims whose messages have a type; kept to receive its events.
     typed_subscriber: Option<Subscription>,
     writer: Option<Process>,
     node: Option<Node>,
     violations: Arc<Mutex<Vec<String>>>,
-    /// What each reader had when all was settled last, and how many it could still have got of what had
-    /// been started until then.
+    /// For each reader, its count at the last settled state, and how many of the messages started until
+    /// then it could still receive.
     accounts: Vec<(u64, u64)>,
     first_bytes: u64,
     first_fds: [usize; 2],
-    /// What is left of the dead must be gone within this time: [`LONG`] where the machine may be busy
-    /// with anything, as in CI; [`CLEANUP_LIMIT`] where the time is what is looked at.
+    /// The remains of dead nodes must be gone within this time: [`LONG`] if the machine may be busy, as in
+    /// CI; [`CLEANUP_LIMIT`] if the time is tested.
     pub cleanup_limit: Duration,
-    /// How long it took until nothing was left of the dead.
+    /// How long it took until all remains were gone.
     pub cleaned: Vec<Duration>,
     /// Processes killed.
     pub kills: u64,
-    /// Of those killed at random, how many had said that they are about to send.
+    /// Of those killed at random, how many had reported that they are about to send.
     pub joined: u64,
     /// Lines of ledgers that were looked up at a reader.
     pub lines: u64,
-    /// Those of them of which the reader had a row of its own.
+    /// Those of them for which the reader had a separate row.
     pub rows: u64,
 }
 
@@ -79,20 +79,24 @@ impl Drop for Process {
 }
 
 impl Process {
-    /// Waits for the line by which a process says that it is ready.
+    /// Waits for the line by which a process reports that it is ready.
     pub fn ready(&mut self) -> Outcome {
         let out = self.child.stdout.as_mut().ok_or("not piped")?;
-        // The line is written at once, so that no more than its beginning has to be waited for.
+        // The line is written at once, so only its beginning has to be waited for.
         let limit = Timespec::try_from(LONG)?;
         if poll(&mut [PollFd::new(out, PollFlags::IN)], Some(&limit))? == 0 {
-            return Err(format!("{} says nothing for {LONG:?}", self.name).into());
+            return Err(format!("{} prints nothing for {LONG:?}", self.name).into());
         }
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
-        if line == "ready\n" { Ok(()) } else { Err(format!("{} said {line:?}", self.name).into()) }
+        if line == "ready\n" {
+            Ok(())
+        } else {
+            Err(format!("{} printed {line:?}", self.name).into())
+        }
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has exited.
     pub fn ended(&mut self, limit: Duration) -> Outcome<Option<ExitStatus>> {
         let until = Instant::now() + limit;
         loop {
@@ -106,13 +110,13 @@ impl Process {
         }
     }
 
-    /// Waits until it stands still.
+    /// Waits until it is stopped.
     pub fn stopped(&mut self, limit: Duration) -> Outcome<bool> {
         let stat = format!("/proc/{}/stat", self.child.id());
         eventually(limit, || std::fs::read_to_string(&stat).is_ok_and(|s| s.contains(") T ")))
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub fn resume(&self) -> Outcome {
         let pid = rustix::process::Pid::from_child(&self.child);
         Ok(rustix::process::kill_process(pid, rustix::process::Signal::CONT)?)
@@ -120,7 +124,7 @@ impl Process {
 }
 
 fn pause() {
-    std::thread::sleep(Duration::from_micros(500)); // sleep: between two looks at a condition
+    std::thread::sleep(Duration::from_micros(500)); // sleep: interval between two checks
 }
 
 fn eventually(limit: Duration, mut done: impl FnMut() -> bool) -> Outcome<bool> {
@@ -135,7 +139,7 @@ fn eventually(limit: Duration, mut done: impl FnMut() -> bool) -> Outcome<bool> 
 }
 
 impl World {
-    /// A domain without survivors, for what only those who come alone do.
+    /// A domain without survivors, for operations of a node that comes alone.
     pub fn empty(binary: &Path) -> Outcome<World> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +155,7 @@ impl World {
             violations: Arc::default(),
             accounts: Vec::new(),
             first_bytes: u64::MAX - MEMORY_SLACK_LEN_BYTES,
-            // Unbounded until measured.
+            // Unlimited until measured.
             first_fds: [usize::MAX; 2],
             cleanup_limit: LONG,
             cleaned: Vec::new(),
@@ -191,7 +195,7 @@ impl World {
         Ok(world)
     }
 
-    /// Starts a process in a role, with a fail point armed if one is named.
+    /// Starts a process in a role, with a fail point armed if one is given.
     pub fn spawn(
         &self,
         role: &str,
@@ -208,48 +212,48 @@ impl World {
         Ok(Process { child: command.spawn()?, name: name.to_owned() })
     }
 
-    /// Where it is.
+    /// Its directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Ends it; how many violations there were, those included that show at the end.
+    /// Ends it; returns the number of violations, including those found at the end.
     pub fn end(self) -> usize {
         let violations = self.violations.clone();
         drop(self);
         violations.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Takes the measure of the domain while only the survivors are there.
+    /// Measures the domain while only the survivors are present.
     pub fn measure(&mut self) -> Outcome {
         self.first_bytes = self.bytes();
         self.first_fds = self.fds();
         Ok(())
     }
 
-    /// Notes what must not happen.
+    /// Records a violation.
     pub fn violation(&self, what: String) {
         note(&self.violations, what);
     }
 
-    /// The violations, also while somebody else has the world.
+    /// The violations, also while another thread uses the world.
     pub fn notes(&self) -> Arc<Mutex<Vec<String>>> {
         self.violations.clone()
     }
 
-    /// How many violations there were.
+    /// The number of violations.
     pub fn violations(&self) -> usize {
         self.violations.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// A process was killed: notes it and whether it was by SIGKILL.
+    /// Counts a killed process; returns whether SIGKILL killed it.
     pub fn killed(&mut self, status: ExitStatus) -> bool {
         let by_kill = status.signal() == Some(9);
         self.kills += u64::from(by_kill);
         by_kill
     }
 
-    /// Everything that must hold once the named victims are dead. `since` is when the last one died.
+    /// Checks everything that must hold once the given victims are dead. `since` is when the last one died.
     pub fn settle(&mut self, victims: &[String], since: Instant, context: &str) -> Outcome {
         self.check_leftovers(since, context)?;
         if self.node.is_none() {
@@ -278,7 +282,7 @@ impl World {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// What stands in the domain beside the survivors.
+    /// The entries of the domain that do not belong to the survivors.
     fn leftovers(&self) -> Vec<String> {
         let Some(domain) = self.domain() else { return Vec::new() };
         let survivors = self.survivors();
@@ -294,7 +298,7 @@ impl World {
                     .contains(&name.as_str())
             })
             .collect();
-        // No survivor is one.
+        // No survivor is an observer.
         left.extend(list("observers").iter().map(|name| format!("observers/{name}")));
         for sub in ["names", "nodes"] {
             let here = list(sub);
@@ -308,7 +312,7 @@ impl World {
         left
     }
 
-    /// How long it took until nothing was left of the dead, for people.
+    /// How long the cleanup took, as text.
     pub fn cleanup_times(&self) -> String {
         let mut cleaned = self.cleaned.clone();
         cleaned.sort_unstable();
@@ -323,7 +327,7 @@ impl World {
         if !gone {
             self.violation(format!("{context}: left behind: {:?}", self.leftovers()));
         } else if took > self.cleanup_limit {
-            self.violation(format!("{context}: left-overs were there for {took:?}"));
+            self.violation(format!("{context}: the remains were there for {took:?}"));
         }
         Ok(())
     }
@@ -338,8 +342,8 @@ impl World {
         lines.filter(|(_, line)| line.publisher != 0).collect()
     }
 
-    /// `committed <= received + lost <= started`: of each victim where the subscriber still tells them
-    /// apart, and of all since the last time together.
+    /// `committed <= received + lost <= started`: for each victim that the subscriber still distinguishes,
+    /// and for all together since the last check.
     fn check_accounts(&mut self, victims: &[String], context: &str) -> Outcome {
         let lines = self.lines(victims);
         self.accounts.resize(self.readers.len(), (0, 0));
@@ -349,7 +353,8 @@ impl World {
             let committed: u64 = own().map(|line| line.committed).sum();
             let started: u64 = own().map(|line| line.started).sum();
             let newest_only = reader.kind == Kind::Latest;
-            // The newest of several publishers is one message, so that only one alone is sure to be heard.
+            // The newest of several publishers is one message, so only a single publisher is certain to be
+            // heard.
             let alone = newest_only && victims.len() == 1;
             let done = |line: &Line| {
                 let heard = reader.heard(line.publisher);
@@ -370,12 +375,12 @@ impl World {
                 let has = has();
                 let unheard =
                     heard.iter().filter(|(line, h)| h.received == 0 && line.committed > 0);
-                let told: Vec<_> = unheard
-                    .map(|(line, _)| (line.publisher, reader.told(line.publisher)))
+                let events: Vec<_> = unheard
+                    .map(|(line, _)| (line.publisher, reader.events(line.publisher)))
                     .collect();
                 self.violation(format!(
                     "{context}: {} has {has} with those lost, of {committed} committed: {heard:?}; of those \
-                     not heard at all it was told {told:?}",
+                     not heard at all it has these events: {events:?}",
                     reader.what
                 ));
             }
@@ -396,7 +401,7 @@ impl World {
                 self.lines += 1;
                 self.rows += u64::from(heard.lost.is_some());
             }
-            // One for each victim at most, killed between the send and the word of it.
+            // At most one for each victim, killed between the send and its ledger entry.
             self.accounts[at] = (before + has, started.saturating_sub(has));
         }
         Ok(())
@@ -406,7 +411,7 @@ impl World {
         Ok(self.node.as_ref().map(Node::state).transpose()?)
     }
 
-    /// What the victims wanted to be done after their death is done, and what they wrote is whole.
+    /// Checks that the last wills of the victims are done, and that their writes are intact.
     fn check_state(&self, victims: &[String], context: &str) -> Outcome {
         let Some(state) = self.state()? else { return Ok(()) };
         for name in victims {
@@ -425,12 +430,12 @@ impl World {
         let looked = || state::counted(&state).map_err(|what| format!("{context}: {what}"));
         let before = looked()?;
         if !eventually(LONG, || looked().is_ok_and(|count| count > before))? {
-            self.violation(format!("{context}: the survivor's count stands at {before}"));
+            self.violation(format!("{context}: the survivor's count stays at {before}"));
         }
         Ok(())
     }
 
-    /// The survivors still talk to each other.
+    /// Checks that the survivors still communicate.
     pub fn check_progress(&self, context: &str) -> Outcome {
         for reader in self.readers.iter().filter(|r| !r.of_victims) {
             let before = reader.progress();
@@ -445,11 +450,11 @@ impl World {
         self.writer.as_ref().map_or(0, |w| w.child.id())
     }
 
-    /// Descriptors of the two survivors: files of this domain, and what watches processes. The judge may be a
-    /// test of several in its process, which have files of their own. A publisher has one for each chunk of
-    /// its pool, whose bytes are counted; one of a chunk that was given back is a leak. Not counted is the
-    /// store on disk, of which there is one: on a busy machine either survivor may take the other for
-    /// stopped, and its place as persister.
+    /// The descriptors of the two survivors: files of this domain, and those that watch processes. The
+    /// judge may be one of several tests in its process, which have their own files. A publisher has one
+    /// descriptor for each chunk of its pool, whose bytes are counted; one of a chunk that was freed is a
+    /// leak. The single store on disk is not counted: on a busy machine either survivor may take the other
+    /// for stopped, and take over as persister.
     fn fds(&self) -> [usize; 2] {
         let chunk = |to: &Path| {
             let name = to.file_name().map(|name| name.to_string_lossy());
@@ -469,7 +474,7 @@ impl World {
         })
     }
 
-    /// Memory of the domain, but for that of the state.
+    /// Memory of the domain, without that of the state.
     fn bytes(&self) -> u64 {
         let mut sum = 0;
         let mut folders = vec![self.dir.clone()];
@@ -488,7 +493,7 @@ impl World {
         sum
     }
 
-    /// Memory that a survivor still has of the dead.
+    /// Memory of dead nodes that a survivor still maps.
     fn maps_of_the_dead(&self) -> Vec<String> {
         let survivors = self.survivors();
         let dir = self.dir.display().to_string();
@@ -504,7 +509,7 @@ impl World {
         found
     }
 
-    /// Memory, descriptors and mappings are back to what they were with the survivors alone.
+    /// Checks that memory, descriptors and mappings are back to their values with the survivors alone.
     fn check_resources(&self, context: &str) -> Outcome {
         let high = self.first_bytes + MEMORY_SLACK_LEN_BYTES;
         if !eventually(LONG, || self.bytes() <= high)? {
@@ -527,8 +532,8 @@ impl World {
         Ok(())
     }
 
-    /// The domain's state for who never saw a survivor: another node can join and leaves nothing; what is
-    /// so young that its maker might live, one that comes later sweeps.
+    /// Checks that a node that never met a survivor can use the domain: it joins and leaves nothing behind.
+    /// Files whose maker might still live are removed by a later node.
     pub fn check_usable(&self, context: &str) -> Outcome {
         let until = Instant::now() + LONG;
         loop {
@@ -549,7 +554,7 @@ impl World {
         }
     }
 
-    /// Starts a process that keeps the state on disk, and stops it there while nobody else is there.
+    /// Starts a process that keeps the state on disk, and stops it there while no other node is present.
     pub fn stop_a_persister(&self) -> Outcome<Process> {
         let mut persister =
             self.spawn("victim", DEAD_NODE, &["lonely", "stays", "durable"], None)?;
@@ -562,8 +567,8 @@ impl World {
         Ok(persister)
     }
 
-    /// Starts a process that joins the domain, and kills it while nobody else is there: at a fail point, or
-    /// when it holds what it can.
+    /// Starts a process that joins the domain, and kills it while no other node is present: at a fail
+    /// point, or when it holds everything that it can.
     pub fn leave_dead_node(&mut self, point: Option<&str>) -> Outcome {
         let mut corpse = self.spawn("victim", DEAD_NODE, &["lonely", "stays"], point)?;
         if point.is_none() {
@@ -572,7 +577,7 @@ impl World {
         }
         let status = corpse.ended(LONG)?.ok_or("the corpse-to-be hangs")?;
         self.killed(status);
-        // Who takes its name writes a ledger of the same one.
+        // The next node of this name writes a ledger of the same name.
         std::fs::remove_file(self.dir.join(format!("ledger.{DEAD_NODE}")))?;
         Ok(())
     }
@@ -585,7 +590,7 @@ fn note(violations: &Mutex<Vec<String>>, what: String) {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // Before the writer, whose loss is one that they complain of.
+        // Before the writer, because they would report its loss.
         self.readers.clear();
         self.typed_subscriber = None;
         self.writer = None;

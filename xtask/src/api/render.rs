@@ -1,21 +1,20 @@
-//! Signatures as Rust writes them, from the JSON of rustdoc.
+//! Renders signatures in Rust syntax from rustdoc's JSON.
 //!
-//! A kind of JSON that is not known here is an error that names it: a listing that leaves something out
-//! would hide a change.
+//! Unknown JSON is an error that contains it, because an incomplete listing would hide a change.
 
 use serde_json::Value;
 
 use super::Crate;
 
-/// Text of a signature, or the JSON that is not understood.
+/// Text of a signature, or the unknown JSON.
 pub type Text = Result<String, String>;
 
-/// Renders items of one crate: types are named as the tables of that crate name them.
+/// Renders items of one crate, with the type names of its tables.
 pub struct Render<'c>(pub &'c Crate);
 
 static NULL: Value = Value::Null;
 
-/// The name and the content of an enum of rustdoc: `{"slice": …}`, or `"infer"`.
+/// The name and the content of a rustdoc enum: `{"slice": …}`, or `"infer"`.
 pub fn tagged(value: &Value) -> (&str, &Value) {
     if let Some(name) = value.as_str() {
         return (name, &NULL);
@@ -42,7 +41,7 @@ fn unknown(what: &str, value: &Value) -> Text {
     Err(format!("unknown {what}: {value}"))
 }
 
-/// `before`, the parts with `between`, and `after`; nothing where there is no part.
+/// `before`, the parts joined by `between`, and `after`; empty without parts.
 fn enclosed(before: &str, parts: &[String], between: &str, after: &str) -> String {
     if parts.is_empty() { String::new() } else { before.to_owned() + &parts.join(between) + after }
 }
@@ -100,8 +99,8 @@ impl Render<'_> {
         })
     }
 
-    /// A type or trait with its arguments. Ours by its last name, as modules are private; others by where they are
-    /// defined.
+    /// A type or trait with its arguments. A workspace item has its last name only, because modules are
+    /// private; others have their full path.
     pub fn path(&self, path: &Value) -> Text {
         let written = text(&path["path"]);
         let name = match self.0.summary(&path["id"]) {
@@ -179,7 +178,7 @@ impl Render<'_> {
         Ok(enclosed("for<", &names, ", ", "> "))
     }
 
-    /// What stands between `<` and `>`, without the parameters that an `impl Trait` stands for.
+    /// The parameters in `<…>`, without those of `impl Trait`.
     pub fn params(&self, generics: &Value) -> Text {
         let mut parts = Vec::new();
         for param in list(&generics["params"]) {
@@ -230,7 +229,7 @@ impl Render<'_> {
         if output.is_null() { Ok(String::new()) } else { Ok(format!(" -> {}", self.ty(output)?)) }
     }
 
-    /// Arguments and result. The names of arguments are no part of what a program depends on.
+    /// Arguments and result. Names of arguments are not part of the API.
     fn signature(&self, sig: &Value) -> Text {
         let mut inputs = self.each(&sig["inputs"], |input| {
             let ty = self.ty(&input[1])?;
@@ -273,7 +272,7 @@ impl Render<'_> {
         ))
     }
 
-    /// `impl<…> Trait for Type where …`; the type is named by the path that programs use, if there is one.
+    /// `impl<…> Trait for Type where …`; uses the public path of the type, if it has one.
     pub fn implementation(&self, it: &Value, public: Option<&str>) -> Text {
         let generics = &it["generics"];
         let unsafe_ = if is(&it["is_unsafe"]) { "unsafe " } else { "" };

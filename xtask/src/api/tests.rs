@@ -1,7 +1,7 @@
 use super::*;
 use serde_json::json;
 
-/// A type that is a parameter or primitive of this name.
+/// A type parameter or primitive type of this name.
 fn ty(name: &str) -> Value {
     json!({ "primitive": name })
 }
@@ -24,7 +24,7 @@ fn module(items: Value) -> Value {
     json!({ "module": { "items": items } })
 }
 
-/// `rnet` with a function of its own and `pub use rnet_core::Error`, and `rnet-core`, which has `Error::code`.
+/// `rnet` with its own function and `pub use rnet_core::Error`, and `rnet-core` with `Error::code`.
 fn crates(code: Value, format: u64) -> BTreeMap<String, Crate> {
     let used = json!({ "use": { "source": "rnet_core::Error", "name": "Error", "id": 2, "is_glob": false } });
     let foreign =
@@ -78,7 +78,7 @@ fn re_exports_are_listed_with_their_items() {
 }
 
 #[test]
-fn a_signature_that_changes_in_another_crate_is_a_finding() {
+fn changed_signature_in_another_crate_is_a_finding() {
     let of = |output: &str| listing(&crates(code(output), FORMAT)).unwrap();
     let (before, now) = (of("str"), of("u32"));
     let text = |lines: &[String]| -> Vec<Finding> {
@@ -101,7 +101,7 @@ fn a_signature_that_changes_in_another_crate_is_a_finding() {
 }
 
 #[test]
-fn items_that_come_and_go_are_findings() {
+fn added_and_removed_items_are_findings() {
     let found = |before: &[&str], now: &[&str]| differences(before, now).remove(0).text;
     assert!(found(&["a", "b", "c"], &["a", "c"]).contains(":\n- b\nIf"));
     assert!(found(&["a", "c"], &["a", "b", "c"]).contains(":\n+ b\nIf"));
@@ -109,13 +109,13 @@ fn items_that_come_and_go_are_findings() {
 }
 
 #[test]
-fn what_is_not_understood_is_an_error() {
+fn unknown_json_is_an_error() {
     let unknown = function(json!([]), json!({ "new_kind": {} }), true);
     assert!(listing(&crates(unknown, FORMAT)).unwrap_err().contains("new_kind"));
 }
 
 #[test]
-fn another_format_is_noticed() {
+fn another_format_is_an_error() {
     assert!(
         crates(code("str"), FORMAT).values().all(|described| other_format(described).is_none())
     );
@@ -125,7 +125,7 @@ fn another_format_is_noticed() {
 }
 
 #[test]
-fn hidden_items_are_left_out_and_those_of_hidden_modules_are_not() {
+fn hidden_items_are_omitted_and_items_of_hidden_modules_are_listed() {
     let mut hidden = code("str");
     assert!(listing(&crates(hidden.clone(), FORMAT)).unwrap().len() == 5);
     hidden = json!({ "name": "code", "attrs": [{ "other": "#[doc(hidden)]" }], "inner": hidden });

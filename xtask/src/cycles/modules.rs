@@ -1,4 +1,4 @@
-//! The modules of a crate, read from its sources.
+//! Reads the modules of a crate from its sources.
 
 use crate::SourceFile;
 use crate::syntax::{attributes, impl_attributes, is_test};
@@ -8,17 +8,17 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Ident, Item, UseTree, Visibility};
 
-/// All modules of a library or program, the root first.
+/// All modules of a library or program, starting with the root.
 #[derive(Default)]
 pub struct Tree {
     pub files: Vec<File>,
     pub modules: Vec<Module>,
-    /// Macros that `#[macro_export]` puts at the root: their names and files.
+    /// Macros that `#[macro_export]` places at the root: their names and files.
     pub exported_macros: BTreeMap<String, usize>,
 }
 
 pub struct File {
-    /// From the root of the repository.
+    /// Path from the root of the repository.
     pub path: String,
     /// The file that declares its module.
     parent: Option<usize>,
@@ -29,19 +29,19 @@ pub struct Module {
     pub parent: Option<usize>,
     pub file: usize,
     pub children: BTreeMap<String, usize>,
-    /// The names of the items that are defined here.
+    /// The names of the items defined here.
     pub items: BTreeSet<String>,
     pub imports: Vec<Import>,
-    /// The paths that the code of this module names outside of its `use` declarations.
+    /// The paths in the code of this module, outside of its `use` declarations.
     pub mentions: Vec<Mention>,
 }
 
 /// One name, or one glob, of a `use` declaration.
 pub struct Import {
     pub path: Vec<String>,
-    /// The name that it has here; `None` for a glob.
+    /// Its local name; `None` for a glob.
     pub name: Option<String>,
-    /// Whether it has a visibility, so that it hands the name on.
+    /// Whether it has a visibility and therefore re-exports the name.
     pub reexport: bool,
     pub line: usize,
 }
@@ -52,7 +52,7 @@ pub struct Mention {
 }
 
 impl Tree {
-    /// Reads the modules from the file `root` on. Modules of test code are left out.
+    /// Reads the modules, starting with the file `root`, without modules of test code.
     pub fn read(root: &str, files: &[SourceFile]) -> Result<Self, String> {
         let mut tree = Self::default();
         let directory = root.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -60,13 +60,13 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Whether the module of the file `inner` lies below that of `outer`.
+    /// Whether the module of the file `inner` is below that of `outer`.
     pub fn is_within(&self, inner: usize, outer: usize) -> bool {
         let parent = self.files[inner].parent;
         parent.is_some_and(|parent| parent == outer || self.is_within(parent, outer))
     }
 
-    /// Reads one file; the modules that it declares lie in `directory`.
+    /// Reads one file; the modules that it declares are in `directory`.
     fn read_file(
         &mut self,
         path: &str,
@@ -87,11 +87,11 @@ impl Tree {
     }
 }
 
-/// Walks the syntax of a file.
+/// Visits the syntax of a file.
 struct Reader<'a> {
     tree: &'a mut Tree,
     files: &'a [SourceFile],
-    /// The module that is being read, and where its child modules lie.
+    /// The current module, and the location of its child modules.
     at: usize,
     directory: String,
     error: Option<String>,
@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The paths in tokens that are no syntax yet: identifiers with `::` between them.
+    /// The paths in unparsed tokens: identifiers separated by `::`.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let (mut colons, mut line) = (0, 0);
@@ -246,7 +246,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.tokens(item.tokens.clone());
     }
 
-    // Neither makes its file need another.
+    // Attributes do not create dependencies between files.
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 }

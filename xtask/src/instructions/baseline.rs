@@ -1,24 +1,24 @@
-//! The kept counts: their file, and how new ones compare with them.
+//! The baseline: its file, and the comparison with new counts.
 //!
-//! The file is TOML of the simplest kind, so that Git shows a change of one case as one line. It
-//! is read strictly: a line that is not understood might have been a case.
+//! The file is a simple subset of TOML, so that Git shows a change of one case as one line. The parser is
+//! strict: an ignored line could be a case.
 
 use std::fmt::{self, Display, Write};
 
-/// Growth of a case up to this, inclusive, passes. A call has two threads, and what each finds when it looks differs
-/// between runs by some 4 %.
+/// Maximum growth of a case that passes, inclusive. A call has two threads whose interleaving differs between
+/// runs, by about 4 % of the instructions.
 pub fn tolerance_percent(case: &str) -> u64 {
     if case.starts_with("call_") { 10 } else { 3 }
 }
 
 const HEAD: &str = "\
 # Instructions per message in the steady state, counted by callgrind and compared by
-# `cargo xtask instructions`; `cargo xtask instructions --accept` writes this file anew.
+# `cargo xtask instructions`; `cargo xtask instructions --accept` rewrites this file.
 # What the cases are: instructions.rs. How they are counted: docs/benchmark-method.md.
 ";
 const SECTION: &str = "[instructions_per_message]";
 
-/// Instructions per message, in hundredths: whole numbers compare exactly.
+/// Instructions per message, in hundredths: integers compare exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PerMessage(u64);
 
@@ -58,23 +58,23 @@ impl Display for PerMessage {
     }
 }
 
-/// What else than the source decides the counts.
+/// The conditions besides the source that determine the counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// Version of the compiler, as 1.95.0.
+    /// Version of the compiler: 1.95.0.
     pub rustc: String,
-    /// What it compiles for.
+    /// Target of the compiler.
     pub target: String,
-    /// The kernel's clock source, by which `rnet-shm` chooses how to read the time.
+    /// The kernel's clock source, which determines how `rnet-shm` reads the time.
     pub clock: String,
-    /// Its memcpy is counted with the rest.
+    /// Version of libc, whose memcpy is included in the counts.
     pub libc: String,
 }
 
 impl Conditions {
-    /// Whether counts of both can be compared: the same target, clock and minor version of the
-    /// compiler. A patch release mends its code generator and does not change it, and the few
-    /// instructions in libc are not worth a check that passes over a new distribution.
+    /// Whether counts of both are comparable: equal target, clock and minor version of the compiler. A patch
+    /// release fixes its code generator without changing it. libc may differ: it contributes few
+    /// instructions, and the check must also work on a new distribution.
     pub fn compares_with(&self, other: &Conditions) -> bool {
         fn minor(version: &str) -> (Option<&str>, Option<&str>) {
             let mut parts = version.split(['.', '-']);
@@ -87,7 +87,7 @@ impl Conditions {
 }
 
 impl Conditions {
-    /// Each by its name in the file.
+    /// Each condition by its name in the file.
     fn fields(&mut self) -> [(&'static str, &mut String); 4] {
         [
             ("rustc", &mut self.rustc),
@@ -104,7 +104,7 @@ impl Display for Conditions {
     }
 }
 
-/// Counts, by case, and what they were taken with.
+/// Counts by case, and their conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     pub conditions: Conditions,
@@ -116,7 +116,7 @@ impl Baseline {
         self.counts.iter().find(|(name, _)| name == case).map(|(_, count)| *count)
     }
 
-    /// The text of the file.
+    /// The content of the file.
     pub fn render(&self) -> String {
         let mut text = format!("{HEAD}\n");
         for (key, value) in self.conditions.clone().fields() {
@@ -130,7 +130,7 @@ impl Baseline {
     }
 }
 
-/// Reads the file; the error names the line.
+/// Parses the file; the error contains the line.
 pub fn parse(text: &str) -> Result<Baseline, String> {
     let mut baseline = Baseline::default();
     let mut in_counts = false;
@@ -158,11 +158,11 @@ pub fn parse(text: &str) -> Result<Baseline, String> {
     }
     for (name, value) in baseline.conditions.fields() {
         if value.is_empty() {
-            return Err(format!("does not say with which {name} it was taken"));
+            return Err(format!("does not contain the {name} of the measurement"));
         }
     }
     if baseline.counts.is_empty() {
-        return Err(format!("has no counts under {SECTION}"));
+        return Err(format!("does not contain counts under {SECTION}"));
     }
     Ok(baseline)
 }
@@ -175,7 +175,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// In percent of what it was.
+    /// In percent of the earlier count.
     fn percent(self) -> f64 {
         (self.is.0 as f64 / self.was.0 as f64 - 1.0) * 100.0
     }
@@ -187,24 +187,24 @@ impl Display for Change {
     }
 }
 
-/// What became of a case.
+/// Result of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Within the tolerance.
     Same,
     Grew(Change),
     Shrank(Change),
-    /// Counted now, and not kept.
+    /// Counted now, but not in the baseline.
     New,
-    /// Kept, and not counted now.
+    /// In the baseline, but not counted now.
     Gone,
 }
 
 /// The comparison of two counts.
 pub struct Comparison {
-    /// For people: was, is, change.
+    /// Table for display: was, is, change.
     pub table: String,
-    /// Every case of either, by name.
+    /// All cases of both, by name.
     pub verdicts: Vec<(String, Verdict)>,
 }
 
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(verdict(10000, 10301), Verdict::Grew(change(10301)));
         assert_eq!(verdict(10000, 9699), Verdict::Shrank(change(9699)));
         assert_eq!(change(10301).to_string(), "100.00 -> 103.01 (+3.01 %)");
-        // Where a few percent are less than a hundredth, one hundredth is too much.
+        // If a few percent are less than a hundredth, one hundredth fails.
         assert!(matches!(verdict(1, 2), Verdict::Grew(_)));
         assert!(matches!(verdict(u64::MAX, u64::MAX), Verdict::Same));
     }
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn new_and_missing_cases_are_told() {
+    fn new_and_missing_cases_are_reported() {
         let (was, is) =
             (with(&[("old", 100), ("both", 100)]), with(&[("both", 100), ("new", 100)]));
         let comparison = compare(&was, &is);
@@ -297,13 +297,13 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_read_as_it_was_written() {
+    fn file_round_trips() {
         let baseline = with(&[("send", 38920), ("recv_1k", 7)]);
         assert_eq!(parse(&baseline.render()), Ok(baseline));
     }
 
     #[test]
-    fn garbage_names_its_line() {
+    fn invalid_line_is_reported() {
         let good = with(&[("send", 38920)]).render();
         let bad = [
             "send = 389.20",
@@ -331,12 +331,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_counts_or_conditions_is_refused() {
+    fn file_without_counts_or_conditions_is_rejected() {
         let good = with(&[("send", 38920)]).render();
         assert!(parse("").is_err());
         assert!(parse(&good.replace("send = 389.20\n", "")).is_err());
         let error = parse(&good.replace("rustc = \"1.95.0\"\n", "")).expect_err("no rustc");
-        assert_eq!(error, "does not say with which rustc it was taken");
+        assert_eq!(error, "does not contain the rustc of the measurement");
     }
 
     #[test]

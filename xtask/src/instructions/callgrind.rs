@@ -1,17 +1,16 @@
-//! What callgrind writes, without compression of names and positions.
+//! Parses the output of callgrind, without compression of names and positions.
 //!
-//! `fl=`, `fi=` and `fe=` name the file of the lines that follow (a function has lines of other
-//! files where something was inlined), `fn=` the function, and `12 5` says that line 12 executed
-//! five instructions. The line behind `calls=` is what the callee executed, which the callee has
-//! lines of its own for. The format is described in valgrind's manual, "Callgrind Format
-//! Specification".
+//! `fl=`, `fi=` and `fe=` start the lines of a file (a function has lines of other files if code was
+//! inlined), `fn=` starts a function, and `12 5` means that line 12 executed five instructions. The line
+//! after `calls=` is the cost of the callee, which has separate lines. Valgrind's manual describes the format
+//! in "Callgrind Format Specification".
 
 use std::collections::BTreeMap;
 
-/// Instructions, and where they stand.
+/// Instruction counts and their locations.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Profile {
-    /// All of them.
+    /// Total count.
     pub total: u64,
     /// By function, callees excluded.
     pub by_function: BTreeMap<String, u64>,
@@ -20,7 +19,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What this one has more than `less`; `None` if in all it has not more.
+    /// The difference from `less`; `None` if the total is not higher.
     pub fn minus(mut self, less: &Profile) -> Option<Profile> {
         self.total = self.total.checked_sub(less.total).filter(|more| *more > 0)?;
         subtract(&mut self.by_function, &less.by_function);
@@ -44,7 +43,7 @@ pub fn ranked<K: Ord>(counts: &BTreeMap<K, u64>) -> Vec<(&K, u64)> {
     entries
 }
 
-/// Reads a profile; the error says what is wrong with it.
+/// Parses a profile; the error states the fault.
 pub fn parse(text: &str) -> Result<Profile, String> {
     let mut profile = Profile::default();
     let mut total = None;
@@ -120,7 +119,7 @@ totals: 130
 ";
 
     #[test]
-    fn instructions_are_counted_where_they_stand_and_once() {
+    fn instructions_are_counted_once_at_their_location() {
         let profile = parse(SAMPLE).expect("well formed");
         assert_eq!(profile.total, 130);
         let functions: Vec<_> = ranked(&profile.by_function);
@@ -131,7 +130,7 @@ totals: 130
     }
 
     #[test]
-    fn a_difference_is_taken_place_by_place() {
+    fn difference_is_computed_per_location() {
         let more = SAMPLE.replace("7 20", "7 50").replace("totals: 130", "totals: 160");
         let (less, more) = (parse(SAMPLE).expect("good"), parse(&more).expect("good"));
         let difference = more.minus(&less).expect("it has more");
@@ -142,7 +141,7 @@ totals: 130
     }
 
     #[test]
-    fn what_is_no_profile_is_refused() {
+    fn invalid_profile_is_rejected() {
         assert_eq!(parse("").expect_err("empty"), "callgrind wrote no totals");
         assert!(parse(&SAMPLE.replace("totals: 130", "totals: many")).is_err());
         assert!(parse(&SAMPLE.replace("totals: 130", "totals: 0")).is_err());

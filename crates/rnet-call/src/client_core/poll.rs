@@ -64,7 +64,7 @@ impl ClientCore {
         if async_reader.is_none() {
             let this = self.clone();
             *async_reader =
-                Some(rnet_shm::thread::spawn("rnet-call", move || this.read_for_tasks())?);
+                Some(rnet_shm::os::thread::spawn("rnet-call", move || this.read_for_tasks())?);
         }
         drop(async_reader);
         if waits {

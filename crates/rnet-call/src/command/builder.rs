@@ -264,7 +264,7 @@ impl ReceiverOptions {
         });
         let (opened, has_opened) = sync_channel(1);
         // First the thread: a driver that is granted authority is heard.
-        let thread = rnet_shm::thread::spawn("rnet-command", move || receiver.run(&opened))?;
+        let thread = rnet_shm::os::thread::spawn("rnet-command", move || receiver.run(&opened))?;
         let shared = asked.clone();
         let mut command =
             Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };

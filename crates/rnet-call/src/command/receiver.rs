@@ -21,7 +21,7 @@ use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use rnet_core::Error;
 use rnet_node::{NodeHandle, Subscriber, WaitSet};
-use rnet_shm::clock::now_ns;
+use rnet_shm::os::clock::now_ns;
 
 /// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
 /// push out what was granted.
@@ -129,7 +129,7 @@ impl Receiver {
         let ReceiverParts { peers, deadline, commands, set, shared, reporter, fallback, apply } =
             parts;
         // Above those of its predecessor.
-        let first = now_ns().saturating_add_signed(rnet_shm::clock::wall_offset().0).max(1);
+        let first = now_ns().saturating_add_signed(rnet_shm::os::clock::wall_offset().0).max(1);
         Receiver {
             peers,
             deadline,
@@ -158,7 +158,7 @@ impl Receiver {
     pub fn run(mut self, opened: &SyncSender<bool>) {
         prefault_stack();
         self.peers.core.state.errors.attach_thread();
-        let text = if rnet_shm::thread::use_realtime_priority() { "" } else { NOT_REALTIME };
+        let text = if rnet_shm::os::thread::use_realtime_priority() { "" } else { NOT_REALTIME };
         self.reporter.log_holder_event(Kind::Opened, None, text);
         self.fall_back(FallbackReason::Opened, None);
         let _ = opened.try_send(!self.status.fallback_failed);
@@ -349,7 +349,7 @@ impl Receiver {
             return true;
         }
         let (applied, refused) = self.apply_now(number, sent_ns, local);
-        let took_ns = rnet_shm::clock::now_ns().saturating_sub(now_ns);
+        let took_ns = rnet_shm::os::clock::now_ns().saturating_sub(now_ns);
         fail_point!("command.applied");
         if let Some(why) = refused {
             self.count_ignored(why, number.unwrap_or(0));

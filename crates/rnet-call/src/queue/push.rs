@@ -158,7 +158,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             on_undelivered,
         };
         let errors = self.node.core.state.errors.clone();
-        let thread = rnet_shm::thread::spawn("rnet-push", move || {
+        let thread = rnet_shm::os::thread::spawn("rnet-push", move || {
             errors.attach_thread();
             work.run();
         })?;

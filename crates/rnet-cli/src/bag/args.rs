@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use rnet::{NamePattern, TopicName};
-use rnet_monitor::value::FieldPath;
+use rnet_format::value::FieldPath;
 
 use crate::shared_args::{LimitArgs, SpanArgs, bytes, seconds};
 

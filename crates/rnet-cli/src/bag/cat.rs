@@ -12,8 +12,9 @@ use super::args::CatArgs;
 use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::hex::hex;
-use crate::value::{Limits, Message, escape_controls};
+use rnet_format::text::escape_controls;
+use rnet_format::value::hex::hex;
+use rnet_format::value::{Limits, Message};
 
 pub fn run(context: &mut Context, args: CatArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use rnet_monitor::value::FieldPath;
+use rnet_format::value::FieldPath;
 use rnet_record::names;
 use rnet_record::read::{self, Message};
 use rnet_record::ros2::{OmittedTopic, to_ros2};

@@ -6,16 +6,16 @@ use std::path::Path;
 
 use rnet::MessageType;
 use rnet::schema::{self, Columns, csv_line};
-use rnet_monitor::value::FieldPath;
+use rnet_format::value::FieldPath;
 use rnet_record::names;
 use rnet_record::read::{self, Channel, Recording, Select};
 
 use super::cat::{ChannelTypes, json_text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::Message;
-use crate::value::field::cells;
-use crate::value::hex::hex;
+use rnet_format::value::Message;
+use rnet_format::value::fields::cells;
+use rnet_format::value::hex::hex;
 
 /// What stands before the fields of each row.
 const FIXED_COLUMNS: [&str; 4] = ["received_ns", "sent_ns", "node", "seq"];

@@ -10,8 +10,8 @@ use super::args::SelectArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::value::escape_controls;
-use rnet_monitor::suggestions::did_you_mean;
+use rnet_format::suggestions::did_you_mean;
+use rnet_format::text::escape_controls;
 
 /// Problems of a file that are told one by one.
 const MAX_REPORTED: usize = 10;

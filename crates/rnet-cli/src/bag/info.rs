@@ -12,7 +12,7 @@ use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::table;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// Triggers of a black box that are shown.
 const MAX_TRIGGERS: usize = 10;

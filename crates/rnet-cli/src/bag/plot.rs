@@ -14,8 +14,8 @@ use super::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::plot::{Series, draw_svg, range, unit_of};
-use crate::value::escape_controls;
-use rnet_monitor::suggestions::did_you_mean;
+use rnet_format::suggestions::did_you_mean;
+use rnet_format::text::escape_controls;
 
 /// Lines of one plot.
 const MAX_SERIES: usize = 32;

@@ -9,7 +9,11 @@ use rnet::limits::{
     MAX_MESSAGE_LEN_BYTES, MAX_NODES_PER_DOMAIN, MAX_READERS_PER_CHANNEL, RESERVED_TOOL_NODES,
 };
 
-use super::message::MIN_LEN_BYTES;
+use rnet_bench::measure::{
+    Benchmark, DeathOptions, IdleOptions, MIN_LEN_BYTES, NodesOptions, RttOptions, RunOptions,
+    StreamOptions, ThroughputOptions,
+};
+
 use crate::shared_args::{bytes, number_of};
 
 /// Highest rate.
@@ -67,6 +71,43 @@ pub enum BenchCommand {
     Death(DeathArgs),
 }
 
+impl BenchCommand {
+    /// The benchmark that these arguments describe.
+    pub fn benchmark(self) -> Benchmark {
+        match self {
+            BenchCommand::Throughput(args) => Benchmark::Throughput(ThroughputOptions {
+                size: args.size,
+                readers: args.readers,
+                wait: args.wait,
+                best_effort: args.best_effort,
+                untouched: args.untouched,
+                run: args.run.options(),
+            }),
+            BenchCommand::Latency(args) => Benchmark::Latency(args.options()),
+            BenchCommand::Wait(args) => Benchmark::Wait(args.options()),
+            BenchCommand::Trace(args) => Benchmark::Trace(args.options()),
+            BenchCommand::Rtt(args) => Benchmark::Rtt(RttOptions {
+                size: args.size,
+                wait: args.wait,
+                untouched: args.untouched,
+                run: args.run.options(),
+            }),
+            BenchCommand::Topology(args) => {
+                Benchmark::Topology { file: args.file, run: args.run.options() }
+            }
+            BenchCommand::Idle(IdleArgs { nodes, seconds }) => {
+                Benchmark::Idle(IdleOptions { nodes, seconds })
+            }
+            BenchCommand::Nodes(NodesArgs { nodes, processes }) => {
+                Benchmark::Nodes(NodesOptions { nodes, processes })
+            }
+            BenchCommand::Death(DeathArgs { kills, watchers, settle, apart, limit }) => {
+                Benchmark::Death(DeathOptions { kills, watchers, settle, apart, limit })
+            }
+        }
+    }
+}
+
 /// How long it is measured, and how often.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -79,10 +120,8 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The defaults of a command are so many seconds and runs.
-    pub fn or(&self, seconds: f64, repeats: u32) -> (Duration, usize) {
-        let seconds = self.seconds.unwrap_or_else(|| Duration::from_secs_f64(seconds));
-        (seconds, self.repeats.unwrap_or(repeats) as usize)
+    fn options(&self) -> RunOptions {
+        RunOptions { seconds: self.seconds, repeats: self.repeats }
     }
 }
 
@@ -124,6 +163,13 @@ pub struct StreamArgs {
     pub urgent: bool,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+impl StreamArgs {
+    fn options(self) -> StreamOptions {
+        let StreamArgs { rate, size, wait, urgent, run } = self;
+        StreamOptions { rate, size, wait, urgent, run: run.options() }
+    }
 }
 
 #[derive(Debug, Args)]

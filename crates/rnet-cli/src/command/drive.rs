@@ -12,8 +12,9 @@ use super::show::status_of;
 use super::snapshot_with_command;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::message_input;
-use crate::{signal, yaml};
+use crate::signal;
+use rnet_format::value::message_input;
+use rnet_format::yaml;
 
 /// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -182,5 +183,5 @@ fn encode_fields(data: &str, message_type: &MessageType) -> Outcome<Vec<u8>> {
     let value = yaml::json(data).map_err(|why| {
         Failure::Usage(format!("invalid DATA: {why}; write the fields as '{{x: 1.0}}'"))
     })?;
-    message_input::encode("DATA", message_type, &value)
+    Ok(message_input::encode("DATA", message_type, &value)?)
 }

@@ -10,7 +10,7 @@ use super::snapshot_with_command;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::topic::listen::{Flow, Listener, listen};
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 pub fn run(context: &mut Context, args: CommandLogArgs) -> Outcome {
     let topic = args.topic.as_str().to_owned();

@@ -14,8 +14,8 @@ use super::{receivers, snapshot_with_command};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::take_snapshot;
-use crate::value::enum_word;
 use crate::{domain, signal, table};
+use rnet_format::value::enum_word;
 
 /// How long receivers that are there may take to say so.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);

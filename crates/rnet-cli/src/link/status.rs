@@ -9,13 +9,14 @@ use rnet::schema::Dynamic;
 use serde_json::json;
 
 use super::LinkOptions;
-use super::program::{self, Settings};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::take_snapshot;
-use crate::value::{Message, enum_word, escape_controls};
 use crate::{signal, table};
+use rnet_format::text::escape_controls;
+use rnet_format::value::{Message, enum_word};
 use rnet_monitor::link::{INSECURE, STATUS_TOPIC, check_alive, elapsed_since, last_status};
+use rnet_monitor::link_program::{Settings, settings};
 use rnet_monitor::{Finding, Findings, Level};
 
 /// For how long the first word of a link that has just begun is waited for.
@@ -71,7 +72,7 @@ fn why_none(context: &Context, options: &LinkOptions) -> String {
         Ok(program) => program,
         Err(why) => return format!("{none}: {why}"),
     };
-    match program::settings(program, options) {
+    match settings(program, options.config.as_deref(), options.network.as_deref()) {
         Err(why) => format!("{none}, and it cannot start: {why}"),
         Ok(settings) if settings.mode == "off" && settings.mode_from == "default" => {
             format!(
@@ -98,7 +99,7 @@ fn as_json(status: &LinkStatus) -> Outcome<serde_json::Value> {
     };
     let failed = |e| Failure::Failed(format!("{STATUS_TOPIC}: {e}"));
     let dynamic = Dynamic::decode(&schema, &bytes).map_err(failed)?;
-    Message::Protobuf(dynamic, None).json()
+    Ok(Message::Protobuf(dynamic, None).json()?)
 }
 
 fn print(context: &mut Context, status: &LinkStatus) -> Outcome {

@@ -9,7 +9,7 @@ use super::find;
 use super::write;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::value::to_json;
+use rnet_format::value::to_json;
 
 pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();

@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::StateSource;
 use crate::shared_args::NodeArg;
+use rnet_format::suggestions::did_you_mean;
 pub use rnet_monitor::documents::{NodeParam, params_by_node};
-use rnet_monitor::suggestions::did_you_mean;
 
 /// All that are there now; none where there is no state.
 pub fn list_params(context: &Context, own_node: &NodeArg) -> Outcome<Vec<NodeParam>> {

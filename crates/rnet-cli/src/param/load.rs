@@ -17,9 +17,9 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::session::join;
 use crate::signal;
-use crate::value::to_json;
-use crate::yaml::Problem;
-use crate::yaml::tree::{self, MAX_YAML_LEN_BYTES};
+use rnet_format::value::to_json;
+use rnet_format::yaml::Problem;
+use rnet_format::yaml::tree::{self, MAX_YAML_LEN_BYTES};
 
 const PARAM_FILE_LIMIT: InputLimit =
     InputLimit::new(MAX_YAML_LEN_BYTES, "a file of parameters", "MAX_YAML_LEN_BYTES");

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, StateSource, join, join_as_observer};
 use crate::topic::not_found;
-use crate::value::to_json;
+use rnet_format::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     let host = args.target.host.as_deref();

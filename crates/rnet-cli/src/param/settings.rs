@@ -12,7 +12,7 @@
 use rnet::NamePattern;
 use rnet::limits::MAX_NODE_NAME_LEN_BYTES;
 
-use crate::yaml::{Key, Problem, Tree, TreeValue};
+use rnet_format::yaml::{Key, Problem, Tree, TreeValue};
 
 /// The word that tells a ROS 2 file.
 const ROS_PARAMETERS_KEY: &str = "ros__parameters";
@@ -168,7 +168,7 @@ fn find_duplicates(all: &[Setting], problems: &mut Vec<Problem>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yaml::tree;
+    use rnet_format::yaml::tree;
 
     fn read(text: &str) -> Result<Vec<(String, usize)>, Vec<Problem>> {
         let all = parse(tree::read(text).map_err(|p| vec![p])?)?;

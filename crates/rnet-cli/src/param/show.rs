@@ -8,8 +8,8 @@ use super::find::NodeParam;
 use super::{find, text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::escape_controls;
 use crate::{domain, table};
+use rnet_format::text::escape_controls;
 
 pub fn get(context: &mut Context, GetArgs { param: args, target }: &GetArgs) -> Outcome {
     let domain = context.domain()?.id().to_owned();

@@ -4,7 +4,7 @@ use rnet::param::{ParamDescription, ParamInfo};
 use rnet::state::Value;
 
 use super::write;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// A value on a line: text as it is, all else as in YAML.
 pub fn line(value: &Value) -> String {

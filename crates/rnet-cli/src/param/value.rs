@@ -3,7 +3,7 @@
 use rnet::param::{ParamDescription, ParamKind};
 use rnet::state::Value;
 
-use crate::yaml::{Scalar, Tree, TreeValue, tree};
+use rnet_format::yaml::{Scalar, Tree, TreeValue, tree};
 
 /// The value of a command line. Where a text is wanted it is one, whatever it looks like.
 ///

@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::param::value;
-    use crate::yaml::tree;
+    use rnet_format::yaml::tree;
 
     #[test]
     fn keys_that_could_be_more_than_text_are_quoted() {

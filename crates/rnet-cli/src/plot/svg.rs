@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Series, range};
 use crate::failure::{Failure, Outcome};
-use crate::xml::escaped;
+use rnet_format::xml::escaped;
 
 /// Colours that people who see few colours tell apart, by Okabe and Ito.
 const COLOURS: [&str; 7] =

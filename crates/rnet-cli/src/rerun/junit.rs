@@ -6,7 +6,7 @@ use std::path::Path;
 use rnet_record::rerun::{RerunError, RerunReport};
 
 use super::{difference_text, result_line};
-use crate::xml::escaped;
+use rnet_format::xml::escaped;
 
 /// Of a recording that begins at `start_ns`.
 pub fn document(file: &Path, start_ns: u64, done: &Result<RerunReport, RerunError>) -> String {

@@ -15,8 +15,8 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::signal;
-use crate::value::hex::{from_hex, hex};
-use crate::value::{Limits, Message, message_input};
+use rnet_format::value::hex::{from_hex, hex};
+use rnet_format::value::{Limits, Message, message_input};
 
 /// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -80,7 +80,7 @@ pub fn read_request(args: &DataArgs) -> Outcome<RequestInput> {
     if let Some(path) = &args.file {
         return input::read(Path::new(path), &REQUEST_LIMIT).map(RequestInput::File);
     }
-    message_input::fields(args.data.as_deref().unwrap_or("{}")).map(RequestInput::Fields)
+    Ok(RequestInput::Fields(message_input::fields(args.data.as_deref().unwrap_or("{}"))?))
 }
 
 /// The types of a service as `known` finds them of a server, for which it waits.
@@ -166,7 +166,7 @@ pub fn encode_request(
                 })?)?
             }
         };
-    message_input::encode("DATA", request, &value)
+    Ok(message_input::encode("DATA", request, &value)?)
 }
 
 /// The next reply; a signal cancels the call.
@@ -204,7 +204,7 @@ pub fn print(
         if !first {
             context.line(format_args!("---"))?;
         }
-        return message.print(context.out(), Limits::of(usize::MAX, true));
+        return Ok(message.print(context.out(), Limits::of(usize::MAX, true))?);
     }
     document["type"] = ty.desc().name().unwrap_or("raw").into();
     match &message {

@@ -8,7 +8,7 @@ use rnet::state::split_host;
 
 use crate::shared_args::{LimitArgs, NodeArg, seconds};
 use crate::types::args::ProtoArgs;
-use rnet_monitor::value::FieldPath;
+use rnet_format::value::FieldPath;
 
 #[derive(Debug, Subcommand)]
 pub enum StateCommand {

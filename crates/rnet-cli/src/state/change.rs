@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::{join, join_as_observer};
 use crate::signal;
-use crate::value::{text, to_json};
+use rnet_format::value::{text, to_json};
 
 pub fn add(context: &mut Context, args: &AddArgs) -> Outcome {
     let session = join(context, "state", &args.own_node)?;

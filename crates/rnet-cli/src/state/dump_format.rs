@@ -19,7 +19,7 @@ use rnet::{MessageType, TypeDesc, float_from_json, float_to_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use rnet_monitor::value::{base64, from_base64};
+use rnet_format::value::{base64, from_base64};
 
 /// Version of the form.
 const VERSION: u32 = 1;

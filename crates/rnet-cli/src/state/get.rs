@@ -10,8 +10,8 @@ use super::document;
 use super::target::StateTarget;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::{Limits, Message, text, to_json};
-use rnet_monitor::value::FieldPath;
+use rnet_format::value::FieldPath;
+use rnet_format::value::{Limits, Message, text, to_json};
 
 pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
     let at = StateTarget::observe(context, &args.key, &args.own_node)?;
@@ -50,7 +50,7 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
 /// A field, as a message of that field alone would be printed.
 fn print_field(out: &mut impl Write, value: &Value, path: &FieldPath, limits: Limits) -> Outcome {
     if let Some(field) = message_field(value, path)? {
-        return field.print(out, limits);
+        return Ok(field.print(out, limits)?);
     }
     match field_json(value, path)? {
         Json::String(text) => writeln!(out, "{text}")?,
@@ -61,14 +61,14 @@ fn print_field(out: &mut impl Write, value: &Value, path: &FieldPath, limits: Li
 
 fn message_field<'a>(value: &'a Value, path: &'a FieldPath) -> Outcome<Option<Message<'a>>> {
     match value {
-        Value::Message(message) => Message::field_of_state(message, path),
+        Value::Message(message) => Ok(Message::field_of_state(message, path)?),
         _ => Ok(None),
     }
 }
 
 fn field_json(value: &Value, path: &FieldPath) -> Outcome<Json> {
     if let Some(field) = message_field(value, path)? {
-        return field.json();
+        return Ok(field.json()?);
     }
     if let Value::Json(_) = value {
         return path.pick(&to_json(value)).cloned().map_err(Failure::Failed);

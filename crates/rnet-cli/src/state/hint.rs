@@ -3,7 +3,7 @@
 use rnet::state::State;
 
 use crate::failure::Failure;
-use rnet_monitor::suggestions::{did_you_mean, nearest};
+use rnet_format::suggestions::{did_you_mean, nearest};
 
 /// So many keys are compared: a name is looked for while somebody waits.
 const MAX_COMPARED: usize = 100_000;

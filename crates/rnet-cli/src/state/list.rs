@@ -8,8 +8,8 @@ use super::target::StateTarget;
 use super::{document, hint};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::value::text;
 use crate::{domain, table};
+use rnet_format::value::text;
 
 /// Characters of a value in a table.
 const MAX_VALUE_CHARS: usize = 40;

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::StateSource;
 use crate::signal;
-use crate::value::text;
+use rnet_format::value::text;
 
 /// Longest time between two looks at whether somebody said stop.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);

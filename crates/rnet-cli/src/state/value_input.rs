@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 use super::args::ValueArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
-use crate::types::catalog::Catalog;
-use crate::value::hex::from_hex;
-use crate::value::message_input;
-use crate::yaml::{self, Scalar};
+use rnet_format::types::Catalog;
+use rnet_format::value::hex::from_hex;
+use rnet_format::value::message_input;
+use rnet_format::yaml::{self, Scalar};
 
 const VALUE_LIMIT: InputLimit =
     InputLimit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
@@ -94,11 +94,10 @@ fn kind_by_name(name: &str, args: &ValueArgs) -> Outcome<Kind> {
         "json" => Kind::Json,
         "list" => Kind::List,
         "set" => Kind::Set,
-        name => match Catalog::of(&args.files)?.find(name) {
+        name => match Catalog::of(&args.files.proto, &args.files.include)?.find(name) {
             Ok(found) => Kind::Message(Box::new(found)),
             Err(failure) => {
-                let what =
-                    format!("--type {name}: {}; built-in types are {KINDS}", failure.message());
+                let what = format!("--type {name}: {}; built-in types are {KINDS}", failure);
                 return Err(Failure::Usage(what));
             }
         },

@@ -12,7 +12,7 @@ use super::{document, hint};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use crate::value::text;
+use rnet_format::value::text;
 
 /// Longest time between two looks at whether somebody said stop. A change ends the wait at once.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);

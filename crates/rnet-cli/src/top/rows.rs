@@ -6,7 +6,7 @@ use rnet_monitor::{HostRow, NodeRow, TopicRow};
 use rnet_record::blackbox::RingMemory;
 
 use crate::table;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 pub const NODE_TITLES: [&str; 9] =
     ["NODE", "HOST", "PID ", "STATE", "STARTS ", "CPU ", "MEMORY ", "OUT ", "IN "];

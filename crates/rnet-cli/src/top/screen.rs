@@ -6,7 +6,7 @@ use rnet_monitor::{Endpoint, Finding, Level, NodeRow, TopicRow};
 use super::canvas::{Area, Canvas, StyledLine};
 use super::model::{Model, Tab};
 use super::rows;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// Rows of the list of problems below another list, with its border.
 const PROBLEM_LINES: usize = 5;

@@ -10,7 +10,7 @@ use rnet_monitor::{Figures, Finding, HostRow, Latency, Level, NodeRow, TopicRow}
 use super::canvas::Canvas;
 use super::model::Model;
 use super::screen::{self, tests};
-use crate::xml::escaped;
+use rnet_format::xml::escaped;
 
 const COLUMNS: usize = 92;
 const LINES: usize = 20;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rnet::TopicName;
-use rnet_monitor::value::FieldPath;
+use rnet_format::value::FieldPath;
 
 use crate::shared_args::{LimitArgs, NodeArg, seconds};
 use crate::types::args::ProtoArgs;

@@ -18,8 +18,8 @@ use super::interest::RemoteInterest;
 use super::listen::{SilenceReporter, report_waiting};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::escape_controls;
 use crate::{signal, table};
+use rnet_format::text::escape_controls;
 use rnet_monitor::link::{STATUS_TOPIC, host_of, last_status};
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);

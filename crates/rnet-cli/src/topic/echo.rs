@@ -17,10 +17,11 @@ use super::listen::{Flow, Listener, listen};
 use super::type_name;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::value::field::cells;
-use crate::value::hex::hex;
-use crate::value::{Limits, Message, escape_controls};
-use rnet_monitor::value::FieldPath;
+use rnet_format::text::escape_controls;
+use rnet_format::value::FieldPath;
+use rnet_format::value::fields::cells;
+use rnet_format::value::hex::hex;
+use rnet_format::value::{Limits, Message};
 
 /// Publishers of different types that are told apart without building their tables anew.
 const MAX_TYPE_VIEWS: usize = 16;

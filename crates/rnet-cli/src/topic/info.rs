@@ -12,8 +12,8 @@ use crate::context::Context;
 use crate::failure::Outcome;
 use crate::style::PROBLEM;
 use crate::table;
-use crate::types::layout;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
+use rnet_format::types::layout;
 use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
@@ -253,7 +253,7 @@ fn print_endpoint_header(
         let (size, align) = (plain.size, plain.align);
         let data = if plain.tail { ", followed by data" } else { "" };
         context.line(format_args!("Type layout: {size} bytes, aligned to {align}{data}"))?;
-        layout::print(context, plain)?;
+        layout(plain).iter().try_for_each(|line| context.line(format_args!("{line}")))?;
     }
     if let Some(named) = desc.as_protobuf() {
         context.line(format_args!("Type hash: {}", named.schema))?;

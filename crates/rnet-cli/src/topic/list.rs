@@ -10,8 +10,8 @@ use super::{snapshot_with_topic, take_snapshot, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::node::check_host;
-use crate::types::names;
 use crate::{domain, table};
+use rnet_format::types;
 use rnet_monitor::link::{host_of, own_host};
 
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
@@ -110,7 +110,7 @@ pub fn find_by_type(context: &mut Context, name: &str) -> Outcome {
     known.sort_unstable();
     known.dedup();
     let none = format!("no topic in domain {} has the type", domain.id());
-    let name = names::find(name, known.into_iter(), &none)?;
+    let name = types::find(name, known.into_iter(), &none)?;
     let topics = typed.iter().filter(|(_, types)| types.contains(&name)).map(|(topic, _)| *topic);
     if context.json() {
         return context.document(&json!({"type": name, "topics": topics.collect::<Vec<_>>()}));

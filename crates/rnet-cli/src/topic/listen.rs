@@ -11,7 +11,7 @@ use super::interest::RemoteInterest;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
-use rnet_monitor::suggestions::did_you_mean;
+use rnet_format::suggestions::did_you_mean;
 
 /// Between two reports, and between two words on stderr.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);

@@ -10,10 +10,10 @@ use super::args::PubArgs;
 use super::type_name;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
-use crate::types::catalog::Catalog;
-use crate::types::names::find;
-use crate::value::hex::from_hex;
-use crate::value::message_input;
+use rnet_format::types::Catalog;
+use rnet_format::types::find;
+use rnet_format::value::hex::from_hex;
+use rnet_format::value::message_input;
 
 const MESSAGE_LIMIT: InputLimit =
     InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
@@ -123,7 +123,7 @@ impl PayloadTypes {
     pub fn of(args: &PubArgs, payload: &Payload) -> Outcome<PayloadTypes> {
         let catalog = match payload {
             Payload::Bytes(_) => Catalog::default(),
-            _ => Catalog::of(&args.files)?,
+            _ => Catalog::of(&args.files.proto, &args.files.include)?,
         };
         Ok(PayloadTypes { catalog, from_files: !args.files.proto.is_empty(), raw: args.raw })
     }
@@ -131,7 +131,7 @@ impl PayloadTypes {
     /// Why a type that is named cannot be had without the topic; `None` if it can.
     pub fn why_type_is_unknown(&self, payload: &Payload) -> Option<String> {
         let Payload::Fields { type_name: Some(name), .. } = payload else { return None };
-        self.catalog.find(name).err().map(|failure| failure.message())
+        self.catalog.find(name).err().map(|error| error.to_string())
     }
 
     /// A word where fields are wanted, and no type that it may be of.
@@ -170,7 +170,7 @@ impl PayloadTypes {
         }
         match named.map(|name| self.catalog.find(name)) {
             Some(Ok(found)) => return Ok(Some(found)),
-            Some(Err(failure)) if used => return Err(failure),
+            Some(Err(failure)) if used => return Err(failure.into()),
             _ => {}
         }
         match used {
@@ -187,7 +187,7 @@ impl PayloadTypes {
         let names: Vec<&str> =
             self.catalog.names().filter(|n| !is_nested(n, self.catalog.names())).collect();
         match names.as_slice() {
-            [one] => self.catalog.get(one),
+            [one] => Ok(self.catalog.get(one)?),
             many => Err(Failure::Usage(format!(
                 "the files of --proto define {}; give one of the types before DATA",
                 if many.is_empty() { "no message".to_owned() } else { many.join(", ") }
@@ -271,7 +271,7 @@ fn resolve_bytes(
 pub fn encode_last_will(data: &str, ty: &MessageType) -> Outcome<Vec<u8>> {
     match ty {
         MessageType::Raw => Ok(data.as_bytes().to_vec()),
-        ty => message_input::encode("--will", ty, &message_input::fields(data)?),
+        ty => Ok(message_input::encode("--will", ty, &message_input::fields(data)?)?),
     }
 }
 

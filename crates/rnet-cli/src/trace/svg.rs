@@ -9,7 +9,7 @@ use std::fmt::Write;
 use rnet_monitor::trace::{Chain, Edge, Stage, Times, Uncertainty};
 
 use crate::table;
-use crate::xml::escaped;
+use rnet_format::xml::escaped;
 
 const WIDTH_PX: f64 = 960.0;
 const MARGIN_PX: f64 = 16.0;

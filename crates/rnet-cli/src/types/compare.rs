@@ -8,11 +8,12 @@ use rnet::schema::prost_reflect::MessageDescriptor;
 use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
 use serde::Serialize;
 
-use super::args::{CompareArgs, Direction, ProtoArgs, TypeCheckArgs, TypeDiffArgs};
-use super::catalog::Catalog;
-use super::proto_text::field_type;
+use super::args::{CompareArgs, Direction, TypeCheckArgs, TypeDiffArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
+use rnet_format::FormatError;
+use rnet_format::types::Catalog;
+use rnet_format::types::field_type;
 
 /// The message types of one path, by full name; without those of imports, or only those that are asked for.
 struct TypeSet {
@@ -22,11 +23,16 @@ struct TypeSet {
 
 impl TypeSet {
     fn of(path: &Path, args: &CompareArgs) -> Outcome<TypeSet> {
-        let files = ProtoArgs { proto: vec![path.to_owned()], include: args.include.clone() };
-        let catalog = Catalog::of(&files)?;
+        let catalog = Catalog::of(&[path.to_owned()], &args.include)?;
         let found: Vec<MessageType> = match args.types.is_empty() {
-            true => catalog.names().map(|name| catalog.get(name)).collect::<Outcome<_>>()?,
-            false => args.types.iter().map(|name| catalog.find(name)).collect::<Outcome<_>>()?,
+            true => {
+                catalog.names().map(|name| catalog.get(name)).collect::<Result<_, FormatError>>()?
+            }
+            false => args
+                .types
+                .iter()
+                .map(|name| catalog.find(name))
+                .collect::<Result<_, FormatError>>()?,
         };
         let schemas = found.into_iter().filter_map(|found| match found {
             MessageType::Protobuf(schema) => Some((schema.name().to_owned(), schema)),

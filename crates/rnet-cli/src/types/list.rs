@@ -7,16 +7,16 @@ use rnet::msgs::plain::HeaderDescription;
 use serde_json::json;
 
 use super::args::TypeListArgs;
-use super::catalog::Catalog;
-use super::used_types::{UsedType, types};
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::node::check_host;
 use crate::topic::take_snapshot;
-use crate::value::escape_controls;
 use crate::{domain, table};
+use rnet_format::suggestions::did_you_mean;
+use rnet_format::text::escape_controls;
+use rnet_format::types::Catalog;
 use rnet_monitor::link::own_host;
-use rnet_monitor::suggestions::did_you_mean;
+use rnet_monitor::used_types::{UsedType, types};
 
 pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     let from_files = !args.files.proto.is_empty() || !args.files.include.is_empty();
@@ -24,7 +24,7 @@ pub fn run(context: &mut Context, args: TypeListArgs) -> Outcome {
     if is_asked || context.global().domain.is_some() && !from_files {
         return in_use(context, args.word.as_deref(), args.host.as_deref());
     }
-    let catalog = Catalog::of(&args.files)?;
+    let catalog = Catalog::of(&args.files.proto, &args.files.include)?;
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for name in catalog.names().filter(|name| !is_nested(name, catalog.names())) {

@@ -8,14 +8,14 @@ use rnet::{MessageType, PlainType, TypeDesc};
 use serde_json::json;
 
 use super::args::TypeShowArgs;
-use super::catalog::Catalog;
-use super::layout;
-use super::names::find;
-use super::proto_text::proto_text;
-use super::used_types::{UsedType, types};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::topic::snapshot_with_topic;
+use rnet_format::types::Catalog;
+use rnet_format::types::find;
+use rnet_format::types::layout;
+use rnet_format::types::proto_text;
+use rnet_monitor::used_types::{UsedType, types};
 
 pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
     match &args.topic {
@@ -26,11 +26,11 @@ pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
 
 /// A type of files, or a built-in one, or else one that a topic of the domain has.
 fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
-    let failure = match Catalog::of(&args.files)?.find(name) {
+    let failure = match Catalog::of(&args.files.proto, &args.files.include)?.find(name) {
         Ok(MessageType::Protobuf(schema)) => return protobuf(context, &schema, args),
         Ok(MessageType::Plain(plain)) => return plain_type(context, &plain, args),
         Ok(MessageType::Raw) => Failure::Failed(format!("{name} is raw bytes without fields")),
-        Err(failure) => failure,
+        Err(error) => error.into(),
     };
     if !args.files.proto.is_empty() {
         return Err(failure);
@@ -86,7 +86,7 @@ fn plain_type(context: &mut Context, plain: &PlainType, args: &TypeShowArgs) -> 
     let PlainType { name, size, align, tail, .. } = plain;
     let data = if *tail { ", followed by data" } else { "" };
     context.line(format_args!("plain type {name}: {size} bytes, aligned to {align}{data}"))?;
-    layout::print(context, plain)
+    layout(plain).iter().try_for_each(|line| context.line(format_args!("{line}")))
 }
 
 fn protobuf(context: &mut Context, schema: &Schema, args: &TypeShowArgs) -> Outcome {

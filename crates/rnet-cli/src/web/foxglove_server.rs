@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::ServeArgs;
 use crate::signal;
-use crate::value::escape_controls;
+use rnet_format::text::escape_controls;
 
 /// Between two looks at whether somebody said stop.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);

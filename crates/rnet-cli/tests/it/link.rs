@@ -22,7 +22,7 @@ fn install(env: &TestEnv, settings: &Value) {
 fn install_with_probe(env: &TestEnv, settings: &Value, heard: &Value) {
     let (path, draft) = (env.dir.join("rnet-link"), env.dir.join("draft"));
     let script = format!(
-        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\nhear) cat <<'END'\n{heard}\nEND\n;;\n\
+        "#!/bin/sh\ncase \"$1\" in\nconfig) cat <<'END'\n{settings}\nEND\n;;\ndiscover) cat <<'END'\n{heard}\nEND\n;;\n\
          *) echo \"called $*\";;\nesac\n"
     );
     fs::write(&draft, script).unwrap();

@@ -1,13 +1,13 @@
-//! What the errors of calls carry.
+//! Types and texts for the errors of calls.
 
 use strum::IntoStaticStr;
 
 use crate::types::TypeMismatch;
 
-/// Topics of calls begin with it.
+/// Prefix of the topics that carry calls.
 const ROOT: &str = "/_rnet/call";
 
-/// The message of a call whose type client and server describe differently.
+/// The part of a call whose type differs between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum CallPart {
 }
 
 impl CallPart {
-    /// The service whose calls a topic carries, and which of their messages; `None` for any other topic.
+    /// The service and the part of a call that `topic` carries; `None` for any other topic.
     pub fn of_topic(topic: &str) -> Option<(&str, CallPart)> {
         let (endpoint, part) = topic.strip_prefix(ROOT)?.rsplit_once('/')?;
         let part = match part {
@@ -62,9 +62,9 @@ pub(super) fn incompatible_text(
 /// The error that a service handler reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The type of its error; `panic` for a panic.
+    /// The type of the handler's error; `panic` for a panic.
     pub kind: String,
-    /// Its text.
+    /// The text of the error.
     pub text: String,
 }
 
@@ -79,24 +79,24 @@ impl std::fmt::Display for Failure {
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Its caller cancelled it.
+    /// The caller cancelled it.
     Caller,
-    /// The node of its caller is gone.
+    /// The caller's node exited.
     CallerGone,
-    /// It timed out.
+    /// The call timed out.
     TimedOut,
     /// A newer goal of the action replaced it.
     Preempted,
-    /// Its server is closing.
+    /// The server is closing.
     ServerClosing,
     /// Another node cancelled all goals of the action.
     Operator,
-    /// The server gave no reason known to this version.
+    /// This version does not know the server's reason.
     Unknown,
 }
 
 impl CancelReason {
-    /// A stable name, in snake_case, for bindings and JSON output.
+    /// A stable snake_case name, for bindings and JSON output.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -116,7 +116,7 @@ impl std::fmt::Display for CancelReason {
     }
 }
 
-/// Why a server has refused a call, and what to do.
+/// Why a server refused a call, and what to do.
 pub(super) fn busy_text(backlog: &u32, running: &str) -> String {
     if running.is_empty() {
         format!(
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_of_calls_are_told_from_others() {
+    fn recognizes_topics_of_calls() {
         let of = |part: &str| format!("/_rnet/call/arm/plan/s0000002a/{part}");
         for (part, named) in [
             ("request", CallPart::Request),

@@ -1,4 +1,4 @@
-//! The errors that are made in many places, in one line each.
+//! One-line constructors of frequent errors.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use super::Error;
 use crate::time::ms_ceil;
 
 impl Error {
-    /// An [`Error::BadValue`].
+    /// Creates an [`Error::BadValue`].
     pub fn bad_value(what: impl Into<String>, why: impl Into<String>) -> Error {
         Error::BadValue { what: what.into(), why: why.into() }
     }
 
-    /// An [`Error::LimitReached`].
+    /// Creates an [`Error::LimitReached`].
     pub fn limit_reached(what: impl Into<String>, limit: usize, hint: impl Into<String>) -> Error {
         Error::LimitReached { what: what.into(), limit, hint: hint.into() }
     }
 
-    /// An [`Error::Timeout`].
+    /// Creates an [`Error::Timeout`].
     pub fn timeout(topic: impl Into<String>, what: impl Into<String>, after: Duration) -> Error {
         Error::Timeout { topic: topic.into(), what: what.into(), after_ms: ms_ceil(after) }
     }
 
-    /// An [`Error::Closed`].
+    /// Creates an [`Error::Closed`].
     pub fn closed(what: impl Into<String>) -> Error {
         Error::Closed { what: what.into() }
     }

@@ -1,4 +1,4 @@
-//! The parts of error messages that depend on what is known.
+//! The variable parts of error messages.
 
 pub fn pid_text(pid: &Option<u32>) -> String {
     pid.map_or_else(String::new, |pid| format!(" (process {pid})"))

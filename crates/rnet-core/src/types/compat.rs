@@ -1,12 +1,15 @@
-//! What differs between a publisher's and a subscriber's plain type, and whether messages of the one can be read as the other.
+//! Differences between a publisher's and a subscriber's plain type, and whether the subscriber can read the
+//! messages.
 //!
-//! Layouts are compared byte by byte: a subscriber's field must find at the publisher the field that it means, or bytes that
-//! are zero in every message. Zero are those beyond the end of the publisher's message, because a reader of a shorter
-//! message adds zeros ([`PlainType::fit`]), and those that the publisher reserved (`_reserved…`). Bytes between fields are not: C
-//! and ctypes leave gaps in which anything may stand. So a struct may grow at its end, and one written with `#[repr(C)]` in
-//! Rust and one written with `ctypes` in Python agree when their bytes do.
+//! Layouts are compared byte by byte. At the offset of each subscriber field the publisher must have the same
+//! field, or bytes that are zero in every message. Two kinds of bytes are zero: those beyond the end of the
+//! publisher's message, because a reader zero-extends shorter messages ([`PlainType::fit`]), and those that
+//! the publisher reserved (`_reserved…`). Bytes between fields may have any value, because C and ctypes leave
+//! gaps. A struct may therefore grow at its end, and a `#[repr(C)]` struct in Rust and a `ctypes` struct in
+//! Python are compatible if their bytes agree.
 //!
-//! docs/design/types.md has the rules as a table, with the reason for each; tests/rules.rs has a case both ways for each row.
+//! docs/design/types.md lists the rules and their reasons; tests/rules.rs has a case in both directions for
+//! each.
 
 use super::{Field, FieldType, PlainType, TypeDesc};
 use serde::{Deserialize, Serialize};
@@ -16,7 +19,7 @@ use strum::{IntoStaticStr, VariantArray};
 /// The first difference that prevents a subscriber from reading a publisher's messages.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TypeMismatch {
-    /// The field, from the outside in: `pose.x`, `legs[].force`. Empty when the types as a whole differ.
+    /// The field, from the outside in: `pose.x`, `legs[].force`. Empty if the types differ as a whole.
     pub field_path: String,
     /// The publisher's side, as text.
     pub publisher: String,
@@ -25,7 +28,7 @@ pub struct TypeMismatch {
 }
 
 impl TypeMismatch {
-    /// As [`Display`](std::fmt::Display), with other words for publisher and subscriber.
+    /// As [`Display`](std::fmt::Display), with other terms for publisher and subscriber.
     pub(crate) fn between(&self, publisher: &str, subscriber: &str) -> String {
         let field = match &*self.field_path {
             "" => String::new(),
@@ -47,12 +50,12 @@ impl std::error::Error for TypeMismatch {}
 /// One difference between a publisher's and a subscriber's type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct TypeChange {
-    /// The rule of docs/design/types.md that covers it: `plain.renamed`.
+    /// The matching rule of docs/design/types.md: `plain.renamed`.
     pub rule: &'static str,
     /// Whether it makes the types incompatible.
     pub breaking: bool,
-    /// The field, from the outside in, by the publisher's names where it has the field: `pose.x`. Empty when the types as a
-    /// whole are meant.
+    /// The field, from the outside in, with the publisher's names if the publisher has the field: `pose.x`.
+    /// Empty if the types differ as a whole.
     pub path: String,
     /// The publisher's side; empty if absent.
     pub publisher: String,
@@ -96,7 +99,7 @@ pub(super) enum Rule {
 }
 
 impl Rule {
-    /// All of them, in the order of the document.
+    /// All rules, in the order of the document.
     #[cfg(test)]
     pub(super) const ALL: &'static [Self] = <Self as strum::VariantArray>::VARIANTS;
 
@@ -105,7 +108,7 @@ impl Rule {
         self.into()
     }
 
-    /// Whether messages cannot be read where it applies.
+    /// Whether messages are unreadable if the rule applies.
     pub(super) const fn is_breaking(self) -> bool {
         !matches!(
             self,
@@ -119,13 +122,14 @@ impl Rule {
     }
 }
 
-/// Checks that a subscriber's type can read a publisher's type, and returns the remaining differences. A raw subscriber
-/// accepts every type. A plain subscriber accepts the plain type of the same name if each of its fields has the same
-/// offset in the publisher's type, or is read as zero because the publisher does not have it yet.
+/// Checks that a subscriber's type can read a publisher's type, and returns the remaining differences. A raw
+/// subscriber accepts every type. A plain subscriber accepts the plain type of the same name if each of its
+/// fields has the same offset in the publisher's type, or is read as zero because the publisher does not have
+/// it yet.
 ///
 /// # Errors
-/// The first incompatible difference. Its offsets count from the start of the message (in arrays, of the first
-/// element). [`compare`] returns all differences.
+/// The first incompatible difference. Its offsets count from the start of the message (in arrays, of the
+/// first element). [`compare`] returns all differences.
 ///
 /// ```
 /// use rnet_core::{Field, FieldType, PlainType, Prim, TypeDesc, types_compatible};
@@ -152,8 +156,9 @@ pub fn compatible(
     }
 }
 
-/// All differences between a publisher's and a subscriber's type, incompatible ones first; empty for a raw subscriber.
-/// The alignment, the order of the fields in the description and the names of padding do not count as differences.
+/// All differences between a publisher's and a subscriber's type, incompatible ones first; empty for a raw
+/// subscriber. The alignment, the order of the fields in the description and the names of padding do not
+/// count as differences.
 pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
     let mut walk = Comparison::default();
     let whole = |walk: &mut Comparison, rule| {
@@ -169,7 +174,7 @@ pub fn compare(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<TypeChange> {
         }
         (TypeDesc::Plain(p), TypeDesc::Plain(s)) => {
             walk.compare_structs(&FieldPosition::default(), p, s, true);
-            // Else that field has its own note.
+            // Differences beyond padding are reported for their own fields.
             let only_padding = |plain: &PlainType| {
                 let mut fields = plain.fields.iter().filter(|field| !field.is_padding());
                 fields.all(|field| end(field) <= p.size.min(s.size))
@@ -190,7 +195,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Where in the two messages.
+/// Position in the two messages.
 #[derive(Clone, Default)]
 struct FieldPosition {
     path: String,
@@ -199,11 +204,11 @@ struct FieldPosition {
     s_base: usize,
 }
 
-/// The fields of one struct that are no padding, and the bytes that its publisher promises to send as zeros.
+/// The fields of one struct without padding, and the bytes that its publisher sends as zeros.
 struct Layout<'a> {
     by_offset: Vec<&'a Field>,
     by_name: HashMap<&'a str, &'a Field>,
-    /// Start and end of each reserved field, by start.
+    /// Start and end of each reserved field, ordered by start.
     reserved: Vec<(usize, usize)>,
     size: usize,
 }
@@ -224,19 +229,19 @@ impl<'a> Layout<'a> {
         Self { by_offset, by_name, reserved, size: plain.size }
     }
 
-    /// The field that starts there.
+    /// The field that starts at `offset`.
     fn at(&self, offset: usize) -> Option<&'a Field> {
         let found = self.by_offset.binary_search_by_key(&offset, |field| field.offset);
         found.ok().map(|index| self.by_offset[index])
     }
 
-    /// The first field that shares a byte with those from `start` to `stop`.
+    /// The first field that overlaps the bytes from `start` to `stop`.
     fn overlapping(&self, start: usize, stop: usize) -> Option<&'a Field> {
         let first = self.by_offset.partition_point(|field| end(field) <= start);
         self.by_offset.get(first).copied().filter(|field| field.offset < stop)
     }
 
-    /// How many bytes from `start` to `stop` are reserved.
+    /// Number of reserved bytes from `start` to `stop`.
     fn reserved_bytes(&self, start: usize, stop: usize) -> usize {
         let first = self.reserved.partition_point(|(_, end)| *end <= start);
         let within = self.reserved[first..].iter().take_while(|(from, _)| *from < stop);
@@ -261,7 +266,7 @@ impl Comparison {
         });
     }
 
-    /// The fields of two structs. Names and sizes of the structs themselves are the caller's.
+    /// Compares the fields of two structs. The caller compares their names and sizes.
     fn compare_structs(
         &mut self,
         position: &FieldPosition,
@@ -285,7 +290,7 @@ impl Comparison {
                     let rule = if appended { Rule::AppendedByPublisher } else { Rule::PassedOver };
                     self.note(rule, &at, p_shown, "no such field".to_owned());
                 }
-                // Else the subscriber's field in its place is told of, with the others of the subscriber.
+                // Otherwise the loop over the subscriber's fields reports the field at this position.
                 continue;
             };
             found.push(sf.name.as_str());
@@ -302,7 +307,7 @@ impl Comparison {
         }
     }
 
-    /// Two fields that mean the same, by name or by position.
+    /// Compares two fields with the same name or position.
     fn compare_fields(
         &mut self,
         position: &FieldPosition,
@@ -316,7 +321,8 @@ impl Comparison {
             s_base: position.s_base.saturating_add(sf.offset),
         };
         let before = self.notes.len();
-        // The inside first: "`pose.x`: f64, f32" says more than "`pose`: 24 bytes, 20 bytes".
+        // Reports inner differences first: "`pose.x`: f64, f32" is more precise than "`pose`: 24 bytes, 20
+        // bytes".
         self.compare_types(&within, &pf.ty, &sf.ty, (&p_shown, &s_shown));
         if pf.offset != sf.offset {
             self.note(Rule::Moved, &at, p_shown, s_shown);
@@ -325,7 +331,7 @@ impl Comparison {
         }
     }
 
-    /// A field of the subscriber's that the publisher does not have: what stands in its place?
+    /// Handles a subscriber field that the publisher lacks, by the bytes at its position.
     fn compare_missing(
         &mut self,
         position: &FieldPosition,
@@ -381,7 +387,7 @@ impl Comparison {
                 if p.size == s.size {
                     return self.compare_structs(position, p, s, false);
                 }
-                // What the longer one has more is the reason and no difference of its own.
+                // A difference in the additional part is only the reason, not a separate difference.
                 let mut inside = Comparison::default();
                 inside.compare_structs(position, p, s, false);
                 let ignored = [Rule::PassedOver.id(), Rule::PaddingFilled.id()];

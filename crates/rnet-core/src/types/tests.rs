@@ -57,7 +57,7 @@ fn refused_plain(size: usize, align: usize, fields: &str) -> String {
 }
 
 #[test]
-fn the_json_form_is_the_documented_one() {
+fn json_form_matches_documentation() {
     let desc = TypeDesc::Plain(plain(
         "T",
         24,
@@ -77,13 +77,13 @@ fn the_json_form_is_the_documented_one() {
 }
 
 #[test]
-fn a_kind_of_a_later_version_is_unknown_and_fits_raw_subscribers_alone() {
+fn unknown_kind_is_readable_by_raw_subscribers_only() {
     let json = r#"{"kind":"flatbuffer","name":"Pose","fields":7}"#;
     let later = TypeDesc::from_json(json).unwrap();
     assert_eq!((&later, later.name()), (&TypeDesc::Unknown, Some("unknown")));
     assert_eq!(later.to_string(), "a type of an unknown kind");
     compatible(&later, &TypeDesc::Raw).unwrap();
-    // Two of them may be of two kinds.
+    // Two unknown types may be of different kinds.
     for (publisher, subscriber) in
         [(&later, &later), (&TypeDesc::Raw, &later), (&later, &robot().into())]
     {
@@ -161,7 +161,7 @@ fn depth_and_number_of_fields_are_bounded() {
     };
     many(MAX_TYPE_FIELDS).validate().unwrap();
     assert!(many(MAX_TYPE_FIELDS + 1).validate().is_err());
-    // Those of nested structs count too: 64 structs of 64 fields and the 64 that hold them.
+    // Fields of nested structs count too: 64 structs of 64 fields, and the 64 fields that contain them.
     let nested =
         (0..64).map(|i| field(&format!("s{i}"), i * 64, FieldType::Struct(many(64)))).collect();
     assert!(
@@ -174,7 +174,7 @@ fn depth_and_number_of_fields_are_bounded() {
 }
 
 #[test]
-fn raw_takes_everything_and_gives_only_to_raw() {
+fn raw_subscriber_reads_everything_and_raw_publisher_serves_only_raw() {
     let robot = TypeDesc::from(robot());
     compatible(&robot, &TypeDesc::Raw).unwrap();
     compatible(&TypeDesc::Raw, &TypeDesc::Raw).unwrap();
@@ -277,7 +277,7 @@ fn values_keep_their_order_and_round_trip() {
     assert_eq!(bytes.len(), 64);
     assert_eq!(&bytes[8..16], (-0.5_f64).to_le_bytes());
     assert_eq!(&bytes[62..64], [255, 255]);
-    // As text, because maps compare without order.
+    // Compares text, because maps compare without order.
     assert_eq!(robot().format(&bytes).to_string(), value.to_string());
 }
 
@@ -291,7 +291,7 @@ fn missing_fields_are_zero_and_missing_bytes_are_null() {
 }
 
 #[test]
-fn data_behind_a_header_is_told_by_its_length() {
+fn data_after_header_is_described_by_its_length() {
     let mut image = pose();
     image.tail = true;
     image.validate().unwrap();
@@ -321,7 +321,7 @@ fn data_behind_a_header_is_told_by_its_length() {
 }
 
 #[test]
-fn shorter_messages_are_filled_up_and_longer_ones_cut() {
+fn shorter_messages_are_zero_extended_and_longer_ones_cut() {
     let bytes: Vec<u8> = (1..=64).collect();
     assert!(matches!(pose().fit(&bytes), std::borrow::Cow::Borrowed(cut) if cut == &bytes[..16]));
     assert_eq!(*pose().fit(&bytes[..10]), [&bytes[..10], &[0; 6]].concat());
@@ -329,7 +329,7 @@ fn shorter_messages_are_filled_up_and_longer_ones_cut() {
 }
 
 #[test]
-fn values_that_do_not_fit_are_refused_by_path() {
+fn values_of_wrong_type_are_rejected_with_path() {
     let why = |value: Value| robot().encode(&value).unwrap_err().to_string();
     assert!(
         why(json!([1])).contains(
@@ -337,7 +337,7 @@ fn values_that_do_not_fit_are_refused_by_path() {
         )
     );
     assert!(why(json!({"speed": 1})).contains("field `speed`: no such field"));
-    // Of padding that is reserved, peers are promised zeros.
+    // Reserved padding must stay zero.
     assert!(
         why(json!({"pose": {"_pad": [1, 0, 0, 0]}}))
             .contains("field `pose._pad`: no such field; Pose has the fields x, y")
@@ -402,7 +402,7 @@ fn unchecked_descriptions_do_not_panic() {
     compatible(&wild.clone().into(), &wild.into()).unwrap();
 }
 
-/// Types as the derive makes them: packed one after the other, so that any sequence of field types is valid.
+/// Types as created by the derive: packed fields, so that any sequence of field types is valid.
 fn any_type() -> impl Strategy<Value = PlainType> {
     let leaf = prop::sample::select(Prim::ALL.to_vec()).prop_map(FieldType::Prim);
     let tree = leaf.prop_recursive(3, 24, 4, |inside| {
@@ -435,14 +435,14 @@ proptest! {
     }
 
     #[test]
-    fn different_types_are_told(a in any_type(), b in any_type()) {
+    fn different_types_are_detected(a in any_type(), b in any_type()) {
         let same = a == b;
         prop_assert_eq!(compare(&a.into(), &b.into()).is_empty(), same);
     }
 
     #[test]
-    fn bytes_survive_the_way_through_json(t in any_type(), seed in any::<u64>()) {
-        // Booleans and NaN lose what is not their value, so compare after one round.
+    fn bytes_round_trip_through_json(t in any_type(), seed in any::<u64>()) {
+        // Booleans and NaN may lose their exact bytes, so compare after one round trip.
         let bytes: Vec<u8> = (0..t.size as u64).map(|i| (seed.wrapping_mul(i * 2 + 1) >> 32) as u8).collect();
         let once = t.encode(&t.format(&bytes)).unwrap();
         let twice = t.encode(&serde_json::from_str(&t.format(&once).to_string()).unwrap()).unwrap();

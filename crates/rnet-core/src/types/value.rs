@@ -1,7 +1,7 @@
-//! Bytes of a plain type to a JSON value and back, for `rnet topic echo` and `rnet topic pub`.
+//! Converts between bytes of a plain type and JSON values, for `rnet topic echo` and `rnet topic pub`.
 //!
-//! Not for hot paths: it walks the description and allocates. JSON has no NaN and no infinity, so they are the strings
-//! `"nan"`, `"inf"` and `"-inf"`.
+//! Not for hot paths: it walks the description and allocates. JSON has no NaN or infinity; they become the
+//! strings `"nan"`, `"inf"` and `"-inf"`.
 
 use super::compat::join;
 use super::{DATA_LEN, FieldType, PlainType, Prim};
@@ -10,13 +10,13 @@ use crate::limits::MAX_MESSAGE_LEN_BYTES;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// What [`PlainType::encode`] calls the bytes behind the header.
+/// The key of the bytes after the header in [`PlainType::encode`].
 const DATA: &str = "_data";
 
 impl PlainType {
-    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded with zeros
-    /// if the message is shorter. If the publisher's header is shorter and is followed by data, pass only the header,
-    /// because its data is not a field of this type.
+    /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded
+    /// with zeros if the message is shorter. If the publisher's header is shorter and is followed by data,
+    /// pass only the header, because its data is not a field of this type.
     ///
     /// ```
     /// # use rnet_core::PlainType;
@@ -40,9 +40,9 @@ impl PlainType {
         if self.tail { len >= self.size } else { len == self.size }
     }
 
-    /// The message as a JSON object, its fields in the order of the description; padding (`_…`) is left out. A field whose bytes are
-    /// missing (a message shorter than the type) is `null`. For data after a header, the output has only its length, as
-    /// `_data_len`.
+    /// The message as a JSON object, its fields in the order of the description, without padding (`_…`). A
+    /// field whose bytes are missing (a message shorter than the type) is `null`. Data after a header is
+    /// represented by its length only, as `_data_len`.
     ///
     /// ```
     /// use rnet_core::{Field, FieldType, PlainType, Prim};
@@ -71,14 +71,14 @@ impl PlainType {
         Value::Object(object)
     }
 
-    /// Encodes a JSON object as the bytes of a message. Omitted fields are zero. An array of `u8` may be given as text,
-    /// which is padded with zeros. If data follows the header, `_data` is the array of its bytes, or `_data_len` the
-    /// number of zero bytes; the fields that locate the data are not filled in. Padding (`_…`) stays zero and cannot be
-    /// given.
+    /// Encodes a JSON object as the bytes of a message. Omitted fields are zero. An array of `u8` may be
+    /// given as text, which is padded with zeros. If data follows the header, `_data` is the array of its
+    /// bytes, or `_data_len` the number of zero bytes; the fields that locate the data are not filled in.
+    /// Padding (`_…`) stays zero and cannot be given.
     ///
     /// # Errors
-    /// [`Error::BadValue`] with the field (`legs[2].force`) and the reason: no such field, not a number, out of range,
-    /// an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
+    /// [`Error::BadValue`] with the field (`legs[2].force`) and the reason: no such field, not a number, out
+    /// of range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
         let part = |name| value.get(name).filter(|_| self.tail);
         let data = part(DATA).map(data_bytes).transpose()?;
@@ -109,7 +109,7 @@ impl PlainType {
     }
 }
 
-/// The bytes behind a header, from an array of numbers.
+/// The bytes after a header, from an array of numbers.
 fn data_bytes(value: &Value) -> Result<Vec<u8>> {
     let Value::Array(items) = value else {
         return Err(value_error(DATA, format!("{} is not an array of bytes", brief_value(value))));
@@ -123,7 +123,7 @@ fn data_bytes(value: &Value) -> Result<Vec<u8>> {
     items.iter().enumerate().map(byte).collect()
 }
 
-/// `bytes` has the size of `ty`, unless the description was never checked.
+/// `bytes` has the size of `ty`, unless the description is unchecked.
 fn format_type(ty: &FieldType, bytes: &[u8]) -> Value {
     match ty {
         FieldType::Prim(prim) => format_prim(*prim, bytes).unwrap_or(Value::Null),
@@ -148,7 +148,7 @@ fn format_prim(prim: Prim, bytes: &[u8]) -> Option<Value> {
         Prim::I64 => Value::from(i64::from_le_bytes(*bytes.first_chunk()?)),
         Prim::F32 => {
             let v = f32::from_le_bytes(*bytes.first_chunk()?);
-            // Through the shortest decimal, so that 0.1_f32 reads "0.1" and not "0.10000000149011612".
+            // Converts through the shortest decimal form: 0.1_f32 becomes "0.1", not "0.10000000149011612".
             float_to_json(if v.is_finite() {
                 v.to_string().parse().unwrap_or(f64::from(v))
             } else {
@@ -221,7 +221,8 @@ fn names(plain: &PlainType) -> String {
 
 fn reject_unknown_fields(plain: &PlainType, object: &Map<String, Value>, path: &str) -> Result<()> {
     let known = |key: &str| {
-        // Who may rely on reserved bytes relies on their zeros (`plain.reserved_used`), and no other padding says anything either.
+        // Peers rely on zeros in reserved bytes (`plain.reserved_used`), and other padding carries no
+        // information.
         (plain.tail && (key == DATA_LEN || key == DATA))
             || plain.fields.iter().any(|field| field.name == key && !field.is_padding())
     };
@@ -238,7 +239,7 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
     match ty {
         FieldType::Prim(prim) => {
             let bytes = encode_prim(*prim, value).map_err(|why| value_error(path, why))?;
-            // `out` has the size of the prim: it was cut out by `FieldType::size`.
+            // `out` has the size of the number: `FieldType::size` determined it.
             out.copy_from_slice(&bytes[..out.len()]);
             Ok(())
         }
@@ -268,7 +269,7 @@ fn encode_type(ty: &FieldType, value: &Value, out: &mut [u8], path: &str) -> Res
     }
 }
 
-/// A text without a zero inside; what is left of `out` stays zero.
+/// Copies a text without zero bytes; the rest of `out` stays zero.
 fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
     if text.contains('\0') {
         return Err("the text contains a zero byte".to_owned());
@@ -281,7 +282,8 @@ fn encode_text(text: &str, out: &mut [u8]) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// The bytes of a number, at the start of the 8 returned. Little endian, so the low bytes come first whatever the width.
+/// The bytes of a number, at the start of the returned 8 bytes. In little endian the low bytes come first at
+/// any width.
 fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String> {
     let unsigned = |max: u64| match value.as_u64() {
         Some(v) if v <= max => Ok(v.to_le_bytes()),
@@ -324,7 +326,7 @@ fn encode_prim(prim: Prim, value: &Value) -> std::result::Result<[u8; 8], String
     }
 }
 
-/// Parses a float from JSON: a number, or a word as written by [`float_to_json`], in any case, also with `+` or as
+/// Parses a float from JSON: a number, or a word of [`float_to_json`] in any case, also with `+` or as
 /// `infinity`.
 ///
 /// # Errors

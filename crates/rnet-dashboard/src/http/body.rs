@@ -1,4 +1,4 @@
-//! Bodies: those of answers, and forms in requests.
+//! Bodies of answers, and forms in requests.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_util::Stream;
 use hyper::body::{Body as HttpBody, Bytes, Frame, Incoming, SizeHint};
 
-/// Chunks that are read while the client takes them.
+/// Chunks that are read as fast as the client receives them.
 pub type Chunks = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
 /// The body of an answer.

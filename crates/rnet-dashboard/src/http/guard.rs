@@ -1,4 +1,4 @@
-//! Who is kept out: pages of other sites, names that were rebound, and who does not know the token.
+//! Access control: rejects pages of other sites, rebound names, and clients without the token.
 
 use std::net::IpAddr;
 
@@ -8,11 +8,11 @@ use rnet_access::tokens_match;
 
 use crate::options::Access;
 
-/// What is asked of a request before anything else.
+/// Checks requests before anything else.
 pub struct AccessGuard {
-    /// Names by which it may be reached, in small letters.
+    /// Host names that are accepted, in lower case.
     names: Vec<String>,
-    /// It listens on loopback alone.
+    /// Whether it listens on loopback only.
     is_local: bool,
     scheme: &'static str,
     token: Option<String>,
@@ -22,7 +22,7 @@ pub struct AccessGuard {
 type Verdict = Result<(), (StatusCode, &'static str)>;
 
 impl AccessGuard {
-    /// Of a server that listens on this port.
+    /// The guard of a server that listens on this port.
     pub fn new(access: &Access, port: u16) -> AccessGuard {
         let names = access.names.iter().map(|name| name.to_ascii_lowercase());
         AccessGuard {
@@ -35,7 +35,7 @@ impl AccessGuard {
         }
     }
 
-    /// Whether a request may be looked at.
+    /// Whether a request may be processed.
     pub fn check(&self, headers: &HeaderMap, is_socket: bool) -> Verdict {
         let one = |name: HeaderName| {
             let mut all = headers.get_all(name).iter();
@@ -52,7 +52,7 @@ impl AccessGuard {
         match one(ORIGIN) {
             Some(origin) => {
                 let ours = format!("{}://{host}", self.scheme);
-                // A form that was sent from the page of the token, which has no referrer.
+                // A form sent from the login page, which has no referrer.
                 let is_own_form = origin == "null" && site == Some("same-origin") && !is_socket;
                 if !origin.eq_ignore_ascii_case(&ours) && !is_own_form {
                     return Err((
@@ -61,13 +61,13 @@ impl AccessGuard {
                     ));
                 }
             }
-            // Browsers name the page that asks.
+            // Browsers always send the origin of the requesting page.
             None if is_socket && (site.is_some() || mode.is_some()) => {
                 return Err((StatusCode::FORBIDDEN, "the Origin header is missing"));
             }
             None => {}
         }
-        // What another site embeds; following a link is fine.
+        // Rejects embedding by another site; following a link is allowed.
         let is_foreign = matches!(site, Some("cross-site" | "same-site"));
         if is_foreign && mode != Some("navigate") {
             return Err((
@@ -78,7 +78,7 @@ impl AccessGuard {
         Ok(())
     }
 
-    /// Whether a `Host` is one of ours. Numbers cannot be rebound; names can.
+    /// Whether a `Host` header names this server. IP addresses cannot be rebound; names can.
     fn is_own_host(&self, host: &str) -> bool {
         let (name, port) = match host.strip_prefix('[') {
             Some(rest) => match rest.split_once(']') {
@@ -99,7 +99,7 @@ impl AccessGuard {
         }
     }
 
-    /// Whether who asks knows the token, if there is one.
+    /// Whether the client has the token, if one is required.
     pub fn is_authenticated(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else { return true };
         let text = |name: HeaderName| headers.get_all(name).iter().filter_map(|v| v.to_str().ok());
@@ -110,7 +110,7 @@ impl AccessGuard {
         bearers.chain(sessions).any(|given| tokens_match(given.trim(), token))
     }
 
-    /// The cookie of who knows the token.
+    /// The session cookie for a correct token.
     pub fn session(&self, given: &str) -> Option<String> {
         let token = self.token.as_ref()?;
         let secure = if self.scheme == "https" { "; Secure" } else { "" };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_can_be_rebound_are_refused() {
+    fn rejects_host_names_that_can_be_rebound() {
         let local = guard([127, 0, 0, 1], None);
         for host in [
             "localhost",

@@ -1,4 +1,4 @@
-//! The files of the page, which are part of the program.
+//! The files of the page, which are embedded in the program.
 
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
@@ -8,12 +8,12 @@ use super::{Response, answer, head};
 /// By path, sorted.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// A file, as it is sent.
+/// A file with its headers.
 pub struct File {
     pub content: &'static [u8],
     pub content_type: &'static str,
     pub etag: String,
-    /// Its name says what is in it.
+    /// Whether it may be cached forever, because its name contains its hash.
     pub is_for_ever: bool,
 }
 
@@ -45,7 +45,7 @@ fn type_of(path: &str) -> &'static str {
     }
 }
 
-/// Tells contents apart; nobody has an interest in two that are the same.
+/// Distinguishes contents; collisions by an attacker are not a concern.
 fn fnv1a_64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_of_the_table_are_found() {
+    fn finds_only_embedded_files() {
         for path in [
             "/../Cargo.toml",
             "/assets/../index.html",

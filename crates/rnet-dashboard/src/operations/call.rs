@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::ServerInfo;
 use rnet::{CallOptions, Error, MessageType};
-use rnet_monitor::value::{base64, encode, message_to_json};
+use rnet_format::value::{base64, encode, message_to_json};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -13,15 +13,15 @@ use super::operator_node::OperatorNode;
 use crate::outbox::Outbox;
 use crate::wire::{Answer, Refusal, fields_of, part};
 
-/// Longest time between two looks at whether a call is cancelled.
+/// Maximum interval between two checks whether a call is cancelled.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// For the reply of a service, where the page does not say.
+/// Default timeout of a service call.
 const TIMEOUT_S: f64 = 5.0;
-/// Longest time that a page may ask for, in s.
+/// Maximum timeout that a page may request, in s.
 const MAX_TIMEOUT_S: f64 = 86_400.0;
-/// For an action to heed the cancelling of a goal whose page is gone: nobody waits for it any more.
+/// Timeout for an action to cancel a goal of a page that is gone.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
-/// For a server to be found.
+/// Timeout of the discovery of a server.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct CallRequest {
     timeout_s: Option<f64>,
 }
 
-/// A call that runs.
+/// The context of a running call.
 pub struct JobContext<'a> {
     pub operator: &'a OperatorNode,
     pub outbox: &'a Outbox,
@@ -54,7 +54,7 @@ impl JobContext<'_> {
 struct Types {
     request: MessageType,
     reply: MessageType,
-    /// Of an action's.
+    /// The feedback type, for an action.
     feedback: Option<MessageType>,
 }
 
@@ -74,7 +74,7 @@ pub fn call(job: &JobContext<'_>, fields: Json) -> Answer {
             call_service(job, &asked.service, &types, &request, options)
         }
         Some(feedback) => {
-            // A goal takes its time.
+            // A goal has no default timeout.
             let options = match asked.timeout_s {
                 Some(timeout_s) => options.timeout(Duration::from_secs_f64(timeout_s)),
                 None => options,
@@ -130,7 +130,7 @@ fn encode_request(request: &MessageType, value: &Json) -> Result<Vec<u8>, Refusa
     }
 }
 
-/// A message for the page; raw bytes as text if they are one.
+/// A message for the page; raw bytes as text if they are UTF-8.
 fn message_json(ty: &MessageType, bytes: &[u8]) -> Result<Json, Refusal> {
     match ty {
         MessageType::Raw => Ok(match std::str::from_utf8(bytes) {
@@ -153,7 +153,7 @@ fn call_service(
     let (request_type, reply_type) = (types.request.clone(), types.reply.clone());
     let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type)?;
     let replies = client.stream(request, options)?;
-    // The last of a stream is the reply; those before it are told as they come.
+    // The last message of a stream is the reply; earlier ones are sent immediately.
     let mut last = None;
     loop {
         match replies.next_within(CANCEL_CHECK_INTERVAL) {

@@ -3,8 +3,8 @@
 use rnet::NodeName;
 use rnet::param::ParamInfo;
 use rnet::state::{RemoteState, StateMessage, Value, split_host};
+use rnet_format::value::{encode, from_base64};
 use rnet_monitor::documents;
-use rnet_monitor::value::{encode, from_base64};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -57,7 +57,8 @@ pub fn state_delete(operator: &OperatorNode, fields: Json) -> Answer {
     }
 }
 
-/// The value that JSON means: of the type that is named, else of that of the present value, else of what it looks like.
+/// Converts JSON to a value: of the requested type, else of the type of the current value, else of the type
+/// it resembles.
 fn value_of(asked: &StateSetRequest, present: Option<&Value>) -> Result<Value, Refusal> {
     let message = present.and_then(Value::message_type);
     let kind = match (&asked.type_name, present) {
@@ -133,9 +134,9 @@ struct Param {
     value: Json,
 }
 
-/// A parameter: of a node of this host, or of another one, whose home checks it again.
+/// A parameter of a node of this host, or of another host, which validates it again.
 struct ParamHome {
-    /// The name of the host with its state, if it is another one.
+    /// The name and the state of the other host, if any.
     host: Option<(String, RemoteState)>,
     node: NodeName,
 }
@@ -157,7 +158,7 @@ impl ParamHome {
         }
     }
 
-    fn look(&self, operator: &OperatorNode, name: &str) -> rnet::Result<Option<ParamInfo>> {
+    fn info(&self, operator: &OperatorNode, name: &str) -> rnet::Result<Option<ParamInfo>> {
         let Some((_, state)) = &self.host else { return operator.state()?.param(&self.node, name) };
         let key = rnet::param::key(&self.node, name)?;
         Ok(state.params()?.into_iter().find(|info| info.key == key))
@@ -165,7 +166,7 @@ impl ParamHome {
 
     fn now(&self, operator: &OperatorNode, name: &str) -> Answer {
         let document = |info| in_seconds(documents::param(self.node.as_str(), name, &info));
-        let param = self.look(operator, name)?.map(document);
+        let param = self.info(operator, name)?.map(document);
         let param = param.map(|param| match &self.host {
             Some((host, _)) => of_host(host, param),
             None => param,
@@ -178,7 +179,7 @@ impl ParamHome {
 pub fn param_set(operator: &OperatorNode, fields: Json) -> Answer {
     let Param { node, name, value } = fields_of(fields)?;
     let home = ParamHome::of(operator, &node)?;
-    let found = home.look(operator, &name)?;
+    let found = home.info(operator, &name)?;
     let description = found.as_ref().and_then(|info| info.description.as_ref());
     let node = home.words();
     let Some(description) = description else {
@@ -210,7 +211,7 @@ pub fn param_reset(operator: &OperatorNode, fields: Json) -> Answer {
     let Param { node, name, .. } = fields_of(fields)?;
     let home = ParamHome::of(operator, &node)?;
     if let Some((host, _)) = &home.host {
-        // Only its own host knows what was declared and what was set, and has no service that resets.
+        // Only its own host knows its declaration, and it has no service that resets it.
         let why = format!(
             "{name} of {node} can be reset only on its host: run rnet param reset {} {name} on {host}, or \
              set it to its default here",

@@ -1,8 +1,8 @@
-//! Authority over commands: taken to stop a robot, and held until somebody gives it back.
+//! Authority over commands: taken to stop a robot, and held until it is released.
 //!
-//! It belongs to the dashboard, not to the page: a phone that loses its network must not let the robot go on. Each
-//! command that is to be stopped has a thread, which takes authority again whenever it is lost: a receiver that
-//! restarts knows of no stop, and a driver of before may be quick.
+//! The dashboard holds it, not the page: a phone that loses its network must not let the robot continue. Each
+//! stopped command has a thread, which takes authority again whenever it is lost: a restarted receiver does
+//! not know of the stop, and the previous driver may be faster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -20,27 +20,28 @@ use super::types;
 use crate::app_state::{AppState, lock};
 use crate::wire::{Answer, Refusal, fields_of};
 
-/// How long authority lasts should the dashboard be killed. A renewal that comes late, as on a busy machine, would let
-/// the driver of before drive while a person sees the robot stopped: of the two, a robot that stands is safe.
+/// Lease of the authority, in case the dashboard is killed. With a shorter lease, a late renewal on a busy
+/// machine would let the previous driver drive while a person sees the robot stopped. A robot that stays
+/// stopped for longer is the safe choice.
 const LEASE: Duration = Duration::from_secs(5);
-/// Between two renewals.
+/// Interval between two renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_millis(250);
-/// Longest time for a receiver.
+/// Timeout of a receiver.
 const RECEIVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time for the answer to a page: that of a receiver, and what threads need.
+/// Timeout of the answer to a page: that of a receiver, and a margin for threads.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
-/// Between two tries to take authority again.
+/// Interval between two attempts to take authority again.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Commands that are to be stopped at one moment, each with a thread: as many as pages are shown.
+/// Maximum number of stopped commands, each with a thread: as many as pages show.
 const MAX_HOLDS: usize = 256;
 
-/// How far a thread is.
+/// State of a thread.
 #[derive(Clone)]
 enum Step {
     /// It has had no authority yet.
     Taking,
     InForce,
-    /// It has had authority, and takes it again; why it has none.
+    /// It had authority, and takes it again; contains the reason for the loss.
     Lost(Refusal),
     Ended(Result<(), Refusal>),
 }
@@ -49,13 +50,14 @@ enum Step {
 struct HoldStatus {
     is_wanted: bool,
     step: Step,
-    /// How often somebody has asked for it.
+    /// Number of requests for it.
     asked: u64,
-    /// `asked` when the receiver was asked for what `step` says: who asks later wants to know how it is by then.
+    /// `asked` at the time when the receiver was asked for the result in `step`. Later requests wait for a
+    /// newer result.
     answered: u64,
 }
 
-/// What a thread and who waits for it share.
+/// State shared by a thread and its requesters.
 struct CommandHold {
     status: Mutex<HoldStatus>,
     changed: Condvar,
@@ -74,7 +76,7 @@ impl CommandHold {
         self.changed.notify_all();
     }
 
-    /// The number of one who asks now.
+    /// Counts a request, and returns its number.
     fn ask(&self) -> u64 {
         let mut now = self.status();
         now.asked += 1;
@@ -96,13 +98,13 @@ impl CommandHold {
         matches!(self.status().step, Step::Ended(_))
     }
 
-    /// How it is when this is so, or the time is over.
+    /// The status once `is_so` is true, or after the timeout.
     fn wait_until(&self, limit: Duration, is_so: impl Fn(&HoldStatus) -> bool) -> HoldStatus {
         let wait = self.changed.wait_timeout_while(self.status(), limit, |now| !is_so(now));
         wait.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
-    /// Waits until it is in force, as the receiver says to one who has asked with this number.
+    /// Waits until the receiver confirms authority for the request with this number.
     fn outcome(&self, asked: u64, until: Instant) -> Result<(), Refusal> {
         let left = until.saturating_duration_since(Instant::now());
         let is_so = |now: &HoldStatus| match now.step {
@@ -121,7 +123,7 @@ impl CommandHold {
         }
     }
 
-    /// Ends the wish, and the thread soon after it; waits for what has authority to give it back.
+    /// Clears the request, which ends the thread soon; waits until authority is released.
     fn release(&self) -> Result<(), Refusal> {
         let was_in_force = {
             let mut now = self.status();
@@ -163,7 +165,7 @@ impl Authority {
         lock(&self.held)
     }
 
-    /// The commands that are to be stopped, and whether they are.
+    /// The commands to be stopped, and whether they are.
     pub fn held_commands(&self) -> BTreeMap<String, bool> {
         let all = self.held();
         let rows = all.iter().filter_map(|(command, held)| {
@@ -182,7 +184,7 @@ impl Authority {
         Ok(json!({"held": true}))
     }
 
-    /// `command.take_all`: all at once, so that one whose receiver does not answer holds up none.
+    /// `command.take_all`: all at once, so that a receiver that does not answer delays no other.
     pub fn take_all(&self, operator: &OperatorNode, fields: Json) -> Answer {
         #[derive(Deserialize)]
         struct TakeAllRequest {
@@ -222,7 +224,7 @@ impl Authority {
     pub fn release_all(&self) -> Answer {
         let held = self.held().clone();
         let of_wanted: Vec<_> = held.iter().filter(|(_, held)| held.is_wanted()).collect();
-        // All are told before the first is waited for.
+        // All are notified before the first is waited for.
         let releases = std::thread::scope(|scope| {
             let threads = of_wanted.iter().map(|(of, held)| (*of, scope.spawn(|| held.release())));
             let threads: Vec<_> = threads.collect();
@@ -233,10 +235,10 @@ impl Authority {
         Ok(summary("released", releases.into_iter()))
     }
 
-    /// Gives all of it back.
+    /// Releases all commands.
     pub fn close(&self) {
         let _ = self.release_all();
-        // Until each has left the domain.
+        // Waits until each thread has left the domain.
         let until = Instant::now() + ANSWER_TIMEOUT;
         for held in std::mem::take(&mut *self.held()).into_values() {
             let left = until.saturating_duration_since(Instant::now());
@@ -244,8 +246,8 @@ impl Authority {
         }
     }
 
-    /// Sees to it that a command is stopped from now on: by the thread that does so already, or by a new one. With the
-    /// number by which that knows who asks.
+    /// Ensures that a command is stopped from now on, by an existing thread or a new one. Also returns the
+    /// number of the request.
     fn hold_command(
         &self,
         operator: &OperatorNode,
@@ -263,7 +265,7 @@ impl Authority {
                         held.priority.fetch_max(priority, Ordering::AcqRel);
                         return Ok((held.clone(), held.ask()));
                     }
-                    // It was released just now; two threads would compete.
+                    // It was just released; two threads would compete.
                     Some(held) => held.clone(),
                     None if all.len() >= MAX_HOLDS => {
                         let why = format!("{MAX_HOLDS} commands are held; release one");
@@ -287,7 +289,7 @@ impl Authority {
     }
 }
 
-/// What came of all of them.
+/// The result for several commands.
 fn summary<'a>(word: &str, done: impl Iterator<Item = (&'a str, Result<(), Refusal>)>) -> Json {
     let (mut well, mut refused) = (Vec::new(), Vec::new());
     for (command, done) in done {
@@ -301,13 +303,13 @@ fn summary<'a>(word: &str, done: impl Iterator<Item = (&'a str, Result<(), Refus
     json!({word: well, "refused": refused})
 }
 
-/// What the thread of a command has.
+/// State of the thread of a command.
 struct HoldThread {
     held: Arc<CommandHold>,
     command: String,
     app: Arc<AppState>,
     node: Arc<Node>,
-    /// As of the last time; a receiver that comes back has it still, as a rule.
+    /// The last known type; a receiver that comes back usually has the same type.
     message_type: Option<MessageType>,
 }
 
@@ -334,7 +336,7 @@ impl HoldThread {
         let work = std::panic::AssertUnwindSafe(|| self.hold());
         let panicked = |_| Err(Refusal::failed("the thread that held it has panicked"));
         let done = std::panic::catch_unwind(work).unwrap_or_else(panicked);
-        // The node may be left only after this.
+        // The node is dropped before the end is reported.
         drop(self);
         held.set_step(Step::Ended(done), held.asked());
     }
@@ -352,7 +354,7 @@ impl HoldThread {
                         None => return Ok(()),
                     }
                 }
-                // Whoever has pressed is told, and nothing stops long after that by itself.
+                // The requester gets the error, and the thread ends: a later stop would be unexpected.
                 Err(refusal) if !has_had => return Err(refusal),
                 Err(refusal) => {
                     self.held.set_step(Step::Lost(refusal), asked);
@@ -379,18 +381,19 @@ impl HoldThread {
             .lease(LEASE)
             .outlasts_driver(true);
         let taken = drive.message_type(message_type.clone()).take(Some(RECEIVER_TIMEOUT));
-        // Of one that has not come back yet nothing else is known.
+        // The type of an absent receiver is unknown.
         if matches!(taken, Ok(_) | Err(rnet::Error::Timeout { .. })) {
             self.message_type = Some(message_type);
         }
         Ok(taken?)
     }
 
-    /// Renews authority and sends nothing, so that the receiver falls back; why it was lost, unless it was released.
+    /// Renews authority without sending, so that the receiver falls back. Returns why authority was lost, or
+    /// `None` if it was released.
     fn renew(&self, mut driver: Driver<[u8]>) -> Result<Option<Refusal>, Refusal> {
         while self.held.is_wanted() {
             let asked = self.held.asked();
-            // The receiver has gone, somebody of a higher priority has it, or this was too late for the lease.
+            // The receiver is gone, a driver with a higher priority took over, or the renewal was too late.
             if let Err(why) = driver.renew() {
                 return Ok(Some(why.into()));
             }
@@ -402,7 +405,7 @@ impl HoldThread {
     }
 }
 
-/// The type of what the receiver takes.
+/// The type of a command.
 fn type_of(snapshot: &Snapshot, command: &str) -> Result<MessageType, Refusal> {
     match receivers(snapshot).iter().any(|(of, _)| *of == command) {
         true => types::of_topic(snapshot, command),

@@ -1,4 +1,4 @@
-//! Orders to nodes that `rnet launch` has started.
+//! Requests to nodes that `rnet launch` has started.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::BorrowedFd;
@@ -14,9 +14,9 @@ use serde_json::{Value as Json, json};
 use super::operator_node::OperatorNode;
 use crate::wire::{Answer, Refusal, fields_of};
 
-/// Bytes of a log that are read for its last lines.
+/// Maximum number of bytes of a log that are read for its last lines.
 const MAX_LOG_LEN_BYTES: u64 = 256 << 10;
-/// Longest time between two looks at whether the dashboard ends.
+/// Maximum interval between two checks whether the dashboard shuts down.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl From<LaunchError> for Refusal {
@@ -63,7 +63,7 @@ pub fn order(operator: &OperatorNode, op: &str, fields: Json) -> Answer {
             let mut command = keeper();
             command.arg(&node).env("RNET_CONFIG", &control.record().file);
             match control.restart(command, &until_end)? {
-                // It runs now.
+                // It is running now.
                 StopOutcome::NotRunning => StopOutcome::Exited,
                 stopped => stopped,
             }
@@ -103,7 +103,7 @@ fn tail(path: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     file.take(MAX_LOG_LEN_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    // The first line is a part of one.
+    // The first line may be incomplete.
     let cut = len > MAX_LOG_LEN_BYTES;
     Ok(if cut {
         text.split_once('\n').map_or(String::new(), |(_, rest)| rest.to_owned())
@@ -112,7 +112,7 @@ fn tail(path: &Path) -> std::io::Result<String> {
     })
 }
 
-/// An order is given up when the dashboard ends.
+/// Aborts a request when the dashboard shuts down.
 struct UntilEnd<'a>(&'a OperatorNode);
 
 impl StopSignals for UntilEnd<'_> {

@@ -1,4 +1,4 @@
-//! The node of the dashboard, opened when it is first needed.
+//! The node of the dashboard, opened on first use.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -11,15 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::app_state::{AppState, lock};
 use crate::wire::Refusal;
 
-/// Dashboards of one process.
+/// Maximum number of dashboards of one process.
 const MAX_NAMES: u32 = 64;
-/// Subscriptions to what other hosts hold, of all pages: each has up to two threads.
+/// Maximum number of views of other hosts, of all pages: each has up to two threads.
 const MAX_REMOTE_VIEWS: usize = 32;
 
 pub struct OperatorNode {
     pub app: Arc<AppState>,
     node: Mutex<Option<Arc<Node>>>,
-    /// Opens it for the threads that look and give way: by this node pages operate the robot.
+    /// Opens the node with normal priority, although the observing threads have a lower one: pages operate
+    /// the robot with this node.
     normal_priority: NormalPriority,
     remote_views: Arc<Semaphore>,
 }
@@ -35,10 +36,10 @@ impl OperatorNode {
         })
     }
 
-    /// The node; the domain is made if it is not there.
+    /// The node; the domain is created if it does not exist.
     ///
     /// # Errors
-    /// Those of opening a node.
+    /// Errors of opening a node.
     pub fn node(&self) -> rnet::Result<Arc<Node>> {
         let mut node = lock(&self.node);
         if let Some(node) = &*node {
@@ -62,7 +63,7 @@ impl OperatorNode {
             builder.open()
         };
         let mut opened = open(&name);
-        // Another dashboard of this process has that name.
+        // Another dashboard of this process uses the name.
         for number in 2..MAX_NAMES {
             if !matches!(opened, Err(rnet::Error::NameTaken { .. })) {
                 break;
@@ -75,25 +76,25 @@ impl OperatorNode {
     /// The state of the domain.
     ///
     /// # Errors
-    /// Those of opening a node, and of its state.
+    /// Errors of opening a node and its state.
     pub fn state(&self) -> rnet::Result<State> {
         let node = self.node()?;
         self.normal_priority.run(move || node.state())
     }
 
-    /// The state of another host, by the name that the link knows. It need not be there.
+    /// The state of another host, by the name that the link knows. The host need not be connected.
     ///
     /// # Errors
-    /// Those of opening a node, and of the name.
+    /// Errors of opening a node; the name is invalid.
     pub fn state_of(&self, host: &str) -> rnet::Result<RemoteState> {
         let (node, host) = (self.node()?, host.to_owned());
         self.normal_priority.run(move || node.state_of(&host))
     }
 
-    /// A place among those that look at other hosts.
+    /// A permit for a view of another host.
     ///
     /// # Errors
-    /// There is none left.
+    /// The limit is reached.
     pub fn acquire_remote_view(&self) -> Result<OwnedSemaphorePermit, Refusal> {
         self.remote_views.clone().try_acquire_owned().map_err(|_| {
             let why = format!(
@@ -103,17 +104,18 @@ impl OperatorNode {
         })
     }
 
-    /// Subscribes to a topic of another host, whose messages cross only while somebody does. They are let go.
+    /// Subscribes to a topic of another host, whose messages cross only if a subscriber exists. Received
+    /// messages are discarded.
     ///
     /// # Errors
-    /// Those of opening a node, and of subscribing.
+    /// Errors of opening a node and of subscribing.
     pub fn subscribe_remote(&self, topic: &str) -> rnet::Result<Subscription> {
         let (node, topic) = (self.node()?, topic.to_owned());
-        // The node's thread for callbacks may begin with it.
+        // The call may start the node's callback thread.
         self.normal_priority.run(move || Ok(node.subscriber::<[u8]>(&topic)?.on(|_| {})))
     }
 
-    /// The state, if there is some: looking makes none.
+    /// The state, if it exists: observing does not create it.
     ///
     /// # Errors
     /// As [`Operations::state`].

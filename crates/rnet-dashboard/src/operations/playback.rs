@@ -32,7 +32,8 @@ const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 #[derive(Default)]
 pub struct Playback {
-    /// Held while playback starts, which waits for the disk and for subscribers. Reading the progress does not wait.
+    /// Held while playback starts, which waits for the disk and for subscribers. Reading the progress does
+    /// not wait.
     starting: Mutex<()>,
     running: Mutex<Option<Running>>,
 }
@@ -114,8 +115,8 @@ impl Playback {
         let progress = Arc::new(Progress::default());
         progress.now_ns.store(start_ns, Ordering::Relaxed);
         let options = PlayOptions { rate: Some(rate), looped, ..PlayOptions::default() };
-        let (tell, started) = sync_channel(1);
-        let control = PlaybackControl { progress: progress.clone(), domain, started: Some(tell) };
+        let (sender, started) = sync_channel(1);
+        let control = PlaybackControl { progress: progress.clone(), domain, started: Some(sender) };
         let thread = std::thread::Builder::new().name(THREAD.to_owned());
         let thread = thread.spawn(move || control.play(&recording, &node, &options));
         let thread =
@@ -258,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_player_that_panics_has_finished() {
+    fn player_that_panics_has_finished() {
         let location = Location::new(Some("playing"), Some(std::env::temp_dir()), None).unwrap();
         let (progress, domain) = (Arc::new(Progress::default()), location.domain().unwrap());
         let control = PlaybackControl { progress: progress.clone(), domain, started: None };

@@ -1,4 +1,4 @@
-//! The recording of the dashboard: one at a time, in the folder that it was started with.
+//! The recording of the dashboard: one at a time, in its folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,15 +16,15 @@ use crate::app_state::{AppState, lock, try_lock};
 use crate::background_task::BackgroundTask;
 use crate::wire::{Answer, Refusal, fields_of};
 
-/// For an answer of the black box.
+/// Timeout of an answer of the black box.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// A folder that does not answer for so long is a problem.
+/// A folder that does not respond for this long is reported.
 const FOLDER_TIMEOUT: Duration = Duration::from_secs(3);
 const FOLDER_THREAD: &str = "rnet-dash-disk";
 
 #[derive(Default)]
 pub struct Recording {
-    /// Held while one is begun. That waits for a disk, and who asks how it goes does not.
+    /// Held while a recording starts, which waits for a disk. Reading the progress does not wait.
     starting: Mutex<()>,
     running: Mutex<Option<Running>>,
     folder: Mutex<FolderStatus>,
@@ -37,19 +37,19 @@ struct Running {
     problem: Option<String>,
 }
 
-/// What is known of the folder of recordings.
+/// Status of the folder of recordings.
 #[derive(Default)]
 struct FolderStatus {
-    /// A look at it that is under way, and since when.
+    /// A running scan of the folder, and its start time.
     scan: Option<(Instant, BackgroundTask<Vec<Json>>)>,
     problem: Option<String>,
-    /// The recordings in it.
+    /// The recordings in the folder.
     files: Vec<Json>,
 }
 
 impl FolderStatus {
-    /// What the last look has found. Begins the next one if none is under way, and waits for none: the file system may be
-    /// that of a network, and hang.
+    /// The result of the last scan. Starts the next scan if none is running, and never waits: a network file
+    /// system may hang.
     fn poll(
         &mut self,
         folder: &Path,
@@ -97,13 +97,13 @@ struct Start {
 }
 
 impl Recording {
-    /// Lets one recording be begun at a time.
+    /// Locks the start of a recording.
     fn begin(&self) -> Result<MutexGuard<'_, ()>, Refusal> {
         let already = || Refusal::new("refused", "a recording is already being started");
         try_lock(&self.starting).ok_or_else(already)
     }
 
-    /// The recordings in the folder, and why nothing can be recorded into it, as far as is known.
+    /// The recordings in the folder, and the last known reason why the folder is not writable.
     pub fn folder(&self, app: &Arc<AppState>, now: Instant) -> (Vec<Json>, Option<String>) {
         let Some(folder) = app.options.recordings.clone() else { return Default::default() };
         let (asked, path) = (app.clone(), folder.clone());
@@ -118,12 +118,12 @@ impl Recording {
         (known.files.clone(), problem)
     }
 
-    /// How it goes; `None` if nothing is recorded.
+    /// Progress of the recording; `None` without one.
     pub fn progress(&self) -> Option<Json> {
         let mut running = lock(&self.running);
         let running = running.as_mut()?;
         let progress = running.recorder.progress();
-        // The newest note is what people have to know: the disk is full, say.
+        // The newest note is the most important, such as a full disk.
         running.problem = running.recorder.take_notes().pop().or(running.problem.take());
         let mut status = document(&progress, &running.file);
         status["seconds"] = running.since.elapsed().as_secs_f64().into();
@@ -183,7 +183,7 @@ fn document(progress: &Progress, file: &Path) -> Json {
     })
 }
 
-/// The name of a file in the folder of recordings, and nowhere else.
+/// Validates a file name, which must be in the folder of recordings.
 fn file_name(name: Option<String>) -> Result<String, Refusal> {
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         let now_s = rnet::msgs::timestamp_now().to_string();
@@ -228,14 +228,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_hangs_is_told_of_and_holds_nobody_up() {
+    fn hanging_disk_is_reported_and_blocks_nothing() {
         let path = Path::new("/mnt/robot");
         let (answer, asked) = channel::<Vec<Json>>();
         let mut folder = FolderStatus::default();
         let begun = Instant::now();
         let hangs = move || asked.recv().map_err(|_| Refusal::failed("it is gone"));
         assert_eq!(folder.poll(path, begun, hangs), None);
-        let again = || panic!("one look is under way");
+        let again = || panic!("a scan is running");
         assert_eq!(folder.poll(path, begun + FOLDER_TIMEOUT / 2, again), None);
         let status = folder.poll(path, begun + 2 * FOLDER_TIMEOUT, again).unwrap();
         assert!(
@@ -243,7 +243,7 @@ mod tests {
             "{status}"
         );
         drop(answer);
-        // What it says in the end is the problem then, and no problem once it says so.
+        // The final error becomes the problem, and a success clears it.
         let mut until = |wanted: Option<&str>| {
             while folder.poll(path, begun, || Ok(Vec::new())).as_deref() != wanted {
                 std::thread::yield_now();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_recording_is_started_at_a_time_and_who_looks_does_not_wait() {
+    fn starts_one_recording_at_a_time_without_blocking_readers() {
         let recording = Recording::default();
         let starting = recording.begin().unwrap();
         assert_eq!(recording.begin().unwrap_err().code, "refused");

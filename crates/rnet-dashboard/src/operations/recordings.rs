@@ -1,4 +1,4 @@
-//! The recordings in the folder of the dashboard, to be listed, downloaded and played.
+//! Lists, downloads and plays the recordings in the folder of the dashboard.
 
 use std::fs::{DirEntry, File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ use crate::wire::Refusal;
 
 /// File extension of recordings.
 pub const EXTENSION: &str = ".mcap";
-/// Longest name of a file, in bytes.
+/// Maximum length of a file name, in bytes.
 pub const MAX_NAME_LEN_BYTES: usize = 128;
 /// The newest recordings are listed, at most this many.
 const MAX_LISTED: usize = 200;

@@ -33,7 +33,7 @@ pub fn form_of(operator: &OperatorNode, fields: Json) -> Answer {
     Ok(json!({"form": form::of(&found)}))
 }
 
-/// The type of the messages of a topic, of the first end that has one.
+/// The message type of a topic, from its first endpoint with a type.
 pub fn of_topic(snapshot: &Snapshot, topic: &str) -> Result<MessageType, Refusal> {
     let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
     let publishers = publishers.map(|p| (&p.type_desc, &p.schema));

@@ -1,4 +1,4 @@
-//! Subscriptions that get the whole of something when it has changed.
+//! Subscriptions that get all data whenever it has changed.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use super::tick::{Sink, TICK_INTERVAL, Tick};
 use crate::outbox::Output;
 use crate::wire::Refusal;
 
-/// Reads the present data; `None` if they are those of before.
+/// Reads the current data; `None` if it is unchanged.
 pub type Read = Box<dyn FnMut(&Tick<'_>) -> Result<Option<String>, Refusal> + Send>;
 
-/// Figures for a page: nodes, topics, hosts, problems; with `all`, those of robot-net itself too.
+/// Figures for a page: nodes, topics, hosts, problems; with `all`, also those of robot-net itself.
 pub fn figures(all: bool) -> Read {
     Box::new(move |tick| Ok(tick.view.map(|view| view.text(all).to_owned())))
 }
@@ -17,7 +17,7 @@ pub fn figures(all: bool) -> Read {
 pub struct FullUpdateSink {
     output: Output,
     interval: Duration,
-    /// Whether it reads what a look at the domain has found.
+    /// Whether it reads from a snapshot of the domain.
     needs_view: bool,
     read: Read,
     last: Option<Instant>,
@@ -28,7 +28,7 @@ impl FullUpdateSink {
         FullUpdateSink { output, interval, needs_view: false, read, last: None }
     }
 
-    /// The same, of what a look at the domain has found.
+    /// Like `new`, for data from a snapshot of the domain.
     pub fn of_view(output: Output, interval: Duration, read: Read) -> FullUpdateSink {
         FullUpdateSink { needs_view: true, ..FullUpdateSink::new(output, interval, read) }
     }

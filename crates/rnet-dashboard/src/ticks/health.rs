@@ -1,4 +1,4 @@
-//! What is asked once: metrics, and whether all is well.
+//! One-time requests: metrics and health.
 
 use std::time::{Duration, Instant};
 
@@ -8,20 +8,20 @@ use tokio::sync::oneshot;
 
 use super::tick::{Sink, Tick};
 
-/// Rates are taken over so long at least, where nobody has looked before.
+/// Minimum interval for rates if no earlier snapshot exists.
 const MIN_INTERVAL: Duration = Duration::from_millis(900);
 
-/// What is asked.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MonitorQuery {
     Metrics(MetricsFormat),
     Health,
 }
 
-/// A question.
+/// A request.
 pub struct MonitorRequest {
     ask: MonitorQuery,
-    /// Whether it is well, and the text.
+    /// Sends whether it is healthy, and the text.
     reply: Option<oneshot::Sender<(bool, String)>>,
     since: Instant,
     snapshot_seen: bool,
@@ -44,7 +44,7 @@ impl Sink for MonitorRequest {
     }
 
     fn tick(&mut self, tick: &Tick<'_>) {
-        // Whoever was looking before, the figures are of a time that says something.
+        // The figures cover a meaningful interval, even if other subscriptions take snapshots more often.
         let long = MIN_INTERVAL.as_secs_f64();
         self.snapshot_seen |= self.needs_snapshot(tick.now);
         let is_old = tick.now.duration_since(self.since) >= MIN_INTERVAL;

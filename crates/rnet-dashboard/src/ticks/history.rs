@@ -1,4 +1,4 @@
-//! Rates, latencies and losses of each topic over time, kept while a page is there.
+//! Rates, latencies and losses of each topic over time, kept while a page is connected.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -7,21 +7,21 @@ use serde_json::{Value as Json, json};
 
 use super::view::View;
 
-/// Points of a topic that are kept.
+/// Maximum number of points of a topic.
 const MAX_POINTS: usize = 600;
 
 /// The points of each topic, oldest first.
 #[derive(Default)]
 pub struct History {
     topics: BTreeMap<String, VecDeque<Point>>,
-    /// Looks so far.
+    /// Number of snapshots so far.
     pub snapshots: u64,
 }
 
 #[derive(Clone)]
 struct Point {
-    /// In which look it was found.
-    look: u64,
+    /// Number of the snapshot of this point.
+    snapshot: u64,
     t_s: f64,
     rate_hz: f64,
     bytes_per_s: f64,
@@ -30,9 +30,9 @@ struct Point {
 }
 
 impl Point {
-    fn new(row: &TopicRow, look: u64, t_s: f64) -> Point {
+    fn new(row: &TopicRow, snapshot: u64, t_s: f64) -> Point {
         Point {
-            look,
+            snapshot,
             t_s,
             rate_hz: row.rate_hz,
             bytes_per_s: row.bytes_per_s,
@@ -56,10 +56,10 @@ impl History {
         }
     }
 
-    /// The points of a topic that came after a look, as columns; `None` without any.
+    /// The points of a topic after a snapshot, as columns; `None` without any.
     pub fn columns(&self, topic: &str, after: u64) -> Option<Json> {
         let points: Vec<&Point> =
-            self.topics.get(topic)?.iter().filter(|point| point.look > after).collect();
+            self.topics.get(topic)?.iter().filter(|point| point.snapshot > after).collect();
         let column =
             |of: &dyn Fn(&Point) -> Json| -> Json { points.iter().map(|p| of(p)).collect() };
         (!points.is_empty()).then(|| {

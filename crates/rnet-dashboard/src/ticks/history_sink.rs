@@ -1,4 +1,4 @@
-//! The history of a topic, and what is added to it.
+//! The history of a topic, and its new points.
 
 use std::time::{Duration, Instant};
 
@@ -8,16 +8,16 @@ use serde_json::{Value as Json, json};
 use super::tick::{Sink, Tick};
 use crate::outbox::Output;
 
-/// How often a point comes where nobody asks for looks more often.
+/// Interval of points, if no subscription needs snapshots more often.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub struct HistorySink {
     output: Output,
     topic: String,
-    /// The last look that was told.
+    /// The last snapshot that was sent.
     last_snapshot: u64,
     last: Option<Instant>,
-    /// Counts by bucket of latency that were not told yet.
+    /// Counts by latency bucket that were not sent yet.
     counts: Vec<u64>,
 }
 
@@ -26,7 +26,7 @@ impl HistorySink {
         HistorySink { output, topic, last_snapshot: 0, last: None, counts: Vec::new() }
     }
 
-    /// Buckets that are not empty: bounds in ns, and how many.
+    /// Non-empty buckets: bounds in ns, and counts.
     fn take_histogram(&mut self) -> Json {
         let counts = std::mem::take(&mut self.counts);
         let filled = counts.iter().enumerate().filter(|(_, count)| **count > 0);

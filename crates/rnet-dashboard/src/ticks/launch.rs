@@ -1,4 +1,4 @@
-//! The nodes that `rnet launch` has started, as their keepers' records say.
+//! The nodes that `rnet launch` has started, from their keepers' records.
 
 use rnet_launch::{Record, RunFolder};
 use serde_json::{Value as Json, json};
@@ -21,7 +21,7 @@ fn row(record: &Record) -> Json {
     let state = match (&record.end, runs) {
         (Some(end), _) if end.is_failure() && !record.was_asked_to_stop() => "failed",
         (Some(_), _) => "ended",
-        // Its keeper was killed, and nobody has said so.
+        // Its keeper was killed without writing the end.
         (None, false) => "failed",
         (None, true) if record.is_ready => "ready",
         (None, true) => "starting",
@@ -34,7 +34,7 @@ fn row(record: &Record) -> Json {
         "pid": record.main.as_ref().filter(|_| runs).map(|main| main.pid),
         "state": state,
         "restarts": record.restarts,
-        // To whole seconds, so that it is the same at each look.
+        // Rounded to seconds, so that it is equal in each tick.
         "started_s": (unix_now_s() - age_s).round(),
         "end": end.or_else(|| (!runs).then(|| "killed together with its keeper".to_owned())),
     })

@@ -12,11 +12,11 @@ use super::tick::Tick;
 use crate::background_task::BackgroundTask;
 use crate::times::{in_seconds, of_host};
 
-/// Between an answer of another host and the next question.
+/// Interval between an answer of another host and the next request.
 const REMOTE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn params() -> Read {
-    // As of which revision of the state they were told.
+    // Revision of the state that was sent.
     let mut sent_revision = None;
     Box::new(move |tick| {
         let read = read(tick, &mut sent_revision);
@@ -45,7 +45,7 @@ fn rows(params: Vec<ParamInfo>) -> Vec<Json> {
     params_by_node(params).iter().map(row).collect()
 }
 
-/// The parameters of another host. When it does not answer, those that it had last are shown, and why they are no newer.
+/// The parameters of another host. If it does not answer, the last known ones are shown with the reason.
 pub fn remote_params(host: String) -> Read {
     let mut remote_host = RemoteHost::new(host);
     let mut task: Option<BackgroundTask<Vec<ParamInfo>>> = None;

@@ -1,4 +1,4 @@
-//! How the recording of this dashboard goes, and what the black box says of itself.
+//! Progress of the dashboard's recording, and status of the black box.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::full_update::Read;
 use super::tick::Tick;
 
-/// For an answer of the box.
+/// Timeout of an answer of the box.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn recordings() -> Read {
@@ -34,12 +34,12 @@ pub fn recordings() -> Read {
 struct BlackBox {
     client: Option<Client<[u8], [u8]>>,
     pending_call: Option<Pending<[u8]>>,
-    /// What it has answered last.
+    /// Its last answer.
     status: Json,
 }
 
 impl BlackBox {
-    /// Takes its answer, and asks it again if there is one, without waiting for it.
+    /// Reads its answer, and sends the next request, without waiting.
     fn poll(&mut self, tick: &Tick<'_>) -> Option<()> {
         let answer = self.pending_call.as_ref().map(|asked| asked.next_within(Duration::ZERO));
         match answer {

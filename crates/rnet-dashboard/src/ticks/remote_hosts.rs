@@ -1,4 +1,4 @@
-//! What is asked of other hosts: by threads of their own, because the thread of turns waits for no network.
+//! Requests to other hosts, on their own threads, because the tick thread must not wait for a network.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::wire::Refusal;
 
 const THREAD: &str = "rnet-dash-host";
 
-/// The state of another host, for one subscription of a page.
+/// The state of another host, for a subscription of a page.
 pub struct RemoteHost {
     pub host: String,
     state: Option<RemoteState>,
-    /// Its place among those that look at other hosts.
+    /// Its permit for a view of another host.
     permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
@@ -25,7 +25,7 @@ impl RemoteHost {
         RemoteHost { host, state: None, permit: None }
     }
 
-    /// Asks it for something.
+    /// Starts a request to the host.
     pub fn ask<T: Send + 'static>(
         &mut self,
         operator: &OperatorNode,
@@ -52,8 +52,8 @@ impl RemoteHost {
     }
 }
 
-/// Keys of another host that are followed. It ends on a thread of its own: that of the replica may be asking a host that
-/// is away.
+/// Followed keys of another host. Dropped on its own thread, because the replica's thread may be waiting for
+/// an absent host.
 pub struct RemoteReplica(Option<Replica>);
 
 impl From<Replica> for RemoteReplica {
@@ -66,14 +66,14 @@ impl Deref for RemoteReplica {
     type Target = Replica;
 
     fn deref(&self) -> &Replica {
-        self.0.as_ref().expect("it is there until it is dropped")
+        self.0.as_ref().expect("the replica exists until drop")
     }
 }
 
 impl Drop for RemoteReplica {
     fn drop(&mut self) {
         let replica = self.0.take();
-        // Where there is no thread it is waited for here.
+        // If no thread can be started, it is dropped here.
         let _ = std::thread::Builder::new().name(THREAD.to_owned()).spawn(move || drop(replica));
     }
 }

@@ -22,7 +22,7 @@ pub fn services() -> Read {
 
 fn row(name: &str, servers: &[ServerInfo<'_>]) -> Option<Json> {
     let type_name = |of: CallType<'_>| of.desc.name().unwrap_or("raw").to_owned();
-    // Servers that do not agree show the types of the first.
+    // If servers have different types, those of the first are shown.
     let known = servers.iter().find(|server| server.reply_type().is_some())?;
     let feedback = known.feedback_type().map(type_name);
     let nodes: Vec<&str> = servers.iter().map(ServerInfo::node).collect();

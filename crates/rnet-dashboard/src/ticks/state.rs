@@ -1,10 +1,10 @@
-//! The state, as a tree that is kept up to date, and a number of it over time.
+//! The state as a live tree, and a number in it over time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rnet::state::{Change, Entry, Replica, State, Watch, split_host};
-use rnet_monitor::value::{FieldPath, to_json};
+use rnet_format::value::{FieldPath, to_json};
 use serde_json::{Value as Json, json};
 
 use super::remote_hosts::{RemoteHost, RemoteReplica};
@@ -16,16 +16,16 @@ use crate::times::{document, of_host, unix_now_s};
 use crate::topic::Buckets;
 use crate::wire::Refusal;
 
-/// Between two data of a subscription.
+/// Interval between two data items of a subscription.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Between two looks for state that is not there yet.
+/// Interval between two checks for a state that does not exist yet.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
-/// Keys that are shown.
+/// Maximum number of keys shown.
 const MAX_KEYS: usize = 2_000;
-/// And so many bytes of JSON.
+/// Maximum bytes of JSON.
 const MAX_LEN_BYTES: usize = 1 << 20;
 
-/// Keys that are followed, of this host or of another one.
+/// Watched keys, of this host or of another one.
 enum WatchedKeys {
     Local(Box<(State, Watch)>),
     Remote(RemoteReplica),
@@ -40,7 +40,7 @@ impl WatchedKeys {
     }
 }
 
-/// Where keys are, and which.
+/// The host and the prefix of keys.
 struct StateSource {
     remote_host: Option<RemoteHost>,
     prefix: String,
@@ -52,7 +52,8 @@ impl StateSource {
         StateSource { remote_host: host.map(RemoteHost::new), prefix, task: None }
     }
 
-    /// The keys, when they are known: looking makes no state where there is none, and another host takes its time.
+    /// Opens the keys; `None` while they are unknown: observing does not create a state, and another host
+    /// takes time.
     fn open(&mut self, operator: &OperatorNode) -> Result<Option<WatchedKeys>, Refusal> {
         let Some(remote_host) = &mut self.remote_host else {
             let Some(state) = operator.state_if_any()? else { return Ok(None) };
@@ -69,7 +70,7 @@ impl StateSource {
         Ok(Some(WatchedKeys::Remote(done?.into())))
     }
 
-    /// An entry as pages get it.
+    /// An entry in the format of pages.
     fn document(&self, entry: &Entry) -> Json {
         match &self.remote_host {
             Some(remote_host) => of_host(&remote_host.host, document(entry)),
@@ -77,14 +78,14 @@ impl StateSource {
         }
     }
 
-    /// A key as pages get it.
+    /// A key in the format of pages.
     fn name(&self, key: &str) -> String {
         self.remote_host
             .as_ref()
             .map_or_else(|| key.to_owned(), |remote_host| remote_host.name(key))
     }
 
-    /// How soon it is looked for keys again.
+    /// Interval until keys are checked again.
     fn interval(&self) -> Duration {
         if self.task.is_some() { INTERVAL } else { IDLE_INTERVAL }
     }
@@ -95,9 +96,9 @@ pub struct StateSink {
     source: StateSource,
     keys: Option<WatchedKeys>,
     last: Option<Instant>,
-    /// The page was told that there is nothing.
+    /// Whether the page was notified that there are no keys.
     sent_empty: bool,
-    /// The page was told that the host is away.
+    /// Whether the page was notified that the host is disconnected.
     sent_away: bool,
 }
 
@@ -112,10 +113,10 @@ impl StateSink {
         if self.keys.is_some() {
             return Ok(true);
         }
-        // Opened before the whole is read: nothing that changes meanwhile is missed.
+        // Opened before reading all keys, so that no change is missed.
         self.keys = self.source.open(&tick.operations.operator)?;
         if let Some(WatchedKeys::Remote(replica)) = &self.keys {
-            // It takes a change and the present value together for the latter, until that was taken.
+            // Drains the present values: until they are read, the replica merges changes into them.
             while replica.try_recv()?.is_some() {}
         }
         self.send_all()?;
@@ -159,7 +160,7 @@ impl StateSink {
 
     fn send_changes(&mut self) -> rnet::Result<()> {
         let Some(keys) = &mut self.keys else { return Ok(()) };
-        // Of a key that changes often only the newest is told.
+        // Only the newest value of a frequently changing key is sent.
         let mut changed: BTreeMap<String, Option<Entry>> = BTreeMap::new();
         while changed.len() < MAX_KEYS
             && let Some(change) = keys.next()?
@@ -220,7 +221,7 @@ impl Sink for StateSink {
             Err(error) => Err(error),
         };
         if let Err(error) = done {
-            // It is opened anew: the domain was removed, say, and is there again.
+            // It is opened again, for example if the domain was removed and recreated.
             self.keys = None;
             self.sent_empty = false;
             self.output.error(&error);
@@ -228,13 +229,13 @@ impl Sink for StateSink {
     }
 }
 
-/// Whether the host is away, and when it was known that its keys are these.
+/// Whether the host is disconnected, and when its keys were last known.
 fn set_age(data: &mut Json, away: bool, age: Duration) {
     data["away"] = away.into();
     data["known_s"] = (unix_now_s() - age.as_secs_f64()).into();
 }
 
-/// A number of a key over time.
+/// A number in a key over time.
 pub struct StatePlotSink {
     output: Output,
     source: StateSource,
@@ -246,7 +247,7 @@ pub struct StatePlotSink {
 
 impl StatePlotSink {
     /// # Errors
-    /// The field is none.
+    /// The field path is invalid.
     pub fn new(
         output: Output,
         key: String,
@@ -268,7 +269,7 @@ impl StatePlotSink {
         }
         let Some(keys) = &mut self.keys else { return Ok(()) };
         while let Some(change) = keys.next()? {
-            // Keys below this one are other keys.
+            // Keys below this one are different keys.
             let is_it = change.key == self.source.prefix;
             let Some(entry) = change.entry.filter(|_| is_it) else { continue };
             let (value, at_s) = (to_json(&entry.value), entry.owner.written_unix_ns as f64 / 1e9);
@@ -306,7 +307,7 @@ fn number(value: &Json) -> Option<f64> {
     match value {
         Json::Bool(b) => Some(f64::from(u8::from(*b))),
         Json::Number(number) => number.as_f64(),
-        // What JSON has no number for.
+        // Numbers that JSON cannot represent.
         Json::String(text) if matches!(text.as_str(), "nan" | "inf" | "-inf") => text.parse().ok(),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! A turn of the thread, and what is told of it.
+//! A tick of the thread, and its receivers.
 
 use std::time::{Duration, Instant};
 
@@ -6,21 +6,21 @@ use super::history::History;
 use super::view::View;
 use crate::operations::Operations;
 
-/// Between two turns.
+/// Interval between two ticks.
 pub const TICK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Something that is told of each turn.
+/// A receiver of ticks.
 pub trait Sink: Send {
-    /// Whether it needs a look at the domain now.
+    /// Whether it needs a snapshot of the domain now.
     fn needs_snapshot(&self, _now: Instant) -> bool {
         false
     }
 
-    /// A turn; with a view if there was a look. An error ends it, and is told to the page.
+    /// Handles a tick, with a view if a snapshot was taken.
     fn tick(&mut self, tick: &Tick<'_>);
 }
 
-/// A turn.
+/// A tick.
 pub struct Tick<'a> {
     pub now: Instant,
     pub operations: &'a Operations,

@@ -1,4 +1,4 @@
-//! What a look at the domain has found, since the look before.
+//! Figures and problems of the interval between two snapshots.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use serde_json::{Value as Json, json};
 use crate::app_state::AppState;
 use crate::times::unix_now_s;
 
-/// How long a node that is lost is shown.
+/// How long a lost node is shown.
 const GONE_TIME: Duration = Duration::from_secs(60);
-/// So many at most.
+/// Maximum number of lost nodes shown.
 const MAX_GONE: usize = 64;
 
-/// Two looks, and what follows from them.
+/// Two snapshots, and derived data.
 pub struct View<'a> {
     pub figures: Figures,
-    /// With topics and nodes of robot-net itself.
+    /// Including topics and nodes of robot-net itself.
     every: Figures,
     pub problems: Vec<Finding>,
     pub at_s: f64,
@@ -54,7 +54,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The data of a subscription to figures; with `all`, topics and nodes of robot-net itself too. Made once for all.
+    /// The data of a subscription to figures; with `all`, also topics and nodes of robot-net itself. Created
+    /// once for all pages.
     pub fn text(&self, all: bool) -> &str {
         self.texts[usize::from(all)].get_or_init(|| {
             let figures = if all { &self.every } else { &self.figures };
@@ -76,7 +77,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Publishers and subscriptions that do not go together, and why.
+    /// Incompatible publishers and subscriptions, with the reason.
     fn mismatches(&self) -> Vec<Json> {
         let pairs = self.now.snapshot.pairs();
         let pairs = pairs.filter(|pair| !is_internal(&pair.publisher.topic));
@@ -94,18 +95,18 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether a node that is gone has died, or is out of reach with its host: [`problems`] names it or the host. One that has
-/// left is missed by nobody.
-fn is_lost(look: &DomainSnapshot, node: &str) -> bool {
+/// Whether a node that is gone has died, or its host is unreachable: [`problems`] names it or the host. A
+/// node that left normally is not lost.
+fn is_lost(current: &DomainSnapshot, node: &str) -> bool {
     let Some(host) = host_of(node).0 else {
-        return look.snapshot.died.iter().any(|died| died == node);
+        return current.snapshot.died.iter().any(|died| died == node);
     };
-    let peers = look.link.iter().flat_map(|link| &link.peers);
+    let peers = current.link.iter().flat_map(|link| &link.peers);
     let connected = peers.filter(|peer| peer.state() == State::Connected);
     !connected.into_iter().any(|peer| peer.host == host)
 }
 
-/// Nodes that were there, and are lost.
+/// Nodes that existed, and are lost.
 #[derive(Default)]
 pub struct GoneNodes {
     here: BTreeMap<String, String>,
@@ -120,19 +121,19 @@ struct GoneNode {
 }
 
 impl GoneNodes {
-    pub fn update(&mut self, look: &DomainSnapshot) {
-        let own = &look.own_host;
-        let local = look.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
+    pub fn update(&mut self, current: &DomainSnapshot) {
+        let own = &current.own_host;
+        let local = current.snapshot.nodes.iter().filter(|node| node.meta.language != "tool");
         let mut here: BTreeMap<String, String> =
             local.map(|node| (node.meta.name.clone(), own.clone())).collect();
-        for node in &look.snapshot.remote {
+        for node in &current.snapshot.remote {
             let host = host_of(&node.node).0.unwrap_or(own).to_owned();
             here.insert(node.node.clone(), host);
         }
         let (now, since_s) = (Instant::now(), unix_now_s());
         self.gone.retain(|(at, row)| at.elapsed() < GONE_TIME && !here.contains_key(&row.node));
         for (node, host) in std::mem::take(&mut self.here) {
-            if !here.contains_key(&node) && is_lost(look, &node) {
+            if !here.contains_key(&node) && is_lost(current, &node) {
                 self.gone.insert(0, (now, GoneNode { node, host, since_s }));
             }
         }

@@ -1,17 +1,17 @@
-//! Numbers over time, thinned out: of each stretch of time the least, the greatest and the last.
+//! Downsamples numbers over time: keeps the minimum, maximum and last value of each bucket.
 
 use std::collections::VecDeque;
 
 use serde_json::{Value as Json, json};
 
-/// Stretches that wait, at most: the oldest are dropped.
+/// Maximum number of queued buckets: the oldest are dropped.
 const MAX_WAITING: usize = 4_096;
 
-/// A number from so far ahead of the time was added before the wall clock was set back, in s.
+/// A bucket this far ahead of the time was filled before the wall clock was set back, in s.
 const CLOCK_STEP_S: f64 = 1.0;
 
 struct Bucket {
-    /// Number of the stretch since 1970.
+    /// Number of the bucket since 1970.
     at: i64,
     t_s: f64,
     min: f64,
@@ -20,7 +20,7 @@ struct Bucket {
     n: u64,
 }
 
-/// What is known since the last data.
+/// Data since the last item sent.
 pub struct Buckets {
     width_s: f64,
     complete: VecDeque<Bucket>,
@@ -33,7 +33,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// Stretches of so many ms.
+    /// Buckets of this width in ms.
     pub fn new(width_ms: f64) -> Buckets {
         Buckets {
             width_s: width_ms / 1e3,
@@ -46,14 +46,15 @@ impl Buckets {
         }
     }
 
-    /// A number, and when it was sent: no later than now, or numbers of now would all come late.
+    /// Adds a number with its send time, which must not be in the future: current numbers would then all be
+    /// late.
     pub fn add(&mut self, t_s: f64, x: f64) {
         let at = (t_s / self.width_s).floor() as i64;
         match &mut self.open {
-            // What comes late, of another publisher, is told with what is open.
+            // A late number of another publisher is added to the open bucket.
             Some(open) if at <= open.at => {
                 open.t_s = open.t_s.max(t_s);
-                // What is no number is told if there is nothing else.
+                // NaN is kept only if no other value exists.
                 open.min = open.min.min(x);
                 open.max = open.max.max(x);
                 open.last = x;
@@ -69,18 +70,18 @@ impl Buckets {
         }
     }
 
-    /// A message without a number there.
+    /// Counts a message without the number.
     pub fn add_missing(&mut self, why: &str) {
         self.missing += 1;
         self.why = Some(why.to_owned());
     }
 
-    /// Messages that were not seen.
+    /// Counts lost messages.
     pub fn add_lost(&mut self, count: u64) {
         self.lost += count;
     }
 
-    /// The data, as text: what is complete at this time.
+    /// The data as text: the buckets that are complete at this time.
     pub fn take(&mut self, now_s: f64) -> Option<String> {
         let now = (now_s / self.width_s).floor() as i64;
         let is_over = |open: &Bucket| open.at < now || open.t_s > now_s + CLOCK_STEP_S;
@@ -95,7 +96,7 @@ impl Buckets {
             |of: fn(&Bucket) -> f64| -> Json { all.iter().map(|b| json!(of(b))).collect() };
         let mut data = json!({
             "t_s": column(|b| b.t_s),
-            // What is no number is null.
+            // NaN becomes null.
             "min": column(|b| b.min),
             "max": column(|b| b.max),
             "last": column(|b| b.last),
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_stretch_the_least_the_greatest_and_the_last_are_kept() {
+    fn keeps_minimum_maximum_and_last_of_each_bucket() {
         let mut buckets = Buckets::new(100.0);
         for (t_s, x) in [(1.00, 3.0), (1.05, -1.0), (1.09, 2.0), (1.10, 5.0), (1.35, f64::NAN)] {
             buckets.add(t_s, x);
@@ -135,14 +136,14 @@ mod tests {
         assert_eq!(data["last"], json!([2.0, 5.0]));
         assert_eq!(data["n"], json!([3, 1]));
         assert_eq!(data["t_s"], json!([1.09, 1.10]));
-        // The open one is told when its time is over.
+        // The open bucket is sent when its time is over.
         assert_eq!(buckets.take(1.36), None);
         let data = json(buckets.take(1.41));
         assert_eq!((&data["n"], &data["last"]), (&json!([1]), &json!([null])));
     }
 
     #[test]
-    fn a_wall_clock_that_is_set_back_freezes_nothing() {
+    fn continues_after_wall_clock_is_set_back() {
         let mut buckets = Buckets::new(20.0);
         buckets.unit = Some("m/s".to_owned());
         buckets.add(5_000.0, 1.0);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_counted_and_what_waits_is_bounded() {
+    fn counts_missing_numbers_and_limits_queued_buckets() {
         let mut buckets = Buckets::new(1.0);
         buckets.add_missing("it is a text");
         buckets.add_lost(2);

@@ -1,4 +1,4 @@
-//! Point clouds, thinned out to what a page draws.
+//! Point clouds, downsampled for drawing.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use serde_json::json;
 use super::picture::EncodedPicture;
 use super::ros2;
 
-/// Names under which clouds carry how bright a point is.
+/// Field names for the brightness of a point.
 const BRIGHT: [&str; 3] = ["intensity", "reflectivity", "i"];
 
-/// A number of a point: where it stands, and of which type it is.
+/// A number of a point: its offset and its type.
 #[derive(Clone, Copy)]
 struct NumberField {
     offset: usize,
@@ -22,7 +22,7 @@ struct NumberField {
     read: fn(&[u8]) -> f32,
 }
 
-/// Points of one length, each with the numbers that are shown.
+/// Points of one size, with the displayed fields.
 struct Points<'a> {
     data: &'a [u8],
     stride: usize,
@@ -31,13 +31,13 @@ struct Points<'a> {
     has_intensity: bool,
 }
 
-/// A cloud, of at most so many points.
+/// Converts a cloud, with at most `max` points.
 pub fn cloud(
-    heard: &ObservedMessage<'_>,
+    observed: &ObservedMessage<'_>,
     bytes: &[u8],
     max_points: usize,
 ) -> Result<EncodedPicture, String> {
-    match heard.type_desc.name() {
+    match observed.type_desc.name() {
         Some("rnet.msgs.PointCloud") => {
             let (header, data) = read::<PointCloud>(bytes).map_err(|error| error.to_string())?;
             let fields = header.fields().iter();
@@ -62,7 +62,7 @@ pub fn cloud(
             Ok(drawn(max_points, &Points::new(&cloud.data, stride, &cloud.frame_id, fields)?))
         }
         Some(ros2::POINT_CLOUD) => {
-            let cloud = ros2::Fields::decode(heard, bytes)?;
+            let cloud = ros2::Fields::decode(observed, bytes)?;
             if cloud.flag("is_bigendian") {
                 return Err("big-endian point clouds cannot be shown".to_owned());
             }
@@ -123,7 +123,7 @@ fn number(ty: NumberType) -> Number {
     }
 }
 
-/// By their numbers less one: types of `foxglove.PackedElementField`, and of `sensor_msgs/PointField`.
+/// By type number minus one: types of `foxglove.PackedElementField`, and of `sensor_msgs/PointField`.
 const FOXGLOVE: [NumberType; 8] = [
     NumberType::U8,
     NumberType::I8,
@@ -145,7 +145,7 @@ const ROS2: [NumberType; 8] = [
     NumberType::F64,
 ];
 
-/// The type of this number, if there is one.
+/// The type with this number, if it exists.
 fn numbered(types: &[NumberType; 8], number_of_type: usize) -> Option<Number> {
     types.get(number_of_type.checked_sub(1)?).map(|ty| number(*ty))
 }
@@ -173,7 +173,7 @@ impl<'a> Points<'a> {
         Ok(Points { data, stride, frame_id, number_fields, has_intensity: bright.is_some() })
     }
 
-    /// Every so manieth point, as float32: how many, and their bytes.
+    /// Every n-th point as float32: their number, and their bytes.
     fn downsample(&self, max_points: usize) -> (usize, Vec<u8>) {
         let total = self.data.len() / self.stride;
         let every = total.div_ceil(max_points.max(1)).max(1);
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_thinned_out_and_fields_that_lie_outside_are_none() {
+    fn downsamples_points_and_rejects_fields_outside() {
         let f32s = number(NumberType::F32);
         let fields = |x: usize| {
             [

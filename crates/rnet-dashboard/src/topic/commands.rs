@@ -1,4 +1,4 @@
-//! What receivers of commands say of themselves, and their audit trails.
+//! Status of command receivers, and their audit trails.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use super::sink::{MAX_NAME_LEN_BYTES, RateLimiter, TopicSink, cut_text};
 use crate::operations::Operations;
 use crate::outbox::Output;
 
-/// Data in a second.
+/// Data items per second.
 const HZ: f64 = 5.0;
-/// Looks for receivers that are gone, in a second.
+/// Checks for removed receivers per second.
 const RECEIVERS_HZ: f64 = 1.0;
-/// Receivers that are shown.
+/// Maximum number of receivers shown.
 const MAX_RECEIVERS: usize = 256;
-/// Lines of an audit trail that wait, at most: the oldest are dropped.
+/// Maximum number of queued audit lines: the oldest are dropped.
 const MAX_LINES: usize = 1_000;
 
 pub struct CommandsSink {
@@ -34,7 +34,7 @@ pub struct CommandsSink {
     receivers_limiter: RateLimiter,
     /// By command and receiver.
     statuses: BTreeMap<(String, String), CommandStatus>,
-    /// Those that do not answer now, whether or not they have said something before.
+    /// Receivers that do not answer now, whether or not they have sent a status before.
     silent: BTreeSet<(String, String)>,
 }
 
@@ -49,11 +49,12 @@ impl CommandsSink {
     fn rows(&self) -> Vec<Json> {
         let mut wanted = self.operations.authority.held_commands();
         let stops = wanted.clone();
-        // What it holds as far as it has heard: a receiver that was restarted knows nothing of it.
+        // Whether the dashboard holds a command, according to its receiver: a restarted receiver does not
+        // know of it.
         let node = (!stops.is_empty()).then(|| self.operations.operator.node().ok()).flatten();
         let own = node.as_ref().map_or("", |node| node.name());
         let mut rows = Vec::new();
-        // What one that does not answer has said last is not how it is.
+        // The last status of a silent receiver is outdated.
         let of_silent = self.silent.iter().map(|of| (of, None));
         let answers = self.statuses.iter().filter(|(of, _)| !self.silent.contains(*of));
         let all: BTreeMap<_, _> =
@@ -66,14 +67,14 @@ impl CommandsSink {
             row["stop_wanted"] = stops.contains_key(command).into();
             rows.push(row);
         }
-        // A stop outlives its receiver, and must be there to be released.
+        // A stop outlives its receiver, and must be shown so that it can be released.
         rows.extend(wanted.into_keys().map(|command| {
             json!({"command": command, "receiver": null, "state": "closed", "held": false, "stop_wanted": true})
         }));
         rows
     }
 
-    /// Forgets receivers that are gone, which may have died without a word, and finds those that do not answer.
+    /// Removes receivers that are gone, which may have died without a message, and finds silent ones.
     fn read_receivers(&mut self) {
         let Ok(mut domain) = self.operations.app().options.location.domain() else { return };
         let Ok(snapshot) = domain.snapshot() else { return };
@@ -84,23 +85,23 @@ impl CommandsSink {
     }
 }
 
-/// Whether the holder that a receiver names is our node; one on another host names our host, too.
+/// Whether the holder named by a receiver is our node; a receiver on another host adds our host.
 fn is_held_by(own: &str, receiver: &str, holder: &str) -> bool {
     let (at, holder) = host_of(holder);
     !own.is_empty() && holder == own && at.is_some() == host_of(receiver).0.is_some()
 }
 
-/// Whether a topic is one on which the receiver of a command tells how it is.
+/// Whether a topic carries the status of a command's receiver.
 pub fn is_status(topic: &str, desc: &TypeDesc) -> bool {
     command_of_status(topic).is_some() && desc.name() == Some("rnet.msgs.CommandStatus")
 }
 
 impl TopicSink for CommandsSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], _: f64) {
-        let Some(command) = command_of_status(heard.topic) else { return };
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], _: f64) {
+        let Some(command) = command_of_status(observed.topic) else { return };
         let Ok(mut status) = CommandStatus::decode(bytes) else { return };
         status.holder = cut_text(&status.holder, MAX_NAME_LEN_BYTES).to_owned();
-        let key = (command.to_owned(), heard.node.to_owned());
+        let key = (command.to_owned(), observed.node.to_owned());
         if status.state() == State::Closed {
             self.statuses.remove(&key);
         } else if self.statuses.len() < MAX_RECEIVERS || self.statuses.contains_key(&key) {
@@ -132,8 +133,8 @@ impl CommandLogSink {
 }
 
 impl TopicSink for CommandLogSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
-        if heard.type_desc.name() != Some("rnet.msgs.CommandEvent") {
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
+        if observed.type_desc.name() != Some("rnet.msgs.CommandEvent") {
             return;
         }
         let Ok(event) = CommandEvent::decode(bytes) else { return };
@@ -144,11 +145,11 @@ impl TopicSink for CommandLogSink {
         }
         self.lines.push_back(json!({
             "time_s": at_ns.map_or(sent_s, |ns| ns as f64 / 1e9),
-            "receiver": heard.node,
+            "receiver": observed.node,
             "kind": kind,
             "node": cut_text(&event.node, MAX_NAME_LEN_BYTES),
             "priority": event.priority,
-            // Too long for a number of JavaScript.
+            // Too large for a JavaScript number.
             "number": event.number.to_string(),
             "text": cut_text(&event.text, MAX_NAME_LEN_BYTES),
         }));
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receivers_of_other_hosts_name_the_host_of_the_holder() {
+    fn remote_receivers_name_the_host_of_the_holder() {
         let own = "/rnet_dashboard_7";
         assert!(is_held_by(own, "/base", own));
         assert!(is_held_by(own, "@robot/base", "@desk/rnet_dashboard_7"));

@@ -1,4 +1,4 @@
-//! Images: raw ones thinned out to what a page shows and made JPEG, compressed ones as they are.
+//! Images: raw ones are downsampled and encoded as JPEG, compressed ones are passed on unchanged.
 
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use prost::Message as _;
@@ -11,22 +11,22 @@ use super::picture::EncodedPicture;
 use super::pixels::{Downsampled, Raster, Scale};
 use super::ros2;
 
-/// Largest compressed image that is passed on, in bytes.
+/// Maximum length of a compressed image, in bytes.
 const MAX_COMPRESSED_LEN_BYTES: usize = 2 << 20;
-/// Of 100: what is drawn a few times a second for a person to look at.
+/// Of 100: sufficient for a person who looks at a few images per second.
 const JPEG_QUALITY: u8 = 80;
-/// Smaller ones are sent as they are: each of their pixels may matter, and they are no load.
+/// Smaller images are sent uncompressed: each pixel may matter, and they are small.
 const MIN_JPEG_PX: usize = 64 * 64;
 
-/// An image, of at most so many pixels.
+/// Converts an image, with at most `max_px` pixels.
 pub fn image(
-    heard: &ObservedMessage<'_>,
+    observed: &ObservedMessage<'_>,
     bytes: &[u8],
     max_px: usize,
 ) -> Result<EncodedPicture, String> {
     let wrong = |why: prost::DecodeError| why.to_string();
     let shown = |raster: &Raster<'_>| raw(max_px, raster);
-    match heard.type_desc.name() {
+    match observed.type_desc.name() {
         Some("rnet.msgs.Image") => {
             let (header, data) = read::<Image>(bytes).map_err(|error| error.to_string())?;
             shown(&Raster {
@@ -52,7 +52,7 @@ pub fn image(
             })
         }
         Some(ros2::IMAGE) => {
-            let image = ros2::Fields::decode(heard, bytes)?;
+            let image = ros2::Fields::decode(observed, bytes)?;
             shown(&Raster {
                 width: image.size("width"),
                 height: image.size("height"),
@@ -68,7 +68,7 @@ pub fn image(
             compressed(&image.data, &image.format, &image.frame_id)
         }
         Some(ros2::COMPRESSED_IMAGE) => {
-            let image = ros2::Fields::decode(heard, bytes)?;
+            let image = ros2::Fields::decode(observed, bytes)?;
             compressed(&image.bytes("data"), &image.text("format"), &image.frame_id())
         }
         other => Err(format!("{} is not a supported image type", other.unwrap_or("raw"))),
@@ -96,12 +96,13 @@ fn raw(max_px: usize, image: &Raster<'_>) -> Result<EncodedPicture, String> {
     Ok((head, payload))
 }
 
-/// An image as JPEG, if it is one that gets smaller by it: 1080p thinned out to 640 x 360 is some 40 kB instead of 900.
+/// Encodes an image as JPEG, if that makes it smaller: 1080p downsampled to 640 x 360 takes about 40 kB
+/// instead of 900.
 fn jpeg(width: usize, height: usize, rgba: &[u8]) -> Option<Vec<u8>> {
     if width * height < MIN_JPEG_PX {
         return None;
     }
-    // Longer sides than JPEG has.
+    // Fails for sides longer than JPEG supports.
     let (width, height) = (u16::try_from(width).ok()?, u16::try_from(height).ok()?);
     let mut out = Vec::new();
     let mut encoder = Encoder::new(&mut out, JPEG_QUALITY);
@@ -146,12 +147,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_large_enough_becomes_a_jpeg() {
+    fn encodes_large_images_as_jpeg() {
         let pixels: Vec<u8> = (0..640 * 360)
             .flat_map(|n: u32| [(n % 640 / 3) as u8, (n / 640) as u8, 40, 255])
             .collect();
         let small = jpeg(640, 360, &pixels).unwrap();
-        // Its marks at both ends, and its size between.
+        // The start and end markers of JPEG.
         assert_eq!(
             (&small[..3], &small[small.len() - 2..]),
             (&[0xff, 0xd8, 0xff][..], &[0xff, 0xd9][..])
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_image_is_what_its_first_bytes_say() {
+    fn detects_format_of_compressed_image_by_first_bytes() {
         let jpeg = [0xff, 0xd8, 0xff, 0xe0];
         let (head, payload) = compressed(&jpeg, "rgb8; jpeg compressed bgr8", "camera").unwrap();
         assert_eq!((&head["encoding"], &payload[..]), (&json!("jpeg"), &jpeg[..]));

@@ -1,4 +1,4 @@
-//! The lines that nodes log.
+//! Log lines of nodes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,18 +12,19 @@ use serde_json::{Value as Json, json};
 use super::sink::{MAX_NAME_LEN_BYTES, RateLimiter, TopicSink, cut_text};
 use crate::outbox::Output;
 
-/// Data in a second.
+/// Data items per second.
 const HZ: f64 = 10.0;
-/// Lines that wait, at most: the oldest are dropped.
+/// Maximum number of queued lines: the oldest are dropped.
 pub const MAX_LINES: usize = 2_000;
-/// What nodes had kept comes within this time, and is told in the order of time.
+/// Time for collecting the log history of nodes, which is then sent in the order of time.
 const HISTORY_COLLECT_TIME: Duration = Duration::from_millis(300);
-/// Longest text of a line that is shown, in bytes.
+/// Maximum length of a line's text, in bytes.
 const MAX_TEXT_LEN_BYTES: usize = 8 << 10;
 
-/// Texts of lines that wait, at most, in bytes: what the queue of a page has room for. The oldest are dropped.
+/// Maximum total length of queued texts in bytes, limited by the send queue of a page. The oldest lines are
+/// dropped.
 const MAX_LINES_LEN_BYTES: usize = 1 << 20;
-/// What a line takes beside its text, in bytes.
+/// Size of a line without its text, in bytes.
 const LINE_LEN_BYTES: usize = 256;
 
 struct Line {
@@ -44,12 +45,12 @@ pub struct LogsSink {
     filter: Filter,
     rate_limiter: RateLimiter,
     begun: Option<Instant>,
-    /// Lines of before that are shown.
+    /// Number of earlier lines to show.
     history: usize,
     is_history_sent: bool,
     lines: VecDeque<Line>,
     len_bytes: usize,
-    /// Lines that had no room.
+    /// Lines dropped because of the limits.
     dropped: u64,
 }
 
@@ -68,13 +69,13 @@ impl LogsSink {
         }
     }
 
-    fn line(&self, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Option<Line> {
+    fn line(&self, observed: &ObservedMessage<'_>, bytes: &[u8]) -> Option<Line> {
         let log = Log::decode(bytes).ok()?;
-        // A level that is not known may be the worst of all.
+        // An unknown level may be the most severe one.
         let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
         let Filter { node, text, .. } = &self.filter;
         let is_wanted = level >= self.filter.level as i32
-            && heard.node.contains(node.as_str())
+            && observed.node.contains(node.as_str())
             && log.message.contains(text.as_str());
         if !is_wanted {
             return None;
@@ -85,7 +86,7 @@ impl LogsSink {
         let line = json!({
             "time_s": at_ns as f64 / 1e9,
             "level": known.map_or_else(|| level.to_string(), |level| level.name().to_owned()),
-            "node": heard.node,
+            "node": observed.node,
             "name": cut_text(&log.name, MAX_NAME_LEN_BYTES),
             "message": message,
             "file": cut_text(&log.file, MAX_NAME_LEN_BYTES),
@@ -96,11 +97,11 @@ impl LogsSink {
 }
 
 impl TopicSink for LogsSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], _: f64) {
-        if heard.type_desc.name() != Some("foxglove.Log") {
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], _: f64) {
+        if observed.type_desc.name() != Some("foxglove.Log") {
             return;
         }
-        let Some(line) = self.line(heard, bytes) else { return };
+        let Some(line) = self.line(observed, bytes) else { return };
         self.len_bytes += line.len_bytes;
         self.lines.push_back(line);
         while self.lines.len() > MAX_LINES || self.len_bytes > MAX_LINES_LEN_BYTES {
@@ -120,7 +121,7 @@ impl TopicSink for LogsSink {
                 return;
             }
             self.is_history_sent = true;
-            // Lines of one node with one time stay in their order.
+            // Stable: lines of one node with equal times stay in order.
             self.lines.make_contiguous().sort_by_key(|line| line.at_ns);
             let older = self.lines.len().saturating_sub(self.history);
             for line in self.lines.drain(..older) {

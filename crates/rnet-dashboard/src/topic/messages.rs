@@ -5,20 +5,21 @@ use std::time::Instant;
 use rnet::inspect::ObservedMessage;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
-use rnet_monitor::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
+use rnet_format::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
 use serde_json::{Value as Json, json};
 
 use super::sink::{RateLimiter, TopicSink, type_of};
 use crate::outbox::Output;
 use crate::wire::MAX_MESSAGE_JSON_LEN_BYTES;
 
-/// Messages that are shown: larger ones have subscriptions of their own.
+/// Maximum length of a decoded message: larger types have their own subscriptions.
 const MAX_DECODED_LEN_BYTES: usize = 1 << 20;
-/// Raw bytes that are shown.
+/// Maximum number of raw bytes shown.
 const MAX_RAW_LEN_BYTES: usize = 1024;
-/// Fields that may be written though they have their defaults.
+/// Maximum number of fields that may be written with default values.
 const MAX_DEFAULTS: usize = 500_000;
-/// Elements of a list, and characters of a text, to which a message is cut that is too long: the first that fits.
+/// Limits for list elements and text characters of a message that is too long: the first limit that fits is
+/// used.
 const CUT_LIMITS: [usize; 3] = [256, 32, 4];
 
 /// Largest integer that JavaScript represents exactly.
@@ -27,7 +28,7 @@ const MAX_EXACT_INTEGER: u64 = (1 << 53) - 1;
 pub struct MessagesSink {
     output: Output,
     rate_limiter: RateLimiter,
-    /// The newest, which is told when it is time.
+    /// The newest message, sent when it is due.
     newest: Option<LatestMessage>,
     is_sent: bool,
 }
@@ -39,19 +40,19 @@ struct LatestMessage {
     ty: Result<MessageType, String>,
     /// Units of its fields, by path.
     units: Json,
-    /// Fields of the message of its schema that has most.
+    /// The largest number of fields of a message type in its schema.
     max_fields: usize,
     seq: u64,
     sent_s: f64,
     meta: Meta,
     len: usize,
-    /// All of it, unless it is large.
+    /// The whole message, unless it is large.
     bytes: Vec<u8>,
 }
 
 impl LatestMessage {
-    fn new(heard: &ObservedMessage<'_>) -> LatestMessage {
-        let ty = type_of(heard);
+    fn new(observed: &ObservedMessage<'_>) -> LatestMessage {
+        let ty = type_of(observed);
         let max_fields = match &ty {
             Ok(MessageType::Protobuf(schema)) => {
                 let all = schema.descriptor().parent_pool().all_messages();
@@ -60,22 +61,22 @@ impl LatestMessage {
             _ => 0,
         };
         LatestMessage {
-            publisher: heard.stamp.publisher,
-            node: heard.node.to_owned(),
+            publisher: observed.stamp.publisher,
+            node: observed.node.to_owned(),
             units: ty.as_ref().map_or(Json::Null, |ty| json!(units(ty))),
-            type_name: heard.type_desc.name().unwrap_or("raw").to_owned(),
+            type_name: observed.type_desc.name().unwrap_or("raw").to_owned(),
             ty,
             max_fields,
             seq: 0,
             sent_s: 0.0,
-            meta: heard.meta,
+            meta: observed.meta,
             len: 0,
             bytes: Vec::new(),
         }
     }
 
-    /// Without fields that have their defaults where there could be too many of them: two bytes are a message within
-    /// the message, which may have thousands of fields.
+    /// Without default values if there could be too many: two bytes can encode a nested message with
+    /// thousands of fields.
     fn options(&self) -> JsonOptions {
         let defaults = self.bytes.len() / 2 * self.max_fields <= MAX_DEFAULTS;
         JsonOptions { defaults, ..json_options() }
@@ -151,18 +152,18 @@ impl MessagesSink {
 }
 
 impl TopicSink for MessagesSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let is_large = bytes.len() > MAX_DECODED_LEN_BYTES;
-        // A large one is taken when it is time to tell it, not copied each time.
+        // A large message is copied only when it is due.
         if is_large && !self.rate_limiter.is_due(Instant::now()) {
             return;
         }
         let kept = if is_large { &bytes[..MAX_RAW_LEN_BYTES] } else { bytes };
         let mut newest = match self.newest.take() {
-            Some(newest) if newest.publisher == heard.stamp.publisher => newest,
-            _ => LatestMessage::new(heard),
+            Some(newest) if newest.publisher == observed.stamp.publisher => newest,
+            _ => LatestMessage::new(observed),
         };
-        (newest.seq, newest.sent_s, newest.meta) = (heard.stamp.seq, sent_s, heard.meta);
+        (newest.seq, newest.sent_s, newest.meta) = (observed.stamp.seq, sent_s, observed.meta);
         newest.len = bytes.len();
         newest.bytes.clear();
         newest.bytes.extend_from_slice(kept);
@@ -181,7 +182,7 @@ impl TopicSink for MessagesSink {
     }
 }
 
-/// What a message carries beside its content; ids as text.
+/// Metadata of a message; ids as text.
 fn meta(meta: &Meta) -> Option<Json> {
     let mut fields = serde_json::Map::new();
     if let Some(origin) = meta.origin {
@@ -213,7 +214,7 @@ fn exact_integers(json: Json) -> Json {
     }
 }
 
-/// The message, cut until it is short enough; whether it was.
+/// The message, truncated until it is short enough, and whether it was truncated.
 fn cut_to_fit(json: Json) -> (Json, bool) {
     let fits = |json: &Json| json.to_string().len() <= MAX_MESSAGE_JSON_LEN_BYTES;
     if fits(&json) {
@@ -247,14 +248,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_that_a_page_would_round_are_texts() {
+    fn writes_large_integers_as_text() {
         let json = json!({"ns": 1_790_000_000_123_456_789_i64, "x": [9_007_199_254_740_991_i64, -9_007_199_254_740_992_i64, u64::MAX, 1e300]});
         let expected = json!({"ns": "1790000000123456789", "x": [9_007_199_254_740_991_i64, "-9007199254740992", "18446744073709551615", 1e300]});
         assert_eq!(exact_integers(json), expected);
     }
 
     #[test]
-    fn what_is_too_long_is_cut_until_it_fits() {
+    fn truncates_long_message_until_it_fits() {
         let (same, is_cut) = cut_to_fit(json!({"x": [1, 2, 3]}));
         assert_eq!((same, is_cut), (json!({"x": [1, 2, 3]}), false));
         let long: Vec<f64> = vec![0.123_456_789; 100_000];

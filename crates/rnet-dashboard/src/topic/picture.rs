@@ -1,4 +1,4 @@
-//! Messages that a page draws: at the rate that it asks for, and no faster than it draws them.
+//! Messages that a page draws: at the requested rate, and not faster than the page draws them.
 
 use std::time::Instant;
 
@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 use super::sink::{RateLimiter, TopicSink};
 use crate::outbox::Output;
 
-/// What is sent of one message: the fields of its head, and the payload.
+/// Data of one message: the fields of the header, and the payload.
 pub type EncodedPicture = (Json, Vec<u8>);
 
-/// Makes of a message what a page draws of it, or says in words why it cannot be drawn.
+/// Converts a message to a picture, or returns why it cannot be drawn, as text.
 pub type EncodePicture =
     Box<dyn Fn(&ObservedMessage<'_>, &[u8]) -> Result<EncodedPicture, String> + Send>;
 
@@ -29,17 +29,17 @@ impl PictureSink {
 }
 
 impl TopicSink for PictureSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
         let now = Instant::now();
         if !self.rate_limiter.is_due(now) || !self.output.may_send() {
             return;
         }
         self.rate_limiter.take(now);
-        match (self.encode)(heard, bytes) {
+        match (self.encode)(observed, bytes) {
             Ok((mut head, payload)) => {
                 self.output.clear_error();
-                head["node"] = heard.node.into();
-                head["seq"] = heard.stamp.seq.into();
+                head["node"] = observed.node.into();
+                head["seq"] = observed.stamp.seq.into();
                 head["sent_s"] = sent_s.into();
                 self.output.binary(head.to_string(), payload);
             }

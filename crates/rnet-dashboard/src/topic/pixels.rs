@@ -244,7 +244,7 @@ fn rgb_of(y: u8, u: u8, v: u8) -> [u8; 3] {
         .map(|colour| ((colour + 128) >> 8).clamp(0, 255) as u8)
 }
 
-/// This share of the values is clipped at each end of the scale: a few outliers would compress all other values.
+/// Share of the values clipped at each end of the scale: a few outliers would compress all other values.
 const OUTLIERS: f64 = 0.01;
 /// The grey of the farthest distance; black is reserved for missing measurements.
 const DARKEST: f32 = 40.0;
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_in_the_order_that_the_encoding_says() {
+    fn decodes_colours_in_order_of_encoding() {
         for (encoding, data) in [
             ("rgb8", &[3, 2, 1][..]),
             ("bgr8", &[1, 2, 3]),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_scaled_to_their_range_and_what_was_not_measured_is_black() {
+    fn scales_distances_to_range_and_shows_missing_as_black() {
         let metres = [1.0_f32, 3.0, f32::NAN, 0.0, f32::INFINITY, -1.0, 2.0];
         let data: Vec<u8> = metres.iter().flat_map(|x| x.to_le_bytes()).collect();
         let downsampled = raster(7, 1, "32FC1", &data).downsample(100).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn single_pixels_that_are_far_off_do_not_darken_the_rest() {
+    fn outliers_do_not_affect_scale() {
         let mut millimetres = vec![1000_u16; 500];
         millimetres.extend([2000; 500]);
         millimetres[0] = u16::MAX;
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn grey_of_16_bits_is_scaled_from_dark_to_bright() {
+    fn scales_16_bit_grey_from_dark_to_bright() {
         let data: Vec<u8> = [100_u16, 4100, 2100].iter().flat_map(|x| x.to_le_bytes()).collect();
         let image = raster(3, 1, "mono16", &data);
         assert_eq!(rgb(&image), [[0; 3], [255; 3], [128; 3]]);
@@ -386,8 +386,8 @@ mod tests {
     }
 
     #[test]
-    fn brightness_and_colour_differences_become_colours() {
-        // Red, and grey beside it.
+    fn decodes_yuv() {
+        // Two red pixels.
         let red = [255, 0, 0];
         for (encoding, data) in [
             ("uyvy", &[90, 81, 240, 81][..]),
@@ -406,8 +406,8 @@ mod tests {
     }
 
     #[test]
-    fn patterns_of_sensors_become_colours() {
-        // All of it is of one colour: red 200, green 100, blue 50.
+    fn decodes_bayer_patterns() {
+        // A uniform color: red 200, green 100, blue 50.
         let cell = |pattern: &str| -> Vec<u8> {
             let of = |c| match c {
                 'r' => 200,
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn images_that_lie_are_refused() {
+    fn rejects_images_with_false_sizes() {
         for (width, height, step, encoding) in [
             (0, 1, 3, "rgb8"),
             (2, 0, 6, "rgb8"),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use rnet::inspect::ObservedMessage;
-use rnet_monitor::value::unit;
+use rnet_format::value::unit;
 use rnet_record::read::FieldReader;
 
 use super::buckets::Buckets;
@@ -11,9 +11,9 @@ use super::sink::{RateLimiter, TopicSink, type_of};
 use crate::outbox::Output;
 use crate::times::unix_now_s;
 
-/// Data in a second.
+/// Data items per second.
 const HZ: f64 = 10.0;
-/// Publishers of which it is known how to read their messages.
+/// Maximum number of publishers with a cached reader.
 const MAX_PUBLISHERS: usize = 64;
 
 pub struct PlotSink {
@@ -21,26 +21,26 @@ pub struct PlotSink {
     field: String,
     buckets: Buckets,
     rate_limiter: RateLimiter,
-    /// By publisher: how its messages are read, or why they cannot be.
+    /// By publisher: the reader of its messages, or why they cannot be read.
     readers: Vec<(u64, Result<FieldReader, String>)>,
-    room: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl PlotSink {
     pub fn new(output: Output, field: String, buckets: Buckets) -> PlotSink {
-        let (readers, room) = (Vec::new(), Vec::new());
-        PlotSink { output, field, buckets, rate_limiter: RateLimiter::new(HZ), readers, room }
+        let (readers, buffer) = (Vec::new(), Vec::new());
+        PlotSink { output, field, buckets, rate_limiter: RateLimiter::new(HZ), readers, buffer }
     }
 
-    fn reader(&mut self, heard: &ObservedMessage<'_>) -> usize {
-        let publisher = heard.stamp.publisher;
+    fn reader(&mut self, observed: &ObservedMessage<'_>) -> usize {
+        let publisher = observed.stamp.publisher;
         if let Some(at) = self.readers.iter().position(|(of, _)| *of == publisher) {
             return at;
         }
         if self.readers.len() == MAX_PUBLISHERS {
             self.readers.clear();
         }
-        let ty = type_of(heard);
+        let ty = type_of(observed);
         self.buckets.unit = ty.as_ref().ok().and_then(|ty| unit(ty, &self.field));
         let reader = ty.and_then(|ty| FieldReader::single_number(&ty, &self.field));
         self.readers.push((publisher, reader));
@@ -49,14 +49,14 @@ impl PlotSink {
 }
 
 impl TopicSink for PlotSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
-        let at = self.reader(heard);
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
+        let at = self.reader(observed);
         let read = match &self.readers[at].1 {
-            Ok(reader) => reader.read_f64(bytes, &mut self.room),
+            Ok(reader) => reader.read_f64(bytes, &mut self.buffer),
             Err(why) => Err(why.clone()),
         };
         match read {
-            // A stamp may be of any time, and one of the future would hide all that is of now.
+            // A publisher may set any time; a time in the future would hide current values.
             Ok(Some(x)) => self.buckets.add(sent_s.min(unix_now_s()), x),
             Ok(None) => self.buckets.add_missing("the message has no value there"),
             Err(why) => self.buckets.add_missing(&why),

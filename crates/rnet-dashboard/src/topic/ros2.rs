@@ -14,15 +14,16 @@ pub const POINT_CLOUD: &str = "sensor_msgs.msg.PointCloud2";
 pub const LASER_SCAN: &str = "sensor_msgs.msg.LaserScan";
 pub const TRANSFORMS: &str = "tf2_msgs.msg.TFMessage";
 
-/// A message whose fields are read by name. A field that is missing or has another type reads as empty or zero.
+/// A message whose fields are read by name. A missing field or one of another type reads as empty or zero.
 pub struct Fields(DynamicMessage);
 
 impl Fields {
     /// # Errors
     /// The bytes do not decode as the type.
-    pub fn decode(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<Fields, String> {
-        let schema =
-            heard.schema.ok_or_else(|| format!("the type {} cannot be read", heard.type_desc))?;
+    pub fn decode(observed: &ObservedMessage<'_>, bytes: &[u8]) -> Result<Fields, String> {
+        let schema = observed
+            .schema
+            .ok_or_else(|| format!("the type {} cannot be read", observed.type_desc))?;
         let message = Dynamic::decode(schema, bytes).map_err(|error| error.to_string())?;
         Ok(Fields(message.message().clone()))
     }
@@ -92,10 +93,10 @@ fn number(value: &Value) -> f64 {
 /// # Errors
 /// The bytes do not decode as the type.
 pub fn transforms(
-    heard: &ObservedMessage<'_>,
+    observed: &ObservedMessage<'_>,
     bytes: &[u8],
 ) -> Result<Vec<FrameTransform>, String> {
-    let all = Fields::decode(heard, bytes)?.list("transforms");
+    let all = Fields::decode(observed, bytes)?.list("transforms");
     Ok(all.iter().map(transform).collect())
 }
 

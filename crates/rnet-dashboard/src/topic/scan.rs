@@ -9,14 +9,14 @@ use super::picture::EncodedPicture;
 use super::ros2;
 use crate::wire::MAX_CLOUD_POINTS;
 
-/// A scan, as it is.
-pub fn scan(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<EncodedPicture, String> {
-    let scan = match heard.type_desc.name() {
+/// Converts a scan.
+pub fn scan(observed: &ObservedMessage<'_>, bytes: &[u8]) -> Result<EncodedPicture, String> {
+    let scan = match observed.type_desc.name() {
         Some("foxglove.LaserScan") => {
             LaserScan::decode(bytes).map_err(|error| error.to_string())?
         }
         Some(ros2::LASER_SCAN) => {
-            let scan = ros2::Fields::decode(heard, bytes)?;
+            let scan = ros2::Fields::decode(observed, bytes)?;
             LaserScan {
                 start_angle: scan.number("angle_min"),
                 end_angle: scan.number("angle_max"),
@@ -25,7 +25,7 @@ pub fn scan(heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<EncodedPicture,
                 ..LaserScan::default()
             }
         }
-        _ => return Err(format!("{} is not a laser scan", heard.type_desc)),
+        _ => return Err(format!("{} is not a laser scan", observed.type_desc)),
     };
     let every = scan.ranges.len().div_ceil(MAX_CLOUD_POINTS).max(1);
     let ranges: Vec<u8> =

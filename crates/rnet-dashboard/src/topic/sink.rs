@@ -1,16 +1,16 @@
-//! What a subscription makes of messages.
+//! Receivers of messages for subscriptions.
 
 use std::time::{Duration, Instant};
 
 use rnet::inspect::ObservedMessage;
 use rnet::{MessageType, TypeDesc};
 
-/// Which topics a sink reads.
+/// Selects the topics of a sink.
 #[derive(Clone)]
 pub enum TopicFilter {
-    /// One.
+    /// One topic.
     Topic(String),
-    /// Those of a name or a type that it knows.
+    /// Topics whose name or type matches.
     Matching(fn(&str, &TypeDesc) -> bool),
 }
 
@@ -23,19 +23,19 @@ impl TopicFilter {
     }
 }
 
-/// What a subscription makes of messages.
+/// Receives messages for a subscription.
 pub trait TopicSink: Send {
-    /// A message that it wants; when it was sent, in s since 1970.
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64);
+    /// Handles a message; `sent_s` is its send time in s since 1970.
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64);
 
-    /// Messages that were not seen: the server was too slow.
+    /// Reports messages that were missed because the server was too slow.
     fn missed(&mut self, _count: u64) {}
 
-    /// Some fifty times a second; what the time is, in s since 1970.
+    /// Called about fifty times a second; `now_s` is the time in s since 1970.
     fn tick(&mut self, now: Instant, now_s: f64);
 }
 
-/// At most so often.
+/// Limits the rate of an output.
 pub struct RateLimiter {
     interval: Duration,
     last: Option<Instant>,
@@ -50,7 +50,7 @@ impl RateLimiter {
         self.last.is_none_or(|last| now.duration_since(last) >= self.interval)
     }
 
-    /// Whether it is, and from now on it is not.
+    /// Whether the interval has elapsed; if so, starts the next one.
     pub fn take(&mut self, now: Instant) -> bool {
         let is_due = self.is_due(now);
         if is_due {
@@ -60,9 +60,9 @@ impl RateLimiter {
     }
 }
 
-/// The type of a message that passed by.
-pub fn type_of(heard: &ObservedMessage<'_>) -> Result<MessageType, String> {
-    match (heard.schema, heard.type_desc) {
+/// The type of an observed message.
+pub fn type_of(observed: &ObservedMessage<'_>) -> Result<MessageType, String> {
+    match (observed.schema, observed.type_desc) {
         (Some(schema), _) => Ok(schema.clone().into()),
         (None, TypeDesc::Plain(plain)) => Ok(plain.clone().into()),
         (None, TypeDesc::Raw) => Ok(MessageType::Raw),
@@ -70,13 +70,13 @@ pub fn type_of(heard: &ObservedMessage<'_>) -> Result<MessageType, String> {
     }
 }
 
-/// The beginning of a text, of at most so many bytes: nodes may send texts of any length.
+/// A prefix of a text with at most this many bytes: nodes may send texts of any length.
 pub fn cut_text(text: &str, max_len_bytes: usize) -> &str {
     let ends = (0..=max_len_bytes.min(text.len())).rev();
     &text[..ends.into_iter().find(|at| text.is_char_boundary(*at)).unwrap_or(0)]
 }
 
-/// Longest name of a frame or a node, and of what is told of a command, in bytes.
+/// Maximum length of the name of a frame or node, and of texts about a command, in bytes.
 pub const MAX_NAME_LEN_BYTES: usize = 512;
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cut_between_characters() {
+    fn truncates_text_between_characters() {
         assert_eq!(cut_text("abc", 8), "abc");
         assert_eq!(cut_text("abc", 2), "ab");
         assert_eq!((cut_text("aé", 2), cut_text("é", 1), cut_text("é", 2)), ("a", "", "é"));

@@ -1,4 +1,4 @@
-//! The tree of frames, of all topics that carry transforms.
+//! The tree of frames, from all topics with transforms.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use super::ros2;
 use super::sink::{MAX_NAME_LEN_BYTES, RateLimiter, TopicSink};
 use crate::outbox::Output;
 
-/// Frames that are kept.
+/// Maximum number of frames.
 const MAX_FRAMES: usize = 1_024;
 
 pub struct TfSink {
@@ -25,7 +25,7 @@ pub struct TfSink {
 
 impl TfSink {
     pub fn new(output: Output, hz: f64) -> TfSink {
-        // The page is told at once that there is nothing yet.
+        // The first item tells the page at once that no frames exist yet.
         let (frames, has_changed) = (BTreeMap::new(), true);
         TfSink { output, rate_limiter: RateLimiter::new(hz), frames, has_changed }
     }
@@ -40,7 +40,7 @@ impl TfSink {
             return;
         }
         let t = translation.unwrap_or_default();
-        // No rotation is none, and not four zeros.
+        // A missing rotation is the identity, and not four zeros.
         let r = rotation.map_or([0.0, 0.0, 0.0, 1.0], |r| [r.x, r.y, r.z, r.w]);
         let frame = json!({
             "frame": child_frame_id,
@@ -62,16 +62,16 @@ pub fn is_transform(_: &str, desc: &TypeDesc) -> bool {
 }
 
 impl TopicSink for TfSink {
-    fn message(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
-        let all = match heard.type_desc.name() {
-            Some(ros2::TRANSFORMS) => ros2::transforms(heard, bytes).ok(),
+    fn message(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8], sent_s: f64) {
+        let all = match observed.type_desc.name() {
+            Some(ros2::TRANSFORMS) => ros2::transforms(observed, bytes).ok(),
             Some("foxglove.FrameTransforms") => {
                 FrameTransforms::decode(bytes).ok().map(|all| all.transforms)
             }
             _ => FrameTransform::decode(bytes).ok().map(|one| vec![one]),
         };
         for transform in all.unwrap_or_default() {
-            self.put(transform, heard.node, sent_s);
+            self.put(transform, observed.node, sent_s);
         }
     }
 

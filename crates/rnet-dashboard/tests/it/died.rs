@@ -10,7 +10,7 @@ use util::{Page, TestDomain, has_node};
 
 /// The process of a node that is killed.
 #[test]
-#[ignore = "a process of another test"]
+#[ignore = "run as a child process by another test"]
 fn lidar_process() {
     if std::env::var_os("RNET_DIR").is_none() {
         return;
@@ -22,7 +22,7 @@ fn lidar_process() {
 }
 
 #[test]
-fn a_node_that_has_died_is_gone_and_a_problem_for_as_long() {
+fn dead_node_is_shown_as_gone_and_as_problem() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);

@@ -1,4 +1,4 @@
-//! What is refused: other sites, names that were rebound, who has no token, paths that lead away, and frames that are too
+//! Rejected requests: other sites, rebound names, missing tokens, path traversal, and frames that are too
 //! large, too many, malformed or not read.
 
 use crate::util;
@@ -21,7 +21,7 @@ fn with_host(address: SocketAddr, host: &str) -> u16 {
 }
 
 #[test]
-fn a_name_that_was_rebound_is_refused() {
+fn rejects_rebound_host_names() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let (address, port) = (dashboard.address(), dashboard.address().port());
@@ -48,13 +48,13 @@ fn a_name_that_was_rebound_is_refused() {
 }
 
 #[test]
-fn pages_of_other_sites_are_refused() {
+fn rejects_pages_of_other_sites() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
     let own = format!("Host: {address}\r\nOrigin: http://{address}\r\n");
     assert_eq!(upgrade(address, &own), 101);
-    // A program, which names no page.
+    // A program, which sends no origin.
     assert_eq!(upgrade(address, &format!("Host: {address}\r\n")), 101);
     for origin in [
         "http://evil.example".to_owned(),
@@ -81,7 +81,7 @@ fn pages_of_other_sites_are_refused() {
 }
 
 #[test]
-fn without_the_token_nothing_is_answered() {
+fn answers_nothing_without_token() {
     let place = TestDomain::new();
     let mut options = place.options();
     options.access.token = Some(TOKEN.into());
@@ -112,7 +112,7 @@ fn without_the_token_nothing_is_answered() {
     assert_eq!(upgrade(address, &format!("Host: {address}\r\n")), 401);
     assert_eq!(upgrade(address, &format!("Host: {address}\r\n{bearer}")), 101);
     assert_eq!(get(address, &format!("/?token={half}")).status, 401);
-    // Of other paths it is no word: it would stand in logs of what is linked.
+    // A token in other paths is rejected: it would appear in the logs of linked pages.
     assert_eq!(get(address, &format!("/metrics?token={TOKEN}")).status, 401);
     let link = get(address, &format!("/?token={TOKEN}"));
     assert_eq!((link.status, link.header("location")), (303, Some("/")));
@@ -135,7 +135,7 @@ fn without_the_token_nothing_is_answered() {
 }
 
 #[test]
-fn beyond_loopback_it_needs_a_token_and_tls_and_speaks_it() {
+fn requires_token_and_tls_beyond_loopback() {
     let place = TestDomain::new();
     let mut options = place.options();
     options.access.address = SocketAddr::from(([0, 0, 0, 0], 0));
@@ -160,13 +160,13 @@ fn beyond_loopback_it_needs_a_token_and_tls_and_speaks_it() {
     });
     let dashboard = Dashboard::start(options).unwrap();
     assert!(dashboard.url().starts_with("https://"), "{}", dashboard.url());
-    // What is not encrypted gets no answer.
+    // Plain HTTP gets no answer.
     let address = SocketAddr::from(([127, 0, 0, 1], dashboard.address().port()));
     assert_ne!(parse(&raw(address, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")).status, 200);
 }
 
 #[test]
-fn paths_that_lead_away_are_not_found() {
+fn rejects_path_traversal() {
     let place = TestDomain::new();
     let dashboard = place.start();
     for path in [
@@ -196,7 +196,7 @@ fn paths_that_lead_away_are_not_found() {
 }
 
 #[test]
-fn the_page_is_served_with_its_type_its_tag_and_a_strict_policy() {
+fn serves_page_with_type_etag_and_strict_policy() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let page = get(dashboard.address(), "/");
@@ -222,7 +222,7 @@ fn the_page_is_served_with_its_type_its_tag_and_a_strict_policy() {
 }
 
 #[test]
-fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
+fn disconnects_slow_senders_and_serves_others() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut slow = Vec::new();
@@ -234,14 +234,14 @@ fn who_sends_slowly_is_cut_and_keeps_nobody_out() {
     assert_eq!(get(dashboard.address(), "/metrics").status, 200);
     for mut stream in slow {
         let mut answer = Vec::new();
-        // Without the limit this would wait until the test is ended.
+        // Without the limit, this waits until the test times out.
         let _ = stream.read_to_end(&mut answer);
         assert_ne!(parse(&answer).status, 200);
     }
 }
 
 #[test]
-fn a_login_that_is_not_a_short_form_with_a_token_is_refused() {
+fn rejects_malformed_login() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
@@ -261,7 +261,7 @@ fn a_login_that_is_not_a_short_form_with_a_token_is_refused() {
 }
 
 #[test]
-fn a_login_that_never_comes_is_cut() {
+fn login_body_times_out() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();
@@ -269,19 +269,19 @@ fn a_login_that_never_comes_is_cut() {
         "POST /login HTTP/1.1\r\nHost: {address}\r\nContent-Length: 100\r\n\
          Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
     );
-    // Without the limit it would be the end of the connection, without an answer.
+    // Without the limit, the connection would end without an answer.
     assert_eq!(parse(&raw(address, head.as_bytes())).status, 408);
 }
 
 #[test]
-fn requests_that_are_none_are_answered_so_and_harm_nobody() {
+fn rejects_malformed_requests_without_side_effects() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     for text in ["", "{", "[]", "null", "\"x\"", "{\"op\": 1}", "{\"id\": -1, \"op\": \"sub\"}"] {
         page.socket.send(Message::text(text)).unwrap();
-        let heard = page.receive();
-        assert_eq!(heard.json["error"]["code"], "bad_request", "{text}: {heard:?}");
+        let received = page.receive();
+        assert_eq!(received.json["error"]["code"], "bad_request", "{text}: {received:?}");
     }
     assert_eq!(page.refused(json!({"op": "nothing"})), "unknown_op");
     assert_eq!(page.refused(json!({"op": "sub", "what": "nothing"})), "bad_request");
@@ -312,7 +312,7 @@ fn requests_that_are_none_are_answered_so_and_harm_nobody() {
 }
 
 #[test]
-fn frames_that_are_too_large_or_no_text_end_the_page() {
+fn disconnects_page_after_too_large_or_binary_frame() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -321,7 +321,7 @@ fn frames_that_are_too_large_or_no_text_end_the_page() {
     let mut page = Page::open(&dashboard);
     page.socket.send(Message::binary(vec![0; 8])).unwrap();
     assert_eq!(page.closing().map(|(code, _)| code), Some(CloseCode::Unsupported));
-    // No frame of a WebSocket at all.
+    // Not a WebSocket frame at all.
     let page = Page::open(&dashboard);
     let mut stream = page.socket.get_ref().try_clone().unwrap();
     stream.write_all(&[0xff; 64]).unwrap();
@@ -331,7 +331,7 @@ fn frames_that_are_too_large_or_no_text_end_the_page() {
 }
 
 #[test]
-fn a_flood_of_requests_is_cut_with_the_reason() {
+fn disconnects_flood_of_requests_with_reason() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -341,14 +341,14 @@ fn a_flood_of_requests_is_cut_with_the_reason() {
             break;
         }
     }
-    let told = page.closing();
-    // The close may be lost behind the reset of what was sent after it.
-    assert!(told.is_none_or(|(code, why)| code == CloseCode::Policy && why.starts_with("rate")));
+    let closing = page.closing();
+    // A reset may discard the close frame, because the page kept sending.
+    assert!(closing.is_none_or(|(code, why)| code == CloseCode::Policy && why.starts_with("rate")));
     Page::open(&dashboard).sub(what("figures"));
 }
 
 #[test]
-fn subscriptions_and_pages_are_bounded_by_named_limits() {
+fn limits_subscriptions_and_pages() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -361,13 +361,13 @@ fn subscriptions_and_pages_are_bounded_by_named_limits() {
     drop(pages);
     let begun = Instant::now();
     while upgrade(dashboard.address(), &format!("Host: {}\r\n", dashboard.address())) != 101 {
-        assert!(begun.elapsed() < util::HANG, "places are not free again");
-        std::thread::sleep(Duration::from_millis(20)); // sleep: between two questions for what is waited for
+        assert!(begun.elapsed() < util::HANG, "no connection is freed");
+        std::thread::sleep(Duration::from_millis(20)); // sleep: between two attempts
     }
 }
 
 #[test]
-fn it_ends_promptly_though_pages_and_connections_are_open() {
+fn stops_promptly_with_open_pages_and_connections() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let address = dashboard.address();

@@ -1,5 +1,5 @@
-//! What a page and `/healthz` say of other hosts. The link is a node of the test that says what a link says, and has its
-//! proxies.
+//! What a page and `/healthz` show of other hosts. A node of the test simulates the link: it publishes the
+//! status of a link, and has its proxies.
 
 use crate::util;
 
@@ -9,8 +9,8 @@ use rnet::{Proxy, PublisherOptions};
 use serde_json::{Value as Json, json};
 use util::{Page, TestDomain, get, what};
 
-/// A link that has spoken so many seconds from now.
-fn says(in_s: i64, held_back: Cause) -> LinkStatus {
+/// The status of a link, with a time `in_s` seconds from now.
+fn status_of(in_s: i64, held_back: Cause) -> LinkStatus {
     let image = Topic {
         name: "/image".into(),
         direction: Direction::Out.into(),
@@ -42,13 +42,13 @@ fn says(in_s: i64, held_back: Cause) -> LinkStatus {
 }
 
 #[test]
-fn another_host_has_its_row_and_its_nodes_and_a_link_that_hangs_is_named() {
+fn shows_other_host_with_nodes_and_reports_hanging_link() {
     let place = TestDomain::new();
     let link = place.node("_rnet/link_1");
     let options = PublisherOptions::new().transient_local(1);
     let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
-    // Nobody takes it for silent, however slow this machine is.
-    said.send(&says(3600, Cause::Unspecified)).unwrap();
+    // An hour ahead, so that it does not count as silent, however slow this machine is.
+    said.send(&status_of(3600, Cause::Unspecified)).unwrap();
     let viewer = Proxy::new("laptop", "/viewer", 1).unwrap();
     let proxy = PublisherOptions::new().proxy(viewer);
     let _goal = link.publisher_with::<Twist>("/goal", proxy).unwrap();
@@ -60,7 +60,7 @@ fn another_host_has_its_row_and_its_nodes_and_a_link_that_hangs_is_named() {
         is_it(row).then(|| (row.clone(), data["nodes"].clone()))
     };
     let (row, nodes) = page.data(figures, |data| of_laptop(data, |_| true));
-    // This host is called as its link calls it, whatever the system says.
+    // The link determines the name of this host, whatever the system's name is.
     page.data(figures, |data| (data["host"] == "robot-1").then_some(()));
     let expected = json!({
         "host": "laptop", "state": "connected", "round_trip_s": 0.00125, "clock_offset_s": -0.0035,
@@ -74,24 +74,24 @@ fn another_host_has_its_row_and_its_nodes_and_a_link_that_hangs_is_named() {
     assert_eq!(node["publishes"], json!(["/goal"]), "{node}");
     assert_eq!(get(dashboard.address(), "/healthz").status, 200);
 
-    said.send(&says(3600, Cause::Credit)).unwrap();
+    said.send(&status_of(3600, Cause::Credit)).unwrap();
     let is_held = |row: &Json| row["held_back"] == json!(["/image"]);
     page.data(figures, |data| of_laptop(data, is_held));
     unwell(&dashboard, "the link to host laptop is saturated: /image wait");
 
-    said.send(&says(-60, Cause::Unspecified)).unwrap();
+    said.send(&status_of(-60, Cause::Unspecified)).unwrap();
     page.data(figures, |data| of_laptop(data, |row| row["state"] == "unknown"));
     unwell(&dashboard, "the link, process 77, hangs or is stopped");
 }
 
 #[test]
-fn state_and_parameters_of_another_host_are_shown_and_changed_at_their_home() {
+fn shows_and_changes_state_and_parameters_of_another_host() {
     let place = TestDomain::new();
     let arm = place.node("arm");
     let state = arm.state().unwrap();
     state.set("/arm/mode", "idle").unwrap();
     let gain = arm.param("/gain").default(1.0).max(10.0).declare().unwrap();
-    // A home that answers for "robot", in this domain: what a link does for that of another.
+    // A home that answers for "robot" in this domain, as a link does for another host.
     let home = rnet::state::serve(&arm, "robot").unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -136,7 +136,7 @@ fn state_and_parameters_of_another_host_are_shown_and_changed_at_their_home() {
     let answer = page.ask(reset);
     assert!(answer["error"]["message"].as_str().unwrap().contains("on robot"), "{answer}");
 
-    // Its link is lost: what was known stays, with its age, and a change is refused with the reason.
+    // The link is lost: known values stay, with their age, and a change is rejected with the reason.
     drop(home);
     let away = page.data(keys, |data| (data["away"] == true).then(|| data.clone()));
     assert!(away["known_s"].as_f64().unwrap() > 0.0, "{away}");
@@ -152,14 +152,14 @@ fn state_and_parameters_of_another_host_are_shown_and_changed_at_their_home() {
 }
 
 #[test]
-fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
+fn reports_unreachable_host_and_limits_remote_views() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let trouble = |page: &mut Page, sub: u64| {
-        page.until(|heard| {
-            let is_it = heard.json["sub"] == sub;
-            is_it.then(|| heard.json["error"]["message"].as_str().map(str::to_owned)).flatten()
+        page.until(|received| {
+            let is_it = received.json["sub"] == sub;
+            is_it.then(|| received.json["error"]["message"].as_str().map(str::to_owned)).flatten()
         })
     };
     for what in ["state", "params"] {
@@ -169,20 +169,20 @@ fn a_host_that_is_not_there_is_named_and_what_looks_at_hosts_is_bounded() {
         assert_eq!(page.refused(json!({"op": "sub", "what": what, "host": ""})), "bad_request");
         page.ask(json!({"op": "unsub", "sub": sub}));
     }
-    // As many as there may be, and one more, which has its turn when one of them ends.
+    // The maximum number, and one more, which starts when one of them ends.
     let ask = json!({"what": "params", "host": "desk"});
-    let looks: Vec<u64> = (0..32).map(|_| page.sub(ask.clone())).collect();
-    for look in &looks {
-        trouble(&mut page, *look);
+    let views: Vec<u64> = (0..32).map(|_| page.sub(ask.clone())).collect();
+    for view in &views {
+        trouble(&mut page, *view);
     }
     let mut other = Page::open(&dashboard);
     let last = other.sub(ask);
     assert!(trouble(&mut other, last).contains("32 views of other hosts are open"));
-    page.ask(json!({"op": "unsub", "sub": looks[0]}));
+    page.ask(json!({"op": "unsub", "sub": views[0]}));
     while !trouble(&mut other, last).contains("home on host desk, which is not reachable") {}
 }
 
-/// Waits until `/healthz` says so: it looks as often as it is asked, at most.
+/// Waits until `/healthz` reports `why`; each request takes a new snapshot at most.
 fn unwell(dashboard: &rnet_dashboard::Dashboard, why: &str) {
     let begun = std::time::Instant::now();
     loop {

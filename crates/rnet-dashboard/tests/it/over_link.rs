@@ -1,4 +1,4 @@
-//! The page on one host and a robot on another, with the link between them that users have: `make test-net` runs this.
+//! The page on one host and a robot on another, connected by the real link: run by `make test-net`.
 
 use crate::util;
 
@@ -14,10 +14,10 @@ use serde_json::{Value as Json, json};
 use util::{DOMAIN, HANG, Page, TestDomain, what};
 
 const NEEDED: &str = "needs rnet-link, which `make test-net` builds and runs this with";
-/// So that nothing ends by itself.
+/// Long, so that it does not expire.
 const LEASE: Duration = Duration::from_secs(600);
 
-/// Where cargo has put it, beside this test or for users.
+/// Path of the built program: next to this test, or installed.
 fn program() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(2).map(Path::to_owned).unwrap();
@@ -45,7 +45,7 @@ impl Drop for Link {
     }
 }
 
-/// One that is free, as is the one above, which is the other lane's.
+/// A free port, whose successor is free for the other lane too.
 fn port() -> u16 {
     loop {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -60,7 +60,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < HANG, "{what}");
-        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks
+        std::thread::sleep(Duration::from_millis(5)); // sleep: between two checks
     }
 }
 
@@ -73,7 +73,7 @@ type Applied = Arc<Mutex<Vec<f64>>>;
 fn receiver(node: &Node) -> (Command, Applied) {
     let applied = Applied::default();
     let wheels = applied.clone();
-    // The last command of the driver of before stands until then.
+    // The last command of the previous driver stays in effect until this deadline.
     let deadline = Duration::from_secs(1);
     let command = node.command::<Twist>("/cmd_vel").deadline(deadline).fallback_zero();
     let apply = move |twist: &Twist| wheels.lock().unwrap().push(twist.linear.map_or(0.0, |v| v.x));
@@ -82,7 +82,7 @@ fn receiver(node: &Node) -> (Command, Applied) {
 
 #[test]
 #[ignore = "needs rnet-link, which `make test-net` builds and runs this with"]
-fn stop_reaches_a_receiver_of_another_host_and_comes_back_with_the_network() {
+fn stop_reaches_receiver_of_another_host_and_resumes_after_network_loss() {
     let (robot, desk) = (TestDomain::new(), TestDomain::new());
     let port = port();
     let _robot_link = Link::start(&robot, "robot", "--listen", port);
@@ -93,7 +93,7 @@ fn stop_reaches_a_receiver_of_another_host_and_comes_back_with_the_network() {
     let drive = || pilot.drive::<Twist>("/cmd_vel").priority(10).lease(LEASE).take(Some(HANG));
     let mut driver = drive().unwrap();
     driver.send(&twist(1.0)).unwrap();
-    until("the pilot is obeyed", || last() == Some(1.0));
+    until("the receiver follows the pilot", || last() == Some(1.0));
 
     let dashboard = desk.start();
     let mut page = Page::open(&dashboard);
@@ -113,10 +113,11 @@ fn stop_reaches_a_receiver_of_another_host_and_comes_back_with_the_network() {
     assert!(is_stopped(), "{:?}", command.status());
     assert!(driver.send(&twist(2.0)).is_err(), "it may not drive any more");
     page.data_since(commands, |data| row(data, "held", &json!(true)));
-    // Nothing comes any more, and what is safe is done.
+    // No commands arrive any more, and the fallback is applied.
     until("the receiver falls back", || last() == Some(0.0));
 
-    // The network is gone: the stop lasts for its lease, and then nobody has authority until somebody takes it.
+    // The network is lost: the stop lasts until its lease expires; then no driver has authority until one
+    // takes it.
     drop(desk_link);
     until("the lease ends it", || command.status().holder.is_empty());
     let _desk_link = Link::start(&desk, "desk", "--connect", port);
@@ -128,12 +129,12 @@ fn stop_reaches_a_receiver_of_another_host_and_comes_back_with_the_network() {
     assert_eq!(released["released"], json!(["/cmd_vel"]), "{released}");
     let mut driver = drive().unwrap();
     driver.send(&twist(3.0)).unwrap();
-    until("the pilot is obeyed again", || last() == Some(3.0));
+    until("the receiver follows the pilot again", || last() == Some(3.0));
 }
 
 #[test]
 #[ignore = "needs rnet-link, which `make test-net` builds and runs this with"]
-fn state_and_parameters_of_a_robot_are_changed_from_another_host() {
+fn changes_state_and_parameters_of_robot_from_another_host() {
     let (robot, desk) = (TestDomain::new(), TestDomain::new());
     let port = port();
     let _links = [

@@ -1,4 +1,4 @@
-//! What a page sees of a domain, and what it does in one.
+//! What a page sees of a domain, and what it changes in one.
 
 use crate::util;
 
@@ -12,7 +12,7 @@ use rnet_dashboard::Dashboard;
 use serde_json::{Value as Json, json};
 use util::{Page, TestDomain, get, get_with, has_node, what};
 
-/// Publishes until it is dropped.
+/// Publishes periodically until it is dropped.
 struct Pump {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -27,7 +27,7 @@ impl Pump {
             while !stopped.load(Ordering::Relaxed) {
                 send(n);
                 n += 1;
-                std::thread::sleep(every); // sleep: the period of what it publishes
+                std::thread::sleep(every); // sleep: the period of the messages
             }
         });
         Pump { stop, thread: Some(thread) }
@@ -54,7 +54,7 @@ fn pump(node: &Node, topic: &str) -> Pump {
 }
 
 #[test]
-fn it_works_before_the_domain_exists_and_shows_nodes_topics_and_who_is_gone() {
+fn starts_before_domain_exists_and_shows_nodes_topics_and_gone_nodes() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -63,9 +63,12 @@ fn it_works_before_the_domain_exists_and_shows_nodes_topics_and_who_is_gone() {
     let health = get(dashboard.address(), "/healthz");
     assert_eq!(health.status, 503, "{}", health.text());
     assert!(health.text().contains("no node has joined this domain yet"), "{}", health.text());
-    assert!(place.location().exists().is_ok_and(|exists| !exists), "looking has made a domain");
+    assert!(
+        place.location().exists().is_ok_and(|exists| !exists),
+        "observing has created a domain"
+    );
     let (imu, arm) = (place.node("imu"), place.node("arm"));
-    let heard = arm.subscriber::<Twist>("/twist").unwrap().on(|_| {});
+    let subscription = arm.subscriber::<Twist>("/twist").unwrap().on(|_| {});
     let pump = pump(&imu, "/twist");
     let row = page.data(figures, |data| {
         let row = data["topics"].as_array()?.iter().find(|row| row["topic"] == "/twist")?;
@@ -82,16 +85,16 @@ fn it_works_before_the_domain_exists_and_shows_nodes_topics_and_who_is_gone() {
     let columns = first["t_s"].as_array().unwrap().len();
     assert!(columns > 0 && first["p99_ns"].as_array().unwrap().len() == columns, "{first}");
     page.data(history, |data| (!data["hist"].as_array()?.is_empty()).then_some(()));
-    // One that leaves is missed by nobody.
+    // A node that leaves normally is not shown as gone.
     drop((pump, imu));
     let is_alone = |data: &Json| has_node(data, "/arm") && !has_node(data, "/imu");
     let data = page.data(figures, |data| is_alone(data).then(|| data.clone()));
     assert_eq!(data["gone"], json!([]), "{data}");
-    drop((heard, arm));
+    drop((subscription, arm));
 }
 
 #[test]
-fn types_and_quality_of_service_that_do_not_fit_are_told() {
+fn reports_incompatible_types_and_quality_of_service() {
     let place = TestDomain::new();
     let (imu, arm) = (place.node("imu"), place.node("arm"));
     let _sent = imu.publisher::<Twist>("/twist").unwrap();
@@ -121,7 +124,7 @@ fn types_and_quality_of_service_that_do_not_fit_are_told() {
 }
 
 #[test]
-fn a_plot_keeps_peaks_and_messages_are_shown_as_json() {
+fn plot_keeps_peaks_and_messages_are_shown_as_json() {
     let place = TestDomain::new();
     let node = place.node("imu");
     let dashboard = place.start();
@@ -136,7 +139,7 @@ fn a_plot_keeps_peaks_and_messages_are_shown_as_json() {
         let counts: Vec<u64> = data["n"].as_array()?.iter().filter_map(Json::as_u64).collect();
         n += counts.iter().sum::<u64>();
         let (min, max) = (data["min"].as_array()?, data["max"].as_array()?);
-        // The one in fifty that is a peak, in a stretch of many.
+        // One message in fifty is a peak, within a bucket of many.
         let at = max.iter().position(|max| *max == 9.0)?;
         assert_eq!(min[at].as_f64().map(|min| min <= 1.0 || counts[at] == 1), Some(true), "{data}");
         (counts[at] > 1).then_some(())
@@ -156,7 +159,7 @@ fn a_plot_keeps_peaks_and_messages_are_shown_as_json() {
 }
 
 #[test]
-fn what_nobody_looks_at_is_let_go_of_and_what_was_kept_comes_at_once() {
+fn unsubscribed_topics_are_not_followed_and_latched_messages_arrive_at_once() {
     let place = TestDomain::new();
     let node = place.node("map");
     let kept = PublisherOptions::new().transient_local(1);
@@ -165,7 +168,7 @@ fn what_nobody_looks_at_is_let_go_of_and_what_was_kept_comes_at_once() {
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let other = page.sub(json!({"what": "messages", "topic": "/other"}));
-    // The second look at the same domain, by a reader that follows already.
+    // The second subscription uses a reader that already follows the domain.
     for _ in 0..2 {
         let messages = page.sub(json!({"what": "messages", "topic": "/goal"}));
         let x = page.data(messages, |data| data["json"]["linear"]["x"].as_f64());
@@ -176,7 +179,7 @@ fn what_nobody_looks_at_is_let_go_of_and_what_was_kept_comes_at_once() {
 }
 
 #[test]
-fn state_is_shown_followed_and_changed() {
+fn shows_follows_and_changes_state() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -197,7 +200,7 @@ fn state_is_shown_followed_and_changed() {
     assert_eq!(own.get("/arm/speed").unwrap(), Some(2.5.into()));
     let plot = page.sub(json!({"what": "plot", "state": "/arm/speed", "bucket_ms": 50}));
     page.data(plot, |data| (data["last"][0] == 2.5).then_some(()));
-    // It keeps its type, whatever JSON makes of the number.
+    // The key keeps its type, whatever the type of the JSON number.
     assert_eq!(
         page.ask(json!({"op": "state.set", "key": "/arm/speed", "value": 3}))["entry"]["type"],
         "float"
@@ -214,7 +217,7 @@ fn state_is_shown_followed_and_changed() {
 }
 
 #[test]
-fn parameters_come_with_their_ranges_and_are_held_to_them() {
+fn shows_parameters_with_ranges_and_enforces_them() {
     let place = TestDomain::new();
     let node = place.node("arm");
     let gain = node.param::<f64>("gain").default(1.0).min(0.0).max(10.0).declare().unwrap();
@@ -243,7 +246,7 @@ fn parameters_come_with_their_ranges_and_are_held_to_them() {
 }
 
 #[test]
-fn logs_come_with_what_was_kept_and_by_level() {
+fn shows_logs_with_history_and_by_level() {
     let place = TestDomain::new();
     let node = place.node("arm");
     node.log().log(LogLevel::Info, "begun");
@@ -267,7 +270,7 @@ fn logs_come_with_what_was_kept_and_by_level() {
 }
 
 #[test]
-fn the_stop_button_takes_authority_keeps_it_without_the_page_and_gives_it_back() {
+fn stop_takes_authority_keeps_it_without_page_and_releases_it() {
     let place = TestDomain::new();
     let base = place.node("base");
     let applied = Arc::new(Mutex::new(Vec::new()));
@@ -296,7 +299,7 @@ fn the_stop_button_takes_authority_keeps_it_without_the_page_and_gives_it_back()
         (row["held"] == true && row["driver"].as_str()?.starts_with("/rnet_dashboard_"))
             .then_some(())
     });
-    assert!(driver.send(&twist(2.0)).is_err(), "the driver was not told");
+    assert!(driver.send(&twist(2.0)).is_err(), "the driver did not get an error");
     drop(page);
     let mut page = Page::open(&dashboard);
     let commands = page.sub(what("commands"));
@@ -318,7 +321,7 @@ fn util_wait() -> Option<Duration> {
 }
 
 #[test]
-fn services_are_listed_and_called_and_actions_show_their_progress() {
+fn lists_and_calls_services_and_shows_progress_of_actions() {
     let place = TestDomain::new();
     let planner = place.node("planner");
     let double = |asked: &Twist| Ok(twist(asked.linear.map_or(0.0, |v| v.x) * 2.0));
@@ -331,7 +334,7 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
             if x >= goal.linear.map_or(0.0, |v| v.x) {
                 return Ok(twist(x));
             }
-            std::thread::sleep(Duration::from_millis(5)); // sleep: the time that a step of the goal takes
+            std::thread::sleep(Duration::from_millis(5)); // sleep: the duration of a step of the goal
         }
         Ok(twist(-1.0))
     });
@@ -354,7 +357,7 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
     assert_eq!(reply["reply"]["linear"]["x"], 3.0, "{reply}");
     let goal = |x: f64| json!({"op": "call", "service": "/drive", "request": {"linear": {"x": x}}});
     let drive = page.send(goal(3.0));
-    let fed = page.until(|heard| (heard.json["re"] == drive).then(|| heard.json.clone()));
+    let fed = page.until(|received| (received.json["re"] == drive).then(|| received.json.clone()));
     assert_eq!(
         (&fed["more"], &fed["feedback"]["linear"]["x"]),
         (&json!(true), &json!(1.0)),
@@ -362,7 +365,7 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
     );
     assert_eq!(page.answer(drive)["reply"]["linear"]["x"], 3.0);
     let long = page.send(goal(1e9));
-    page.until(|heard| (heard.json["re"] == long).then_some(()));
+    page.until(|received| (received.json["re"] == long).then_some(()));
     assert_eq!(page.ask(json!({"op": "cancel", "call": long}))["ok"], true);
     let ended = page.answer(long);
     assert!(
@@ -375,7 +378,7 @@ fn services_are_listed_and_called_and_actions_show_their_progress() {
 }
 
 #[test]
-fn receivers_that_do_not_answer_or_whose_fallback_fails_are_rows_and_problems() {
+fn reports_silent_receivers_and_failed_fallbacks() {
     let place = TestDomain::new();
     let node = place.node("base");
     let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -396,18 +399,18 @@ fn receivers_that_do_not_answer_or_whose_fallback_fails_are_rows_and_problems() 
         Some(found["what"].as_str()?.to_owned())
     };
     page.data(commands, |data| row(data, "state", &json!("no_answer")));
-    let told = page.data(figures, |data| has(data, "no_answer"));
-    assert!(told.starts_with("/base, the receiver of /cmd, does not answer"), "{told}");
+    let problem = page.data(figures, |data| has(data, "no_answer"));
+    assert!(problem.starts_with("/base, the receiver of /cmd, does not answer"), "{problem}");
     drop(end);
     let last = page.data(commands, |data| row(data, "fallback_failed", &json!(true)));
     assert_eq!(last["state"], "fallback", "{last}");
-    let told = page.data(figures, |data| has(data, "fallback_failed"));
-    assert!(told.contains("its fallback FAILED"), "{told}");
+    let problem = page.data(figures, |data| has(data, "fallback_failed"));
+    assert!(problem.contains("its fallback FAILED"), "{problem}");
     drop(command);
 }
 
 #[test]
-fn a_recording_is_started_and_stopped_in_its_folder() {
+fn starts_and_stops_recording_in_its_folder() {
     let place = TestDomain::new();
     let node = place.node("imu");
     let pump = pump(&node, "/twist");
@@ -433,22 +436,25 @@ fn a_recording_is_started_and_stopped_in_its_folder() {
     );
     assert_eq!(page.refused(json!({"op": "record.stop"})), "refused");
     assert_eq!(page.refused(json!({"op": "blackbox.trigger", "why": "x"})), "not_found");
-    // The folder is lost while it runs, a disk that was pulled out, and comes back.
+    // The folder disappears during the recording, like a disk that is unplugged, and reappears.
     page.data_since(record, |data| data["folder_problem"].is_null().then_some(()));
     std::fs::remove_dir_all(&folder).unwrap();
     let problem = |data: &Json| Some(data["folder_problem"].as_str()?.to_owned());
-    let told = page.data_since(record, problem);
-    assert!(told.contains(folder.to_str().unwrap()) && told.contains("No such file"), "{told}");
+    let reported = page.data_since(record, problem);
+    assert!(
+        reported.contains(folder.to_str().unwrap()) && reported.contains("No such file"),
+        "{reported}"
+    );
     let refused = page.ask(json!({"op": "record.start", "name": "lost"}));
-    assert_eq!(refused["error"]["message"], told, "{refused}");
-    assert!(!folder.exists(), "a folder of that name beside the disk is no place for it");
+    assert_eq!(refused["error"]["message"], reported, "{refused}");
+    assert!(!folder.exists(), "a folder in place of the disk must not be created");
     std::fs::create_dir(&folder).unwrap();
     page.data_since(record, |data| data["folder_problem"].is_null().then_some(()));
     drop(pump);
 }
 
 #[test]
-fn recordings_are_listed_downloaded_and_played() {
+fn lists_downloads_and_plays_recordings() {
     let place = TestDomain::new();
     let node = place.node("imu");
     let pumping = pump(&node, "/twist");
@@ -462,7 +468,7 @@ fn recordings_are_listed_downloaded_and_played() {
     assert_eq!(page.ask(json!({"op": "record.start", "name": "drive"}))["ok"], true);
     page.data(record, |data| (data["recording"]["messages"].as_u64()? > 10).then_some(()));
     assert_eq!(page.ask(json!({"op": "record.stop"}))["ok"], true);
-    // Neither what is no recording, nor what lies elsewhere.
+    // Files that are not recordings, or are outside of the folder, are not listed.
     std::fs::write(folder.join("notes.txt"), "x").unwrap();
     std::fs::write(place.dir.join("secret.mcap"), "x").unwrap();
     std::os::unix::fs::symlink(place.dir.join("secret.mcap"), folder.join("link.mcap")).unwrap();
@@ -483,16 +489,16 @@ fn recordings_are_listed_downloaded_and_played() {
     assert_eq!(page.refused(json!({"op": "play.start", "name": "../secret.mcap"})), "not_found");
     assert_eq!(page.refused(json!({"op": "play.start", "name": "link.mcap"})), "not_found");
     assert_eq!(page.refused(json!({"op": "play.stop"})), "refused");
-    // Somebody publishes the topic.
+    // Another node publishes the topic.
     let refused = page.ask(json!({"op": "play.start", "name": "drive.mcap"}));
     let why = refused["error"]["message"].as_str().unwrap();
     assert!(why.contains("/twist is already published by /imu"), "{why}");
     drop(pumping);
     let arm = place.node("arm");
-    let mut heard = arm.subscriber::<Twist>("/twist").unwrap();
+    let mut subscriber = arm.subscriber::<Twist>("/twist").unwrap();
     let start = json!({"op": "play.start", "name": "drive.mcap", "loop": true});
     assert_eq!(page.ask(start.clone())["ok"], true);
-    heard.recv(Some(Duration::from_secs(60))).unwrap();
+    subscriber.recv(Some(Duration::from_secs(60))).unwrap();
     assert_eq!(page.refused(start), "refused");
     assert_eq!(page.ask(json!({"op": "play.pause"}))["ok"], true);
     let playing = page.data_since(record, |data| {
@@ -506,7 +512,7 @@ fn recordings_are_listed_downloaded_and_played() {
 }
 
 #[test]
-fn read_only_refuses_each_change_and_shows_all_the_rest() {
+fn read_only_rejects_changes_and_shows_everything() {
     let place = TestDomain::new();
     let node = place.node("arm");
     node.state().unwrap().set("/a", 1).unwrap();
@@ -545,7 +551,7 @@ fn read_only_refuses_each_change_and_shows_all_the_rest() {
 }
 
 #[test]
-fn a_page_that_does_not_read_loses_data_and_holds_nobody_back() {
+fn page_that_does_not_read_loses_data_and_blocks_nothing() {
     let place = TestDomain::new();
     let node = place.node("camera");
     let mut publisher = node.publisher::<[u8]>("/blob").unwrap();
@@ -560,7 +566,7 @@ fn a_page_that_does_not_read_loses_data_and_holds_nobody_back() {
         publisher.send(&[7; 4000]).unwrap();
         sent.store(true, Ordering::Relaxed);
     });
-    // Another page is served all the while.
+    // Another page is served meanwhile.
     let mut page = Page::open(&dashboard);
     let messages = page.sub(json!({"what": "messages", "topic": "/blob", "hz": 30}));
     for _ in 0..20 {
@@ -570,7 +576,7 @@ fn a_page_that_does_not_read_loses_data_and_holds_nobody_back() {
 }
 
 #[test]
-fn a_domain_that_is_removed_and_put_back_is_shown_again() {
+fn shows_domain_again_after_removal_and_recreation() {
     let place = TestDomain::new();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);

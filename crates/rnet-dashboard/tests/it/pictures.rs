@@ -1,4 +1,4 @@
-//! Messages that pages draw: images, clouds, scans and transforms, and messages that carry them.
+//! Messages that pages draw: images, clouds, scans and transforms; and messages that contain them.
 
 use rnet::PublisherOptions;
 use rnet::msgs::{FrameTransform, LaserScan};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::util::{Page, TestDomain, what};
 
 #[test]
-fn plain_texts_are_texts_and_long_integers_are_exact() {
+fn shows_plain_texts_as_strings_and_long_integers_exactly() {
     let place = TestDomain::new();
     let node = place.node("camera");
     let image = rnet::msgs::Image::new(2, 1, "mono8").unwrap();
@@ -26,7 +26,7 @@ fn plain_texts_are_texts_and_long_integers_are_exact() {
     assert_eq!(message["units"]["timestamp_ns"], "ns", "{message}");
 }
 
-/// Types as `rnet play` publishes them of a recording of ROS 2.
+/// Types as `rnet play` publishes them from a ROS 2 recording.
 const ROS2: &str = r#"syntax = "proto3"; package sensor_msgs.msg;
 message Header { string frame_id = 2; }
 message Image { Header header = 1; uint32 height = 2; uint32 width = 3; string encoding = 4; uint32 is_bigendian = 5;
@@ -39,14 +39,14 @@ message PointCloud2 { Header header = 1; uint32 height = 2; uint32 width = 3; re
 "#;
 
 #[test]
-fn pictures_of_a_played_ros_2_recording_are_drawn() {
+fn draws_pictures_of_played_ros_2_recording() {
     let place = TestDomain::new();
     let node = place.node("play");
     let types = rnet::schema::compile_text("ros2.proto", ROS2).unwrap();
     let point: Vec<u8> = [1.0_f32, 2.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
     let field =
         |name: &str, at: u32| json!({"name": name, "offset": at, "datatype": 7, "count": 1});
-    let base64 = rnet_monitor::value::base64;
+    let base64 = rnet_format::value::base64;
     let header = json!({"frame_id": "lens"});
     let sent = [
         (
@@ -77,9 +77,10 @@ fn pictures_of_a_played_ros_2_recording_are_drawn() {
     let mut page = Page::open(&dashboard);
     let mut drawn = |what: &str, topic: &str| {
         let sub = page.sub(json!({"what": what, "topic": topic}));
-        let heard = page.until(|heard| (heard.json["sub"] == sub).then(|| heard.clone()));
-        assert_eq!(heard.json["data"]["frame_id"], "lens", "{}", heard.json);
-        heard
+        let received =
+            page.until(|received| (received.json["sub"] == sub).then(|| received.clone()));
+        assert_eq!(received.json["data"]["frame_id"], "lens", "{}", received.json);
+        received
     };
     assert_eq!(drawn("image", "/Image").payload, [3, 2, 1, 255]);
     assert_eq!(drawn("image", "/CompressedImage").json["data"]["encoding"], "jpeg");
@@ -88,7 +89,7 @@ fn pictures_of_a_played_ros_2_recording_are_drawn() {
 }
 
 #[test]
-fn pictures_are_binary_and_thinned_out() {
+fn sends_downsampled_binary_pictures() {
     let place = TestDomain::new();
     let node = place.node("camera");
     let kept = || PublisherOptions::new().transient_local(1);
@@ -114,24 +115,24 @@ fn pictures_are_binary_and_thinned_out() {
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let scan = page.sub(json!({"what": "scan", "topic": "/scan"}));
-    let heard = page.until(|heard| (heard.json["sub"] == scan).then(|| heard.clone()));
-    assert_eq!(heard.json["data"]["ranges"], 8);
-    assert_eq!(heard.payload.len(), 32);
-    assert_eq!(heard.payload[..4], 1.5f32.to_le_bytes());
+    let received = page.until(|received| (received.json["sub"] == scan).then(|| received.clone()));
+    assert_eq!(received.json["data"]["ranges"], 8);
+    assert_eq!(received.payload.len(), 32);
+    assert_eq!(received.payload[..4], 1.5f32.to_le_bytes());
     let image = page.sub(json!({"what": "image", "topic": "/image", "max_px": 512}));
-    let heard = page.until(|heard| (heard.json["sub"] == image).then(|| heard.clone()));
-    let data = &heard.json["data"];
+    let received = page.until(|received| (received.json["sub"] == image).then(|| received.clone()));
+    let data = &received.json["data"];
     assert_eq!(
         (&data["width"], &data["height"], &data["full_width"]),
         (&json!(32), &json!(16), &json!(64))
     );
-    assert_eq!(heard.payload.len(), 32 * 16 * 4);
-    assert_eq!(heard.payload[..4], [200, 200, 200, 255]);
+    assert_eq!(received.payload.len(), 32 * 16 * 4);
+    assert_eq!(received.payload[..4], [200, 200, 200, 255]);
     let tf = page.sub(what("tf"));
     let frame = page.data(tf, |data| data["frames"].get(0).cloned());
     assert_eq!((&frame["frame"], &frame["parent"]), (&json!("laser"), &json!("base")));
     let wrong = page.sub(json!({"what": "cloud", "topic": "/scan"}));
-    page.until(|heard| {
-        (heard.json["sub"] == wrong && heard.json["error"].is_object()).then_some(())
+    page.until(|received| {
+        (received.json["sub"] == wrong && received.json["error"].is_object()).then_some(())
     });
 }

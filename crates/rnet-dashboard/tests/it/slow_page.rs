@@ -1,4 +1,4 @@
-//! Pages that do not keep up: what they lose is counted and told, and the server's memory does not grow by them.
+//! Slow pages: their losses are counted and reported, and the server's memory does not grow.
 
 use crate::util;
 
@@ -10,23 +10,23 @@ use serde_json::{Value as Json, json};
 use tungstenite::Message;
 use util::{HANG, Page, Received, TestDomain};
 
-/// Between two images of a camera.
+/// Interval between two images of a camera.
 const PERIOD: Duration = Duration::from_millis(40);
-/// Some 30 of them are more than what the server keeps for a page and all buffers of the kernel between the two.
+/// About 30 images exceed the send queue of a page and all kernel buffers.
 const LEN_BYTES: usize = 1_900_000;
 const IMAGES: usize = 60;
-/// One that is read of so many lets the server see that the page is slow, and not gone.
+/// The page reads one of this many images, so that the server sees that it is slow, but connected.
 const SLOW_BY: usize = 10;
 
-/// Memory of this process that is its own, in bytes: that of the server, as the test keeps nothing.
+/// Anonymous memory of this process in bytes: that of the server, as the test keeps nothing.
 fn own_memory_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
 
-fn seq(heard: &Received) -> u64 {
-    heard.json["data"]["seq"].as_u64().unwrap_or_else(|| panic!("{}", heard.json))
+fn seq(received: &Received) -> u64 {
+    received.json["data"]["seq"].as_u64().unwrap_or_else(|| panic!("{}", received.json))
 }
 
 fn send(images: &mut Publisher<CompressedImage>, image: &CompressedImage) {
@@ -35,13 +35,13 @@ fn send(images: &mut Publisher<CompressedImage>, image: &CompressedImage) {
 }
 
 #[test]
-fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
+fn page_that_does_not_read_gets_loss_count_and_uses_no_memory() {
     let place = TestDomain::new();
     let camera = place.node("camera");
     let mut images = camera.publisher::<CompressedImage>("/image").unwrap();
     let image = CompressedImage {
         format: "jpeg".into(),
-        // With the first bytes of a JPEG.
+        // Begins with the first bytes of a JPEG.
         data: [vec![0xff, 0xd8, 0xff], vec![7; LEN_BYTES]].concat(),
         ..CompressedImage::default()
     };
@@ -49,7 +49,7 @@ fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
     let (mut slow, mut fast) = (Page::open(&dashboard), Page::open(&dashboard));
     let ask = json!({"what": "image", "topic": "/image", "hz": 30});
     let (slow_sub, fast_sub) = (slow.sub(ask.clone()), fast.sub(ask));
-    // As soon as one reads, both are read for.
+    // When one page gets images, the other is served as well.
     let newest = |fast: &mut Page, images: &mut Publisher<CompressedImage>| loop {
         send(images, &image);
         let _ = fast.socket.get_ref().set_read_timeout(Some(PERIOD));
@@ -72,11 +72,11 @@ fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
     }
     let grown = most.saturating_sub(before);
     assert!(grown < IMAGES * LEN_BYTES / 3, "the server has grown by {grown} bytes");
-    // Now it reads: it is told how many it has lost, and comes to what is new.
-    while read.last().is_none_or(|heard| seq(heard) < last) {
+    // Now it reads: it gets the number of lost images, and reaches the newest one.
+    while read.last().is_none_or(|received| seq(received) < last) {
         read.push(slow.receive());
     }
-    assert!(read.iter().all(|heard| heard.json["sub"] == slow_sub));
+    assert!(read.iter().all(|received| received.json["sub"] == slow_sub));
     let mut lost = 0;
     for pair in read.windows(2) {
         let dropped = pair[1].json["dropped"].as_u64().unwrap_or(0);
@@ -89,7 +89,7 @@ fn a_page_that_does_not_read_is_told_what_it_lost_and_takes_no_memory() {
 }
 
 #[test]
-fn a_camera_comes_as_jpeg_and_no_faster_than_the_page_draws() {
+fn camera_is_sent_as_jpeg_at_the_rate_of_the_page() {
     let place = TestDomain::new();
     let camera = place.node("camera");
     let mut images = camera.publisher::<Image>("/image").unwrap();
@@ -97,7 +97,7 @@ fn a_camera_comes_as_jpeg_and_no_faster_than_the_page_draws() {
     let mut page = Page::open(&dashboard);
     let drawn = page.sub(json!({"what": "image", "topic": "/image", "hz": 30, "ack": true}));
     let all = page.sub(json!({"what": "messages", "topic": "/image", "hz": 30}));
-    // Until another subscription has had so many messages: what this one has got meanwhile.
+    // Reads until another subscription has got this many messages, and returns what this one got meanwhile.
     let mut until = |page: &mut Page, count: usize| {
         let (mut pictures, mut messages) = (Vec::new(), 0);
         while messages < count {
@@ -123,7 +123,7 @@ fn a_camera_comes_as_jpeg_and_no_faster_than_the_page_draws() {
         pictures
     };
     let pictures = until(&mut page, 20);
-    assert_eq!(pictures.len(), 2, "as many as may be under way");
+    assert_eq!(pictures.len(), 2, "the limit of unacknowledged images");
     let (head, len) = &pictures[0];
     let of = |name: &str| head["data"][name].clone();
     assert_eq!(
@@ -138,9 +138,10 @@ fn a_camera_comes_as_jpeg_and_no_faster_than_the_page_draws() {
     let more = until(&mut page, 20);
     assert_eq!(more.len(), 1);
     assert!(more[0].0["data"]["seq"].as_u64() > pictures[1].0["data"]["seq"].as_u64());
-    // Of what is not under way nothing can be acknowledged: that is a request as any other, and none that makes sense.
+    // An acknowledgement without an unacknowledged item is an invalid request.
     ack(&mut page, all);
     page.socket.get_ref().set_read_timeout(Some(HANG)).unwrap();
-    let wrong = page.until(|heard| heard.json["error"].is_object().then(|| heard.json.clone()));
+    let wrong =
+        page.until(|received| received.json["error"].is_object().then(|| received.json.clone()));
     assert_eq!(wrong["error"]["code"], "bad_request", "{wrong}");
 }

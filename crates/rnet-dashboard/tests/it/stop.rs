@@ -1,4 +1,5 @@
-//! Stop: it stops all, whatever else runs, whoever else presses and however slow the page is, and it stays so.
+//! Stop stops all commands, whatever else runs, with concurrent requests and slow pages, and the stop
+//! persists.
 
 use crate::util;
 
@@ -12,7 +13,7 @@ use serde_json::{Value as Json, json};
 use tungstenite::Message;
 use util::{HANG, Page, TestDomain, what};
 
-/// Above the 8 requests that a page may have under way.
+/// More than the 8 concurrent requests of a page.
 const COMMANDS: usize = 40;
 const GOALS: usize = 8;
 
@@ -35,7 +36,7 @@ fn receiver(node: &Node, topic: &str, applied: &Applied) -> Command {
     command.apply(apply).unwrap()
 }
 
-/// A driver that takes authority whenever it gets it, as the code of a robot does.
+/// A driver that takes authority whenever it can, like the code of a robot.
 struct Pilot {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -50,7 +51,7 @@ impl Pilot {
             while !stopped.load(Ordering::Relaxed) {
                 let drive = node.drive::<Twist>(&topic).priority(10);
                 let Ok(mut driver) = drive.take(Some(Duration::from_millis(200))) else {
-                    std::thread::sleep(Duration::from_millis(5)); // sleep: the period of its tries
+                    std::thread::sleep(Duration::from_millis(5)); // sleep: the period of its attempts
                     continue;
                 };
                 while !stopped.load(Ordering::Relaxed) && driver.send(&twist(1.0)).is_ok() {
@@ -70,7 +71,7 @@ impl Drop for Pilot {
     }
 }
 
-/// What a goal looks at; false once this is dropped.
+/// Running flag of a goal; cleared when this is dropped.
 struct Runs(Arc<AtomicBool>);
 
 impl Drop for Runs {
@@ -79,12 +80,12 @@ impl Drop for Runs {
     }
 }
 
-/// Waits until this is so; says what it waited for.
+/// Waits for a condition; `what` is the panic message.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < HANG, "{what}");
-        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks
+        std::thread::sleep(Duration::from_millis(5)); // sleep: between two checks
     }
 }
 
@@ -92,13 +93,13 @@ fn is_dashboard(command: &Command) -> bool {
     command.status().holder.starts_with("/rnet_dashboard_")
 }
 
-/// The row of a command, when it fits.
+/// The first row of a command that matches.
 fn row(page: &mut Page, sub: u64, fits: impl Fn(&Json) -> bool) -> Json {
     page.data_since(sub, |data| data["commands"].as_array()?.iter().find(|row| fits(row)).cloned())
 }
 
 #[test]
-fn it_stops_forty_commands_while_eight_goals_run() {
+fn stops_forty_commands_while_eight_goals_run() {
     let place = TestDomain::new();
     let base = place.node("base");
     let applied = Applied::default();
@@ -106,18 +107,18 @@ fn it_stops_forty_commands_while_eight_goals_run() {
     let commands: Vec<_> = topics.iter().map(|of| receiver(&base, of, &applied)).collect();
     let (begun, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
     let (count, runs) = (begun.clone(), running.clone());
-    // All of them are under way: one runs, the others wait.
+    // All goals are accepted: one runs, the others are queued.
     let action = base.action::<Twist, Twist, Twist>("/walk").policy(GoalPolicy::Queue(GOALS));
     let action = action.serve(move |_, _| {
         count.fetch_add(1, Ordering::Relaxed);
-        // It heeds no cancelling, which is not to matter either.
+        // It ignores cancellation, which must not matter either.
         while runs.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(5)); // sleep: the time that a step of the goal takes
+            std::thread::sleep(Duration::from_millis(5)); // sleep: the duration of a step of the goal
         }
         Ok(twist(0.0))
     });
     let action = action.unwrap();
-    // The action ends, also if this test fails.
+    // Ends the action, even if this test fails.
     let running = Runs(running);
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -129,13 +130,13 @@ fn it_stops_forty_commands_while_eight_goals_run() {
     assert_eq!(stopped["refused"], json!([]), "{stopped}");
     assert_eq!(stopped["held"].as_array().unwrap().len(), COMMANDS, "{stopped}");
     assert!(commands.iter().all(is_dashboard));
-    // Again, and from another page: it is so already.
+    // Again, from another page: they are already stopped.
     let again = Page::open(&dashboard).ask(json!({"op": "command.take_all"}));
     assert_eq!(again["held"].as_array().unwrap().len(), COMMANDS, "{again}");
     let released = page.ask(json!({"op": "command.release_all"}));
     assert_eq!(released["refused"], json!([]), "{released}");
     assert_eq!(released["released"].as_array().unwrap().len(), COMMANDS, "{released}");
-    until("somebody holds a command", || commands.iter().all(|of| of.status().holder.is_empty()));
+    until("a command is still held", || commands.iter().all(|of| of.status().holder.is_empty()));
     drop(running);
     for goal in goals {
         page.answer(goal);
@@ -144,7 +145,7 @@ fn it_stops_forty_commands_while_eight_goals_run() {
 }
 
 #[test]
-fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
+fn page_that_does_not_read_can_stop_commands() {
     let place = TestDomain::new();
     let base = place.node("base");
     let applied = Applied::default();
@@ -152,7 +153,7 @@ fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
     let mut images = base.publisher::<CompressedImage>("/image").unwrap();
     let image = CompressedImage {
         format: "jpeg".into(),
-        // With the first bytes of a JPEG.
+        // Begins with the first bytes of a JPEG.
         data: [vec![0xff, 0xd8, 0xff], vec![7; 1_900_000]].concat(),
         ..CompressedImage::default()
     };
@@ -162,7 +163,8 @@ fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
     slow.sub(json!({"what": "figures", "interval_ms": 250}));
     slow.sub(ask.clone());
     fast.sub(ask);
-    // More than all buffers between the two, as the other page counts them: the server waits for this page now.
+    // More than all buffers between the two, as counted by the other page: the server is now waiting for this
+    // page.
     let mut seen = 0;
     let _ = fast.socket.get_ref().set_read_timeout(Some(Duration::from_millis(50)));
     until("no images come", || {
@@ -175,7 +177,7 @@ fn a_page_that_takes_nothing_can_stop_though_figures_flow() {
 }
 
 #[test]
-fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_drive() {
+fn restarted_receiver_is_stopped_again_before_previous_driver() {
     let place = TestDomain::new();
     let applied = Applied::default();
     let base = place.node("base");
@@ -190,7 +192,7 @@ fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_d
     assert_eq!(page.ask(stop)["held"], true);
     row(&mut page, commands, |row| row["held"] == true && row["receiver"] == "/base");
     drop((command, base));
-    // While it is away it is not stopped, which the page shows, and can be released.
+    // While the receiver is absent, it is not stopped; the page shows this, and can release the stop.
     row(&mut page, commands, |row| row["held"] == false && row["stop_wanted"] == true);
     let base = place.node("base2");
     let command = receiver(&base, "/cmd_vel", &applied);
@@ -209,7 +211,7 @@ fn a_receiver_that_restarts_is_stopped_again_and_the_driver_of_before_does_not_d
 }
 
 #[test]
-fn who_has_a_higher_priority_is_shown_and_when_it_ends_the_stop_is_back() {
+fn stop_resumes_after_driver_of_higher_priority() {
     let place = TestDomain::new();
     let base = place.node("base");
     let _command = receiver(&base, "/cmd_vel", &Applied::default());
@@ -223,7 +225,7 @@ fn who_has_a_higher_priority_is_shown_and_when_it_ends_the_stop_is_back() {
     let driver = drive.take(Some(HANG)).unwrap();
     let lost = row(&mut page, commands, |row| row["held"] == false && row["driver"] == "/chief");
     assert_eq!(lost["stop_wanted"], true);
-    // Who presses now is told that it does not hold.
+    // A request now gets the error that the dashboard does not hold the command.
     let why = page.ask(json!({"op": "command.take", "command": "/cmd_vel"}));
     assert!(why["error"]["message"].as_str().unwrap().contains("/chief"), "{why}");
     driver.release().unwrap();
@@ -231,7 +233,7 @@ fn who_has_a_higher_priority_is_shown_and_when_it_ends_the_stop_is_back() {
 }
 
 #[test]
-fn two_presses_at_once_both_say_stopped() {
+fn concurrent_stops_both_succeed() {
     let place = TestDomain::new();
     let base = place.node("base");
     let command = receiver(&base, "/cmd_vel", &Applied::default());

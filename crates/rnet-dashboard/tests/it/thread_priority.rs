@@ -1,4 +1,5 @@
-//! The threads that look give way to the nodes of a robot; those by which a page operates it do not.
+//! Threads that observe have a lower priority than the nodes of a robot; threads that operate the robot do
+//! not.
 
 use crate::util;
 
@@ -13,7 +14,7 @@ const NORMAL: (i32, i32) = (0, 0);
 const BATCH: (i32, i32) = (3, 0);
 const BATCH_NICE_19: (i32, i32) = (3, 19);
 
-/// Policy and nice value of each thread of this process that has this name.
+/// Policy and nice value of each thread with this name in this process.
 fn threads(name: &str) -> Vec<(i32, i32)> {
     let of_task = |task: fs::DirEntry| {
         let stat = fs::read_to_string(task.path().join("stat")).ok()?;
@@ -33,26 +34,26 @@ fn until(name: &str, count: usize) -> Vec<(i32, i32)> {
             return found;
         }
         assert!(Instant::now() < end, "{name}: {found:?}");
-        std::thread::sleep(std::time::Duration::from_millis(5)); // sleep: between two looks at /proc
+        std::thread::sleep(std::time::Duration::from_millis(5)); // sleep: between two reads of /proc
     }
 }
 
 #[test]
-fn only_the_threads_that_look_give_way() {
+fn only_observing_threads_have_lower_priority() {
     let place = TestDomain::new();
     let arm = place.node("arm");
     arm.state().unwrap().set("/arm/angle", 1).unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
-    // The thread that looks is the first that needs the node, for the state.
+    // The observing thread is the first that needs the node, for the state.
     let state = page.sub(what("state"));
     page.data(state, |data| data["entries"].as_array().filter(|all| !all.is_empty()).cloned());
     assert_eq!(until("rnet-dash-tick", 1), [BATCH_NICE_19]);
     assert_eq!(until("rnet-dash-read", 1), [BATCH]);
-    // That of the arm, and that of the dashboard: by it commands are taken.
+    // The thread of the arm, and that of the dashboard, with which commands are taken.
     assert_eq!(until("rnet-control", 2), [NORMAL; 2]);
     assert_eq!(until("rnet-dashboard", 1), [NORMAL]);
-    // Changes are made by threads that do not give way, and are there.
+    // Changes are made by threads with normal priority, which exist by now.
     page.ask(json!({"op": "state.set", "key": "/arm/angle", "value": 2}));
     assert!(until("rnet-dash-job", 1).iter().all(|is| *is == NORMAL));
 }

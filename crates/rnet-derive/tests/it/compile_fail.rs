@@ -1,6 +1,7 @@
-//! What the derive refuses, and in which words. `TRYBUILD=overwrite cargo test -p rnet-derive` writes the expected messages anew.
+//! Structs that the derive rejects, with their messages. `TRYBUILD=overwrite cargo test -p rnet-derive`
+//! regenerates the expected messages.
 
 #[test]
-fn bad_structs_are_refused_in_plain_words() {
+fn invalid_structs_are_rejected_with_clear_errors() {
     trybuild::TestCases::new().compile_fail("tests/fail/*.rs");
 }

@@ -1,4 +1,4 @@
-//! What the derive makes of good structs. A crate that forbids unsafe code must be able to use it.
+//! Output of the derive for valid structs. A crate that forbids unsafe code must be able to use it.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
 
@@ -90,7 +90,7 @@ struct Picture {
 }
 
 #[test]
-fn a_header_says_that_data_follows() {
+fn header_type_has_tail() {
     let header = <Picture as rnet_core::PlainHeader>::header_type();
     header.validate().unwrap();
     assert_eq!((header.tail, header.size), (true, 16));
@@ -102,7 +102,7 @@ fn a_header_says_that_data_follows() {
 
 #[test]
 fn fields_are_used() {
-    // Also keeps the fields from being dead code.
+    // Also prevents dead-code warnings for the fields.
     let foot = Point { x: 1.0, y: 2.0 };
     let leg = Leg { foot, force_n: [1.0, 2.0, 3.0], r#type: 7, _pad: [0; 3] };
     let body = Body { legs: [leg; 4], stamp_ns: -5 };

@@ -1,4 +1,4 @@
-//! Calls of services.
+//! Service calls.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use rnet::{Client, MessageType};
 use super::{LiveBackend, lock};
 use crate::channel_format;
 
-/// How long a call may take, and how long a server may need to show itself.
+/// Timeout of a call, and of the discovery of its server.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]

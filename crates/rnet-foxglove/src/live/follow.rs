@@ -1,33 +1,33 @@
-//! Publishers that are followed from outside.
+//! Follows publishers as an observer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::Durability;
 use rnet::inspect::{Observation, Observer, PublisherInfo};
 
-/// Messages that one publisher gives before the next has its turn.
+/// Maximum number of messages of a publisher before the next one is polled.
 const MAX_MESSAGES_PER_TURN: usize = 64;
-/// From here on a message is large: its memory is used anew soon.
+/// Minimum length of a large message, whose memory is soon reused.
 const LARGE_LEN_BYTES: usize = 4096;
 
 #[derive(Default)]
 pub struct Follower {
     observers: BTreeMap<u64, Observer>,
-    /// Topics that were followed at the last look: who is new on one was not there then.
+    /// Topics followed before: a publisher that is new on one of them did not exist then.
     topics: BTreeSet<String>,
-    /// Publishers of the last look.
+    /// Publishers of the last update.
     known_publishers: BTreeSet<u64>,
-    /// Messages that could not be read, of publishers that are gone, and how much of all was told.
+    /// Missed messages of publishers that are gone, and the reported number of all missed messages.
     missed_by_closed: u64,
     missed_reported: u64,
 }
 
-/// What a round of polling has found.
+/// Result of a round of polling.
 #[derive(Debug, Default)]
 pub struct PollResult {
     pub has_messages: bool,
     pub has_large: bool,
-    /// Messages that were sent and used anew before they could be read, since this was told last.
+    /// Messages that were overwritten before they could be read, since the last report.
     pub newly_missed: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Follower {
         self.observers.is_empty()
     }
 
-    /// Follows these publishers and no others.
+    /// Follows exactly these publishers.
     pub fn set(&mut self, wanted: &[&PublisherInfo]) {
         let ids: BTreeSet<u64> = wanted.iter().map(|publisher| publisher.id).collect();
         let missed = &mut self.missed_by_closed;
@@ -51,7 +51,7 @@ impl Follower {
             if self.observers.contains_key(&publisher.id) {
                 continue;
             }
-            // Of one that has come since the last look to a topic that was followed, all is news.
+            // A publisher that is new on a followed topic is read from its oldest message.
             let is_new = self.topics.contains(&publisher.topic)
                 && !self.known_publishers.contains(&publisher.id);
             let kept = match publisher.qos.durability {
@@ -59,7 +59,7 @@ impl Follower {
                 _ => 0,
             };
             let from_oldest = is_new || kept > 0;
-            // It may have closed while we looked; if it is there, the next look finds it again.
+            // It may have closed in the meantime; if it still exists, the next refresh finds it again.
             let opened = Observer::open(publisher.path.clone(), publisher.id, from_oldest);
             let Ok(mut observer) = opened else { continue };
             if from_oldest {
@@ -71,7 +71,7 @@ impl Follower {
         self.known_publishers = ids;
     }
 
-    /// Gives each publisher its turn. `take` gets the publisher, when the message was sent in ns since 1970, and its bytes.
+    /// Polls each publisher. `take` gets the publisher, the send time in ns since 1970, and the bytes.
     pub fn poll(
         &mut self,
         bytes: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! The domain as a graph: which node publishes what, subscribes to what, serves what.
+//! The domain as a graph: which nodes publish, subscribe and serve.
 
 use std::collections::BTreeMap;
 

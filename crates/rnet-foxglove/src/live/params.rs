@@ -1,4 +1,4 @@
-//! Parameters of nodes, whose names here are node and parameter as one path: `/arm/speed`.
+//! Parameters of nodes, named by node and parameter as one path: `/arm/speed`.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,21 +12,21 @@ use super::{LiveBackend, lock};
 use crate::hub::Hub;
 use crate::incoming::Parameter;
 
-/// Where parameters stand in the state.
+/// Prefix of parameters in the state.
 const PARAMS_PREFIX: &str = "/params";
 
-/// The watch of parameters, once somebody follows one.
+/// The watch of parameters, opened when a client first follows one.
 #[derive(Default)]
 pub struct ParamWatch(Mutex<Option<WatchHandle>>);
 
 impl ParamWatch {
-    /// Has the hub told of each change from now on.
+    /// Starts notifying the hub of each change.
     pub fn follow(&self, live: &LiveBackend) -> Result<(), String> {
         let mut watch = lock(&self.0);
         if watch.is_some() {
             return Ok(());
         }
-        // Where there is no state yet it is made: who follows a parameter waits for one.
+        // Creates the state if it does not exist: the followed parameter may be declared later.
         let state = live.node()?.state().map_err(|error| error.to_string())?;
         let changes = state.watch(PARAMS_PREFIX).map_err(|error| error.to_string())?;
         let hub: Arc<Hub> = live.hub.clone();
@@ -42,7 +42,7 @@ impl ParamWatch {
     }
 }
 
-/// The state, if there is some.
+/// The state, if it exists.
 fn state(live: &LiveBackend) -> Result<Option<State>, String> {
     let text = |error: rnet::Error| error.to_string();
     match live.options.location.domain().and_then(|domain| domain.has_state()).map_err(text)? {
@@ -55,7 +55,7 @@ fn name(info: &ParamInfo) -> &str {
     info.key.strip_prefix(PARAMS_PREFIX).unwrap_or(&info.key)
 }
 
-/// The parameters of these names, or all. What there is not is left out.
+/// The parameters of these names; all if `names` is empty. Unknown names are omitted.
 pub fn get(live: &LiveBackend, names: &[String]) -> Result<Vec<Parameter>, String> {
     let Some(state) = state(live)? else { return Ok(Vec::new()) };
     let params = state.params().map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ pub fn get(live: &LiveBackend, names: &[String]) -> Result<Vec<Parameter>, Strin
     Ok(asked.map(|info| parameter(name(info), info.value())).collect())
 }
 
-/// Sets a parameter; one without a value becomes its default.
+/// Sets a parameter; without a value, resets it to its default.
 pub fn set(live: &LiveBackend, parameter: &Parameter) -> Result<(), String> {
     let wrong = |why: String| format!("the parameter {:.255} was not set: {why}", parameter.name);
     let text = |error: rnet::Error| wrong(error.to_string());
@@ -107,7 +107,7 @@ fn json(value: &Value) -> Option<Json> {
     })
 }
 
-/// The value that a client has sent, for a parameter of this kind.
+/// Converts a client's value for a parameter of this kind.
 fn value_of(value: &Json, type_name: Option<&str>, kind: ParamKind) -> Result<Value, String> {
     let item = kind.item().unwrap_or(kind);
     Ok(match value {
@@ -118,7 +118,7 @@ fn value_of(value: &Json, type_name: Option<&str>, kind: ParamKind) -> Result<Va
         Json::String(text) => Value::Str(text.clone()),
         Json::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Value::Int(whole),
-            // JavaScript has one kind of numbers: 3.0 is the whole number 3 where one is wanted.
+            // JavaScript has only one number type: 3.0 is accepted as an integer.
             (None, Some(number))
                 if item == ParamKind::Int && number.fract() == 0.0 && number.abs() < 1e15 =>
             {

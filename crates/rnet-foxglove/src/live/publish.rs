@@ -1,4 +1,4 @@
-//! What clients publish.
+//! Publishes messages of clients.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use super::{LiveBackend, RESERVED, lock};
 use crate::channel_format::{self, JSON, PROTOBUF};
 use crate::incoming::ClientChannel;
 
-/// How long a subscriber may stand still before the messages go on without it.
+/// How long a subscriber may make no progress before it is detached.
 const STALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 type ByChannel = BTreeMap<(u64, u32), Arc<Mutex<ClientPublisher>>>;
@@ -56,7 +56,7 @@ impl ClientPublishers {
     }
 
     pub fn close(&self, client: u64, channel: u32) {
-        // Dropped after the lock.
+        // Dropped after the lock is released.
         let closed = lock(&self.0).remove(&(client, channel));
         drop(closed);
     }

@@ -1,4 +1,5 @@
-//! Clients that are hostile, broken or slow: they are refused or told, then cut off, and the others go on.
+//! Hostile, broken or slow clients are rejected or get errors, and are then disconnected; other clients are
+//! unaffected.
 
 use crate::util;
 
@@ -9,7 +10,7 @@ use serde_json::json;
 use tungstenite::{Error, Message};
 use util::{LONG, TestDomain, Viewer, connect, wait};
 
-/// A server with one topic, and what has to hold after a test: a client of good will is served as ever.
+/// Runs a test with a server of one topic, then checks that a well-behaved client is still served.
 fn with_server(test: impl FnOnce(&TestDomain, &rnet_foxglove::ServerHandle)) {
     let test_domain = TestDomain::new();
     let node = test_domain.node("talker");
@@ -32,7 +33,7 @@ fn refused(server: &rnet_foxglove::ServerHandle, headers: &[(&'static str, &str)
 }
 
 #[test]
-fn other_origins_names_and_protocols_do_not_come_in() {
+fn rejects_other_origins_names_and_protocols() {
     with_server(|_, server| {
         assert_eq!(refused(server, &[("origin", "https://evil.example")]), 403);
         assert_eq!(refused(server, &[("host", "evil.example")]), 421);
@@ -44,7 +45,7 @@ fn other_origins_names_and_protocols_do_not_come_in() {
 }
 
 #[test]
-fn an_allowed_origin_and_the_token_come_in() {
+fn accepts_allowed_origin_and_token() {
     let test_domain = TestDomain::new();
     let mut options = test_domain.options();
     options.origins = vec!["https://app.foxglove.dev".to_owned()];
@@ -60,7 +61,7 @@ fn an_allowed_origin_and_the_token_come_in() {
 }
 
 #[test]
-fn with_tls_nothing_else_is_spoken() {
+fn tls_server_rejects_plain_connections() {
     let test_domain = TestDomain::new();
     let mut options = test_domain.options();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -74,10 +75,10 @@ fn with_tls_nothing_else_is_spoken() {
 }
 
 #[test]
-fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
+fn invalid_frames_are_reported_and_too_many_disconnect() {
     with_server(|_, server| {
         let mut viewer = Viewer::of(server);
-        let told = |viewer: &mut Viewer, why: &str| {
+        let expect_error = |viewer: &mut Viewer, why: &str| {
             let said = viewer.recv_text("status", |_| true);
             let text = said["message"].as_str().unwrap();
             assert!(said["level"] == 2 && text.contains(why), "{text} instead of {why}");
@@ -93,7 +94,7 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
             (r#"{"op":"unadvertise","channelIds":[5]}"#, "not advertised"),
         ] {
             viewer.0.send(Message::text(text)).unwrap();
-            told(&mut viewer, why);
+            expect_error(&mut viewer, why);
         }
         for (bytes, why) in [
             (&[0x77][..], "unknown binary operation 119"),
@@ -106,17 +107,17 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
             ),
         ] {
             viewer.binary(&[bytes]);
-            told(&mut viewer, why);
+            expect_error(&mut viewer, why);
         }
         let long =
             format!(r#"{{"op":"getParameters","parameterNames":["{}"]}}"#, "x".repeat(1 << 20));
         viewer.0.send(Message::text(long)).unwrap();
-        told(&mut viewer, "at most 1048576");
-        // What is understood and refused is told as often as it is asked.
+        expect_error(&mut viewer, "at most 1048576");
+        // Valid requests that are rejected are reported without a limit.
         for _ in 0..64 {
             viewer
                 .send(&json!({"op": "setParameters", "parameters": [{"name": "/x", "value": 1}]}));
-            told(&mut viewer, "/x was not set");
+            expect_error(&mut viewer, "/x was not set");
         }
         let _ = (0..64).try_for_each(|_| viewer.0.send(Message::binary(vec![0x77])));
         assert!(viewer.close_reason().contains("too many invalid frames"));
@@ -124,10 +125,10 @@ fn frames_that_mean_nothing_are_told_and_too_many_end_it() {
 }
 
 #[test]
-fn a_frame_that_is_too_long_ends_it() {
+fn disconnects_after_too_long_frame() {
     with_server(|_, server| {
         let mut viewer = Viewer::of(server);
-        // Of a gigabyte that is announced nothing is read.
+        // Nothing is read of an announced gigabyte.
         let stream = viewer.0.get_mut();
         let mut head = vec![0x82, 0xff];
         head.extend((1u64 << 30).to_be_bytes());
@@ -142,9 +143,9 @@ fn a_frame_that_is_too_long_ends_it() {
 }
 
 #[test]
-fn malformed_frames_end_it() {
+fn disconnects_after_malformed_frames() {
     with_server(|_, server| {
-        // A reserved operation code; a frame of a client without a mask; bits that nobody has agreed on.
+        // A reserved operation code; a client frame without a mask; undefined extension bits.
         for head in [[0x83, 0x80], [0x81, 0x05], [0xf1, 0x80]] {
             let mut viewer = Viewer::of(server);
             viewer.0.get_mut().write_all(&head).unwrap();
@@ -156,9 +157,9 @@ fn malformed_frames_end_it() {
 }
 
 #[test]
-fn who_does_not_say_what_it_wants_is_not_waited_for() {
+fn handshake_times_out_for_idle_connections() {
     with_server(|_, server| {
-        // All places taken by those who say nothing, or not all of it.
+        // Clients that send nothing or an incomplete request occupy all connections.
         let idle: Vec<TcpStream> = (0..rnet_foxglove::MAX_CLIENTS)
             .map(|n| {
                 let mut stream = TcpStream::connect(server.addr()).unwrap();
@@ -168,7 +169,7 @@ fn who_does_not_say_what_it_wants_is_not_waited_for() {
                 stream
             })
             .collect();
-        // After the limit they have no place any more.
+        // The timeout closes them.
         for mut stream in idle {
             stream.set_read_timeout(LONG).unwrap();
             let mut rest = Vec::new();
@@ -179,7 +180,7 @@ fn who_does_not_say_what_it_wants_is_not_waited_for() {
 }
 
 #[test]
-fn one_that_is_too_many_is_refused_and_may_come_later() {
+fn rejects_client_beyond_limit_and_accepts_it_later() {
     with_server(|_, server| {
         let mut viewers: Vec<Viewer> =
             (0..rnet_foxglove::MAX_CLIENTS).map(|_| Viewer::of(server)).collect();
@@ -193,7 +194,7 @@ fn one_that_is_too_many_is_refused_and_may_come_later() {
 }
 
 #[test]
-fn requests_that_are_many_or_twice_are_bounded() {
+fn limits_repeated_and_excessive_requests() {
     with_server(|_, server| {
         let mut viewer = Viewer::of(server);
         let channel = viewer.channel("/note");
@@ -227,10 +228,10 @@ fn requests_that_are_many_or_twice_are_bounded() {
 }
 
 #[test]
-fn a_client_that_does_not_read_loses_messages_that_are_counted_and_nobody_else_does() {
+fn client_that_does_not_read_loses_counted_messages_and_others_lose_none() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("talker");
-    // Its newest message is there for who comes: when that has arrived, the publisher is followed.
+    // The newest message is kept for late joiners: when it has arrived, the publisher is followed.
     let options = rnet::PublisherOptions::new().transient_local(1);
     let mut publisher = node.publisher_with::<[u8]>("/big", options).unwrap();
     publisher.send(b"first").unwrap();
@@ -241,18 +242,18 @@ fn a_client_that_does_not_read_loses_messages_that_are_counted_and_nobody_else_d
         viewer.subscribe(1, &channel);
     }
     good.message();
-    // No more than the queue and the sockets hold is left for one who reads nothing.
+    // A client that reads nothing keeps at most the content of the queue and the sockets.
     let payload = vec![0xff; 1 << 20];
     let mut sent = 0;
     wait("a loss", || {
         publisher.send(&payload[..]).unwrap();
         sent += 1;
-        // This one reads all along.
+        // This client keeps reading.
         let (subscription, message) = good.message();
         assert_eq!((subscription, message.is_empty()), (1, false));
         server.stats().dropped > 0
     });
-    // The publisher has no reader, and waited for nobody.
+    // The publisher has no subscriber, and never waited.
     assert_eq!(publisher.subscriber_count(), 0);
     assert!(sent >= 16, "{sent}");
     slow.recv_text("status", |said| said["message"].as_str().unwrap().contains("too slow"));

@@ -1,4 +1,4 @@
-//! The client that Foxglove publishes, and a protobuf library of JavaScript, against this server.
+//! Tests this server with Foxglove's own client and a JavaScript protobuf library.
 
 use crate::util;
 
@@ -14,7 +14,7 @@ use util::{LONG, TestDomain};
 const NEEDED: &str =
     "needs node and its packages, which `make test-foxglove` installs and runs this with";
 
-/// Runs the client, and ends with what it says if it fails.
+/// Runs the client, and fails with its output if it fails.
 fn client(what: &str, server: &rnet_foxglove::ServerHandle) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client");
     assert!(folder.join("node_modules").is_dir(), "{NEEDED}");
@@ -34,7 +34,7 @@ struct Leg {
 
 #[test]
 #[ignore = "needs node and its packages, which `make test-foxglove` installs and runs this with"]
-fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
+fn foxglove_client_reads_and_controls_robot() {
     let test_domain = TestDomain::new();
     let robot = test_domain.node("robot");
     let kept = || PublisherOptions::new().transient_local(1);
@@ -51,15 +51,15 @@ fn foxglove_s_own_client_looks_at_a_robot_and_changes_it() {
     let goal = robot.param::<f64>("goal").default(0.0).declare().unwrap();
     let mut goals = robot.subscriber::<Vector3>("/goal").unwrap();
     let server = test_domain.server();
-    let says = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
+    let setter = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
     client("live", &server);
-    says.join().unwrap();
+    setter.join().unwrap();
     assert_eq!(speed.get().unwrap(), 1.75);
 }
 
 #[test]
 #[ignore = "needs node and its packages, which `make test-foxglove` installs and runs this with"]
-fn foxglove_s_own_client_plays_a_recording() {
+fn foxglove_client_plays_recording() {
     let test_domain = TestDomain::new();
     let robot = test_domain.node("robot");
     let mut force = robot.publisher::<Vector3>("/force").unwrap();
@@ -70,7 +70,7 @@ fn foxglove_s_own_client_plays_a_recording() {
     let recorder = Recorder::start(&file, options).unwrap();
     for number in 0..10 {
         force.send(&Vector3 { x: f64::from(number), ..Vector3::default() }).unwrap();
-        std::thread::sleep(Duration::from_millis(10)); // sleep: the recording is to have a length.
+        std::thread::sleep(Duration::from_millis(10)); // sleep: gives the recording a duration.
     }
     assert_eq!(recorder.stop().unwrap().messages, 10);
     let mut options = test_domain.options();

@@ -1,4 +1,4 @@
-//! A recording that is played: how often the time is told, and what is said of a damaged file.
+//! Playback of a recording: how often the time is sent, and how a damaged file is reported.
 
 use crate::util;
 
@@ -15,10 +15,10 @@ use tungstenite::Message;
 use util::{TestDomain, Viewer};
 
 const START_NS: u64 = 1_790_000_000_000_000_000;
-/// Stands in no other place of a file.
+/// Occurs only in payloads.
 const PAYLOAD: [u8; 16] = *b"here is a robot!";
 
-/// A recording of `/t` with so many messages, so far apart in ns, in chunks of a few each.
+/// A recording of `/t` with this many messages, this far apart in ns, in chunks of a few messages.
 fn recording(test_domain: &TestDomain, messages: u32, apart_ns: u64, damaged: bool) -> PathBuf {
     let options = WriteOptions::new().chunk_size(Some(200)).compression(None);
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
@@ -30,7 +30,7 @@ fn recording(test_domain: &TestDomain, messages: u32, apart_ns: u64, damaged: bo
     }
     writer.finish().unwrap();
     let mut bytes = writer.into_inner().into_inner();
-    // A bit in each chunk but the first.
+    // Flips a bit in each chunk except the first.
     let first = bytes.windows(PAYLOAD.len()).position(|part| part == PAYLOAD).unwrap();
     for at in (first + 1000..bytes.len()).filter(|_| damaged) {
         if bytes[at..].starts_with(&PAYLOAD) {
@@ -48,49 +48,49 @@ fn played(test_domain: &TestDomain, file: PathBuf) -> ServerHandle {
     rnet_foxglove::serve(options).unwrap()
 }
 
-/// What is heard until the playing has ended.
+/// Everything received until playback ends.
 #[derive(Default)]
 struct PlaybackLog {
-    /// Times that were told, in ns.
+    /// Received times, in ns.
     times: Vec<u64>,
     warnings: Vec<String>,
 }
 
 fn until_the_end(viewer: &mut Viewer) -> PlaybackLog {
     const ENDED: u8 = 3;
-    let mut heard = PlaybackLog::default();
+    let mut log = PlaybackLog::default();
     viewer.until(|message| {
         match message {
             Message::Text(text) => {
                 let said: Value = serde_json::from_str(text).unwrap();
                 if said["op"] == "status" {
-                    heard.warnings.push(said["message"].as_str().unwrap().to_owned());
+                    log.warnings.push(said["message"].as_str().unwrap().to_owned());
                 }
             }
             Message::Binary(frame) if frame[0] == 2 => {
-                heard.times.push(u64::from_le_bytes(frame[1..].try_into().unwrap()));
+                log.times.push(u64::from_le_bytes(frame[1..].try_into().unwrap()));
             }
             Message::Binary(frame) if frame[0] == 5 && frame[1] == ENDED => return Some(()),
             _ => {}
         }
         None
     });
-    heard
+    log
 }
 
 #[test]
-fn the_time_is_told_with_messages_and_no_more_than_60_times_a_second() {
+fn sends_time_with_messages_at_most_60_times_per_second() {
     let test_domain = TestDomain::new();
-    // 2,000 in a second, and as many at one time, of which none is waited for.
+    // 2,000 messages in a second, and as many at the same time, without waiting.
     for apart_ns in [500_000, 0] {
         let server = played(&test_domain, recording(&test_domain, 2000, apart_ns, false));
         let mut viewer = Viewer::of(&server);
         let channel = viewer.channel("/t");
         let begun = Instant::now();
         viewer.subscribe(1, &channel);
-        let heard = until_the_end(&mut viewer);
+        let log = until_the_end(&mut viewer);
         let most = begun.elapsed().as_secs_f64() * 60.0 + 1.0;
-        let times = &heard.times;
+        let times = &log.times;
         assert!(!times.is_empty() && times.len() as f64 <= most, "{} of {most}", times.len());
         assert!(times.is_sorted() && times[0] >= START_NS, "{times:?}");
         assert!(*times.last().unwrap() <= START_NS + 2000 * apart_ns, "{times:?}");
@@ -98,22 +98,22 @@ fn the_time_is_told_with_messages_and_no_more_than_60_times_a_second() {
 }
 
 #[test]
-fn of_many_damages_of_a_kind_clients_are_told_the_first() {
+fn reports_only_first_damage_of_each_kind() {
     let test_domain = TestDomain::new();
     let server = played(&test_domain, recording(&test_domain, 400, 0, true));
     let mut viewer = Viewer::of(&server);
     let channel = viewer.channel("/t");
     viewer.subscribe(1, &channel);
-    let heard = until_the_end(&mut viewer);
-    assert_eq!(heard.warnings.len(), 1, "{:?}", heard.warnings);
-    assert!(heard.warnings[0].contains("run.mcap: "), "{:?}", heard.warnings);
-    // Nor again when it is played once more.
+    let log = until_the_end(&mut viewer);
+    assert_eq!(log.warnings.len(), 1, "{:?}", log.warnings);
+    assert!(log.warnings[0].contains("run.mcap: "), "{:?}", log.warnings);
+    // Nor when it is played again.
     viewer.binary(&[&[3, 0], &1f32.to_le_bytes(), &[0], &[0; 8], &[0; 4]]);
     let again = until_the_end(&mut viewer);
     assert_eq!(again.warnings, [""; 0]);
 }
 
-/// So many channels, by topic, when they are advertised.
+/// The first `count` advertised channels, by topic.
 fn channels(viewer: &mut Viewer, count: usize) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     viewer.until(|message| {
@@ -127,13 +127,13 @@ fn channels(viewer: &mut Viewer, count: usize) -> BTreeMap<String, Value> {
     found
 }
 
-/// So many messages of subscriptions, in their order.
+/// The next `count` messages, in order.
 fn messages(viewer: &mut Viewer, count: usize) -> Vec<(u32, Vec<u8>)> {
     (0..count).map(|_| viewer.message()).collect()
 }
 
 #[test]
-fn all_channels_of_one_request_get_the_start() {
+fn all_channels_of_a_request_get_the_first_messages() {
     const CHANNELS: u32 = 25;
     let test_domain = TestDomain::new();
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), WriteOptions::new()).unwrap();
@@ -162,7 +162,7 @@ fn all_channels_of_one_request_get_the_start() {
 }
 
 #[test]
-fn a_panel_that_is_opened_late_gets_what_was_kept() {
+fn late_subscriber_gets_latched_messages() {
     let test_domain = TestDomain::new();
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), WriteOptions::new()).unwrap();
     let latched = [("rnet.durability", "transient_local"), ("rnet.depth", "1")];
@@ -190,7 +190,7 @@ fn a_panel_that_is_opened_late_gets_what_was_kept() {
     assert_eq!(messages(&mut viewer, 2), [(1, b"tick".to_vec()), (1, b"tick".to_vec())]);
     viewer.subscribe(2, &channels["/map"]);
     assert_eq!(viewer.message(), (2, b"new".to_vec()));
-    // Going back to the second tick, what was kept then is sent again.
+    // After seeking back to the second tick, the messages kept at that time are sent again.
     let at = (START_NS + 500_000).to_le_bytes();
     viewer.binary(&[&[3, 0], &1f32.to_le_bytes(), &[1], &at, &[0; 4]]);
     let again = messages(&mut viewer, 3);

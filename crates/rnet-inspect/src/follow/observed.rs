@@ -2,8 +2,8 @@
 
 use rnet_core::{Meta, PublisherQos, TypeDesc};
 use rnet_schema::Schema;
-use rnet_shm::observe::MissedMessages;
-use rnet_shm::received::Stamp;
+use rnet_shm::channel::observe::MissedMessages;
+use rnet_shm::channel::received::Stamp;
 
 /// A message that passed by.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! `[blackbox]`: the box that runs beside the nodes, unless the file says otherwise.
+//! `[blackbox]`: the black box runs beside the nodes unless the file disables it.
 
 use std::path::{Path, PathBuf};
 
@@ -22,22 +22,22 @@ const KEYS: [&str; 8] = [
     "exclude",
 ];
 
-/// What is bad for any robot. Deadlines and losses are a matter of taste.
+/// Triggers that are bad for any robot. Deadlines and losses depend on the robot.
 const DEFAULT_TRIGGERS: [&str; 3] = ["death", "fallback", "log fatal"];
 const MAX_MIB: u64 = 1 << 20;
 const DEFAULT_BEFORE_S: f64 = 30.0;
 const DEFAULT_AFTER_S: f64 = 5.0;
-/// It writes what is in the making, to a disk that may be slow.
+/// It has to finish writing, possibly to a slow disk.
 const INTERRUPT_TIMEOUT_MS: u64 = 30_000;
 /// The second signal ends it at once.
 const STOP_TIMEOUT_MS: u64 = 1_000;
 
-/// What a file says of the black box.
+/// The settings of the black box.
 pub struct BlackBoxSettings {
     is_enabled: bool,
     before_s: f64,
     after_s: f64,
-    /// `None`: the box decides.
+    /// `None`: the black box decides.
     memory_mib: Option<u64>,
     max_disk_mib: u64,
     triggers: Vec<String>,
@@ -108,7 +108,7 @@ impl BlackBoxSettings {
         self.is_enabled
     }
 
-    /// Its node. Its files go to `output`, if the file does not say where.
+    /// Its node. Its files go to `output` unless the file specifies a directory.
     pub fn node(&self, name: NodeName, dir: &Path, output: &Path) -> Node {
         let mib = |mib: u64| (mib << 20).to_string();
         let output = self.output.clone().unwrap_or_else(|| dir.join(output));

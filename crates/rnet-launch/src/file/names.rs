@@ -1,4 +1,4 @@
-//! The namespace of a node and the names that are changed for it.
+//! The namespace and the remapped names of a node.
 
 use rnet::{NameResolver, NodeName, TopicName};
 use rnet_config::{Entry, Result, Table};
@@ -9,9 +9,9 @@ use super::vars::Vars;
 const NAMESPACE: &str = "namespace";
 const REMAP: &str = "remap";
 
-/// What `namespace` and `remap` of a node say. The node's process gets it by variables.
+/// `namespace` and `remap` of a node. Its process gets them by environment variables.
 pub struct NodeNaming {
-    /// The namespace alone: for names of nodes in the file, which are those of the domain.
+    /// Only the namespace: node names in the file are names of the domain.
     nodes: NameResolver,
     all: NameResolver,
     /// Key, variable and its value.
@@ -45,18 +45,18 @@ impl NodeNaming {
         }
         names.all = NameResolver::new(namespace.as_deref(), &rules)
             .map_err(|error| naming_error(&entry, error))?;
-        // Names hold no comma and no '=', so the process reads the same rules.
+        // Names contain neither a comma nor '=', so the process parses the same rules.
         let text: Vec<String> = rules.iter().map(|(from, to)| format!("{from}={to}")).collect();
         names.env.push((REMAP, "RNET_REMAP", text.join(",")));
         Ok(names)
     }
 
-    /// A node that the file names.
+    /// Resolves the name of a node in the file.
     pub fn node(&self, name: &str) -> rnet::Result<NodeName> {
         self.nodes.node(name)
     }
 
-    /// A topic as the node's program calls it.
+    /// Resolves a topic name of the node's program.
     pub fn topic(&self, node: &NodeName, name: &str) -> rnet::Result<TopicName> {
         self.all.topic(node, name)
     }

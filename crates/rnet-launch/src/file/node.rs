@@ -42,7 +42,7 @@ const NODE_KEYS: [&str; 26] = [
     "when",
 ];
 
-/// Keys of which the machine decides whether they can be had.
+/// Keys whose values depend on the machine.
 const MACHINE_KEYS: [&str; 6] =
     ["command", "dir", "cpus", "scheduler", "memory_limit_mib", "on_failure"];
 
@@ -53,7 +53,7 @@ const MAX_MIB: u64 = 1 << 30;
 const MAX_LOG_FILES: u64 = 100;
 const MAX_PARAM_DEPTH: usize = 8;
 
-/// That an entry is not what is expected, with what is wrong with its name.
+/// An error for an invalid name: what was expected, and what is wrong with it.
 pub fn name_error(entry: &Entry<'_>, expected: &str, error: rnet::Error) -> ConfigError {
     match error {
         rnet::Error::BadName { why, .. } | rnet::Error::BadValue { why, .. } => {
@@ -63,7 +63,7 @@ pub fn name_error(entry: &Entry<'_>, expected: &str, error: rnet::Error) -> Conf
     }
 }
 
-/// Reads the table of a node, whether it is chosen or not: a mistake is one on all hosts.
+/// Reads the table of a node, selected or not: a mistake counts on all hosts.
 pub fn read(
     table: &Table<'_>,
     name: NodeName,
@@ -136,8 +136,8 @@ pub fn read(
     Ok(LoadedNode { node, place: table.place(), after })
 }
 
-/// The first and the longest wait. One that the file says moves the default of the other, and two contradict each other
-/// if the first is longer than the longest.
+/// The first and the longest wait. If the file sets only one, it adjusts the default of the other; if it
+/// sets both, the first must not exceed the longest.
 fn backoff(
     table: &Table<'_>,
     ms: impl Fn(&str, u64) -> Result<u64>,
@@ -230,7 +230,7 @@ fn param(entry: &Entry<'_>, vars: &Vars, depth: usize) -> Result<ParamValue> {
     })
 }
 
-/// A node that is waited for, and where that stands.
+/// A dependency of a node, and its location.
 fn node_name(entry: &Entry<'_>, names: &NodeNaming) -> Result<(NodeName, String)> {
     let name = names.node(entry.text("the name of a node")?);
     let name = name.map_err(|error| name_error(entry, "the name of a node", error))?;
@@ -283,7 +283,7 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
     })
 }
 
-/// A whole number of these.
+/// A whole number in this range.
 pub fn whole_in_range(entry: &Entry<'_>, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     entry
         .unsigned()

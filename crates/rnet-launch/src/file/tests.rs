@@ -1,4 +1,4 @@
-//! Each key: what is taken, and what is said of what is not.
+//! Each key: which values are accepted, and the errors for the others.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use crate::policy::RestartWhen;
 
 mod vars;
 
-/// A directory of the test, gone with it.
+/// A directory of the test, removed with it.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -27,12 +27,12 @@ impl Dir {
     }
 
     fn load(&self, choices: &LaunchOptions) -> std::result::Result<Plan, String> {
-        // Errors are told without the directory, which has another name each time.
+        // Errors are compared without the directory, whose name differs in each run.
         let dir = format!("{}/", self.0.display());
         load(&self.0.join("robot.toml"), choices).map_err(|e| e.to_string().replace(&dir, ""))
     }
 
-    /// Without the black box, which has tests of its own.
+    /// Without the black box, which has its own tests.
     fn nodes(&self, choices: &LaunchOptions) -> std::result::Result<Plan, String> {
         let mut plan = self.load(choices)?;
         plan.nodes.retain(|node| !node.is_companion);
@@ -65,7 +65,7 @@ fn names(plan: &Plan) -> Vec<&str> {
 }
 
 #[test]
-fn all_keys_are_taken() {
+fn all_keys_are_accepted() {
     let text = r#"
         network = "off"
         [var]
@@ -131,7 +131,7 @@ fn all_keys_are_taken() {
 }
 
 #[test]
-fn a_namespace_and_rules_hold_for_the_process_and_for_the_file() {
+fn namespace_and_rules_apply_to_process_and_file() {
     let text = r#"
         [var]
         side = "left"
@@ -159,7 +159,7 @@ fn a_namespace_and_rules_hold_for_the_process_and_for_the_file() {
         let env = &plan.nodes[at].process.env;
         ["SPEED", "RNET_NAMESPACE", "RNET_REMAP"].map(|name| env.get(name).map(String::as_str))
     };
-    // In the order of the file: the first that fits counts.
+    // In the order of the file: the first match counts.
     let rules = "/map=/left/map,/cam/**=/c/**,node:eye=lidar";
     assert_eq!(env(0), [Some("1"), Some("left"), Some(rules)]);
     assert_eq!(env(1), [None, Some("/right"), None]);
@@ -169,7 +169,7 @@ fn a_namespace_and_rules_hold_for_the_process_and_for_the_file() {
 }
 
 #[test]
-fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
+fn mistakes_are_reported_with_file_line_key_and_expected_value() {
     let node = |key: &str| format!("[node.arm]\ncommand = [\"true\"]\n{key}\n");
     for (key, expected) in [
         ("comand = 1", "comand: unknown key; expected "),
@@ -282,7 +282,7 @@ fn each_mistake_is_told_with_file_line_key_and_what_was_expected() {
 }
 
 #[test]
-fn a_wait_that_the_file_says_moves_the_default_of_the_other() {
+fn one_configured_wait_adjusts_the_default_of_the_other() {
     let waits = |keys: &str| {
         let plan = parsed(&format!("[node.arm]\ncommand = [\"true\"]\n{keys}\n")).unwrap();
         (plan.nodes[0].policy.backoff_ms, plan.nodes[0].policy.backoff_max_ms)
@@ -294,7 +294,7 @@ fn a_wait_that_the_file_says_moves_the_default_of_the_other() {
 }
 
 #[test]
-fn mistakes_around_nodes_are_told() {
+fn mistakes_around_nodes_are_reported() {
     refused(
         "[node.arm]",
         "robot.toml:1:1: node.arm.command is missing; expected an array, such as [\"python\", \"arm.py\"]",
@@ -351,7 +351,7 @@ fn mistakes_around_nodes_are_told() {
 }
 
 #[test]
-fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
+fn robot_has_a_black_box_unless_its_file_disables_it() {
     let arm = "[node.arm]\ncommand = [\"true\"]\n";
     let loaded = |text: &str| {
         let dir = Dir::new(&[("robot.toml", text), ("more.toml", "[blackbox]\nafter_s = 1")]);
@@ -379,7 +379,11 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
     for none in ["[blackbox]\nenabled = false\n", "[node.\"/blackbox\"]\ncommand = [\"true\"]\n"] {
         assert_eq!(loaded(&format!("{none}{arm}")).unwrap(), None, "{none}");
     }
-    assert_eq!(loaded("[blackbox]\nafter_s = 1").unwrap(), None, "there is no node");
+    assert_eq!(
+        loaded("[blackbox]\nafter_s = 1").unwrap(),
+        None,
+        "a black box without nodes is not started"
+    );
     for (table, expected) in [
         ("before = 3", "robot.toml:2:1: blackbox.before: unknown key; expected \"enabled\""),
         (
@@ -410,7 +414,7 @@ fn a_robot_has_a_black_box_unless_its_file_says_otherwise() {
 }
 
 #[test]
-fn a_cycle_is_shown_as_the_cycle() {
+fn cycle_error_shows_the_cycle() {
     let node = |name: &str, after: &str| {
         format!("[node.{name}]\ncommand = [\"true\"]\nafter = [{after}]\n")
     };
@@ -423,7 +427,7 @@ fn a_cycle_is_shown_as_the_cycle() {
 }
 
 #[test]
-fn hosts_and_variables_choose() {
+fn hosts_and_variables_select_nodes() {
     let robot = r#"
         [network]
         mode = "off"
@@ -454,7 +458,7 @@ fn hosts_and_variables_choose() {
         ("sim.toml", "[node.lidar]\ncommand = [\"fake\"]"),
     ];
     let dir = Dir::new(&files);
-    // The file says which host this is. What another host has is not waited for.
+    // The file names this host. Nodes of another host are not waited for.
     let own = dir.nodes(&LaunchOptions::default()).unwrap();
     assert_eq!((names(&own), own.host.as_str()), (vec!["/arm", "/lidar"], "arm-pc"));
     assert_eq!(own.nodes[0].process.command, ["arm1", "v1", "7"]);
@@ -471,7 +475,7 @@ fn hosts_and_variables_choose() {
 }
 
 #[test]
-fn files_that_include_each_other_are_told_as_the_cycle() {
+fn include_cycle_is_reported_as_the_cycle() {
     let dir = Dir::new(&[
         ("robot.toml", "[[include]]\nfile = \"b.toml\""),
         ("b.toml", "\n[[include]]\nfile = \"robot.toml\""),
@@ -484,7 +488,7 @@ fn files_that_include_each_other_are_told_as_the_cycle() {
 }
 
 #[test]
-fn the_guide_shows_files_that_are_taken() {
+fn guide_shows_valid_files() {
     let page = include_str!("../../../../docs/guide/launch.md");
     let files: Vec<&str> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
@@ -497,7 +501,7 @@ fn the_guide_shows_files_that_are_taken() {
     }
 }
 
-/// Texts that are nearly a launch.
+/// Texts that are almost a launch file.
 fn nearly() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "[node.a]",
@@ -539,7 +543,7 @@ fn nearly() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn no_text_does_harm(text in prop_oneof![any::<String>(), nearly()]) {
+    fn arbitrary_text_does_not_panic(text in prop_oneof![any::<String>(), nearly()]) {
         if let Err(error) = parsed(&text) {
             prop_assert!(error.contains("robot.toml"), "{error}");
         }

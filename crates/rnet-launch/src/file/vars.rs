@@ -1,4 +1,4 @@
-//! Variables: words that the file names and the command line may choose. A variable has the type of its default.
+//! Variables: values in the file that the command line may set. A variable has the type of its default.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,17 +6,17 @@ use std::fmt;
 use rnet_config::{ConfigError, Entry, Result, Table, one_of};
 use toml::de::DeValue;
 
-/// The variable that is always there: the name of the host.
+/// The variable that always exists: the name of the host.
 const HOST: &str = "host";
 
 /// The variables of a launch.
 pub struct Vars {
     known: BTreeMap<String, Var>,
-    /// What the command line says, and whether a file has such a variable.
+    /// Values of the command line.
     overrides: Vec<(String, String)>,
 }
 
-/// A variable, and where its default stands, which says of which type it is.
+/// A variable, and the location of its default, which determines its type.
 struct Var {
     value: VarValue,
     place: String,
@@ -43,7 +43,7 @@ impl VarValue {
         word.ok_or_else(|| entry.wrong("a string, true, false or a 64-bit whole number"))
     }
 
-    /// A word of this one's type, as the command line has it; `None` if it is of another.
+    /// Parses text of the command line as this value's type; `None` if it is of another.
     fn parse_like(&self, text: &str) -> Option<VarValue> {
         match self {
             VarValue::Text(_) => Some(VarValue::Text(text.to_owned())),
@@ -56,7 +56,7 @@ impl VarValue {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// What its type is.
+    /// The name of its type.
     fn type_name(&self) -> &'static str {
         match self {
             VarValue::Text(_) => "a string",
@@ -89,18 +89,19 @@ impl Var {
 }
 
 impl Vars {
-    /// Those of the command line.
+    /// Variables with the values of the command line.
     pub fn with_overrides(set: &[(String, String)]) -> Vars {
         Vars { known: BTreeMap::new(), overrides: set.to_vec() }
     }
 
-    /// The name of the host, which is there without `[var]` too.
+    /// Sets the name of the host, which exists without `[var]` too.
     pub fn set_host(&mut self, host: &str) {
         let host = Var { value: VarValue::Text(host.into()), place: String::new() };
         self.known.insert(HOST.into(), host);
     }
 
-    /// Adds those of a file. One that an including file has keeps its value, and must be of its type.
+    /// Adds the variables of a file. A variable of an including file keeps its value and must have the same
+    /// type.
     pub fn declare(&mut self, table: &Table<'_>) -> Result<()> {
         for (name, entry) in table.entries() {
             let is_word =
@@ -128,7 +129,7 @@ impl Vars {
         Ok(())
     }
 
-    /// That the command line has chosen no value for a variable that there is not.
+    /// Checks that the command line sets only existing variables.
     pub fn check_overrides(&self) -> Result<()> {
         let missing =
             |(name, _): &&(String, String)| name == HOST || !self.known.contains_key(name);
@@ -145,7 +146,7 @@ impl Vars {
         }
     }
 
-    /// Whether the variables have the values that a table names.
+    /// Whether the variables have the values in a table.
     pub fn match_all(&self, table: &Table<'_>) -> Result<bool> {
         let mut all = true;
         for (name, entry) in table.entries() {
@@ -161,7 +162,7 @@ impl Vars {
         Ok(all)
     }
 
-    /// A text with the value of each `${name}` in its place; `$$` is a dollar.
+    /// Replaces each `${name}` in a text by its value; `$$` is a dollar.
     pub fn expand(&self, entry: &Entry<'_>, text: &str) -> Result<String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once('$') {
@@ -192,7 +193,7 @@ impl Vars {
     }
 }
 
-/// How something that looks like a variable of the environment is read: by a shell, or as a variable of the file.
+/// Explains how to use an environment variable: through a shell, or as a variable of the file.
 fn environment_hint(name: &str) -> String {
     format!(
         "launch files do not read environment variables: use a shell, [\"sh\", \"-c\", \"… $${name} …\"], or \

@@ -1,5 +1,5 @@
-//! The commands of `on_failure`: each has a keeper, as a node has, which writes what they print into the log of their node
-//! and kills them with all that they have started when the launcher dies. A launch that is stopped stops them, too.
+//! The `on_failure` commands. Each has a keeper, like a node: it writes the output into the log of the
+//! node, and kills the command and its children when the launcher dies. Stopping a launch stops them, too.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
@@ -18,7 +18,7 @@ use crate::run_folder::RunFolder;
 use crate::slot::NodeState;
 use crate::stop::StopSequence;
 
-/// A command that runs.
+/// A running command.
 pub(super) struct FailureCommand {
     node: NodeName,
     program: String,
@@ -32,12 +32,12 @@ pub(super) struct FailureCommand {
 }
 
 impl FailureCommand {
-    /// Stops it: by its keeper, or by the signals that a keeper would send.
+    /// Stops it: through its keeper, or with the signals that a keeper would send.
     fn stop(&mut self) {
         let is_first = self.stop.is_none();
         let begin = || StopSequence::begin(self.interrupt_timeout_ms, self.stop_timeout_ms);
         let step = self.stop.get_or_insert_with(begin).next_due();
-        // The child is not reaped, so that the number is its own.
+        // The child is not reaped, so the number is its own.
         let pid = Pid::from_child(&self.child);
         let _ = match step {
             _ if self.has_keeper && is_first => kill_process(pid, Signal::TERM),
@@ -49,7 +49,7 @@ impl FailureCommand {
     /// How it has ended, if it has.
     fn end(&mut self, folder: &RunFolder) -> Option<End> {
         if !self.has_keeper && open_pid(self.pid).is_some_and(|process| has_exited(&process)) {
-            // Its children end with it. It is not reaped yet, so that the number is its own.
+            // Kills its children with it. It is not reaped yet, so the number is its own.
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         match self.child.try_wait() {
@@ -72,7 +72,7 @@ fn spawn_without_keeper(process: &Process) -> std::io::Result<Child> {
     command.args(arguments).current_dir(&process.dir).envs(&process.env).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let launcher = getpid();
-    // SAFETY: between fork and exec it makes system calls and nothing else: there are no limits.
+    // SAFETY: between fork and exec it makes only system calls: there are no limits.
     unsafe { command.pre_exec(move || keeper::apply_limits(&Limits::default(), launcher)) };
     command.spawn()
 }
@@ -89,7 +89,7 @@ impl Launcher<'_> {
             params: BTreeMap::new(),
             limits: Limits::default(),
             die_with_launcher: true,
-            // Its node may write again, and the one that moves the log is the node's keeper.
+            // Its node may write again, and only the node's keeper rotates the log.
             log: LogLimits { max_len_bytes: u64::MAX, files: 1 },
             ..node.process.clone()
         };
@@ -117,7 +117,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Its process, its keeper or itself, and whether that is a keeper.
+    /// The process of the keeper or of the command, and whether it is a keeper.
     fn start_failure_command(
         &self,
         node: &NodeName,
@@ -146,7 +146,7 @@ impl Launcher<'_> {
                 let _ = keeper.wait();
                 Err("is still running from an earlier start".to_owned())
             }
-            // A full disk has no room for what a keeper writes. The command runs all the same, unseen.
+            // A full disk has no space for a keeper's files. The command still runs, without a keeper.
             Err(why) => {
                 let child = spawn_without_keeper(&process)
                     .map_err(|_| format!("cannot be started: {why}"))?;
@@ -155,7 +155,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Tells who has ended; of a launch that is stopped, stops those that run.
+    /// Reports commands that have exited; if the launch is being stopped, stops those that run.
     pub(super) fn check_failure_commands(&mut self) {
         let commands = std::mem::take(&mut self.failure_commands);
         for mut command in commands {
@@ -168,7 +168,7 @@ impl Launcher<'_> {
             };
             let detail = format!("{}: {end}", command.program);
             self.context.event(&command.node, "on-failure", &detail);
-            // Unless the node has been started again meanwhile.
+            // Unless the node was started again meanwhile.
             let slot = self.slots.iter_mut().find(|slot| slot.node.name == command.node);
             let slot = slot.filter(|slot| slot.state == NodeState::GivenUp && end.is_failure());
             if let Some(slot) = slot {
@@ -177,7 +177,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Those that run still, and what becomes of them.
+    /// The commands that still run, and what happens to them.
     pub(super) fn running_failure_commands(&self) -> impl Iterator<Item = (NodeName, String)> {
         self.failure_commands.iter().map(|FailureCommand { node, program, pid, .. }| {
             let fate = format!("its on_failure {program}, pid {pid}, exits with the launcher");

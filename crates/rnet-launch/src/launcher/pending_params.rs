@@ -1,18 +1,18 @@
-//! Parameters of the file that a node did not take: it says so on its stderr and goes on with its default.
+//! Parameters of the file that a node did not accept: it reports so on its stderr and uses its default.
 //!
-//! The node looks at the value when it declares the parameter, some time after its start. So the launcher looks for the
-//! declarations, less and less often, as each look opens a node.
+//! The node reads the value when it declares the parameter, some time after its start. So the launcher
+//! checks for the declarations, at growing intervals, because each check opens a node.
 
 use std::time::{Duration, Instant};
 
 use super::Launcher;
 use crate::slot::Slot;
 
-/// From the start of a node to the first look. Each further wait is twice the one before.
+/// From the start of a node to the first check. Each further wait is twice the previous one.
 const FIRST_CHECK_DELAY: Duration = Duration::from_millis(500);
 const MAX_CHECKS: u32 = 8;
 
-/// Parameters of a node of which it is not known whether the node has taken them.
+/// Parameters of a node that it may or may not have accepted.
 #[derive(Debug)]
 pub struct PendingParams {
     names: Vec<String>,
@@ -21,7 +21,7 @@ pub struct PendingParams {
 }
 
 impl PendingParams {
-    /// Those of a node that is started now.
+    /// The parameters of a node that is started now.
     pub fn of(slot: &Slot) -> Option<PendingParams> {
         let names: Vec<String> = slot.node.process.params.keys().cloned().collect();
         let due = Instant::now() + FIRST_CHECK_DELAY;
@@ -32,7 +32,7 @@ impl PendingParams {
         Instant::now() >= self.due
     }
 
-    /// Once more later; `None` if it was looked for often enough, or there is nothing to look for.
+    /// The next check; `None` after the last one, or if there is nothing to check.
     fn next_check(mut self) -> Option<PendingParams> {
         self.checks += 1;
         self.due = Instant::now() + FIRST_CHECK_DELAY * (1 << self.checks.min(MAX_CHECKS));

@@ -1,4 +1,4 @@
-//! Who is ready.
+//! The readiness of nodes.
 
 use std::collections::BTreeSet;
 
@@ -75,7 +75,7 @@ impl Launcher<'_> {
         self.slots.iter().filter(waits).map(|slot| slot.node.name.to_string()).collect()
     }
 
-    /// What there is in the domain; `None` if it cannot be read.
+    /// A snapshot of the domain; `None` if it cannot be read.
     pub(super) fn snapshot(&mut self) -> Option<Snapshot> {
         if self.domain.is_none() {
             self.domain = self.context.domain().ok();
@@ -84,7 +84,8 @@ impl Launcher<'_> {
     }
 }
 
-/// What the processes of a node publish. Of a process in another container nobody can tell here whose it is; it counts.
+/// The topics that the processes of a node publish. The owner of a process in another container is unknown;
+/// its topics count.
 fn published<'s>(all: &'s Snapshot, slot: &Slot) -> BTreeSet<&'s str> {
     let is_own = |node: &str| {
         let meta = all.node(node).map(|node| &node.meta);

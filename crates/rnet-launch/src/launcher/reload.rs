@@ -1,14 +1,14 @@
-//! A changed file: what it says no more is stopped, what it says otherwise is started anew, all else goes on.
+//! Handles a changed file: removed nodes are stopped, changed ones are restarted, and all others continue.
 
 use super::Launcher;
 use crate::file::{Plan, load};
 use crate::slot::{AfterExit, NodeState, Slot};
 
-/// The files, as they were seen.
+/// The files as they were read.
 #[derive(Debug, Default)]
 pub(super) struct FileSnapshot {
     texts: Vec<Option<String>>,
-    /// The mistake that was told.
+    /// The mistake that was reported.
     reported_error: Option<String>,
 }
 
@@ -19,12 +19,13 @@ impl Launcher<'_> {
         let texts: Vec<_> = read.map(|(path, _)| std::fs::read_to_string(path).ok()).collect();
         let is_new =
             self.plan.read.iter().zip(&texts).any(|((_, old), new)| Some(old) != new.as_ref());
-        // Looked at twice: who writes a file may be in the middle of it.
+        // Read twice: an editor may be in the middle of writing a file.
         let is_steady = snapshot.texts == texts;
         if !is_steady {
             *snapshot = FileSnapshot { texts, reported_error: None };
         }
-        // Refused, it is read again all the same: the mistake may be in a file that no plan has named yet.
+        // Refused files are read again all the same: the mistake may be in a file that is not part of a
+        // plan yet.
         if !(is_new && is_steady) {
             return;
         }
@@ -59,7 +60,7 @@ impl Launcher<'_> {
                     false => slot.enter(NodeState::Waiting),
                 }
             } else if slot.after_exit == AfterExit::Remove {
-                // It was taken out and put back before it had ended.
+                // It was removed and added again before it had exited.
                 slot.after_exit = AfterExit::Restart;
             }
             slot.node = node.clone();

@@ -1,4 +1,4 @@
-//! The end of a launch: who is stopped when, and what stays behind.
+//! The shutdown of a launch: the order of stops, and the nodes that remain.
 
 use rnet::NodeName;
 
@@ -6,12 +6,12 @@ use super::Launcher;
 use crate::record::{Record, lock};
 use crate::slot::{NodeState, Slot};
 
-/// Looks for the record of a keeper that has its node already, of a launch that is being stopped, which looks once a
+/// Checks for the record of a keeper that has its node already, while a launch is being stopped, once per
 /// round: 5 s.
 const MAX_FINAL_RECORD_CHECKS: u32 = 50;
 
 impl Launcher<'_> {
-    /// Stops those that no other running node has waited for: the last first.
+    /// Stops the nodes that no other running node depends on: the last first.
     pub(super) fn stop_next(&mut self) {
         for at in 0..self.slots.len() {
             if matches!(self.slots[at].state, NodeState::Waiting | NodeState::Backoff(_)) {
@@ -30,20 +30,21 @@ impl Launcher<'_> {
         }
     }
 
-    /// Does not start a node any more. It may run all the same: started by an earlier launch, and not adopted yet.
+    /// Cancels the start of a node. It may run all the same: started by an earlier launch, and not adopted
+    /// yet.
     fn cancel_start(&mut self, at: usize) {
         let slot = &mut self.slots[at];
         let record = Record::read(&self.folder, &slot.node.name);
         let is_kept = lock(&self.folder.lock(&slot.node.name)).is_ok_and(|lock| lock.is_none());
         match record.filter(|_| is_kept) {
             Some(record) if record.file != self.plan.file => slot.enter(NodeState::Ended),
-            // Without a keeper it has ended, or the record is of the one before: the next look tells.
+            // Without a keeper it has exited, or the record is of the previous one: the next check decides.
             Some(record) => {
                 if let Some(keeper) = record.keeper() {
                     slot.set_running(&record, keeper, None);
                 }
             }
-            // Its keeper is only about to write its record; if it does not, there is nobody to be told.
+            // Its keeper is about to write its record; if it does not, no keeper can be asked to stop.
             None if is_kept && slot.record_checks < MAX_FINAL_RECORD_CHECKS => {
                 slot.record_checks += 1
             }
@@ -57,21 +58,21 @@ impl Launcher<'_> {
         }
     }
 
-    /// Stops what runs beside the nodes once none of them goes on.
+    /// Stops the companions once no other node is active.
     pub(super) fn stop_companions(&mut self) {
         if !self.has_active_nodes() {
             self.slots.iter_mut().filter(|slot| slot.node.is_companion).for_each(Slot::stop);
         }
     }
 
-    /// A node that has failed, and that the file names no more, is missed by nobody.
+    /// Clears the failure of a node that the file no longer has.
     pub(super) fn mark_stopped(&mut self, node: &NodeName) {
         if let Err(error) = Record::mark_stopped(&self.folder, node) {
             self.context.say(&error.to_string());
         }
     }
 
-    /// After a stop nobody misses what had failed before.
+    /// Clears earlier failures after a stop.
     pub(super) fn mark_all_stopped(&mut self) {
         let records = match self.is_stopping {
             true => Record::all(&self.folder),
@@ -84,7 +85,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// What runs still.
+    /// The nodes that still run.
     pub(super) fn still_running(&self) -> Vec<(NodeName, String)> {
         let running = self.slots.iter().filter(|slot| slot.is_running() && !slot.has_exited());
         let describe = |slot: &Slot| {

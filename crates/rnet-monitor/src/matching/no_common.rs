@@ -1,13 +1,13 @@
-//! Two nodes of which one publishes nothing that the other subscribes to.
+//! Explains why two nodes have no common topic.
 
 use std::collections::BTreeSet;
 
 use rnet::inspect::Snapshot;
 
 use crate::findings::Findings;
-use crate::suggestions::similarity_reason;
+use rnet_format::suggestions::similarity_reason;
 
-/// Why `a` hears nothing of `b`, in the names of their topics.
+/// Why `a` receives nothing from `b`, according to their topic names.
 pub(super) fn explain_no_common_topic(
     findings: &mut Findings,
     snapshot: &Snapshot,

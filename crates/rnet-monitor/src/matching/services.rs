@@ -1,10 +1,11 @@
-//! Whether the types of services and of their clients agree.
+//! Checks that the types of services and of their clients match.
 
 use rnet::inspect::{Snapshot, service_of};
 
 use crate::findings::Findings;
 
-/// Names the clients whose request type is not that of a server. The topics of a call are internal; the service is named.
+/// Reports clients whose request type differs from the server's. Topics of calls are internal, so the service
+/// is named.
 pub fn check_types(findings: &mut Findings, snapshot: &Snapshot, of_host: impl Fn(&str) -> bool) {
     for pair in snapshot.pairs().filter(|pair| !pair.is_matched()) {
         let (client, server) = (&pair.publisher.node, &pair.subscription.node);

@@ -1,24 +1,24 @@
-//! Metrics as text for Prometheus and what scrapes as it does: OpenMetrics 1.0
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) or the older format of Prometheus.
+//! Metrics as text for Prometheus-compatible scrapers: OpenMetrics 1.0
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>) or the older Prometheus format.
 
 use std::fmt::Write;
 
 /// A format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsFormat {
-    /// With units and an end mark.
+    /// With units and an end marker.
     OpenMetrics,
     /// The text format of Prometheus, version 0.0.4, which more programs read.
     Prometheus,
 }
 
-/// Units with which names of metrics end.
+/// Unit suffixes of metric names.
 const UNITS: [&str; 4] = ["messages", "bytes", "seconds", "cores"];
 
 pub type Labels<'a> = Vec<(&'static str, &'a str)>;
 pub type Sample<'a> = (Labels<'a>, f64);
 
-/// What is written so far.
+/// The text written so far.
 pub struct MetricsText<'a> {
     text: String,
     format: MetricsFormat,
@@ -42,7 +42,7 @@ impl<'a> MetricsText<'a> {
         of.iter().for_each(|(labels, value)| self.sample(name, labels, *value));
     }
 
-    /// A counter, by its name without `_total`.
+    /// A counter; `name` is without `_total`.
     pub fn counter(&mut self, name: &str, help: &str, of: &[Sample<'_>]) {
         let total = format!("{name}_total");
         match self.format {
@@ -53,7 +53,7 @@ impl<'a> MetricsText<'a> {
     }
 
     pub fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // To a String nothing fails.
+        // Writing to a String cannot fail.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         let unit = UNITS.iter().find(|unit| name.ends_with(*unit));
         if let Some(unit) = unit.filter(|_| self.format == MetricsFormat::OpenMetrics) {

@@ -1,9 +1,9 @@
-//! What came of a message through several topics.
+//! Follows messages through several topics.
 //!
-//! Which input a message came of is not written in it. The rule: of the messages of the topic before, the one whose
-//! callback had begun last in the publisher's node when it published. A node that answers in the callback, one that works
-//! on the newest input at times of its own, and one with a thread for each topic are seen as they are; one that hands
-//! inputs to other threads and takes the next meanwhile is not.
+//! A message does not contain which input caused it. The rule: of the messages of the previous topic, it is
+//! the one whose callback had begun last in the publisher's node when it published. The rule is correct for
+//! nodes that answer in the callback, process the newest input periodically, or have a thread per topic. It
+//! is wrong for nodes that pass inputs to other threads and take the next input meanwhile.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,20 @@ use serde::Serialize;
 
 use super::{Times, Traced, Uncertainty, most, node, sent_uncertain};
 
-/// A part of the path.
+/// A segment of the path.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hop {
-    /// The topic on which it is, or which it leads to.
+    /// The topic of the message.
     pub topic: String,
-    /// From the send until the callback begins.
+    /// Time from the send to the begin of the callback.
     pub transport: Times,
-    /// How far from the truth that may be; 0 on one host.
+    /// Uncertainty of the transport time; 0 on one host.
     #[serde(rename = "transport_uncertain_us")]
     pub transport_uncertain: Uncertainty,
-    /// From the begin of the callback until it publishes on the next topic; behind the last, until it ends.
+    /// Time from the begin of the callback until it publishes on the next topic; for the last hop, until it
+    /// ends.
     pub work: Times,
-    /// How far from the truth that may be: it ends on the clock of the next hop's host. 0 on one host.
+    /// Uncertainty of the work time, which ends on the clock of the next hop's host; 0 on one host.
     #[serde(rename = "work_uncertain_us")]
     pub work_uncertain: Uncertainty,
 }
@@ -32,22 +33,22 @@ pub struct Hop {
 /// The whole path, from the send of the first topic to the end of the last one's callback.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chain {
-    /// Its parts.
+    /// Its segments.
     pub hops: Vec<Hop>,
-    /// From end to end.
+    /// Total time.
     pub total: Times,
-    /// How far from the truth that may be; 0 on one host.
+    /// Uncertainty of the total; 0 on one host.
     #[serde(rename = "uncertain_us")]
     pub uncertain: Uncertainty,
-    /// Messages of the last topic whose path back is not known: something on it was not traced.
+    /// Messages of the last topic whose path is unknown because a part of it was not traced.
     pub unknown: usize,
-    /// How many of these because the clocks of two hosts are not known well enough to tell which input one came of.
+    /// How many of these have an ambiguous input because of the uncertainty of two hosts' clocks.
     pub ambiguous: usize,
-    /// Those that took longer than the budget, if there is one.
+    /// Number of messages that exceeded the budget, if there is one.
     pub over_budget: Option<usize>,
 }
 
-/// What messages took on one part of the path, in ns, and how far from the truth that may be.
+/// Times of messages on one segment of the path, in ns, and their uncertainty.
 #[derive(Default)]
 struct HopTimes {
     ns: Vec<u64>,
@@ -111,16 +112,16 @@ impl Chain {
     }
 }
 
-/// Why a message's path back is not known.
+/// Why a message's path is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoPath {
-    /// Something on it was not traced, or may not have been.
+    /// A part of it was not traced, or may not have been.
     Untraced,
-    /// The clocks of two hosts are not known well enough to tell which of two inputs it came of.
+    /// The clocks of two hosts are too uncertain to decide between two inputs.
     Ambiguous,
 }
 
-/// The records from the first topic's to this one of the last.
+/// The records from the first topic to this one of the last topic.
 fn path_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Result<Vec<&'a Traced>, NoPath> {
     let mut path = vec![end];
     for inputs in inputs[..inputs.len() - 1].iter().rev() {
@@ -142,7 +143,8 @@ fn path_to<'a>(end: &'a Traced, inputs: &[Inputs<'a>]) -> Result<Vec<&'a Traced>
     Ok(path)
 }
 
-/// What was received on one topic: for each node, its subscriptions' records, in the order in which they began.
+/// Messages received on one topic: for each node, the records of its subscriptions in the order of their
+/// begin.
 struct Inputs<'a>(HashMap<u64, HashMap<u64, Vec<&'a Traced>>>);
 
 impl<'a> Inputs<'a> {
@@ -158,7 +160,8 @@ impl<'a> Inputs<'a> {
         Inputs(nodes)
     }
 
-    /// The one that had begun last in a node at this time; `None` if that was not traced, or may not have been.
+    /// The last record that had begun in a node at this time; `None` if it was not traced, or may not have
+    /// been.
     fn before(&self, node: u64, time_ns: u64) -> Option<&'a Traced> {
         let found = self.last_before(node, time_ns)?;
         found.is_last.then_some(found.traced)
@@ -169,7 +172,7 @@ impl<'a> Inputs<'a> {
         let last = |records: &Vec<&'a Traced>| {
             let next = records.partition_point(|traced| traced.record.began_ns <= time_ns);
             let traced = records[next.checked_sub(1)?];
-            // Between it and the next record there may be messages that were not traced.
+            // Untraced messages may lie between it and the next record.
             let is_last = match records.get(next) {
                 Some(next) => next.record.received == traced.record.received.wrapping_add(1),
                 None => traced.record.ended_ns >= time_ns,
@@ -181,10 +184,10 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// A record that was looked for.
+/// The result of a search for a record.
 struct LastInput<'a> {
     traced: &'a Traced,
-    /// Whether there is surely none between it and the time for which it was looked for.
+    /// Whether no message can lie between it and the searched time.
     is_last: bool,
 }
 
@@ -200,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    // Endpoints of three nodes; a node's number stands in the upper half.
+    // Endpoints of three nodes; the upper half is the node number.
     const SENSOR: u64 = 1 << 32;
     const ESTIMATOR: u64 = 2 << 32;
     const ACTUATOR: u64 = 3 << 32;
@@ -235,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn an_output_belongs_to_the_input_that_had_begun_last() {
+    fn output_belongs_to_last_begun_input() {
         assert_ne!(node_of(SENSOR), node_of(ESTIMATOR));
         let records = [
             imu([100, 110, 150], 1),
             imu([200, 210, 250], 2),
-            // In the callback of the first, and behind that of the second.
+            // In the callback of the first, and after that of the second.
             cmd([140, 145, 170], 1),
             cmd([255, 260, 270], 2),
             imu([300, 310, 350], 3),
@@ -255,13 +258,13 @@ mod tests {
     }
 
     #[test]
-    fn where_something_was_not_traced_nothing_is_said() {
+    fn reports_no_path_with_untraced_messages() {
         let records = [
             imu([100, 110, 150], 1),
             // Number 2 was not traced, and may have begun before this.
             cmd([255, 260, 270], 1),
             imu([300, 310, 350], 3),
-            // Behind the last record there may be others.
+            // Other messages may follow the last record.
             cmd([360, 365, 370], 2),
             cmd([90, 95, 99], 3),
         ];
@@ -269,7 +272,8 @@ mod tests {
         assert_eq!((chain.total.count, chain.unknown, chain.over_budget), (0, 3, None));
     }
 
-    /// The actuator is on another host, which knows the clock of the estimator's to 20 ns; and its own is known to 7 ns.
+    /// The actuator is on another host, whose clock has an uncertainty of 7 ns; it knows the estimator's
+    /// clock to 20 ns.
     fn far(times: [u64; 3], received: u64) -> Traced {
         let mut far = cmd(times, received);
         (far.record.uncertain_ns, far.record.origin_publisher) = (20, ESTIMATOR + 1);
@@ -277,12 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn between_hosts_times_are_uncertain_and_so_is_what_came_of_what() {
+    fn times_and_paths_between_hosts_are_uncertain() {
         let records = [
             imu([100, 110, 190], 1),
             imu([200, 210, 290], 2),
             imu([300, 310, 390], 3),
-            // In the middle of the second, and within what the clocks are known to of the third.
+            // In the middle of the second, and within the uncertainty of the third.
             far([250, 255, 260], 1),
             far([290, 295, 300], 2),
         ];
@@ -294,7 +298,7 @@ mod tests {
         assert_eq!(hops[0].work_uncertain, Uncertainty::Ns(27));
         assert_eq!(hops[1].transport_uncertain, Uncertainty::Ns(20));
         assert_eq!(hops[1].work_uncertain, Uncertainty::NONE);
-        // Where nothing is known of the clocks nothing is said.
+        // With unknown clocks, no path is reported.
         let mut unknown = far([250, 255, 260], 1);
         unknown.record.uncertain_ns = u64::MAX;
         let chain = Chain::of(
@@ -303,12 +307,12 @@ mod tests {
             None,
         );
         assert_eq!((chain.total.count, chain.ambiguous), (0, 1));
-        let told = serde_json::to_value(&chain).unwrap();
-        assert_eq!(told["uncertain_us"], 0.0);
+        let json = serde_json::to_value(&chain).unwrap();
+        assert_eq!(json["uncertain_us"], 0.0);
     }
 
     #[test]
-    fn another_nodes_inputs_are_not_ours() {
+    fn ignores_inputs_of_other_nodes() {
         let records =
             [input("/imu", (SENSOR, ACTUATOR), [100, 110, 150], 1), cmd([140, 145, 170], 1)];
         assert_eq!(Chain::of(&topics(), &records, None).unknown, 1);

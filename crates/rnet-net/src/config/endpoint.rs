@@ -1,4 +1,4 @@
-//! Where a link can be reached.
+//! The endpoint of a link.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,11 +7,11 @@ use std::str::FromStr;
 /// The longest host of an endpoint, in bytes: that of a DNS name.
 const MAX_HOST_LEN_BYTES: usize = 253;
 
-/// What an endpoint looks like, for errors.
+/// The format of an endpoint, for errors.
 pub(super) const ENDPOINT_FORMAT: &str =
     "an endpoint such as \"tcp/10.0.0.2:7450\", with a port of 1 to 65534";
 
-/// Where a link can be reached: `tcp/HOST:PORT`, with an IPv6 address in brackets.
+/// The endpoint of a link: `tcp/HOST:PORT`, with an IPv6 address in brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
     host: String,
@@ -24,27 +24,27 @@ impl Endpoint {
         &self.host
     }
 
-    /// The TCP port of the urgent lane, 1 to 65534: the bulk lane takes the one above.
+    /// The TCP port of the urgent lane, 1 to 65534; the bulk lane uses the next port.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether it is an address of the loopback, which no other host reaches.
+    /// Whether it is a loopback address, which no other host reaches.
     pub fn is_loopback(&self) -> bool {
         let address = self.host.parse::<IpAddr>().map(|address| address.to_canonical());
         address.map_or_else(|_| self.host.eq_ignore_ascii_case("localhost"), |a| a.is_loopback())
     }
 
-    /// Whether who listens on one cannot listen on the other, as a lane of each takes the same port.
+    /// Whether a link cannot listen on both, because a lane of each uses the same port.
     pub(super) fn conflicts_with(&self, other: &Endpoint) -> bool {
-        // Of an IPv6 address the interface stands behind it.
+        // An IPv6 address may have its interface appended.
         let address = |endpoint: &Endpoint| {
             let host = endpoint.host.split_once('%').map_or(&*endpoint.host, |(host, _)| host);
             host.parse::<IpAddr>().ok()
         };
         let is_same = match (address(self), address(other)) {
             (Some(one), Some(two)) => {
-                // Who listens on [::] hears IPv4 as well.
+                // A listener on [::] accepts IPv4 as well.
                 let covers = |one: IpAddr, two: IpAddr| {
                     one.is_unspecified() && (one.is_ipv6() || two.is_ipv4())
                 };
@@ -57,7 +57,7 @@ impl Endpoint {
 }
 
 impl FromStr for Endpoint {
-    /// What is wrong, in words that follow "expected … , found …".
+    /// The cause, in words that follow "expected … , found …".
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Endpoint, &'static str> {

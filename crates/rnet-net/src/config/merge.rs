@@ -1,4 +1,4 @@
-//! Flags, environment, file and defaults, in this order.
+//! Merges flags, environment, file and defaults, in this order.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ use super::{
     local_only_rules,
 };
 
-/// Who wants a network without naming a mode.
+/// The source of a mode that follows from endpoints.
 const ENDPOINTS_ARE_SET: &str = "listen or connect endpoints are set";
 
-/// What the command line says; `None` where it says nothing.
+/// Settings from the command line; `None` where absent.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The file.
@@ -25,13 +25,13 @@ pub struct Overrides {
     pub network: Option<String>,
     /// The name of this host.
     pub host: Option<String>,
-    /// Where the link can be reached, separated by commas.
+    /// The endpoints on which the link listens, separated by commas.
     pub listen: Option<String>,
-    /// Where the links of other hosts can be reached, separated by commas.
+    /// The endpoints of other hosts' links, separated by commas.
     pub connect: Option<String>,
     /// Network interfaces of mode `lan`, separated by commas.
     pub interfaces: Option<String>,
-    /// For how long another host may be silent before it counts as lost, in ms.
+    /// The longest silence of another host before it counts as lost, in ms.
     pub lost_after_ms: Option<String>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn merge(
         Some((text, from)) => (parse_mode(&text, from)?, SettingSource::Text(from)),
         None => match file.mode {
             Some((mode, place)) => (mode, SettingSource::File(place)),
-            // Whoever says where the others are wants them.
+            // Configured endpoints imply a network.
             None if !(listen.is_empty() && connect.is_empty()) => {
                 (Mode::Peers, SettingSource::Text(ENDPOINTS_ARE_SET))
             }
@@ -118,7 +118,7 @@ pub(super) fn merge(
             hint: None,
         });
     }
-    // Of no use beside another mode, where they would be thought to limit what is reached.
+    // Useless with another mode, where users would take them for a limit of what is reachable.
     if let (Mode::Peers, Some(interface)) = (mode, interfaces.first()) {
         return Err(ConfigError::Value {
             from: interface.source.clone(),
@@ -153,7 +153,7 @@ fn with_source<T>(value: T, from: &str) -> WithSource<T> {
     WithSource { value, source: from.to_owned() }
 }
 
-/// That no two lanes are to listen on one port.
+/// Checks that no two lanes listen on the same port.
 fn check_port_conflicts(listen: &[WithSource<Endpoint>]) -> Result<(), ConfigError> {
     for (at, second) in listen.iter().enumerate() {
         if let Some(first) =
@@ -182,7 +182,7 @@ fn parse_mode(text: &str, from: &'static str) -> Result<Mode, ConfigError> {
     })
 }
 
-/// What stands between commas.
+/// Parses values separated by commas.
 fn parse_list<T>(
     text: &str,
     read: impl Fn(&str) -> Result<T, ConfigError>,

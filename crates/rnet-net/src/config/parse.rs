@@ -25,7 +25,7 @@ const NETWORK_KEYS: [&str; 9] = [
     "topic",
 ];
 const RULE_KEYS: [&str; 4] = ["topic", "direction", "host", "allow"];
-/// A host sends something every 100 ms, and one may be lost or late.
+/// A host sends something every 100 ms, and one send may be lost or late.
 pub(super) const LOST_AFTER_MS: RangeInclusive<u64> = 300..=60_000;
 const TOPIC_KEYS: [&str; 6] =
     ["topic", "rate_limit_hz", "newest_only", "every", "compression", "resend_limit_bytes"];
@@ -35,10 +35,10 @@ const MAX_RESEND_LIMIT_BYTES: u64 = super::MAX_OFFLINE_LEN_BYTES;
 /// The longest name of a network interface, in bytes (IFNAMSIZ - 1).
 const MAX_INTERFACE_LEN_BYTES: usize = 15;
 
-/// Highest and lowest rate of a limit, in Hz: one message in a day, and one in a microsecond.
+/// The range of a rate limit, in Hz: from one message a day to one per microsecond.
 const RATE_LIMIT_HZ: RangeInclusive<f64> = 1e-5..=1e6;
 
-/// What a file says; nothing where it says nothing.
+/// Settings from a file; `None` where absent.
 #[derive(Default)]
 pub(super) struct FileSettings {
     pub path: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub(super) fn parse(text: &str, path: Arc<Path>) -> Result<FileSettings> {
 fn read_network(table: &Table<'_>, parsed: &mut FileSettings) -> Result<()> {
     table.check_keys(&NETWORK_KEYS)?;
     if let Some(mode) = table.get("mode") {
-        parsed.mode = Some((mode.word(&Mode::NAMES)?, mode.place()));
+        parsed.mode = Some((mode.keyword(&Mode::NAMES)?, mode.place()));
     }
     parsed.host = table.optional("host", Entry::host)?;
     if let Some(interfaces) = table.get("interfaces") {
@@ -98,7 +98,7 @@ fn read_network(table: &Table<'_>, parsed: &mut FileSettings) -> Result<()> {
     Ok(())
 }
 
-/// An array of tables, of the form that errors name.
+/// An array of tables; errors name the expected `form`.
 fn read_tables<T>(
     list: &Entry<'_>,
     form: &str,
@@ -110,7 +110,7 @@ fn read_tables<T>(
     list.each(|entry| read(&entry.table(form)?))
 }
 
-/// A value of a list with its place and key, as errors have them.
+/// A value of a list with its location and key, in the form of errors.
 fn with_source<T>(entry: &Entry<'_>, value: T) -> Result<WithSource<T>> {
     Ok(WithSource { value, source: format!("{}: {}", entry.place(), entry.key()) })
 }
@@ -161,7 +161,7 @@ fn read_interface(entry: &Entry<'_>) -> Result<String> {
     }
 }
 
-/// What is expected in place of this name of an interface; `None` if it may be one.
+/// What is expected instead of this interface name; `None` if the name is valid.
 pub(super) fn interface_name_error(text: &str) -> Option<String> {
     let fine = |byte: u8| byte.is_ascii_graphic() && byte != b'/';
     let is_one = (1..=MAX_INTERFACE_LEN_BYTES).contains(&text.len()) && text.bytes().all(fine);
@@ -170,7 +170,7 @@ pub(super) fn interface_name_error(text: &str) -> Option<String> {
     })
 }
 
-/// What a time of silence is written as.
+/// The format of a silence time.
 pub(super) fn lost_after_format() -> String {
     let (least, most) = (LOST_AFTER_MS.start(), LOST_AFTER_MS.end());
     format!("a whole number of milliseconds, {least} to {most}")
@@ -182,13 +182,13 @@ fn read_lost_after(entry: &Entry<'_>) -> Result<Duration> {
     Ok(Duration::from_millis(ms))
 }
 
-/// Where a link can be reached.
+/// Reads an endpoint.
 fn read_endpoint(entry: &Entry<'_>) -> Result<Endpoint> {
     let text = entry.text(endpoint::ENDPOINT_FORMAT)?;
     text.parse().map_err(|why| entry.wrong(format!("{} ({why})", endpoint::ENDPOINT_FORMAT)))
 }
 
-/// Which topics.
+/// Reads a topic pattern.
 fn read_pattern(entry: &Entry<'_>) -> Result<rnet::NamePattern> {
     let text = entry.text("a topic pattern, such as \"/camera/**\"")?;
     pattern(text).map_err(|error| match error {

@@ -1,4 +1,4 @@
-//! Each setting: what is taken, and what is said of what is not.
+//! Each setting: which values are accepted, and the errors for the others.
 
 mod beside;
 mod insecure;
@@ -32,7 +32,7 @@ fn loaded(overrides: &Overrides, env: &[(&str, &OsStr)]) -> Result<Config, Confi
     merge::load(overrides, &|name| env.get(name).cloned())
 }
 
-/// A directory of the test, gone with it.
+/// A directory of the test, removed with it.
 struct Dir(PathBuf);
 
 impl Dir {
@@ -51,7 +51,7 @@ impl Drop for Dir {
     }
 }
 
-/// A file of the test, gone with its directory.
+/// A file of the test, removed with its directory.
 fn file(bytes: &[u8]) -> (Dir, PathBuf) {
     let dir = Dir::new();
     let path = dir.0.join("robot.toml");
@@ -97,7 +97,7 @@ rate_limit_hz = 0.5
 "#;
 
 #[test]
-fn every_key_is_taken() {
+fn every_key_is_accepted() {
     let config = parsed(WHOLE).unwrap();
     assert_eq!(config.mode, Mode::Peers);
     assert_eq!(config.mode_source.to_string(), "robot.toml:3");
@@ -107,7 +107,7 @@ fn every_key_is_taken() {
     let texts = |list: &[Endpoint]| list.iter().map(Endpoint::to_string).collect::<Vec<_>>();
     let listen = texts(&WithSource::values(&config.listen));
     assert_eq!(listen, ["tcp/0.0.0.0:7450", "tcp/[fe80::1%eth0]:7450"]);
-    assert_eq!(config.listen[1].from, "robot.toml:5:31: network.listen");
+    assert_eq!(config.listen[1].source, "robot.toml:5:31: network.listen");
     assert_eq!(texts(&config.connect), ["tcp/10.0.0.2:7450", "tcp/laptop.local:7450"]);
     assert_eq!((config.connect[1].host(), config.connect[1].port()), ("laptop.local", 7450));
     let image = config.shaping("/camera/left/image");
@@ -128,19 +128,19 @@ fn every_key_is_taken() {
         (lan.mode, WithSource::values(&lan.interfaces)),
         (Mode::Lan, vec!["eth0".into(), "wlan0".into()])
     );
-    assert_eq!(lan.interfaces[1].from, "robot.toml:3:23: network.interfaces");
+    assert_eq!(lan.interfaces[1].source, "robot.toml:3:23: network.interfaces");
     assert_eq!(lan.topics.len(), 0);
 }
 
 #[test]
-fn the_network_may_be_one_word_and_is_off_by_default() {
+fn network_may_be_a_string_and_defaults_to_off() {
     for (text, mode, from) in [
         ("", Mode::Off, "default"),
         ("network = \"off\"", Mode::Off, "robot.toml:1"),
         ("\nnetwork = \"lan\"", Mode::Lan, "robot.toml:2"),
         ("[network]", Mode::Off, "default"),
         ("[network]\nhost = \"a\"", Mode::Off, "default"),
-        // Whoever says where the others are wants them, unless the mode says otherwise.
+        // Endpoints imply a network unless the mode is set.
         ("[network]\nconnect = [\"tcp/a:1\"]", Mode::Peers, "listen or connect endpoints are set"),
         ("[network]\nmode = \"off\"\nlisten = [\"tcp/a:1\"]", Mode::Off, "robot.toml:2"),
     ] {
@@ -150,7 +150,7 @@ fn the_network_may_be_one_word_and_is_off_by_default() {
 }
 
 #[test]
-fn the_first_rule_that_fits_decides() {
+fn first_matching_rule_decides() {
     let config = parsed(WHOLE).unwrap();
     for (topic, direction, host, line) in [
         ("/camera/front", Direction::Out, "laptop", None),
@@ -170,7 +170,7 @@ fn the_first_rule_that_fits_decides() {
 }
 
 #[test]
-fn what_belongs_to_a_host_stays_there_whatever_the_rules_say() {
+fn local_only_topics_stay_on_their_host_whatever_the_rules() {
     let all = "[[network.rule]]\ntopic = \"/**\"\nallow = true";
     let config = parsed(all).unwrap();
     for direction in [Direction::In, Direction::Out] {
@@ -181,14 +181,14 @@ fn what_belongs_to_a_host_stays_there_whatever_the_rules_say() {
 }
 
 #[test]
-fn what_a_word_leaves_out_of_nothing_is_allowed() {
+fn topics_without_a_matching_rule_are_allowed() {
     let config = parsed("").unwrap();
     assert!(config.allows("/cmd_vel", Direction::In, "anybody").is_ok());
     assert_eq!(config.shaping("/cmd_vel"), Shaping::default());
 }
 
 #[test]
-fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
+fn unknown_key_is_reported_with_a_suggestion() {
     refused(
         "[netwrok]\nmode = \"lan\"",
         "robot.toml:1:2: netwrok: unknown key; expected \"network\", \"include\", \"var\", \"node\" or \"blackbox\"; did you mean \
@@ -209,13 +209,13 @@ fn a_key_that_there_is_not_is_named_with_the_one_that_was_meant() {
         "robot.toml:3:1: network.topic.zzz: unknown key; expected \"topic\", \
          \"rate_limit_hz\", \"newest_only\", \"every\", \"compression\" or \"resend_limit_bytes\"",
     );
-    // Of several, the first.
+    // The first of several errors is reported.
     let error = parsed("[network]\nzz = 1\naa = 1").unwrap_err().to_string();
     assert!(error.starts_with("robot.toml:2:1: network.zz:"), "{error}");
 }
 
 #[test]
-fn a_key_that_is_missing_is_named() {
+fn missing_key_is_reported() {
     refused(
         "\n[[network.rule]]\nallow = true",
         "robot.toml:2:1: network.rule.topic is missing; expected a topic pattern",
@@ -231,7 +231,7 @@ fn a_key_that_is_missing_is_named() {
 }
 
 #[test]
-fn a_value_of_another_type_is_told_with_what_was_expected() {
+fn value_of_wrong_type_is_reported_with_expected_type() {
     let modes = "\"off\", \"lan\" or \"peers\"";
     let silence = "a whole number of milliseconds, 300 to 60000";
     let rate = "messages per second, 0.00001 to 1000000";
@@ -269,7 +269,7 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
         ("network.lost_after_ms", "\"1 s\"", silence, "\"1 s\""),
         ("network.lost_after_ms", "60001", silence, "60001"),
         ("network.rule", "[1]", rules, "1"),
-        // As `[network.rule]` is read, with one bracket.
+        // Read like `[network.rule]`, with single brackets.
         ("network.rule", "{ topic = \"/a\", allow = true }", rules, "a table"),
         ("network.topic", "[2020-01-01]", topics, "2020-01-01"),
         ("network.topic", "[{ topic = \"/a\", rate_limit_hz = 0 }]", rate, "0"),
@@ -303,7 +303,7 @@ fn a_value_of_another_type_is_told_with_what_was_expected() {
 }
 
 #[test]
-fn a_place_counts_characters() {
+fn location_counts_characters() {
     refused(
         "# Überschrift\n  network = { mode = \"lan\", host = \"ä\" }",
         "robot.toml:2:36: network.host: expected a name of 1 to 64 letters, digits, '-', '.' and \
@@ -312,7 +312,7 @@ fn a_place_counts_characters() {
 }
 
 #[test]
-fn a_bad_pattern_is_told_with_its_reason() {
+fn invalid_pattern_is_reported_with_reason() {
     for (pattern, why) in [
         ("/camera/fro*", "'*' at character 12 is not allowed"),
         ("", "it is empty"),
@@ -331,7 +331,7 @@ fn a_bad_pattern_is_told_with_its_reason() {
 }
 
 #[test]
-fn a_bad_endpoint_is_told_with_its_reason() {
+fn invalid_endpoint_is_reported_with_reason() {
     for (text, why) in [
         ("", "it does not start with \"tcp/\""),
         ("10.0.0.2:7450", "it does not start with \"tcp/\""),
@@ -361,7 +361,7 @@ fn a_bad_endpoint_is_told_with_its_reason() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn rejects_contradictory_settings() {
     refused(
         "network.mode = \"peers\"",
         "robot.toml:1: expected listen or connect endpoints (network.listen, network.connect, \
@@ -375,7 +375,7 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn what_is_no_toml_is_told_with_its_place() {
+fn invalid_toml_is_reported_with_location() {
     for (text, at) in [
         ("[network\n", "robot.toml:1:"),
         ("\n\nnetwork = \n", "robot.toml:3:"),
@@ -391,7 +391,7 @@ fn what_is_no_toml_is_told_with_its_place() {
 }
 
 #[test]
-fn flags_go_before_the_environment_and_that_before_the_file() {
+fn flags_override_environment_and_environment_overrides_file() {
     let (_dir, path) = file(WHOLE.as_bytes());
     let text = |text: &str| Some(text.to_owned());
     let overrides = Overrides { config: Some(path.clone()), ..Overrides::default() };
@@ -409,10 +409,10 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
     assert_eq!((config.mode, config.mode_source.to_string().as_str()), (Mode::Off, "RNET_NETWORK"));
     assert_eq!(config.host, "by-env");
     assert_eq!(config.listen.len(), 2);
-    assert_eq!(config.connect.len(), 2, "an empty variable is none");
+    assert_eq!(config.connect.len(), 2, "an empty variable counts as unset");
     assert_eq!(WithSource::values(&config.interfaces), ["eth1", "eth2"]);
-    assert_eq!(config.interfaces[1].from, "RNET_INTERFACES");
-    assert_eq!(config.listen[0].from, "RNET_LISTEN");
+    assert_eq!(config.interfaces[1].source, "RNET_INTERFACES");
+    assert_eq!(config.listen[0].source, "RNET_LISTEN");
     assert_eq!(config.lost_after, Duration::from_millis(900));
     let overrides = Overrides {
         config: Some(path.clone()),
@@ -434,13 +434,13 @@ fn flags_go_before_the_environment_and_that_before_the_file() {
 }
 
 #[test]
-fn a_host_without_a_name_has_that_of_the_system() {
+fn host_name_defaults_to_system_host_name() {
     let host = parsed("").unwrap().host;
     assert_eq!(invalid_host_reason(&host), None, "{host}");
 }
 
 #[test]
-fn a_wrong_variable_or_flag_is_named() {
+fn invalid_variable_or_flag_is_reported() {
     for (name, value, expected) in [
         (
             "RNET_NETWORK",
@@ -494,7 +494,7 @@ fn a_wrong_variable_or_flag_is_named() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
+fn unreadable_file_is_reported_with_its_source() {
     let dir = Dir::new();
     let missing = dir.0.join("missing.toml");
     let long = vec![b'#'; (1 << 20) + 1];
@@ -513,7 +513,7 @@ fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
         let start = format!("{}: {what}", path.display());
         assert!(error.starts_with(&start) && error.ends_with(" (named by RNET_CONFIG)"), "{error}");
     }
-    // A file that root may read is no test of what may not be read.
+    // Root may read any file, so the test cannot check this as root.
     let (_dir, secret) = file(b"");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o0);
     std::fs::set_permissions(&secret, mode).unwrap();
@@ -525,20 +525,20 @@ fn a_file_that_cannot_be_read_is_named_with_who_named_it() {
 }
 
 #[test]
-fn the_guide_shows_files_that_are_taken() {
+fn guide_shows_valid_files() {
     let page = include_str!("../../../../docs/guide/two-computers.md");
     let files: Vec<&str> =
         page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert_eq!(files.len(), 5);
     for text in files {
         let config = parsed(text).expect(text);
-        // One of a rule alone is a part of a file.
+        // A file with only a rule is an extract.
         assert!(config.mode != Mode::Off || text.starts_with("[[network.rule]]"), "{text}");
         assert_eq!(config.check_insecure(), Ok(()), "{text}");
     }
 }
 
-/// Texts that are nearly a configuration.
+/// Texts that are almost a configuration.
 fn nearly() -> impl Strategy<Value = String> {
     let fragment = prop::sample::select(vec![
         "[network]",
@@ -583,14 +583,14 @@ fn nearly() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_does_harm(text in prop_oneof![any::<String>(), nearly()]) {
+    fn arbitrary_text_does_not_panic(text in prop_oneof![any::<String>(), nearly()]) {
         if let Err(error) = parsed(&text) {
             prop_assert!(error.to_string().starts_with("robot.toml"), "{error}");
         }
     }
 
     #[test]
-    fn an_endpoint_is_read_as_it_was_written(text in "tcp/[a-z0-9.:\\[\\]%-]{0,20}:[0-9]{1,6}") {
+    fn endpoint_round_trips_through_text(text in "tcp/[a-z0-9.:\\[\\]%-]{0,20}:[0-9]{1,6}") {
         if let Ok(endpoint) = text.parse::<Endpoint>() {
             prop_assert_eq!(endpoint.to_string().parse::<Endpoint>(), Ok(endpoint));
         }

@@ -1,25 +1,26 @@
-//! How much of what another link has said waits for the control thread.
+//! Limits the data from one other link that waits for the control thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes that wait, as they stand in memory.
+/// The waiting bytes, counted as they occupy memory.
 #[derive(Clone, Default)]
 pub struct Backlog(Arc<AtomicU64>);
 
-/// A part of a backlog, for as long as it is not dropped.
+/// A counted part of a backlog; dropping it releases the part.
 pub struct BacklogGuard {
     of: Arc<AtomicU64>,
     len_bytes: u64,
 }
 
 impl Backlog {
-    /// A link that is asked for more than it can do in time has so much waiting.
+    /// The most bytes that may wait. A peer that reaches it requests more than the link can process in
+    /// time.
     const MAX_LEN_BYTES: u64 = 64 << 20;
-    /// What each event takes beside the bytes that it holds.
+    /// Overhead of an event beside its payload.
     const EVENT_LEN_BYTES: u64 = 256;
 
-    /// Counts an event with so many bytes; `None` if too much waits.
+    /// Counts an event of `len_bytes`; `None` if the backlog is full.
     pub fn add(&self, len_bytes: usize) -> Option<BacklogGuard> {
         let len_bytes = Self::EVENT_LEN_BYTES + len_bytes as u64;
         let waits = BacklogGuard { of: self.0.clone(), len_bytes };

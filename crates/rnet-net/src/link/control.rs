@@ -1,4 +1,4 @@
-//! The control thread of a link: which hosts there are, what they have, and what crosses.
+//! The control thread of a link: it tracks the hosts, their endpoints, and the channels between them.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,58 +27,59 @@ use super::reopen_limit;
 use super::resume_points::ResumePoints;
 use super::status::Status;
 
-/// How often hosts are looked after though nothing happens.
+/// Period of the checks that run without an event.
 const TICK: Duration = Duration::from_millis(100);
-/// How often what was refused is asked for again.
+/// Period at which refused requests are repeated.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Nodes of robot-net itself, links above all: of no use to other hosts.
+/// Nodes of robot-net itself, mainly links. Other hosts have no use for them.
 const INTERNAL_PREFIX: &str = "/_rnet/";
-/// Hosts that a link talks to.
+/// The most hosts that a link connects to.
 const MAX_HOSTS: usize = 64;
-/// How long a link that is there may take to tell what its host has before this one begins anew with it. A greeting
-/// that was said while the other side began a session, or was lost by the network, is said again that way. It doubles
-/// each time: over a slow cable, and on a busy machine, a directory takes its time.
+/// Time that a present link has to announce its endpoints before this link restarts the session. A restart
+/// repeats a greeting that was sent while the other side began a session, or that the network lost. The
+/// time doubles with each retry: a directory takes longer over a slow cable and on a busy machine.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(4);
 const MAX_ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(300);
-/// So often it is begun anew with a link that was heard before, until the network itself is taken to be at fault.
+/// Session retries with a link that was heard before. After these, the link treats the network itself as
+/// faulty.
 const MAX_SESSION_RETRIES: u32 = 2;
-/// Publishers of hosts that are lost, of which it is known where they had come to.
+/// The most publishers of lost hosts whose resume points are kept.
 const MAX_RESUME_POINTS: usize = 1 << 16;
-/// Links that are known to have told what their hosts have.
+/// The most links recorded as having announced their endpoints.
 const MAX_ANNOUNCED_HOSTS: usize = 1024;
-/// For so long a host is not heard that did not keep to the protocol, or found no room.
+/// Pause for a host that violated the protocol or that exceeded the host limit.
 const PAUSE_TIME: Duration = Duration::from_secs(1);
-/// How often a host is met again that says the name of another one, of which it is not known yet whether it lives.
+/// Period of retries with a host that claims the name of another host whose liveness is still unknown.
 const NAME_RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A host that is there and not heard.
+/// A present host that is ignored for a while.
 struct PausedHost {
     until: Instant,
-    /// What it did, if it is not for want of room.
+    /// The protocol violation; `None` if the host limit was reached.
     why: Option<String>,
 }
 
-/// What was tried with a link that is there and is not heard as it should be.
+/// The retries with a present link that is not heard as it should be.
 struct SessionRetries {
-    /// How long it may take next time to tell what its host has.
+    /// Time that its next announcement may take.
     timeout: Duration,
-    /// How often it was begun anew with.
+    /// Number of session restarts.
     count: u32,
 }
 
 pub struct Control {
     pub state: ControlState,
     pub hosts: BTreeMap<HostId, Host>,
-    /// The links that the network says are there, by their highest term.
+    /// The links that the network reports as present, by their highest term.
     present: BTreeMap<HostId, u64>,
-    /// Those of them that are not heard for a while.
+    /// The present links that are ignored for a while.
     paused: BTreeMap<HostId, PausedHost>,
     retries: BTreeMap<HostId, SessionRetries>,
-    /// The links that have told what their hosts have, by their term.
+    /// The links that have announced their endpoints, by their term.
     announced: BTreeMap<HostId, u64>,
-    /// Hosts that say the name of another one, and since when, ns of CLOCK_MONOTONIC.
+    /// Hosts that claim the name of another host, and since when, in ns of CLOCK_MONOTONIC.
     name_conflicts: BTreeMap<HostId, u64>,
-    /// The hosts that are heard, as the others were told last.
+    /// The connected hosts as last reported to the other hosts.
     reported_hosts: BTreeMap<u64, String>,
     events: mpsc::Receiver<Event>,
     status: Status,
@@ -115,7 +116,7 @@ impl Control {
         })
     }
 
-    /// Runs until the link ends.
+    /// Runs until the link exits.
     pub fn run(mut self) {
         let mut looked = Instant::now();
         loop {
@@ -163,7 +164,7 @@ impl Control {
         }
     }
 
-    /// The link of another host has said something.
+    /// Handles an event from the link of another host.
     fn handle_peer_event(&mut self, event: Event) {
         match event {
             Event::NewSession(id, session) => {
@@ -174,7 +175,7 @@ impl Control {
             }
             Event::Document(id, Document::Hello, text) => self.handle_hello(id, &text),
             Event::Document(id, Document::Refused, text) => self.handle_refusal(id, &text),
-            // By what name the rules are to be asked is not known yet.
+            // The host's name is not known yet, and the rules apply by name.
             Event::Document(id, of, _) if !self.is_greeted(id) => {
                 self.disconnect(id, format!("{of:?} before Hello"));
             }
@@ -214,7 +215,8 @@ impl Control {
         self.hosts.get(&id).is_none_or(Host::is_greeted)
     }
 
-    /// A host has not kept to the protocol. What it had is lost, and it begins anew after a pause.
+    /// Disconnects a host that violated the protocol. Its endpoints are removed, and it restarts after a
+    /// pause.
     fn disconnect(&mut self, id: HostId, why: String) {
         let Some(host) = self.hosts.remove(&id) else { return };
         let what = format!("data from host {}", host.name());
@@ -224,7 +226,7 @@ impl Control {
         self.state.report(&Error::BadValue { what, why });
     }
 
-    /// Another host has not gone on with this one.
+    /// Handles a refusal: another host has disconnected this one.
     fn handle_refusal(&mut self, id: HostId, text: &[u8]) {
         let Some(host) = self.hosts.get(&id) else { return };
         let what = format!("data from this host to {}", host.name());
@@ -255,7 +257,7 @@ impl Control {
         self.add_host(presence, None);
     }
 
-    /// Begins with a host if there is room, else later.
+    /// Starts a session with a host if the host limit allows it, otherwise pauses the host.
     fn add_host(&mut self, presence: Presence, refused: Option<String>) {
         if self.hosts.len() >= MAX_HOSTS {
             let what = "hosts of a domain".to_owned();
@@ -273,9 +275,9 @@ impl Control {
         self.paused.insert(id, PausedHost { until: Instant::now() + PAUSE_TIME, why });
     }
 
-    /// Whether a host that says who it is may have its name now: not while another host has it of which it is unknown
-    /// whether it lives. A host that was restarted as a container is has another id, and may be back before the one
-    /// that was there before is lost.
+    /// Returns whether a greeted host may use its name now. It may not while another host has the name and
+    /// its liveness is unknown. A host that restarts as a container does has a new id, and may return
+    /// before its predecessor is detected as lost.
     fn claim_name(&mut self, id: HostId, hello: &Hello) -> bool {
         let is_greeted = self.hosts.get(&id).is_none_or(Host::is_greeted);
         let Some(name) = sanitize_name(&hello.host).filter(|_| !is_greeted) else { return true };
@@ -297,13 +299,13 @@ impl Control {
         self.name_conflicts.remove(&id);
         let before = self.status.inherit(id, &name, |other| self.hosts.contains_key(other));
         if let Some(before) = before {
-            // It does not come back.
+            // The previous host does not return.
             self.state.shared.offline.drop_all(|(host, _)| *host == before);
         }
         true
     }
 
-    /// Begins again with those whose pause is over, if they are still there.
+    /// Restarts the hosts whose pause is over, if they are still present.
     fn resume_paused(&mut self) {
         let now = Instant::now();
         let over = self.paused.iter().filter(|(_, paused)| paused.until <= now);
@@ -315,7 +317,7 @@ impl Control {
         }
     }
 
-    /// Says who we are, and all that there is.
+    /// Sends the greeting of this host and everything that it has.
     fn send_hello(&mut self, id: HostId) {
         let Some(host) = self.hosts.get_mut(&id) else { return };
         let shared = &self.state.shared;
@@ -381,7 +383,7 @@ impl Control {
         }
     }
 
-    /// Tells all hosts which ones are heard, if these are others than before.
+    /// Sends the list of connected hosts to all hosts if it has changed.
     fn report_heard_hosts(&mut self) {
         let heard = self.hosts.iter().filter(|(_, host)| host.is_heard());
         let heard = heard.map(|(id, host)| (id.0, host.declared_name().to_owned())).collect();
@@ -395,7 +397,7 @@ impl Control {
         }
     }
 
-    /// A node of this host has come or gone.
+    /// Handles a node of this host that joined or left.
     fn handle_local_node(&mut self, event: NodeEvent) {
         let mut nodes = Nodes::default();
         if event.is_remote() || event.node().starts_with(INTERNAL_PREFIX) {
@@ -434,7 +436,7 @@ impl Control {
         }
     }
 
-    /// An endpoint of this host has come or gone.
+    /// Handles an endpoint of this host that opened or closed.
     fn handle_local_endpoint(&mut self, event: &EndpointEvent) {
         let endpoint = event.endpoint();
         if endpoint.proxy.is_some() || endpoint.node == self.state.shared.node.name() {
@@ -483,7 +485,7 @@ impl Control {
         }
     }
 
-    /// The reader that a host wants again can be had, or there is none.
+    /// Handles a reader that a host wants back: it is available, or it does not exist.
     fn handle_offline_reader(&mut self, key: OfflineKey) {
         let reader = self.state.shared.offline.found(key);
         let unwanted = match self.hosts.get_mut(&key.0) {
@@ -495,8 +497,8 @@ impl Control {
         }
     }
 
-    /// Forgets what a host has, and begins with it again if its link is there: the network may still have its connection,
-    /// which is all that tells when it is heard again.
+    /// Removes a host and its endpoints. Restarts the session if its link is present: the network may still
+    /// hold the connection, and then no event reports the host again.
     fn restart_host(&mut self, id: HostId) {
         if let Some(host) = self.hosts.remove(&id) {
             self.status.lose(&self.state, id, &host, host.lost_reason().to_owned());
@@ -507,7 +509,7 @@ impl Control {
         }
     }
 
-    /// Begins anew with links that are there and tell nothing, or of which one lane is silent.
+    /// Restarts sessions with present links that announce nothing or that have a silent lane.
     fn restart_unheard_hosts(&mut self) {
         let Control { hosts, present, retries, announced, .. } = self;
         for (id, host) in hosts.iter().filter(|(_, host)| host.has_announced()) {
@@ -529,7 +531,7 @@ impl Control {
                 .or_insert(SessionRetries { timeout: ANNOUNCE_TIMEOUT, count: 0 });
             retries.timeout = (2 * retries.timeout).min(MAX_ANNOUNCE_TIMEOUT);
             retries.count += 1;
-            // One that was never heard may not be able to speak: then it would be no better with another network.
+            // A link that was never heard may be unable to send; another network would not help.
             let was_heard =
                 self.announced.get(&id).is_some_and(|term| self.present.get(&id) == Some(term));
             let shared = &self.state.shared;
@@ -548,7 +550,7 @@ impl Control {
 
     fn tick(&mut self, passed: Duration) {
         let shared = &self.state.shared;
-        // Once for all that are silent: a cable that is cut silences many.
+        // Computed once for all silent hosts: one cut cable silences many.
         let connections = OnceCell::new();
         let ask = || shared.transport().map(|network| network.connections()).unwrap_or_default();
         for host in self.hosts.values_mut() {

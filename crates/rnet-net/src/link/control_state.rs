@@ -1,4 +1,4 @@
-//! What the control thread knows beside the hosts.
+//! The state of the control thread, apart from the hosts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::orphans::Orphans;
 use super::problems::Problems;
 use super::resume_points::ResumePoints;
 
-/// Types that are kept, in bytes of their descriptor sets, for who comes with one of them.
+/// Limit of the descriptor sets that are kept for later endpoints of the same types.
 const MAX_TYPES_LEN_BYTES: usize = 64 << 20;
 
 /// A publisher of this host that has ended.
@@ -26,7 +26,7 @@ pub struct EndedPublisher {
 }
 
 impl EndedPublisher {
-    /// What is told of it to a host for which something of it waits.
+    /// Describes the publisher to a host that still has messages of it to receive.
     pub fn describe(&self) -> EndpointDescription {
         EndpointDescription {
             ended: true,
@@ -36,30 +36,30 @@ impl EndedPublisher {
     }
 }
 
-/// What the control thread knows beside the hosts.
+/// The state of the control thread, apart from the hosts.
 pub struct ControlState {
     pub shared: Arc<LinkContext>,
-    /// Endpoints of this host, those of the link apart.
+    /// Endpoints of this host, except those of the link.
     pub local: BTreeMap<u64, Arc<Endpoint>>,
-    /// Publishers of this host that have ended, and of which other hosts have not had all.
+    /// Ended publishers of this host whose messages other hosts have not all received.
     pub ended: BTreeMap<u64, EndedPublisher>,
-    /// Names of the nodes of this host, that of the link apart.
+    /// Names of the nodes of this host, except that of the link.
     pub nodes: BTreeSet<String>,
     /// Types by their hash.
     pub types: HashMap<String, Schema>,
-    /// Bytes of these.
+    /// Size of `types`.
     pub types_len_bytes: usize,
-    /// Types of this host, as they are told to others: to make this takes longer than to ask for it.
+    /// Descriptor sets of this host's types, as sent to other hosts. Building one costs more than a lookup.
     pub sets: HashMap<u128, Vec<u8>>,
-    /// Where the publishers of hosts that are lost had come to.
+    /// Resume points of the publishers of lost hosts.
     pub resume_points: ResumePoints,
-    /// Proxies of hosts that are lost.
+    /// Proxies of lost hosts.
     pub orphans: Orphans,
-    /// What went wrong last.
+    /// The latest problems.
     pub problems: Problems,
 }
 
-/// Which way messages of this host's endpoint cross.
+/// The direction in which messages of an endpoint of this host cross.
 fn direction(endpoint: &Endpoint) -> Direction {
     match &endpoint.qos {
         EndpointQos::Publisher(_) => Direction::Out,
@@ -68,16 +68,16 @@ fn direction(endpoint: &Endpoint) -> Direction {
 }
 
 impl ControlState {
-    /// Whether the endpoint is shown to the hosts that say this name: whether what it sends may go there, or what it
-    /// wants come from there.
+    /// Returns whether the endpoint is visible to the hosts that claim this name: whether its messages may
+    /// go there, or whether it may receive messages from there.
     pub fn crosses(&self, endpoint: &Endpoint, host: &str) -> bool {
         self.shared.config.allows(&endpoint.topic, direction(endpoint), host).is_ok()
     }
 
-    /// How many topics that are published or subscribed to here a rule of the configuration keeps from the hosts that say
+    /// Counts the topics of this host that a rule of the configuration withholds from the hosts that claim
     /// this name.
     pub fn withheld(&self, host: &str) -> u64 {
-        // What never leaves its host is not kept back.
+        // Endpoints that never leave their host do not count as withheld.
         let is_kept = |endpoint: &&Arc<Endpoint>| {
             let direction = direction(endpoint);
             let allowed = self.shared.config.allows(&endpoint.topic, direction, host);
@@ -87,7 +87,7 @@ impl ControlState {
         kept.collect::<BTreeSet<_>>().len() as u64
     }
 
-    /// Keeps what went wrong, for the status.
+    /// Records a problem for the status.
     pub fn report(&mut self, error: &Error) {
         self.problems.add(error, Instant::now());
     }
@@ -110,7 +110,7 @@ impl ControlState {
         Some(set)
     }
 
-    /// Keeps a type. Who has an endpoint of it has it as well.
+    /// Keeps a type. An endpoint of this type keeps it as well.
     pub fn keep_type(&mut self, hash: String, schema: Schema, len_bytes: usize) {
         if self.types_len_bytes + len_bytes > MAX_TYPES_LEN_BYTES {
             self.types.clear();

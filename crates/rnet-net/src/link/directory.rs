@@ -1,7 +1,7 @@
-//! What links tell each other of their hosts: JSON, in the types that stand in shared memory too.
+//! What links send each other about their hosts: JSON, with the types that shared memory uses too.
 //!
-//! Fields that are not known are passed over, and those that are missing have defaults, so that older and newer
-//! links read each other.
+//! Unknown fields are ignored and missing ones have defaults, so that older and newer links can read each
+//! other.
 
 use std::collections::BTreeMap;
 
@@ -11,51 +11,52 @@ use rnet::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The first that a link says in a stream.
+/// The first document that a link sends in a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Hello {
     /// Release of robot-net.
     pub release: String,
-    /// Name of the host, as people see it.
+    /// Display name of the host.
     pub host: String,
     /// The domain.
     pub domain: String,
-    /// How far the wall clock is ahead of CLOCK_MONOTONIC, in ns.
+    /// Offset of the wall clock from CLOCK_MONOTONIC, in ns.
     pub wall_offset_ns: i64,
-    /// By how much that may be wrong, in ns.
+    /// Uncertainty of that offset, in ns.
     pub wall_uncertainty_ns: u64,
-    /// How often it sends something at least, in ms; 0 for one that may be silent.
+    /// The longest interval between two sends, in ms; 0 if the link may be silent.
     pub pulse_ms: u64,
     /// The addresses of the host.
     pub addresses: Vec<String>,
-    /// Where its link listens, as it is configured.
+    /// The configured listen endpoints of its link.
     pub listen: Vec<String>,
-    /// Which boot of which machine it runs in; 0 if that is unknown. Containers of one machine have the same.
+    /// Boot of the machine that it runs in; 0 if unknown. Containers of one machine have the same value.
     pub boot: u64,
 }
 
-/// Why a link did not go on with another, for the status of that.
+/// Why a link disconnected another one; shown in the status of the other one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Refusal {
-    /// In words.
+    /// The reason as text.
     pub text: String,
 }
 
-/// Nodes that have joined and gone, with endpoints or without.
+/// Nodes that joined and left, with or without endpoints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Nodes {
-    /// Whether `joined` are all that there are.
+    /// Whether `joined` is the complete list.
     pub all: bool,
-    /// Nodes that are there.
+    /// Nodes that are present.
     pub joined: Vec<JoinedNode>,
-    /// Names of those that have left.
+    /// Names of the nodes that left.
     pub left: Vec<String>,
-    /// Names of those whose process has died.
+    /// Names of the nodes whose process died.
     pub died: Vec<String>,
-    /// The hosts that the link hears, by their numbers, with the names that they say; `None` if they are those of before.
+    /// The hosts that the link is connected to: the names that they declare, by their numbers. `None` if
+    /// unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<BTreeMap<u64, String>>,
 }
@@ -67,33 +68,34 @@ pub struct JoinedNode {
     pub name: String,
 }
 
-/// Endpoints that have come and gone.
+/// Endpoints that opened and closed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Announcement {
-    /// Whether `opened` are all that there are.
+    /// Whether `opened` is the complete list.
     pub all: bool,
-    /// With `all`, and in what follows it: the next document of endpoints goes on with what this one has begun.
+    /// With `all` and in its continuations: the next document of endpoints continues this one.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
-    /// Endpoints that are there.
+    /// Endpoints that are open.
     pub opened: Vec<EndpointDescription>,
-    /// Those that were closed.
+    /// Endpoints that were closed.
     pub closed: Vec<u64>,
-    /// Those whose process has died.
+    /// Endpoints whose process has died.
     pub lost: Vec<u64>,
-    /// How many topics that are published or subscribed to here the rules of this host keep from the other, if that is
-    /// said. Their names are not: they do not cross either.
+    /// Number of topics published or subscribed to on this host that its rules withhold from the other, if
+    /// sent. The names of these topics do not cross.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<u64>,
 }
 
-/// Bytes of endpoints in one document: half of what its receiver takes. A link of an earlier release takes the first
-/// of several for all, and those that follow for endpoints that were opened since.
+/// Bytes of endpoints in one document: half of what its receiver accepts. A link of an earlier release
+/// takes the first of several documents for the complete list, and the later ones for endpoints that opened
+/// since.
 const MAX_PART_LEN_BYTES: usize = 8 << 20;
 
 impl Announcement {
-    /// All that there are, in as many documents as it takes.
+    /// Splits the complete list into as many documents as it needs.
     pub fn split(
         opened: impl Iterator<Item = EndpointDescription>,
         withheld: Option<u64>,
@@ -118,7 +120,7 @@ impl Announcement {
 /// An endpoint of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndpointDescription {
-    /// Its id there.
+    /// Its id on that host.
     pub id: u64,
     /// Its node.
     pub node: String,
@@ -127,15 +129,15 @@ pub struct EndpointDescription {
     /// Its type, in the form of [`TypeDesc::from_json`].
     #[serde(rename = "type")]
     pub type_desc: serde_json::Value,
-    /// What it offers or asks for.
+    /// Its quality of service, offered or requested.
     pub qos: Qos,
     /// Whether it is a publisher that was opened with a last will.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub will: bool,
-    /// Whether it is a publisher that has ended, and of which something waits for the host that hears this.
+    /// Whether it is an ended publisher with messages that the receiving host has not had.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
-    /// Whether it has ended because its process has died.
+    /// Whether it ended because its process died.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub died: bool,
 }
@@ -151,7 +153,7 @@ pub enum Qos {
 }
 
 impl EndpointDescription {
-    /// What is told of an endpoint of this host.
+    /// Describes an endpoint of this host.
     pub fn of(endpoint: &Endpoint) -> EndpointDescription {
         let qos = match &endpoint.qos {
             EndpointQos::Publisher(qos) => Qos::Publisher(qos.clone()),
@@ -177,19 +179,19 @@ pub struct RemoteEndpoint {
     pub topic: String,
     /// Its type, which may be known by name only.
     pub type_desc: TypeDesc,
-    /// What it offers or asks for.
+    /// Its quality of service, offered or requested.
     pub qos: Qos,
-    /// What stands for it here.
+    /// The endpoint that represents it on this host.
     pub proxy: Proxy,
     /// Whether it is a publisher that was opened with a last will.
     pub will: bool,
 }
 
 impl RemoteEndpoint {
-    /// Checks what the link of `host` says of an endpoint there.
+    /// Checks the description of an endpoint that the link of `host` has sent.
     ///
     /// # Errors
-    /// What is wrong with it, naming the node or topic.
+    /// The first invalid field, with the node or topic.
     pub fn check(host: &str, described: &EndpointDescription) -> Result<RemoteEndpoint> {
         let topic = TopicName::new(&described.topic)?.as_str().to_owned();
         let type_desc = TypeDesc::from_json(&described.type_desc.to_string())?;
@@ -219,12 +221,12 @@ impl RemoteEndpoint {
         }
     }
 
-    /// Whether it is a publisher that waits for its readers.
+    /// Whether it is a reliable publisher.
     pub fn offers_reliable(&self) -> bool {
         matches!(&self.qos, Qos::Publisher(qos) if qos.reliability == Reliability::Reliable)
     }
 
-    /// Messages that it keeps for who comes later.
+    /// Number of messages that it keeps for late subscribers.
     pub fn history(&self) -> u64 {
         match &self.qos {
             Qos::Publisher(qos) => qos.history(),
@@ -232,7 +234,7 @@ impl RemoteEndpoint {
         }
     }
 
-    /// What was told of it.
+    /// The description from which this was made.
     pub fn describe(&self, id: u64) -> EndpointDescription {
         EndpointDescription {
             id,
@@ -246,7 +248,7 @@ impl RemoteEndpoint {
         }
     }
 
-    /// The name under which its type has to be asked for, if only that is known.
+    /// The name by which its type must be requested, if only the name is known.
     pub fn hash(&self) -> Option<&str> {
         match &self.type_desc {
             TypeDesc::Protobuf(named) => Some(&named.schema),
@@ -254,7 +256,7 @@ impl RemoteEndpoint {
         }
     }
 
-    /// The type of the endpoint that stands for it; `schema` is that of its hash.
+    /// The type of the endpoint that represents it; `schema` is the schema of its hash.
     ///
     /// # Errors
     /// `BadValue` for a type of a kind that only a later release knows.
@@ -266,15 +268,15 @@ impl RemoteEndpoint {
     }
 }
 
-/// The bytes of a message of this module.
+/// Serializes a message of this module.
 pub fn to_json(message: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(message).expect("names and numbers can be written")
+    serde_json::to_vec(message).expect("names and numbers serialize to JSON")
 }
 
-/// Reads such a message.
+/// Deserializes a message of this module.
 ///
 /// # Errors
-/// `BadValue` with what is wrong.
+/// `BadValue` with the cause.
 pub fn from_json<'a, T: Deserialize<'a>>(what: &str, bytes: &'a [u8]) -> Result<T> {
     serde_json::from_slice(bytes)
         .map_err(|error| Error::BadValue { what: what.to_owned(), why: error.to_string() })
@@ -298,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_document_is_told_in_several() {
+    fn splits_long_announcement_into_several_documents() {
         let none = Announcement::split(std::iter::empty(), Some(3));
         let one = Announcement { all: true, withheld: Some(3), ..Announcement::default() };
         assert_eq!(none, [one]);
@@ -310,10 +312,10 @@ mod tests {
         assert!(says.len() > 4 && says[1..says.len() - 1].iter().all(|say| *say == (false, true)));
         let ids = parts.iter().flat_map(|part| &part.opened).map(|one| one.id);
         assert!(ids.eq(0..40));
-        // One that is longer than a part has one of its own.
+        // A description longer than a part has a part of its own.
         let parts = Announcement::split((0..3).map(|id| described(id, 9 << 20)), None);
         assert_eq!(parts.iter().map(|part| part.opened.len()).collect::<Vec<_>>(), [1, 1, 1]);
-        // Where one document is enough, it is as it was.
+        // A list that fits into one document has the form of earlier releases.
         let text = String::from_utf8(to_json(
             &Announcement::split([described(1, 3)].into_iter(), None)[0],
         ));

@@ -1,4 +1,4 @@
-//! What the threads of a link tell its control thread.
+//! Events that the threads of a link send to its control thread.
 
 use rnet::{EndpointEvent, Error, Lane, NodeEvent};
 
@@ -10,44 +10,45 @@ use super::backlog::BacklogGuard;
 /// A publisher of this host, and the host that wants it.
 pub type OfflineKey = (HostId, u64);
 
-/// What happens to a link.
+/// An event for the control thread.
 pub enum Event {
-    /// Endpoints of this host.
+    /// An endpoint of this host opened or closed.
     LocalEndpoint(EndpointEvent),
-    /// Nodes of this host.
+    /// A node of this host joined or left.
     LocalNode(NodeEvent),
     HostUp(Presence),
     HostDown(Presence),
-    /// What the link of another host has said, which is counted as waiting until it is looked at.
+    /// An event from the link of another host; it counts as backlog until it is handled.
     FromPeer(Box<Event>, BacklogGuard),
-    /// A host that does not keep to the protocol, and what it did.
+    /// A host that violated the protocol, and the violation.
     ProtocolViolation(HostId, String),
-    /// The link of a host has begun anew; its session.
+    /// The link of a host has restarted its session; the new session.
     NewSession(HostId, u64),
     Document(HostId, Document, Vec<u8>),
     NeedType(HostId, u128),
     Type(HostId, u128, Vec<u8>),
     Subscribe(HostId, Lane, Subscribe),
-    /// The other side ends a channel: as owner, or because it wants no more.
+    /// The other side ends a channel: as its owner, or because it does not want more.
     Unsubscribe(HostId, Lane, u32),
-    /// The subscription of the other host gets, or no longer gets, what a channel carries; 0 says that the
-    /// channel has begun.
+    /// The subscription of the other host starts (`true`) or stops receiving what a channel carries; 0
+    /// means that the channel has begun.
     Delivery(HostId, Lane, u32, u64, bool),
-    /// A subscription of this host waits to be admitted to the proxy of this endpoint, has come, or has gone.
+    /// A subscription of this host waits to be admitted to the proxy of this endpoint, was admitted, or has
+    /// left.
     ProxyReadersChanged(HostId, u64),
     /// A publisher of this host is gone, and its channel with it.
     ChannelEnded(HostId, Lane, u32),
-    /// The reader of a publisher, which was wanted again, can be had, or there is none.
+    /// The requested reader of a publisher is available, or it does not exist.
     OfflineReader(OfflineKey),
     Problem(Error),
-    /// What is wrong from now on, or (`false`) no longer.
+    /// A problem that exists from now on, or (`false`) that is over.
     PersistentProblem(Error, bool),
     TransportFailed(std::io::Error),
     RoleLost,
     Stop,
 }
 
-/// What its owner says at the end of a channel.
+/// The item with which an owner ends a channel.
 pub fn channel_end(channel: u32) -> Item<'static> {
     Item::Delivery { channel, subscription: 0, active: false }
 }

@@ -21,47 +21,47 @@ use publisher_status::LivelinessTracker;
 
 /// Longer messages cross in fragments.
 const MAX_UNFRAGMENTED_LEN_BYTES: usize = 8 << 10;
-/// Messages read of one publisher before the next one has its turn.
+/// Messages read from one publisher before the next one has its turn.
 const MESSAGES_PER_TURN: usize = 64;
 
-/// What has gone through a forwarder.
+/// Counters of a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ForwardStats {
     /// Messages that were handed to the stream.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Messages that could not be read in time, or of which the publisher has let the link go.
+    /// Messages that were lost: not read in time, or lost when the publisher evicted the link.
     pub lost: LossCounts,
     /// Messages that were left out as configured.
     pub skipped: u64,
-    /// What keeps more from crossing.
+    /// What blocks further messages.
     pub blocked_by: Option<BlockReason>,
-    /// How old the message is that waits for that.
+    /// Age of the message that is blocked.
     pub waited_ns: u64,
 }
 
-/// What keeps messages from crossing.
+/// What blocks messages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BlockReason {
-    /// The other host has no room for more.
+    /// The credit of the other host is used up.
     Credit,
-    /// The network has none.
+    /// The window of the network is full.
     Window,
-    /// The configuration leaves some out.
+    /// The configuration leaves some messages out.
     Configured(Shaping),
 }
 
-/// What a turn has come to.
+/// The result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnResult {
     /// There may be more to read.
     More,
-    /// All was read.
+    /// All messages were read.
     Idle,
-    /// It goes on when the other host has room, or the stream.
+    /// The forwarder continues when the other host or the stream has capacity.
     Blocked,
-    /// The publisher is gone, and what it has left was read.
+    /// The publisher is gone and all its messages were read.
     Ended,
 }
 
@@ -69,7 +69,7 @@ pub enum TurnResult {
 struct OutgoingLargeMessage {
     message: Message,
     meta: Meta,
-    /// What crosses in place of its bytes.
+    /// The compressed payload that crosses in place of the original.
     compressed: Option<Vec<u8>>,
     offset: usize,
 }
@@ -85,47 +85,49 @@ pub struct Forwarder {
     pub channel: u32,
     pub subscriber: Subscriber<[u8]>,
     shaping: Shaping,
-    /// Whether its messages cross as they are.
+    /// Whether its messages cross unshaped.
     is_unshaped: bool,
-    /// Session of the other link in which it was asked for.
+    /// Session of the other link in which the channel was requested.
     pub session: u64,
     progress: ChannelProgress,
-    /// How many bytes may be sent, in all and beyond those that were read.
+    /// Bytes that may be sent in all; `credit` limits those that are not read yet.
     credit_limit: u64,
     credit: u64,
     started: bool,
     /// Whether its publisher is gone.
     publisher_gone: bool,
     large: Option<OutgoingLargeMessage>,
-    /// Before then the rate limit lets nothing pass.
+    /// The rate limit blocks messages until then.
     not_before_ns: u64,
-    /// What its publisher knows to be missing, as far as that was told; `None` while nothing was promised.
+    /// Losses that its publisher knows of, as last reported; `None` while nothing was promised.
     known_lost: Option<[u64; 4]>,
     liveliness: Option<LivelinessTracker>,
-    /// Whether last wills are told as such, and not as the last message.
+    /// Whether last wills are sent as such, and not as the last message.
     pub sends_wills: bool,
-    /// Which last will was told; `None` before anything was.
+    /// The last will that was sent; `None` before the first report.
     sent_will: Option<Option<u64>>,
-    /// The last will as it was told, or left.
+    /// The last will as it was sent, or as the publisher left it.
     pub will: Option<Vec<u8>>,
-    /// What the other host has not read, of a reliable publisher.
+    /// Messages of a reliable publisher that the other host has not read.
     resend: Option<ResendBuffer>,
     /// Says that this has the publisher for the other host, until it is dropped.
     pub claim: Option<OfflineClaim>,
-    /// A reader of the time before that still knows what was sent, should the publisher end before it admits this one.
+    /// An earlier reader that still has the sent messages, in case the publisher ends before it admits the
+    /// current reader.
     pub spare: Option<Subscriber<[u8]>>,
-    /// All was handed to the stream; that is acknowledged with this frame.
+    /// The stream has all messages; they are acknowledged with this frame.
     end_number: Option<u64>,
-    /// Whether the other host says at the end that it has published all.
+    /// Whether the other host announces at the end that it has published all.
     pub awaits_unsubscribe: bool,
-    /// Whether the stream had no room for what there was to read.
+    /// Whether the stream lacked capacity for the messages that were ready.
     is_blocked: bool,
-    /// How old the message was then that waited.
+    /// Age of the waiting message at that time.
     waited_ns: u64,
     reported: Option<ForwardStats>,
 }
 
-/// What has no room where the stream has none: the network, or the readers, if most of their credit is used up.
+/// What is exhausted when the stream has no capacity: the credit of the readers if most of it is used up,
+/// otherwise the network.
 fn block_reason(unread_len_bytes: u64, credit: u64) -> BlockReason {
     match unread_len_bytes > credit / 2 {
         true => BlockReason::Credit,
@@ -134,7 +136,7 @@ fn block_reason(unread_len_bytes: u64, credit: u64) -> BlockReason {
 }
 
 impl Forwarder {
-    /// Reads with `subscriber` for this channel, from message `from` on if that is given.
+    /// Creates a forwarder that reads `subscriber` for this channel, from message `from` on if given.
     pub fn new(
         (channel, session): (u32, u64),
         subscriber: Subscriber<[u8]>,
@@ -180,31 +182,32 @@ impl Forwarder {
         }
     }
 
-    /// Keeps what the other host has not read, and sends again what `buffer` has of the time before this channel.
+    /// Keeps messages that the other host has not read, and sends those that `buffer` holds from before
+    /// this channel again.
     pub fn resend(&mut self, mut buffer: ResendBuffer, from: Option<u64>) {
         buffer.rewind(from.unwrap_or_default());
         self.resend = Some(buffer);
     }
 
-    /// What goes on without the other host.
+    /// Takes the reader and the claim, which continue without the other host.
     pub fn take_offline(self) -> Option<(OfflineReader, OfflineClaim)> {
         let is_admitted = matches!(self.subscriber.read_state(), ReadState::Reading(_));
         let subscriber = self.spare.filter(|_| !is_admitted).unwrap_or(self.subscriber);
         Some((OfflineReader::new(subscriber, self.resend, self.will), self.claim?))
     }
 
-    /// Whether its publisher is gone and all that it has left was handed to the stream.
+    /// Whether its publisher is gone and the stream has all its messages.
     pub fn is_over(&self) -> bool {
         self.end_number.is_some()
     }
 
-    /// Whether that was acknowledged, and nothing of it may have to be sent again: what waits there for room is not
-    /// published, and is wanted again after a cut.
+    /// Whether all messages were acknowledged and none may have to be sent again. Messages that wait for
+    /// capacity there are not published, and are requested again after a cut.
     pub fn is_delivered(&self, stream: &Stream) -> bool {
         !self.awaits_unsubscribe && self.end_number.is_some_and(|end| stream.has_acknowledged(end))
     }
 
-    /// What has gone through it.
+    /// The counters.
     fn forwarded(&self) -> ForwardStats {
         let shaped =
             (self.progress.forwarded.skipped > 0).then_some(BlockReason::Configured(self.shaping));
@@ -217,34 +220,34 @@ impl Forwarder {
         ForwardStats { blocked_by, waited_ns, ..self.progress.forwarded }
     }
 
-    /// What was sent, as far as the other host has not said that it was read there.
+    /// Bytes that were sent and that the other host has not reported as read.
     fn unread_len_bytes(&self) -> u64 {
         (self.progress.sent + self.credit).saturating_sub(self.credit_limit)
     }
 
-    /// What has gone through it, if that is not what this said before.
+    /// The counters, if they have changed since the last call.
     pub fn take_changed_stats(&mut self) -> Option<ForwardStats> {
         let now = self.forwarded();
         let before = self.reported.replace(now);
         (before != Some(now)).then_some(now)
     }
 
-    /// When the rate limit lets the next message pass; `None` without one.
+    /// When the rate limit allows the next message; `None` without a limit.
     pub fn wake_at(&self) -> Option<u64> {
         (self.shaping.rate_limit_hz.is_some()).then_some(self.not_before_ns)
     }
 
-    /// When to look whether its publisher has asserted that it is alive.
+    /// When to check whether its publisher has asserted its liveliness.
     pub fn liveliness_check_at(&self) -> Option<u64> {
         self.liveliness.as_ref().map(|tracker| tracker.check_at_ns)
     }
 
-    /// Its publisher is gone, perhaps without having admitted it.
+    /// Records that its publisher is gone, perhaps without having admitted the reader.
     pub fn note_publisher_gone(&mut self) {
         self.publisher_gone = true;
     }
 
-    /// The other host has read so many bytes.
+    /// Records that the other host has read `read` bytes.
     pub fn credit(&mut self, read: u64) {
         let read = read.min(self.progress.sent);
         self.credit_limit = self.credit_limit.max(read.saturating_add(self.credit));
@@ -258,22 +261,23 @@ impl Forwarder {
         self.progress.sent
     }
 
-    /// Whether a message would be read now.
+    /// Whether the credit allows reading a message now.
     pub fn has_credit(&self) -> bool {
         self.progress.sent < self.credit_limit
     }
 
-    /// Whether a part of a message waits to be sent and may be: no message that comes would wake who waits.
+    /// Whether part of a message waits and may be sent. No new message would wake the waiting thread for
+    /// it.
     pub fn can_resume(&self) -> bool {
         self.has_partial_message() && self.has_credit()
     }
 
-    /// Whether it has read something that is not sent.
+    /// Whether part of a message that was read is not sent yet.
     fn has_partial_message(&self) -> bool {
         self.large.is_some() || self.resend.as_ref().is_some_and(ResendBuffer::has_next)
     }
 
-    /// Whether it has read all that there is, or may read no more.
+    /// Whether it has read everything or may not read more.
     pub fn is_quiescent(&self) -> bool {
         !self.has_credit()
             || (!self.has_partial_message() && self.subscriber.behind().messages == 0)
@@ -282,7 +286,7 @@ impl Forwarder {
     /// Hands some messages to the stream.
     ///
     /// # Errors
-    /// Of the subscription, which goes on.
+    /// Errors of the subscription, which continues.
     pub fn run_turn(&mut self, stream: &mut Stream, now_ns: u64) -> Result<TurnResult> {
         self.send_alive(stream, now_ns);
         if self.started {
@@ -292,7 +296,7 @@ impl Forwarder {
         self.is_blocked = matches!(turn, Ok(TurnResult::Blocked))
             && (self.has_partial_message() || self.subscriber.is_ready());
         if self.is_blocked {
-            // What comes after the last one that was sent is hardly younger.
+            // The next message is hardly younger than the last one that was sent.
             let large_ns = self.large.as_ref().map(|large| large.message.sent_ns);
             self.waited_ns = now_ns.saturating_sub(large_ns.unwrap_or(self.progress.sent_ns));
         }
@@ -324,16 +328,17 @@ impl Forwarder {
         Ok(TurnResult::More)
     }
 
-    /// Nothing was found: the past was read, it waits to be admitted, or the publisher is gone.
+    /// Handles an empty read: the history was read, the reader waits to be admitted, or the publisher is
+    /// gone.
     fn handle_idle(&mut self, stream: &mut Stream) -> TurnResult {
         let next_seq = match self.subscriber.read_state() {
             ReadState::Unmatched { end } if self.started || self.publisher_gone => {
                 if let Some(spare) = self.spare.take() {
-                    // What this one has read comes again, and is dropped there.
+                    // The spare repeats messages that were read here; the other host drops them.
                     self.subscriber = spare;
                     return TurnResult::More;
                 }
-                // Those that were lost with it, and no message shows.
+                // Messages that were lost at the end, which no later message reveals.
                 if let Some(end) = end.filter(|_| self.progress.next_seq.is_some()) {
                     self.advance_to(stream, end);
                 }
@@ -342,12 +347,12 @@ impl Forwarder {
                 self.end_number = Some(stream.end());
                 return TurnResult::Ended;
             }
-            // One that was let go is admitted again.
+            // An evicted reader is admitted again.
             ReadState::Unmatched { .. } | ReadState::Pending => return TurnResult::Idle,
             ReadState::Reading(next_seq) => next_seq,
         };
         self.spare = None;
-        // What is missing at the end: perhaps no message comes that would show it.
+        // Messages that are missing at the end: perhaps no later message reveals them.
         self.advance_to(stream, next_seq);
         self.send_known_lost(stream, [0; 4]);
         if !self.started {
@@ -359,10 +364,11 @@ impl Forwarder {
         TurnResult::Idle
     }
 
-    /// The next message has this number.
+    /// Advances to the message with number `seq`.
     fn advance_to(&mut self, stream: &mut Stream, seq: u64) {
         if self.shaping.skips_to_newest() {
-            // Of what was overwritten as it was about to be read something newer crosses, as of what was passed over.
+            // If a message was overwritten before it could be read, a newer one crosses, as after a skipped
+            // one.
             let detached = self.subscriber.lost().detached;
             self.progress.skip_to(stream, seq, detached);
         } else {
@@ -370,7 +376,7 @@ impl Forwarder {
         }
     }
 
-    /// Reads a message; whether there was one.
+    /// Reads a message; returns whether there was one.
     fn forward_next(&mut self, stream: &mut Stream, now_ns: u64) -> Result<bool> {
         if let Some(message) = self.resend.as_mut().and_then(ResendBuffer::take_next) {
             self.forward_message(stream, message, now_ns);
@@ -427,13 +433,13 @@ impl Forwarder {
         Ok(true)
     }
 
-    /// Hands a message to the stream, whose fragments follow if it is large.
+    /// Hands a message to the stream. If it is large, its fragments follow.
     fn forward_message(&mut self, stream: &mut Stream, message: Message, now_ns: u64) {
         let (shaping, seq) = (self.shaping, message.seq);
         let is_taken = is_selected(shaping.every.get().into(), self.progress.next_seq, seq);
         self.advance_to(stream, seq);
         if message.meta.last_will && self.sends_wills {
-            // It is the last that is read, and has a number that none has sent.
+            // The will is the last message that is read. No sent message has its number.
             self.will = Some(message.payload.bytes().to_vec());
             self.sent_will = None;
             return self.send_final_will(stream);
@@ -444,7 +450,7 @@ impl Forwarder {
         }
         if shaping.skips_to_newest() {
             let period = shaping.rate_limit_hz.map_or(0.0, |hz| 1e9 / hz);
-            // By the clock and not by the last one, so that the mean is as configured.
+            // Counted from the clock and not from the last message, so that the mean rate is as configured.
             self.not_before_ns = (self.not_before_ns as f64).max(now_ns as f64 - period) as u64;
             self.not_before_ns = self.not_before_ns.saturating_add(period as u64);
         }
@@ -517,7 +523,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_read_little_of_its_credit_is_what_holds_back() {
+    fn credit_blocks_if_most_of_it_is_unread() {
         assert_eq!(block_reason(100, 1000), BlockReason::Window);
         assert_eq!(block_reason(500, 1000), BlockReason::Window);
         assert_eq!(block_reason(501, 1000), BlockReason::Credit);

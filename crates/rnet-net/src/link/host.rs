@@ -1,4 +1,4 @@
-//! Another host: what it has, what stands for it here, and what crosses.
+//! Another host: its endpoints, their proxies on this host, and the channels between both.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -42,12 +42,12 @@ use super::lane::{LaneSender, LaneState, OutboxEntry};
 use super::lock::lock;
 use super::proxy::{CREDIT_LEN_BYTES, Proxy};
 
-/// For how long those are waited for that have read a publisher before its host was lost.
+/// Time to wait for the subscriptions that read a publisher before its host was lost.
 const REJOIN_TIMEOUT: Duration = Duration::from_millis(500);
-/// Endpoints of one host that are believed.
+/// The most endpoints accepted from one host.
 const MAX_ENDPOINTS: usize = 1 << 16;
 
-/// Hosts of which another host tells that are believed.
+/// The most hosts accepted in the report of another host.
 const MAX_REPORTED_HOSTS: usize = 64;
 
 /// A publisher there, and its proxy here.
@@ -55,25 +55,25 @@ struct RemotePublisher {
     remote: RemoteEndpoint,
     proxy: Arc<Mutex<Proxy>>,
     channel: Option<u32>,
-    /// Whether the channel was asked for with reliability.
+    /// Whether the channel was requested as reliable.
     reliable: bool,
     /// Whether messages flow, so that subscriptions may be admitted.
     is_delivering: bool,
-    /// It is gone there, lost if `true`, and its channel has not ended yet.
+    /// The publisher is gone there (lost if `true`), and its channel has not ended yet.
     leaving: Option<bool>,
-    /// Its channel has ended there, and something of it waits for room here.
+    /// Its channel has ended there, and some of its messages wait for capacity here.
     over: bool,
-    /// It has ended there while something of it waited, by the death of its process if `true`.
+    /// It ended there while some of its messages waited; `true` if its process died.
     ended: Option<bool>,
-    /// It was lost here with its host before, which has left its last will.
+    /// It was lost here before, together with its host, and its last will was published.
     was_lost: bool,
     opened: Instant,
 }
 
-/// A channel that the other host wants of us.
+/// A channel that the other host requested from this one.
 struct GrantedChannel {
     wanted: Subscribe,
-    /// Subscriptions there that get what it carries.
+    /// Subscriptions there that receive what it carries.
     served: BTreeSet<u64>,
 }
 
@@ -81,44 +81,45 @@ pub struct Host {
     shared: Arc<LinkContext>,
     pub presence: Presence,
     pub hello: Option<Hello>,
-    /// What it is called here: another name than each other host has.
+    /// Its name on this host, different from the name of every other host.
     name: String,
-    /// What it calls itself: the rules go by that.
+    /// The name that it declares; the rules use it.
     declared_name: String,
     pub lanes: [Arc<LaneState>; 2],
     session: Option<u64>,
     liveness: HostLiveness,
     addresses: HostAddresses,
-    /// For how long it may be silent.
+    /// The longest silence before it counts as lost.
     lost_after: Duration,
     publishers: BTreeMap<u64, RemotePublisher>,
     subscriptions: BTreeMap<u64, (RemoteEndpoint, Subscriber<[u8]>)>,
     nodes: nodes::HostNodes,
     reported_hosts: reported_hosts::ReportedHosts,
-    /// Topics of publishers that a rule of this host keeps out.
+    /// Topics of publishers that a rule of this host blocks.
     denied: BTreeMap<u64, String>,
-    /// Endpoints for which there was no room here.
+    /// Endpoints that exceeded a limit of this host.
     retry_queue: RetryQueue,
-    /// How many of its topics its rules keep from this host.
+    /// Number of its topics that its rules withhold from this host.
     withheld: u64,
-    /// Endpoints whose type was asked for.
+    /// Endpoints whose type was requested.
     unresolved_types: types::UnresolvedTypes,
-    /// Bytes of the types that it has told of.
+    /// Bytes of the types that it has sent.
     types_len_bytes: usize,
-    /// What it did that it was not heard for a while, before it is told.
+    /// The violation for which it was paused, until it is reported to the host.
     pub refused: Option<String>,
-    /// Whether it has told of its endpoints in this session.
+    /// Whether it has announced its endpoints in this session.
     announced: bool,
-    /// Those of which it has told, while it goes on with them in the next document, and the nodes of those that are there.
+    /// The announced endpoints of a list that continues in the next document, and the nodes of the open
+    /// ones.
     partial_announcement: Option<(BTreeSet<u64>, BTreeSet<u64>)>,
     granted: HashMap<(Lane, u32), GrantedChannel>,
     /// Publishers that it was given in this session.
     granted_publishers: BTreeSet<u64>,
-    /// Publishers that have ended, and are there for it.
+    /// Ended publishers that are announced to it as present.
     pending_ends: BTreeMap<u64, PendingEnd>,
-    /// What it wants again of the time before, whose reader is handed over.
+    /// Repeated requests for publishers whose readers are still being handed over.
     pending_wants: HashMap<(Lane, u32), Subscribe>,
-    /// Subscriptions there that are served before they are known, and by which channels.
+    /// Subscriptions there that were reported as served before they were announced, and their channels.
     early_deliveries: BTreeSet<(u64, usize, u32)>,
     next_channel: u32,
 }
@@ -130,7 +131,7 @@ fn lane_index(lane: Lane) -> usize {
 }
 
 impl Host {
-    /// A host whose link is there; its lanes begin to send.
+    /// A host whose link is present; its lanes begin to send.
     pub fn new(
         shared: &Arc<LinkContext>,
         presence: Presence,
@@ -191,12 +192,12 @@ impl Host {
         self.hello.is_some()
     }
 
-    /// Whether there was no room for what is to be said to it.
+    /// Whether the outbox to it has overflowed.
     pub fn is_overflowed(&self) -> bool {
         self.lanes.iter().any(|lane| lane.is_overflowed())
     }
 
-    /// Says something on the bulk lane, which has the directory.
+    /// Queues an entry on the bulk lane, which carries the directory.
     pub fn enqueue(&self, entry: OutboxEntry) {
         self.lanes[lane_index(Lane::Bulk)].enqueue(entry);
     }
@@ -205,7 +206,7 @@ impl Host {
         &self.lanes[lane_index(lane)]
     }
 
-    /// Asks again for what is wanted and was refused: there may be room by now.
+    /// Repeats refused requests: there may be capacity now.
     pub fn retry_requests(&mut self, control: &mut ControlState) {
         self.retry_queued(control);
         let refused = self.publishers.iter().filter(|(_, remote)| remote.channel.is_none());
@@ -215,8 +216,9 @@ impl Host {
         }
     }
 
-    /// Its link has begun a new session: no channel holds any more. `false` if that was known, or a newer one: after
-    /// a cut that ended no connection, one lane may still bring frames of a session that is over.
+    /// Begins a new session of its link: all channels are void. Returns `false` if the session is known or
+    /// older than the current one. After a cut that ended no connection, one lane may still deliver frames
+    /// of a past session.
     pub fn begin_session(&mut self, session: u64) -> bool {
         if self.session.is_some_and(|known| session <= known) {
             return false;
@@ -253,7 +255,8 @@ impl Host {
                 self.announced = true;
                 let known_here = self.publishers.keys().chain(self.subscriptions.keys());
                 let gone = known_here.filter(|id| !here.contains(id)).copied().collect::<Vec<_>>();
-                // An endpoint does not die without its node: where that has others, it was closed.
+                // An endpoint does not die without its node: if the node has other endpoints, this one was
+                // closed.
                 for id in gone {
                     self.endpoint_gone(control, id, !nodes.contains(&node_of(id)));
                 }
@@ -278,7 +281,7 @@ impl Host {
     ) -> Result<()> {
         let id = described.id;
         if let Some(remote) = self.publishers.get_mut(&id) {
-            // Its channel was cut before all had come, which waits there.
+            // Its channel was cut before all messages arrived; the rest waits there.
             (remote.leaving, remote.ended) = (None, described.ended.then_some(described.died));
             return Ok(());
         }
@@ -294,7 +297,7 @@ impl Host {
         }
         let remote = RemoteEndpoint::check(&self.name, &described)?;
         let ended = described.ended.then_some(described.died);
-        // What a publisher sends comes in, and what a subscription wants goes out.
+        // Messages of a publisher are inbound, those for a subscription outbound.
         let direction = match &remote.qos {
             Qos::Publisher(_) => Direction::In,
             Qos::Subscriber(_) => Direction::Out,
@@ -333,12 +336,13 @@ impl Host {
                     .deferred();
                 let publisher =
                     control.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
-                // Not before there is one: where there was no room, its place is there for the next try.
+                // Claimed only after the proxy exists: if creating it failed, the position stays for the
+                // next try.
                 let claim = control.shared.positions.claim(self.presence.host, id);
                 let expects_all_readers =
                     claim.next_seq.is_some() && !control.resume_points.has(&key);
                 let point = control.resume_points.take(&key);
-                // Of one that has ended, and of which nothing is left to come, only the word for that was lost.
+                // If an ended publisher has nothing left to send, only its end was not reported.
                 let was_lost = point.is_some() || (ended.is_some() && claim.next_seq.is_none());
                 let point = point.unwrap_or_default();
                 let next_seq = point.next_seq.or(claim.next_seq);
@@ -384,16 +388,19 @@ impl Host {
         Ok(())
     }
 
-    /// Subscriptions of the proxy of this publisher have come, gone, or wait to be admitted.
+    /// Handles subscriptions of this publisher's proxy that have arrived, have left, or wait to be
+    /// admitted.
     pub fn update_demand(&mut self, control: &mut ControlState, id: u64) {
         let Some(remote) = self.publishers.get_mut(&id) else { return };
         let lane = remote.remote.lane();
         let state = &self.lanes[lane_index(lane)];
         let mut proxy = lock(&remote.proxy);
         let (mut asking, served) = proxy.readers();
-        // Of one that is not known yet neither are its wishes: it is looked at when it is, in `update_topic_demand`.
+        // The needs of a subscription are unknown until it is known itself; `update_topic_demand` handles
+        // it then.
         asking.retain(|id| control.local.contains_key(id));
-        // Those that have read it before go on where it stopped; so a gap is counted by them.
+        // Subscriptions that have read the publisher before continue where it stopped, so that they count a
+        // gap.
         let again: Vec<u64> = asking
             .iter()
             .filter(|id| proxy.expects_all_readers || proxy.previous_readers.contains(id))
@@ -407,7 +414,7 @@ impl Host {
             control.local.contains_key(id) && !asking.contains(id) && !served.contains(id)
         };
         let late = proxy.previous_readers.iter().any(is_late);
-        // So that they miss nothing. One that is stopped keeps the others waiting no longer.
+        // Waits so that they miss nothing. A stopped reader delays the others no longer than this.
         if late && remote.channel.is_none() && remote.opened.elapsed() < REJOIN_TIMEOUT {
             return;
         }
@@ -429,7 +436,7 @@ impl Host {
             if !wanted {
                 remote.is_delivering = false;
                 proxy.reset_position();
-                // What it has kept for late joiners gets old.
+                // Messages kept for late subscribers get stale.
                 if remote.remote.history() > 0 && remote.leaving.is_none() {
                     let (ended, died) = (remote.ended.is_some(), remote.ended == Some(true));
                     let described =
@@ -443,7 +450,7 @@ impl Host {
                 }
             }
         }
-        // Its owner has heard who we are once it has announced it.
+        // An owner that has announced its endpoints has received this host's greeting.
         if wanted && remote.channel.is_none() && self.announced && remote.leaving.is_none() {
             let channel = self.next_channel;
             self.next_channel = self.next_channel.wrapping_add(1).max(1);
@@ -503,7 +510,7 @@ impl Host {
             });
             if let Some((id, remote)) = ours {
                 remote.is_delivering = true;
-                // One that is there is lost for another time.
+                // A publisher that is present can be lost again.
                 remote.was_lost &= remote.ended.is_some();
                 let id = *id;
                 self.update_demand(control, id);
@@ -513,7 +520,7 @@ impl Host {
         self.serve(control, (lane, channel), subscription, active);
     }
 
-    /// A subscription of this host on `topic` has become known.
+    /// Handles a subscription of this host on `topic` that has become known.
     pub fn update_topic_demand(&mut self, control: &mut ControlState, topic: &str) {
         let on: Vec<u64> = self
             .publishers
@@ -526,7 +533,7 @@ impl Host {
         }
     }
 
-    /// The lanes end.
+    /// Ends the lanes.
     pub fn end(&self) {
         for lane in &self.lanes {
             lane.end();
@@ -534,7 +541,7 @@ impl Host {
         }
     }
 
-    /// The host is gone, or nobody hears it: its nodes are lost.
+    /// Handles the loss of the host: its nodes are lost.
     pub fn lose(mut self, control: &mut ControlState) {
         self.end();
         self.nodes.lose();

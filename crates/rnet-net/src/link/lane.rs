@@ -1,4 +1,4 @@
-//! One lane to one other host: its stream, the thread that sends, and what arrives.
+//! One lane to one other host: its stream, its sending thread, and its inbound data.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -19,18 +19,19 @@ use super::lock::lock;
 use super::offline::OfflineReaders;
 use super::proxy::Proxy;
 
-/// How often room is looked for that a subscriber of this host did not have.
+/// Interval of retries while a subscriber of this host lacks capacity.
 const RETRY_NS: u64 = 1_000_000;
 /// Longest document that another host may send.
 const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
-/// What is to be said to another host, in bytes, which takes it too slowly or asks for too much.
+/// The most bytes in the outbox to another host. A host that exceeds it reads too slowly or requests too
+/// much.
 const MAX_OUTBOX_LEN_BYTES: usize = 64 << 20;
-/// Orders that wait for the thread, which the network may hold up.
+/// The most commands that wait for the thread, which the network may delay.
 const MAX_COMMANDS: usize = 1 << 16;
-/// What an item takes of these bytes.
+/// Cost of an item in that limit.
 const ITEM_LEN_BYTES: usize = 256;
 
-/// What the sending thread is asked for.
+/// A command for the sending thread.
 pub enum LaneCommand {
     /// Reads a publisher of this host.
     Add(Box<Forwarder>),
@@ -38,19 +39,20 @@ pub enum LaneCommand {
     Remove(u32),
     /// The publisher of a channel is gone.
     PublisherGone(u32),
-    /// So many bytes of a channel were read.
+    /// The bytes of a channel that were read.
     Credit(u32, u64),
-    /// Ends all channels: the other link, or this one, has begun anew.
+    /// Ends all channels: the other link, or this one, has restarted the session.
     Clear,
-    /// Says whether the lane is at rest, once it has looked at everything: [`LaneState::request_quiescence`].
+    /// Reports whether the lane is quiescent, after one pass over everything:
+    /// [`LaneState::request_quiescence`].
     ReportQuiescence(mpsc::Sender<Option<u64>>),
 }
 
-/// What is to be said beside messages.
+/// Outbound data beside messages.
 pub enum OutboxEntry {
-    /// As it is.
+    /// An item, sent unchanged.
     Item(Item<'static>),
-    /// A document, in as many parts as it takes.
+    /// A document, split into as many parts as it needs.
     Document(Document, Vec<u8>),
 }
 
@@ -64,11 +66,11 @@ impl OutboxEntry {
     }
 }
 
-/// What is to be said.
+/// The outbound data beside messages.
 #[derive(Default)]
 struct Outbox {
     queue: VecDeque<OutboxEntry>,
-    /// How many parts of the first have been said.
+    /// How many parts of the first document were sent.
     parts: usize,
     len_bytes: usize,
 }
@@ -82,33 +84,33 @@ pub struct LaneState {
     pub channels: Mutex<BTreeMap<u32, Arc<Mutex<Proxy>>>>,
     commands: Mutex<Vec<LaneCommand>>,
     outbox: Mutex<Outbox>,
-    /// What the other link has said and the control thread has not looked at.
+    /// Data of the other link that the control thread has not handled.
     pub backlog: Backlog,
-    /// Whether it is not heard any more.
+    /// Whether its data is ignored.
     rejected: AtomicBool,
-    /// Whether more is to be said or done for the other link than there is room for.
+    /// Whether the outbox or the commands for the other link have exceeded their limit.
     overflowed: AtomicBool,
     pub documents: Mutex<Reassembly<Document>>,
     waker: WaitSetHandle,
-    /// Whether the thread was woken and has not looked since.
+    /// Whether the thread was woken and has not run since.
     woken: AtomicBool,
     /// The session of the other link that the control thread knows; 0 before the first.
     session: AtomicU64,
     /// Until when it sleeps; 0 while it is awake.
     sleeps_until: AtomicU64,
-    /// Whether it waits for the other link to acknowledge.
+    /// Whether it waits for an acknowledgement of the other link.
     awaits_ack: AtomicBool,
-    /// Whether something waits for room in a subscriber of this host.
+    /// Whether a message waits for capacity in a subscriber of this host.
     has_blocked_proxy: AtomicBool,
     ended: AtomicBool,
-    /// What has gone through each channel.
+    /// The counters of each channel.
     pub forwarded: Mutex<BTreeMap<u32, ForwardStats>>,
-    /// How many frames that have come are being read.
+    /// Number of received frames that are being processed.
     pub frames_in_process: AtomicUsize,
 }
 
 impl LaneState {
-    /// The lane, and the wait set of its thread.
+    /// Creates the lane and the wait set of its thread.
     pub fn new(node: &Node, lane: Lane, host: HostId, stream: Stream) -> (Arc<LaneState>, WaitSet) {
         let set = WaitSet::new(node);
         let state = LaneState {
@@ -158,7 +160,7 @@ impl LaneState {
         self.wake();
     }
 
-    /// Hears nothing more of the other link; whether that was so before.
+    /// Ignores further data of the other link; returns whether it did so before.
     pub fn reject(&self) -> bool {
         self.rejected.swap(true, Ordering::Relaxed)
     }
@@ -167,20 +169,20 @@ impl LaneState {
         self.rejected.load(Ordering::Relaxed)
     }
 
-    /// Whether something was left out that was to be said or done for the other link, which is then given up.
+    /// Whether outbound data or commands for the other link were dropped. The link then gives up on it.
     pub fn is_overflowed(&self) -> bool {
         self.overflowed.load(Ordering::Relaxed)
     }
 
-    /// Has the thread look at everything.
+    /// Wakes the thread for a full pass.
     pub fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
             self.waker.interrupt();
         }
     }
 
-    /// Something was heard of the other link: wakes the thread if it waits for that, or sleeps for longer than the
-    /// stream may wait.
+    /// Handles received data: wakes the thread if it waits for that, or if it sleeps longer than the stream
+    /// allows.
     pub fn wake_if_due(&self) {
         if self.awaits_ack.load(Ordering::Acquire) {
             return self.wake();
@@ -191,15 +193,15 @@ impl LaneState {
         }
     }
 
-    /// Asks the thread how many frames and messages have come so far, which it answers with `None` while something
-    /// is under way.
+    /// Asks the thread how many frames and messages have arrived. It answers `None` while anything is in
+    /// flight.
     pub fn request_quiescence(&self) -> mpsc::Receiver<Option<u64>> {
-        let (tell, told) = mpsc::channel();
-        self.send_command(LaneCommand::ReportQuiescence(tell));
-        told
+        let (sender, receiver) = mpsc::channel();
+        self.send_command(LaneCommand::ReportQuiescence(sender));
+        receiver
     }
 
-    /// What has come so far, if nothing is to be said, sent, acknowledged or published that could be.
+    /// The count of arrivals, if nothing that could proceed waits to be sent, acknowledged or published.
     fn quiescent_count(&self) -> Option<u64> {
         let busy = !lock(&self.outbox).queue.is_empty()
             || !lock(&self.commands).is_empty()
@@ -211,25 +213,25 @@ impl LaneState {
         at_rest.then_some(stream.frames_received + published)
     }
 
-    /// Something waits for room.
+    /// Records that a message waits for capacity.
     pub fn note_blocked(&self) {
         self.has_blocked_proxy.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// The network has met the other link.
+    /// Records that the network has connected to the other link.
     pub fn note_connected(&self) {
         lock(&self.stream).note_heard(now_ns());
         self.wake();
     }
 
-    /// The thread ends.
+    /// Ends the thread.
     pub fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// The other link has begun this session: forgets what was to be said, and ends all channels.
+    /// Begins a session of the other link: drops the outbound data and ends all channels.
     pub fn clear(&self, session: u64) {
         self.session.store(session, Ordering::Release);
         *lock(&self.outbox) = Default::default();
@@ -238,20 +240,20 @@ impl LaneState {
     }
 }
 
-/// When a lane that has nothing to send is to send something. To a link that has not been heard yet nothing leaves but
-/// what says that this one is there, at the times of the stream.
+/// When an idle lane must send. To a link that was not heard yet, only introductions leave, at the
+/// times of the stream.
 fn pulse_at(sent_ns: u64, now_ns: u64, is_known: bool) -> Option<u64> {
     is_known.then(|| sent_ns.max(now_ns.saturating_sub(PULSE_NS)) + PULSE_NS)
 }
 
-/// The other link is away, or has begun anew.
+/// Hands a forwarder over: the other link is away, or has restarted the session.
 fn go_offline(forwarder: Forwarder) {
     if let Some(reader) = forwarder.take_offline() {
         OfflineReaders::hand_over(reader);
     }
 }
 
-/// What the sending thread has.
+/// The state of the sending thread.
 pub struct LaneSender {
     pub state: Arc<LaneState>,
     pub set: WaitSet,
@@ -260,16 +262,16 @@ pub struct LaneSender {
     pub holds_role: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The channel that has the first turn.
     pub first_channel: u32,
-    /// When a frame was sent last.
+    /// When the last frame was sent.
     pub sent_ns: u64,
 }
 
 impl LaneSender {
-    /// Sends until the lane ends, or the role is lost.
+    /// Sends until the lane ends or the process loses the role.
     pub fn run(mut self) {
         let mut forwarders = Forwarders::new();
         self.serve(&mut forwarders);
-        // What is wanted and was not looked at yet.
+        // Commands that have not been handled yet.
         self.take_commands(&mut forwarders);
         forwarders.into_values().for_each(go_offline);
     }
@@ -294,10 +296,10 @@ impl LaneSender {
         }
     }
 
-    /// Returns who asks whether the lane is at rest.
+    /// Runs the commands; returns the requests for quiescence.
     fn take_commands(&self, forwarders: &mut Forwarders) -> Vec<mpsc::Sender<Option<u64>>> {
         let mut asked = Vec::new();
-        // Others may order something while these are carried out.
+        // Other threads may add commands while these run.
         let commands = std::mem::take(&mut *lock(&self.state.commands));
         for command in commands {
             match command {
@@ -322,18 +324,18 @@ impl LaneSender {
                     std::mem::take(forwarders).into_values().for_each(go_offline);
                     lock(&self.state.forwarded).clear();
                 }
-                LaneCommand::ReportQuiescence(tell) => asked.push(tell),
+                LaneCommand::ReportQuiescence(sender) => asked.push(sender),
             }
         }
         asked
     }
 
-    /// Hands what is to be said to the stream, as far as it has room.
+    /// Hands the outbox to the stream, as far as that has capacity.
     fn push_outbox(&self) {
         let mut outbox = lock(&self.state.outbox);
         let Outbox { queue, parts, len_bytes } = &mut *outbox;
         let mut stream = lock(&self.state.stream);
-        // What is meant for another session of the other link is not said in this one.
+        // Data for another session of the other link is not sent in this one.
         if stream.peer_term() != Some(self.state.session.load(Ordering::Acquire)) {
             return;
         }
@@ -357,8 +359,8 @@ impl LaneSender {
         }
     }
 
-    /// Gives each forwarder a turn; whether one of them may have more. The next time, one for which the others have
-    /// left no room is the first: what they always have more of would otherwise keep it from ever being sent.
+    /// Gives each forwarder a turn; returns whether one may have more. If the others have left a forwarder
+    /// no capacity, it is first next time; otherwise forwarders with constant traffic would starve it.
     fn run_forwarders(&mut self, forwarders: &mut Forwarders) -> bool {
         let now = now_ns();
         let (mut more, mut passed_over) = (false, None);
@@ -369,12 +371,12 @@ impl LaneSender {
             for (channel, forwarder) in forwarders.range_mut(part) {
                 let mut stream = lock(&self.state.stream);
                 if stream.peer_term() != Some(forwarder.session) {
-                    // The other link has begun anew, and gives the number to another channel.
+                    // The other link has restarted the session and reuses the number for another channel.
                     over.push((*channel, false));
                     continue;
                 }
                 if forwarder.is_over() {
-                    // Until then it has what may have to be sent again.
+                    // Kept until it is delivered: its messages may have to be sent again.
                     over.extend(forwarder.is_delivered(&stream).then_some((*channel, true)));
                     continue;
                 }
@@ -411,7 +413,7 @@ impl LaneSender {
         more
     }
 
-    /// Publishes what has waited for room, and tells the owners what was read.
+    /// Publishes messages that waited for capacity, and reports to the owners what was read.
     fn retry(&self) {
         if !self.state.has_blocked_proxy.swap(false, Ordering::AcqRel) {
             return;
@@ -431,8 +433,8 @@ impl LaneSender {
         }
     }
 
-    /// Sends all frames that may leave; `false` if the link is to end. In the bulk lane the frame that is being
-    /// filled stays if `more` is to be read at once: what follows shares its cost.
+    /// Sends all frames that may leave; `false` if the link must exit. On the bulk lane the frame that is
+    /// being filled stays if `more` is to be read at once: the next messages share its cost.
     fn send(&mut self, more: bool) -> bool {
         {
             let mut stream = lock(&self.state.stream);
@@ -447,7 +449,7 @@ impl LaneSender {
             let now = now_ns();
             let Some(frame) = lock(&self.state.stream).poll(now) else { return true };
             self.sent_ns = now;
-            // Whoever has been stopped, and replaced meanwhile, must not go on sending.
+            // A process that was stopped and replaced meanwhile must not continue to send.
             if !(self.holds_role)() {
                 let _ = self.events.send(Event::RoleLost);
                 return false;
@@ -460,7 +462,7 @@ impl LaneSender {
     }
 
     fn sleep(&mut self, forwarders: &mut Forwarders) {
-        // What comes while this is computed finds it asleep, and wakes it.
+        // An event that arrives during this computation sees the sleep flag and wakes the thread.
         self.state.sleeps_until.store(u64::MAX, Ordering::SeqCst);
         let (has_room, is_known, paused_until, wake_at) = {
             let stream = lock(&self.state.stream);
@@ -470,7 +472,7 @@ impl LaneSender {
             let wake_at = stream.wake_at().into_iter().chain(look_at).min();
             (stream.has_room(), stream.peer_term().is_some(), stream.paused_until(), wake_at)
         };
-        // Room that has come since the last turn.
+        // Capacity that was freed since the last turn.
         if has_room && forwarders.values().any(Forwarder::can_resume) {
             self.state.sleeps_until.store(0, Ordering::SeqCst);
             return;
@@ -478,17 +480,18 @@ impl LaneSender {
         let now = now_ns();
         let retry = self.state.has_blocked_proxy.load(Ordering::Acquire).then(|| now + RETRY_NS);
         let limited = forwarders.values().filter_map(Forwarder::wake_at).filter(|at| *at > now);
-        // Of those that are over nothing comes any more, and their publishers do nothing.
-        let looks = forwarders
+        // A finished forwarder gets no more messages, and its publisher does nothing.
+        let checks = forwarders
             .values()
             .filter(|of| !of.is_over())
             .filter_map(Forwarder::liveliness_check_at);
         let pulse = match paused_until > now {
-            // What it has had to say meanwhile is said soon after the other link is heard.
+            // Data queued meanwhile leaves soon after the other link is heard.
             true => Some(now + PULSE_NS),
             false => pulse_at(self.sent_ns, now, is_known),
         };
-        let until = wake_at.into_iter().chain(retry).chain(limited).chain(looks).chain(pulse).min();
+        let until =
+            wake_at.into_iter().chain(retry).chain(limited).chain(checks).chain(pulse).min();
         self.state.sleeps_until.fetch_min(until.unwrap_or(u64::MAX), Ordering::SeqCst);
         let limit = until.map(|until| Duration::from_nanos(until.saturating_sub(now)));
         let mut named: Vec<&mut dyn Waitable> = forwarders
@@ -497,7 +500,7 @@ impl LaneSender {
             .filter(|forwarder| forwarder.wake_at().is_none_or(|at| at <= now))
             .map(|forwarder| &mut forwarder.subscriber as &mut dyn Waitable)
             .collect();
-        // Interrupted is what wakes it.
+        // A wake-up arrives as `Interrupted`.
         let _ = self.set.wait(&mut named, limit);
         self.state.sleeps_until.store(0, Ordering::SeqCst);
     }
@@ -508,7 +511,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lane_to_a_link_that_is_not_heard_yet_does_not_stay_awake() {
+    fn lane_to_unheard_link_does_not_stay_awake() {
         let now = 10 * PULSE_NS;
         assert_eq!(pulse_at(now, now, true), Some(now + PULSE_NS));
         assert_eq!(pulse_at(now - 2 * PULSE_NS, now, true), Some(now), "it is due");

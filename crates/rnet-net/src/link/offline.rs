@@ -1,9 +1,11 @@
-//! Readers of reliable publishers whose other host is away: what they read waits for it to come back.
+//! Readers of reliable publishers whose other host is away: the messages that they read wait for its
+//! return.
 //!
-//! A lane that loses the other host hands its forwarders over. One thread then reads what reliable publishers send, so
-//! that none of them waits for a host that is away, and keeps as much of it as the configuration allows. When the host is
-//! back and wants the publisher, it gets what was kept. A reader of a publisher that waits for nobody is kept unread: if
-//! the publisher ends meanwhile, it still knows what was sent.
+//! A lane that loses the other host hands its forwarders over. One thread then reads the reliable
+//! publishers, so that none of them waits for an absent host, and keeps as many messages as the
+//! configuration allows. When the host returns and requests the publisher, it receives the kept messages. A
+//! reader of a best-effort publisher is kept unread: if the publisher ends meanwhile, the reader still has
+//! the sent messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,17 +20,18 @@ use super::event::{Event, OfflineKey};
 use super::lock::lock;
 use super::resend_buffer::ResendBuffer;
 
-/// By how much the longest buffer is cut, before another may be the longest.
+/// How far the longest buffer is cut before another may be the longest.
 const TRIM_LEN_BYTES: u64 = 1 << 20;
-/// Messages that are read of one publisher before the next one has its turn.
+/// Messages read from one publisher before the next one has its turn.
 const MESSAGES_PER_TURN: usize = 64;
 
 /// A reader whose other host is away.
 pub struct OfflineReader {
     pub subscriber: Subscriber<[u8]>,
-    /// What it has read; `None` for one that does not read meanwhile, because its publisher does not wait for it.
+    /// The messages that it has read; `None` for a reader that does not read meanwhile, because its
+    /// publisher does not wait for it.
     pub buffer: Option<ResendBuffer>,
-    /// The last will of its publisher, as the other host had it or as it was left.
+    /// The last will of its publisher, as the other host received it or as the publisher left it.
     pub will: Option<Vec<u8>>,
     since: Instant,
 }
@@ -49,14 +52,14 @@ impl OfflineReader {
         self.buffer.as_ref().map_or(0, ResendBuffer::len_bytes)
     }
 
-    /// Reads some of what there is; whether there may be more.
+    /// Reads some messages; returns whether there may be more.
     fn read(&mut self) -> bool {
         let Some(buffer) = &mut self.buffer else { return false };
         for _ in 0..MESSAGES_PER_TURN {
             match self.subscriber.try_recv() {
                 Ok(Some(sample)) => {
                     let meta = sample.has_meta().then(|| sample.meta());
-                    // It is the last message of a publisher that is gone.
+                    // The will is the last message of a publisher that is gone.
                     if meta.is_some_and(|meta| meta.last_will) {
                         self.will = Some(sample.to_vec());
                         continue;
@@ -65,7 +68,7 @@ impl OfflineReader {
                     buffer.add_sent(of, meta.as_ref(), &sample, u64::MAX);
                 }
                 Ok(None) => return false,
-                // It reads on, or its publisher is gone, which the control thread hears as well.
+                // The reader continues, or its publisher is gone; the control thread learns of that too.
                 Err(Error::Detached { .. } | Error::PeerLost { .. }) => {}
                 Err(_) => return false,
             }
@@ -74,16 +77,17 @@ impl OfflineReader {
     }
 }
 
-/// What has become of the reader that a host wants again.
+/// The result of a lookup for the reader that a host wants again.
 pub enum OfflineLookup {
-    /// There is none.
+    /// There is no such reader.
     NotFound,
-    /// It is handed over: [`Event::OfflineReader`] says when.
+    /// The reader is being handed over; [`Event::OfflineReader`] follows.
     Pending,
     Ready(Box<OfflineReader>),
 }
 
-/// That a forwarder has the reader of a publisher. Dropped with it, or once it is handed over.
+/// Marks that a forwarder has the reader of a publisher. It ends when dropped, or once the reader is handed
+/// over.
 pub struct OfflineClaim {
     shared: Arc<LinkContext>,
     key: OfflineKey,
@@ -101,24 +105,24 @@ impl Drop for OfflineClaim {
 
 #[derive(Default)]
 struct OfflineState {
-    /// The readers that forwarders have, by the number of the last one.
+    /// The readers that forwarders have, by the number of the latest claim.
     claims: BTreeMap<OfflineKey, u64>,
     next_claim: u64,
-    /// Those that come to the thread.
+    /// Readers on their way to the thread.
     arriving: BTreeMap<OfflineKey, Box<OfflineReader>>,
-    /// Those that the thread has.
+    /// Readers that the thread has.
     kept: BTreeSet<OfflineKey>,
-    /// Those that are wanted again, and those of them that can be had.
+    /// Requested readers, and those of them that are available.
     wanted: BTreeSet<OfflineKey>,
     found: BTreeMap<OfflineKey, Box<OfflineReader>>,
-    /// Those of the thread's that nobody will want any more.
+    /// Readers of the thread that no host will request.
     dropped: BTreeSet<OfflineKey>,
     thread: Option<WaitSetHandle>,
     closed: bool,
 }
 
 impl OfflineState {
-    /// Whether this claim was the last one of its key, and is none any more.
+    /// Ends a claim; returns whether it was the latest of its key.
     fn end_claim(&mut self, key: OfflineKey, number: u64) -> bool {
         let is_last = self.claims.get(&key) == Some(&number);
         if is_last {
@@ -127,13 +131,14 @@ impl OfflineState {
         is_last
     }
 
-    /// Whether there is, or will be, a reader of this publisher for this host.
+    /// The keys of all present or future readers.
     fn keys(&self) -> impl Iterator<Item = &OfflineKey> {
         let readers = self.arriving.keys().chain(self.found.keys());
         readers.chain(&self.kept).chain(self.claims.keys())
     }
 
-    /// Gives a reader to whoever wants it, or says that there is none; returns it if nobody does.
+    /// Gives a reader to the host that requested it, or reports that it does not exist; returns it if no
+    /// host wants it.
     fn answer(
         &mut self,
         shared: &LinkContext,
@@ -167,7 +172,7 @@ impl OfflineReaders {
         OfflineReaders { limits, state: Mutex::default() }
     }
 
-    /// Says that a forwarder has this reader.
+    /// Records that a forwarder has this reader.
     pub fn claim(shared: &Arc<LinkContext>, key: OfflineKey) -> OfflineClaim {
         let mut state = lock(&shared.offline.state);
         state.next_claim += 1;
@@ -176,8 +181,8 @@ impl OfflineReaders {
         OfflineClaim { shared: shared.clone(), key, number }
     }
 
-    /// A forwarder hands its reader over. One that another forwarder has replaced meanwhile is dropped: nobody goes on
-    /// with what it has read.
+    /// Hands over a forwarder's reader. If another forwarder has replaced it meanwhile, the reader is
+    /// dropped: no session continues from it.
     pub fn hand_over((reader, claim): (OfflineReader, OfflineClaim)) {
         let mut state = lock(&claim.shared.offline.state);
         if state.end_claim(claim.key, claim.number) {
@@ -185,7 +190,7 @@ impl OfflineReaders {
         }
     }
 
-    /// Has the thread go on with a reader, or whoever wants it.
+    /// Gives a reader to the thread, or to the host that requested it.
     pub fn add(shared: &Arc<LinkContext>, key: OfflineKey, reader: Box<OfflineReader>) {
         Self::add_to(lock(&shared.offline.state), shared, key, reader);
     }
@@ -214,22 +219,22 @@ impl OfflineReaders {
         drop(before);
     }
 
-    /// Whether there is a reader of this publisher for this host, or a forwarder has one.
+    /// Whether a reader of this publisher exists for this host, or a forwarder has one.
     pub fn has(&self, key: OfflineKey) -> bool {
         let state = lock(&self.state);
         let is_read = state.arriving.contains_key(&key) || state.found.contains_key(&key);
         is_read || state.kept.contains(&key) || state.claims.contains_key(&key)
     }
 
-    /// Whether there is a reader of this publisher, or a forwarder has one.
+    /// Whether a reader of this publisher exists, or a forwarder has one.
     pub fn has_any(&self, publisher: u64) -> bool {
         lock(&self.state).keys().any(|(_, of)| *of == publisher)
     }
 
-    /// The reader that a host wants again.
+    /// Takes the reader that a host requests again.
     pub fn take(&self, key: OfflineKey) -> OfflineLookup {
         let mut state = lock(&self.state);
-        // One that an earlier wish found is had before that is known.
+        // A reader that an earlier request found is available before the event is read.
         let state = &mut *state;
         if let Some(reader) = state.found.remove(&key).or_else(|| state.arriving.remove(&key)) {
             return OfflineLookup::Ready(reader);
@@ -242,15 +247,15 @@ impl OfflineReaders {
         OfflineLookup::Pending
     }
 
-    /// The reader of which [`Event::OfflineReader`] says that it can be had, if there is one.
+    /// The reader that [`Event::OfflineReader`] reported as available, if there is one.
     pub fn found(&self, key: OfflineKey) -> Option<Box<OfflineReader>> {
         lock(&self.state).found.remove(&key)
     }
 
-    /// Nobody will want these any more.
+    /// Drops readers that no host will request.
     pub fn drop_all(&self, is_over: impl Fn(&OfflineKey) -> bool) {
         let mut state = lock(&self.state);
-        // What a forwarder has it hands over to nobody.
+        // A reader that a forwarder holds is dropped at its hand-over.
         state.claims.retain(|key, _| !is_over(key));
         state.wanted.retain(|key| !is_over(key));
         let over: Vec<OfflineKey> = state.keys().copied().filter(&is_over).collect();
@@ -263,7 +268,7 @@ impl OfflineReaders {
         drop(readers);
     }
 
-    /// The link ends.
+    /// Closes with the link.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -292,7 +297,7 @@ fn run_offline_thread(shared: &Arc<LinkContext>, mut set: WaitSet) {
                 dropped.push(kept.insert(key, reader));
             }
             for key in state.wanted.clone() {
-                // One that a forwarder has is not here yet, or an older one is.
+                // A forwarder still has the reader, or an older reader is here.
                 if !state.claims.contains_key(&key) {
                     let reader = kept.remove(&key);
                     state.answer(shared, key, reader);
@@ -313,17 +318,17 @@ fn run_offline_thread(shared: &Arc<LinkContext>, mut set: WaitSet) {
             let read = kept.values_mut().filter(|reader| reader.buffer.is_some());
             let mut named: Vec<&mut dyn Waitable> =
                 read.map(|reader| &mut reader.subscriber as &mut dyn Waitable).collect();
-            // Interrupted is what wakes it.
+            // A wake-up arrives as `Interrupted`.
             let _ = set.wait(&mut named, left);
         }
     }
 }
 
-/// Reads some of each; whether there may be more.
+/// Reads some messages of each reader; returns whether there may be more.
 fn read_all(kept: &mut BTreeMap<OfflineKey, Box<OfflineReader>>, limit_bytes: u64) -> bool {
     let more = kept.values_mut().fold(false, |more, reader| reader.read() | more);
     let mut sum: u64 = kept.values().map(|reader| reader.len_bytes()).sum();
-    // The longest buffers give way, so that topics of small messages keep theirs.
+    // The longest buffers are cut, so that topics of small messages keep theirs.
     while sum > limit_bytes {
         let buffers = kept.values_mut().filter_map(|reader| reader.buffer.as_mut());
         let Some(longest) = buffers.max_by_key(|buffer| buffer.len_bytes()) else { break };
@@ -438,14 +443,14 @@ mod tests {
         drop(claim);
         of.assert_notified();
         assert!(!of.has_found());
-        // One that another has replaced hands over to nobody.
+        // A forwarder that another has replaced hands over to no host.
         let (replaced, last) = (of.claim(), of.claim());
         of.assert_pending();
         OfflineReaders::hand_over((of.reader(), replaced));
         of.assert_not_notified();
         OfflineReaders::hand_over((of.reader(), last));
         of.assert_notified();
-        // It is wanted again before the word that it was found is read.
+        // It is requested again before the event that it was found is read.
         assert!(matches!(of.take(), OfflineLookup::Ready(_)));
         assert!(!of.has_found());
     }
@@ -472,7 +477,7 @@ mod tests {
         OfflineReaders::hand_over((of.reader(), claim));
         of.assert_not_notified();
         assert!(!of.has_found() && !of.shared.offline.has(KEY));
-        // The wish is over, too: the next reader waits for another one.
+        // The request is over too: the next reader waits for another request.
         OfflineReaders::hand_over((of.reader(), of.claim()));
         of.assert_not_notified();
         assert!(of.shared.offline.has(KEY));

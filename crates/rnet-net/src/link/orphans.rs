@@ -1,8 +1,8 @@
-//! Proxies whose host is lost while something that has come waits for room in a subscriber of this host.
+//! Proxies of a lost host with messages that wait for capacity in a subscriber of this host.
 //!
-//! They stay open for a while: who is slow and goes on still gets what came. What waits for longer is asked for again
-//! when the host comes back, which keeps it for as long as it has not heard that it was read. Of a publisher that has
-//! ended it hears that at last by `Unsubscribe`.
+//! They stay open for a while, so that a slow subscriber that makes progress still receives these messages.
+//! Messages that wait longer are requested again when the host returns; the host keeps them until it learns
+//! that they were read. For a publisher that has ended, `Unsubscribe` reports that.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,14 @@ use super::lock::lock;
 use super::proxy::Proxy;
 use super::resume_points::ResumePoint;
 
-/// What waits for longer keeps no proxy open: others that read it are to hear that the host is lost.
+/// Messages that wait longer do not keep a proxy open: its other readers must learn that the host is lost.
 const ORPHAN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A proxy, and since when its host is lost.
 struct Orphan {
     proxy: Arc<Mutex<Proxy>>,
     since: Instant,
-    /// Whether its publisher is lost with the host, and was not closed or lost before.
+    /// Whether its publisher was lost with the host, and was not closed or lost before.
     is_lost: bool,
 }
 
@@ -31,7 +31,7 @@ struct Orphan {
 pub struct Orphans(BTreeMap<(HostId, u64), Orphan>);
 
 impl ControlState {
-    /// The host of a proxy is lost, and its publisher with it if `is_lost`.
+    /// Adds the proxy of a lost host; `is_lost` if its publisher is lost with it.
     pub fn add_orphan(&mut self, of: (HostId, u64), proxy: Arc<Mutex<Proxy>>, is_lost: bool) {
         if lock(&proxy).is_blocked() {
             self.orphans.0.insert(of, Orphan { proxy, since: Instant::now(), is_lost });
@@ -40,7 +40,8 @@ impl ControlState {
         }
     }
 
-    /// Publishes what there is room for by now, and closes those of which nothing waits any more, or for too long.
+    /// Publishes the messages that fit now. Closes the proxies that have none left or that have waited too
+    /// long.
     pub fn check_orphans(&mut self) {
         let mut over = Vec::new();
         for (of, orphan) in &self.orphans.0 {
@@ -59,14 +60,14 @@ impl ControlState {
         }
     }
 
-    /// Its publisher is back: what waits is asked for again.
+    /// Closes the proxy of a publisher that is back: its waiting messages are requested again.
     pub fn close_orphan(&mut self, of: (HostId, u64)) {
         if let Some(orphan) = self.orphans.0.remove(&of) {
             self.close(of, &orphan.proxy, orphan.is_lost);
         }
     }
 
-    /// Closes it, and keeps where it had come to.
+    /// Closes a proxy and keeps its resume point.
     fn close(&mut self, of: (HostId, u64), proxy: &Mutex<Proxy>, is_lost: bool) {
         let mut proxy = lock(proxy);
         let slot = proxy.take_slot();
@@ -74,7 +75,7 @@ impl ControlState {
             None => self.shared.positions.release(slot),
             Some(next_seq) => {
                 self.shared.positions.retain(slot, of, next_seq);
-                // With those that it had not admitted again since it was lost before.
+                // Includes the readers that were not admitted again since the earlier loss.
                 let readers = &proxy.readers().1 | &proxy.previous_readers;
                 if !proxy.expects_all_readers {
                     let (next_seq, known_lost) = (Some(next_seq), proxy.known_lost_at_position());

@@ -1,9 +1,10 @@
-//! How far the publishers of other hosts have come, in a file of the domain: what the next holder of the role
-//! goes on from.
+//! The positions of other hosts' publishers, in a file of the domain: the next holder of the role resumes
+//! from them.
 //!
-//! Slots of three words, little-endian: host, endpoint, and one above the number of the next message, or 0 if
-//! nobody reads it. A host of 0 is no slot. The last word is written with one store as soon as subscribers can see what
-//! has come, and after each gap: a holder that is killed leaves what it had come to.
+//! A slot has three little-endian words: host, endpoint, and one above the number of the next message, or 0
+//! if the publisher has no reader. A slot with host 0 is unused. The last word is written with one store as
+//! soon as subscribers can see the messages, and after each gap, so that a killed holder leaves its
+//! position.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::transport::HostId;
 
 const FILE: &str = "link-places";
 const WORDS_PER_SLOT: usize = 3;
-/// More publishers of other hosts have no place, and begin anew with the next holder.
+/// Publishers beyond this limit have no slot and start over with the next holder.
 const MAX_SLOTS: usize = 1 << 16;
 
 pub struct PositionTable {
@@ -26,7 +27,7 @@ pub struct PositionTable {
 
 #[derive(Default)]
 struct PositionSlots {
-    /// Those of the holder before and of hosts that are lost, not claimed yet: number and last word.
+    /// Unclaimed slots of the previous holder and of lost hosts: slot number and last word.
     unclaimed: HashMap<(u64, u64), (usize, u64)>,
     free: Vec<usize>,
     count: usize,
@@ -40,7 +41,7 @@ pub struct PositionSlot {
 }
 
 impl PositionSlot {
-    /// Where it says to which message the publisher has come; to none if nobody reads it.
+    /// The checkpoint in the slot; it holds no position if the publisher has no reader.
     pub fn mark(&self) -> Checkpoint {
         Checkpoint::new(self.words.clone(), self.number * WORDS_PER_SLOT + 2)
     }
@@ -52,16 +53,16 @@ impl PositionSlot {
     }
 }
 
-/// What [`PositionTable::claim`] has for a publisher.
+/// The result of [`PositionTable::claim`] for a publisher.
 pub struct ClaimedSlot {
-    /// Its slot; `None` if there is no room for it.
+    /// Its slot; `None` if the table is full.
     pub slot: Option<PositionSlot>,
-    /// Where it had come to with the holder before.
+    /// Its position with the previous holder.
     pub next_seq: Option<u64>,
 }
 
 impl PositionTable {
-    /// Reads what the holder before has left.
+    /// Reads what the previous holder has left.
     ///
     /// # Errors
     /// `Io` if the file cannot be opened.
@@ -83,7 +84,7 @@ impl PositionTable {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The place of a publisher, which is its own from now on.
+    /// Claims the slot of a publisher for it.
     pub fn claim(&self, host: HostId, endpoint: u64) -> ClaimedSlot {
         let mut slots = self.slots();
         let slot = |number| PositionSlot { words: self.words.clone(), number };
@@ -99,7 +100,7 @@ impl PositionTable {
             slots.count += 1;
         }
         if number.is_none() {
-            // One whose host may never come back.
+            // Reuses a slot whose host may never return.
             let any = slots.unclaimed.keys().next().copied();
             number = any.and_then(|any| slots.unclaimed.remove(&any)).map(|(number, _)| number);
         }
@@ -111,8 +112,8 @@ impl PositionTable {
         ClaimedSlot { slot, next_seq: None }
     }
 
-    /// The slot, if there is memory for it: a place that cannot be written is one that the next holder does not
-    /// find.
+    /// The slot, if its memory can be allocated: the next holder does not find a slot that cannot be
+    /// written.
     fn allocate(&self, slot: PositionSlot) -> Option<PositionSlot> {
         if self.words.back(slot.number * WORDS_PER_SLOT, WORDS_PER_SLOT) {
             return Some(slot);
@@ -121,7 +122,7 @@ impl PositionTable {
         None
     }
 
-    /// Its host is lost: the place is kept, for the publisher or for the next holder of the role.
+    /// Keeps the slot of a lost host, for the publisher or for the next holder of the role.
     pub fn retain(
         &self,
         slot: Option<PositionSlot>,
@@ -135,7 +136,7 @@ impl PositionTable {
         }
     }
 
-    /// It is nobody's any more.
+    /// Frees the slot.
     pub fn release(&self, slot: Option<PositionSlot>) {
         if let Some(slot) = slot {
             slot.write([0; WORDS_PER_SLOT]);
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_holder_goes_on_from_there() {
+    fn next_holder_resumes_from_stored_positions() {
         let dir = std::env::temp_dir().join(format!("rnet-places-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let host = HostId(7);
@@ -171,13 +172,13 @@ mod tests {
         let next = PositionTable::open(&dir).unwrap();
         assert_eq!(claimed(&next, 7, 1), (Some(0), Some(41)));
         assert_eq!(claimed(&next, 7, 4), (Some(1), None));
-        assert_eq!(claimed(&next, 8, 3), (Some(3), None), "it is of another host");
+        assert_eq!(claimed(&next, 8, 3), (Some(3), None), "the slot is of another host");
         assert_eq!(claimed(&next, 7, 3), (Some(2), Some(0)));
         next.retain(Some(a), (host, 1), 50);
         let after = PositionTable::open(&dir).unwrap();
         assert_eq!(claimed(&after, 7, 1), (Some(0), Some(50)), "left, too");
         assert_eq!(claimed(&next, 7, 1), (Some(0), Some(50)));
-        // Whatever the file says, there is a place.
+        // A slot is available whatever the file contains.
         std::fs::write(dir.join(FILE), [0xff; 100]).unwrap();
         assert!(PositionTable::open(&dir).unwrap().claim(host, 1).slot.is_some());
         std::fs::remove_dir_all(&dir).unwrap();

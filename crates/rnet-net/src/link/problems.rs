@@ -1,24 +1,24 @@
-//! What has gone wrong, for the status of the link. It is forgotten a while after it happened last: whoever looks is told
-//! of what is wrong, and not of what was.
+//! The latest problems, for the status of the link. A problem is removed a while after its last occurrence:
+//! the status reports current problems.
 
 use std::time::{Duration, Instant};
 
 use rnet::Error;
 
-/// Problems that are told.
+/// The most problems that are reported.
 const MAX_PROBLEMS: usize = 32;
-/// For how long one is told after it happened last.
+/// How long a problem is reported after its last occurrence.
 const SHOWN_FOR: Duration = Duration::from_secs(600);
-/// Longest word of what went wrong, in characters: it may hold what another host has said.
+/// Longest text of a problem, in characters: it may contain text of another host.
 const MAX_PROBLEM_CHARS: usize = 400;
 
 struct Problem {
     text: String,
-    /// When it happened last; `None` for what is so until somebody says that it is over.
+    /// Its last occurrence; `None` for a persistent problem.
     last: Option<Instant>,
 }
 
-/// What has gone wrong, in words.
+/// The problems, as text.
 #[derive(Default)]
 pub struct Problems(Vec<Problem>);
 
@@ -27,23 +27,23 @@ fn text_of(error: &Error) -> String {
 }
 
 impl Problems {
-    /// It has happened now. What is told already is not told twice.
+    /// Adds a problem that occurred now. A known problem is not reported twice.
     pub fn add(&mut self, error: &Error, now: Instant) {
         self.keep(text_of(error), Some(now));
     }
 
-    /// It is so from now on until [`Problems::remove_persistent`], and nobody tells of it again.
+    /// Adds a problem that persists until [`Problems::remove_persistent`].
     pub fn add_persistent(&mut self, error: &Error) {
         self.keep(text_of(error), None);
     }
 
-    /// What was so from [`Problems::add_persistent`] on is over.
+    /// Removes a problem added by [`Problems::add_persistent`].
     pub fn remove_persistent(&mut self, error: &Error) {
         let text = text_of(error);
         self.0.retain(|problem| problem.last.is_some() || problem.text != text);
     }
 
-    /// It is so still, if it is told.
+    /// Records that a known problem still exists.
     pub fn refresh(&mut self, error: &Error, now: Instant) {
         let text = text_of(error);
         if let Some(problem) = self.0.iter_mut().find(|problem| problem.text == text) {
@@ -51,20 +51,20 @@ impl Problems {
         }
     }
 
-    /// Forgets what has not happened for long.
+    /// Removes problems that have not occurred for long.
     pub fn expire(&mut self, now: Instant) {
         let is_over = |last: Instant| now.saturating_duration_since(last) >= SHOWN_FOR;
         self.0.retain(|problem| !problem.last.is_some_and(is_over));
     }
 
-    /// What is told, in the order in which it was told first.
+    /// The texts, in the order of their first report.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|problem| problem.text.as_str())
     }
 
     fn keep(&mut self, text: String, last: Option<Instant>) {
         if let Some(problem) = self.0.iter_mut().find(|problem| problem.text == text) {
-            // What lasts goes on to.
+            // A persistent problem stays persistent.
             problem.last = problem.last.and(last);
             return;
         }
@@ -89,40 +89,40 @@ mod tests {
         Error::BadValue { what: format!("value {n}"), why: "x".repeat(2 * MAX_PROBLEM_CHARS) }
     }
 
-    fn told(problems: &Problems) -> Vec<usize> {
+    fn reported(problems: &Problems) -> Vec<usize> {
         let number = |text: &str| text.split(['"', ' ', ':']).find_map(|word| word.parse().ok());
         problems.texts().map(|text| number(text).expect(text)).collect()
     }
 
     #[test]
-    fn a_problem_is_forgotten_a_while_after_it_happened_last() {
+    fn problem_expires_after_its_last_occurrence() {
         let (mut problems, begun) = (Problems::default(), Instant::now());
         problems.add(&problem(1), begun);
         problems.add(&problem(2), begun);
         problems.add_persistent(&problem(3));
         problems.add(&problem(1), begun + SECOND);
         problems.refresh(&problem(4), begun + SECOND);
-        assert_eq!(told(&problems), [1, 2, 3], "once each, and none is told by being renewed");
+        assert_eq!(reported(&problems), [1, 2, 3], "each once, and a refresh adds none");
         assert!(problems.texts().all(|text| text.chars().count() == MAX_PROBLEM_CHARS));
         problems.expire(begun + SHOWN_FOR - SECOND);
-        assert_eq!(told(&problems), [1, 2, 3]);
+        assert_eq!(reported(&problems), [1, 2, 3]);
         problems.expire(begun + SHOWN_FOR);
-        assert_eq!(told(&problems), [1, 3]);
+        assert_eq!(reported(&problems), [1, 3]);
         problems.refresh(&problem(1), begun + SHOWN_FOR);
         problems.refresh(&problem(3), begun + SHOWN_FOR);
         problems.expire(begun + 2 * SHOWN_FOR - SECOND);
-        assert_eq!(told(&problems), [1, 3]);
+        assert_eq!(reported(&problems), [1, 3]);
         problems.expire(begun + 2 * SHOWN_FOR);
-        assert_eq!(told(&problems), [3]);
+        assert_eq!(reported(&problems), [3]);
         problems.add(&problem(2), begun + 2 * SHOWN_FOR);
         problems.remove_persistent(&problem(2));
-        assert_eq!(told(&problems), [3, 2], "it did not last");
+        assert_eq!(reported(&problems), [3, 2], "refreshing an expired problem has no effect");
         problems.remove_persistent(&problem(3));
-        assert_eq!(told(&problems), [2]);
+        assert_eq!(reported(&problems), [2]);
     }
 
     #[test]
-    fn of_too_many_the_one_that_happened_longest_ago_goes() {
+    fn oldest_problem_is_dropped_at_the_limit() {
         let (mut problems, begun) = (Problems::default(), Instant::now());
         problems.add_persistent(&problem(0));
         for n in 1..MAX_PROBLEMS {
@@ -132,6 +132,6 @@ mod tests {
         problems.add(&problem(2), begun + 2 * SECOND);
         problems.add(&problem(MAX_PROBLEMS), begun + 3 * SECOND);
         let left: Vec<usize> = (0..=MAX_PROBLEMS).filter(|n| *n != 3).collect();
-        assert_eq!(told(&problems), left);
+        assert_eq!(reported(&problems), left);
     }
 }

@@ -1,4 +1,4 @@
-//! A publisher of another host, as this host has it.
+//! A publisher of another host, represented on this host.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,73 +13,75 @@ use large_message::IncomingLargeMessage;
 
 mod large_message;
 
-/// Bytes that the owner may send before it hears how many were read.
+/// Bytes that the owner may send before it learns how many were read.
 pub const CREDIT_LEN_BYTES: u64 = 4 << 20;
-/// How often an owner that may have none left is told of a little that was read: it may detach who stands still.
+/// Interval at which small amounts of read bytes are reported to an owner that may have no credit left: it
+/// may detach a reader that makes no progress.
 const SLOW_CREDIT_NS: u64 = 10_000_000;
-/// How often an owner is told of what was read, however little: it keeps what it has not been told of.
+/// Interval at which read bytes are reported to an owner, however few: it keeps messages until they are
+/// reported.
 const CREDIT_NS: u64 = 1_000_000_000;
-/// How soon room is looked for again as frames come.
+/// Interval at which arriving frames retry waiting messages.
 const RETRY_INTERVAL_NS: u64 = 100_000;
-/// What a message counts beside its bytes.
+/// Cost of a message beside its bytes.
 pub const MESSAGE_COST: u64 = 64;
 
-/// Losses of one cause.
+/// The losses of one cause.
 pub fn loss_counts(cause: LossCause, count: u64) -> LossCounts {
     let mut counts = [0; 4];
     counts[cause as usize] = count;
     counts.into()
 }
 
-/// A message that a subscriber of this host has no room for, or a gap behind one.
+/// A message for which a subscriber of this host lacks capacity, or a gap behind one.
 struct WaitingMessage {
     seq: u64,
     gap: Option<LossCounts>,
-    /// As they crossed: what waits counts as many bytes as the credit that it has used.
+    /// The bytes as they crossed: a waiting message counts as many bytes as the credit that it used.
     bytes: Vec<u8>,
-    /// What they are uncompressed, if they were, once there was a try to publish them.
+    /// The decompressed bytes, if it was compressed and publishing was tried.
     message: Option<Vec<u8>>,
     compressed: bool,
     meta: Meta,
     sent_ns: u64,
-    /// How many bytes of the channel had come with it.
+    /// Bytes received on the channel up to this message.
     received_len_bytes: u64,
 }
 
-/// What has come of a proxy.
+/// Counters of a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveStats {
     /// Messages that were published here.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Messages that will not come.
+    /// Messages that will not arrive.
     pub lost: LossCounts,
-    /// Messages that came twice and were dropped.
+    /// Messages that arrived twice and were dropped.
     pub repeated: u64,
 }
 
-/// A proxy publisher, and what its channel has brought.
+/// A proxy publisher and the state of its channel.
 pub struct Proxy {
-    /// `None` once it was closed: a frame that is being read may still name its channel.
+    /// `None` once closed: a frame that is being processed may still name its channel.
     publisher: Option<Publisher<[u8]>>,
     host: HostId,
     endpoint: u64,
-    /// The channel that carries its messages, if it is wanted.
+    /// The channel that carries its messages, if requested.
     pub channel: Option<u32>,
-    /// Number of the next message that is expected; `None` before the first.
+    /// Number of the next expected message; `None` before the first.
     pub next_seq: Option<u64>,
-    /// What its publisher knew to be missing where the channel has come to, by cause; `None` before it has said so.
+    /// Losses that the publisher knew of at the current position, by cause; `None` before the first report.
     pub known_lost: Option<[u64; 4]>,
     waiting: VecDeque<WaitingMessage>,
     waiting_len_bytes: u64,
-    /// Bytes of the channel that came, that were read, and of which the owner knows that they were.
+    /// Bytes of the channel: received, read, and reported to the owner as read.
     received_len_bytes: u64,
     read: u64,
     acknowledged: u64,
-    /// When the owner was told.
+    /// When the owner was last informed.
     acknowledged_ns: u64,
-    /// When a frame that came had room looked for.
+    /// When an arriving frame last caused a retry.
     retried_ns: u64,
     large: IncomingLargeMessage,
     /// Longest message, in bytes.
@@ -87,15 +89,15 @@ pub struct Proxy {
     pub stats: ReceiveStats,
     /// Subscriptions that its owner knows to be served.
     pub admitted: BTreeSet<u64>,
-    /// Those that had read it before it was lost; all, if another process held the link then.
+    /// Subscriptions that had read it before it was lost; all, if another process held the link then.
     pub previous_readers: BTreeSet<u64>,
     pub expects_all_readers: bool,
-    /// Where its place stands for who holds the link after this process.
+    /// The slot of its position for the next process that holds the link.
     slot: Option<PositionSlot>,
 }
 
 impl Proxy {
-    /// A proxy of this publisher of `host`; what came of it before ended before `next_seq`.
+    /// Creates a proxy of this publisher of `host`; earlier messages ended before `next_seq`.
     pub fn new(
         mut publisher: Publisher<[u8]>,
         (host, endpoint): (HostId, u64),
@@ -129,11 +131,11 @@ impl Proxy {
         }
     }
 
-    /// A new channel begins; what the one before has brought and nobody had room for stays.
+    /// Begins a new channel; messages of the previous one that wait for capacity stay.
     pub fn set_channel(&mut self, channel: Option<u32>) {
         self.channel = channel;
         self.reset_large();
-        // Its owner counts nobody yet.
+        // Its owner counts no subscriber yet.
         self.admitted.clear();
         (self.received_len_bytes, self.read, self.acknowledged) = (0, 0, 0);
         self.acknowledged_ns = rnet::now_ns();
@@ -142,13 +144,13 @@ impl Proxy {
         }
     }
 
-    /// Nobody reads it any more, so the next channel may begin anywhere.
+    /// Resets the position: without readers, the next channel may begin anywhere.
     pub fn reset_position(&mut self) {
         (self.next_seq, self.known_lost) = (None, None);
         self.store_position();
     }
 
-    /// The messages that follow are stamped by what is known of their host's clock.
+    /// Sets the clock offset by which later messages are stamped.
     pub fn set_clock(&mut self, clock: Option<ClockOffset>) {
         if let Some(publisher) = &mut self.publisher {
             publisher.set_sent_uncertainty_ns(clock.map(|clock| clock.uncertainty_ns));
@@ -161,7 +163,7 @@ impl Proxy {
         self.publisher.as_mut().map_or(Ok(()), forward)
     }
 
-    /// Shows subscribers what was published.
+    /// Makes published messages visible to subscribers.
     pub fn commit(&mut self) {
         if let Some(publisher) = &mut self.publisher {
             publisher.commit();
@@ -177,17 +179,17 @@ impl Proxy {
 
     /// Serves this subscription.
     pub fn admit(&self, subscription: u64) {
-        // It fails in a forked child alone.
+        // It fails only in a forked child.
         let _ = self.publisher.as_ref().map(|publisher| publisher.admit(subscription));
     }
 
-    /// Where its successor has to go on: what waits for room was not published.
+    /// The position where its successor continues: messages that wait for capacity were not published.
     pub fn position(&self) -> Option<u64> {
         self.waiting.front().map_or(self.next_seq, |first| Some(first.seq))
     }
 
-    /// Where its place stands, for who gives it to another; `None` if there was no room for it. A frame that is
-    /// still being read writes nothing there any more.
+    /// Takes its slot to give it to another proxy; `None` if it has none. A frame that is still being
+    /// processed no longer writes there.
     pub fn take_slot(&mut self) -> Option<PositionSlot> {
         if let Some(publisher) = &mut self.publisher {
             publisher.set_checkpoint(None);
@@ -195,8 +197,8 @@ impl Proxy {
         self.slot.take()
     }
 
-    /// Says where it has come to, to who holds the link after this process. Messages are noted as subscribers can see
-    /// them, by the publisher.
+    /// Stores the position for the next process that holds the link. The publisher stores it as messages
+    /// become visible.
     fn store_position(&mut self) {
         self.commit();
         if let Some(slot) = &self.slot {
@@ -204,7 +206,7 @@ impl Proxy {
         }
     }
 
-    /// What its publisher knew to be missing at that place, by cause.
+    /// Losses that its publisher knew of at that position, by cause.
     pub fn known_lost_at_position(&self) -> Option<[u64; 4]> {
         let mut known = self.known_lost?;
         for gap in self.waiting.iter().filter_map(|waiting| waiting.meta.gap) {
@@ -213,7 +215,7 @@ impl Proxy {
         Some(known)
     }
 
-    /// Counts what waits for room as lost: nobody will ask for it again.
+    /// Counts waiting messages as lost: they will not be requested again.
     pub fn drop_waiting(&mut self) {
         while let Some(waiting) = self.waiting.pop_front() {
             self.count_all_lost(waiting.gap.unwrap_or_else(|| loss_counts(LossCause::Link, 1)));
@@ -221,7 +223,7 @@ impl Proxy {
         self.waiting_len_bytes = 0;
     }
 
-    /// Closes it, as one whose process has died if it is `lost`.
+    /// Closes it; if `lost`, like a publisher whose process has died.
     pub fn close(&mut self, lost: bool) {
         self.waiting.clear();
         self.waiting_len_bytes = 0;
@@ -231,33 +233,33 @@ impl Proxy {
         }
     }
 
-    /// Its topic; empty once it was closed.
+    /// Its topic; empty once closed.
     pub fn topic(&self) -> &str {
         self.publisher.as_ref().map_or("", |publisher| publisher.topic())
     }
 
-    /// Longest message that it takes, in bytes.
+    /// Longest message that it accepts, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether something waits for room.
+    /// Whether messages wait for capacity.
     pub fn is_blocked(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Whether this message has neither come nor been counted as lost.
+    /// Whether this message has neither arrived nor been counted as lost.
     pub fn is_expected(&self, seq: u64) -> bool {
         self.next_seq.is_none_or(|next| seq >= next)
     }
 
-    /// A fragment of a message that is not expected counts as read, and takes no memory.
+    /// Counts a fragment of an unexpected message as read without storing it.
     pub fn skip_fragment(&mut self, fragment: &Fragment<'_>) {
         let ends = fragment.offset.saturating_add(fragment.bytes.len() as u64) >= fragment.total;
         self.add_received(fragment.bytes.len() as u64 + if ends { MESSAGE_COST } else { 0 });
     }
 
-    /// Whether nobody has had this message.
+    /// Whether this message is new.
     fn is_new(&mut self, seq: u64) -> bool {
         if !self.large.is_under_way() && self.next_seq == Some(seq) {
             self.next_seq = Some(seq.saturating_add(1));
@@ -266,21 +268,23 @@ impl Proxy {
         if self.is_expected(seq) {
             self.interrupt();
         }
-        // Nor one before another that was half there, and is counted as lost by now.
+        // The message does not count either if it precedes a partly received message and is counted as lost
+        // by now.
         if !self.is_expected(seq) {
             self.stats.repeated += 1;
             return false;
         }
-        // A number that was passed over without a gap was left out as configured, and is no loss.
+        // A number that was skipped without a gap was left out as configured and is not a loss.
         self.next_seq = Some(seq.saturating_add(1));
         true
     }
 
-    /// Publishes a message, which crossed as `compressed` if that is given; subscribers see it at [`Proxy::commit`]. One
-    /// that a reliable subscriber of this host has no room for waits, as it crossed.
+    /// Publishes a message, which crossed as `compressed` if given; subscribers see it at
+    /// [`Proxy::commit`]. If a reliable subscriber of this host lacks capacity, the message waits in the
+    /// form in which it crossed.
     ///
     /// # Errors
-    /// Of [`Publisher::send`], but `Full`. The message is counted as lost then.
+    /// The errors of [`Publisher::send`], except `Full`. The message is then counted as lost.
     pub fn publish(
         &mut self,
         seq: u64,
@@ -295,10 +299,10 @@ impl Proxy {
         self.publish_new(seq, sent_ns, meta, bytes, compressed)
     }
 
-    /// As [`Proxy::publish`], of a message that carries nothing beside its bytes, which crossed as they are.
+    /// Like [`Proxy::publish`], for a message without metadata that crossed uncompressed.
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     #[inline]
     pub fn publish_plain(&mut self, seq: u64, sent_ns: u64, bytes: &[u8]) -> Result<()> {
         if !self.is_new(seq) {
@@ -335,7 +339,7 @@ impl Proxy {
         self.wait_for_room(seq, sent_ns, meta, bytes.to_vec(), compressed)
     }
 
-    /// What a message carries here, whose gap counts among what its publisher knows to be missing.
+    /// The metadata of a message on this host; its gap counts among the publisher's known losses.
     fn local_meta(&mut self, seq: u64, meta: Meta) -> Meta {
         if let Some((known, gap)) = self.known_lost.as_mut().zip(meta.gap) {
             let known = &mut known[gap.cause as usize];
@@ -354,7 +358,7 @@ impl Proxy {
         compressed: bool,
     ) -> Result<()> {
         self.waiting_len_bytes += bytes.len() as u64 + MESSAGE_COST;
-        // An owner that keeps to its credit never comes here.
+        // An owner that respects its credit never reaches this.
         if self.waiting_len_bytes > 2 * CREDIT_LEN_BYTES + self.limit as u64 {
             self.waiting_len_bytes -= bytes.len() as u64 + MESSAGE_COST;
             self.count_lost(LossCause::Link, 1);
@@ -378,12 +382,13 @@ impl Proxy {
         Ok(())
     }
 
-    /// Counts bytes of the channel that came, before what they end is published.
+    /// Counts received bytes of the channel before the message that they complete is published.
     pub fn add_received(&mut self, len: u64) {
         self.received_len_bytes += len;
     }
 
-    /// Whether to look for room again as a frame comes: a pool that is full takes a while to say so.
+    /// Whether an arriving frame may retry waiting messages: a full pool takes a while to report that it is
+    /// full.
     pub fn may_retry(&mut self, now_ns: u64) -> bool {
         let may = now_ns >= self.retried_ns + RETRY_INTERVAL_NS;
         if may {
@@ -392,10 +397,10 @@ impl Proxy {
         may
     }
 
-    /// Publishes what waits, as far as there is room.
+    /// Publishes waiting messages as far as there is capacity.
     ///
     /// # Errors
-    /// As [`Proxy::publish`].
+    /// The same as for [`Proxy::publish`].
     pub fn retry(&mut self) -> Result<()> {
         let published = self.publish_waiting();
         self.commit();
@@ -412,9 +417,9 @@ impl Proxy {
             }
             if first.compressed && first.message.is_none() {
                 let mut message = Vec::new();
-                // It was when it came.
+                // It was valid when it arrived.
                 let whole = decompress(&first.bytes, self.limit, &mut message);
-                debug_assert!(whole.is_ok(), "it can be decompressed");
+                debug_assert!(whole.is_ok(), "a waiting message decompresses");
                 first.message = Some(message);
             }
             let message = first.message.as_ref().unwrap_or(&first.bytes);
@@ -445,7 +450,8 @@ impl Proxy {
         }
     }
 
-    /// `count` messages from `seq` on will not come. With none it says which one is the first.
+    /// Records that `count` messages from `seq` on will not arrive. A count of 0 marks which message is the
+    /// first.
     pub fn gap(&mut self, seq: u64, count: u64, cause: LossCause) {
         let end = seq.saturating_add(count);
         let from = (*self.next_seq.get_or_insert(seq)).max(seq);
@@ -455,13 +461,13 @@ impl Proxy {
             let (lost, received_len_bytes) =
                 (loss_counts(cause, end - from), self.received_len_bytes);
             let Some(last) = self.waiting.back_mut() else { return self.count_all_lost(lost) };
-            // One entry for all between two messages: who tells of gaps without end takes no memory by it.
+            // One entry for all gaps between two messages: endless gaps take no memory.
             if let Some(before) = &mut last.gap {
                 before.add(&lost);
                 last.received_len_bytes = received_len_bytes;
                 return;
             }
-            // In its place: a successor that goes on before it counts it.
+            // Queued in order: a successor that continues before it counts the gap.
             self.waiting.push_back(WaitingMessage {
                 seq: from,
                 gap: Some(lost),
@@ -476,8 +482,8 @@ impl Proxy {
         }
     }
 
-    /// The publisher knows so many messages to be missing, by cause. The first that is heard of it says what nobody
-    /// here was promised.
+    /// Applies the losses that the publisher knows of, by cause. The first report covers losses of messages
+    /// that no reader here was promised.
     pub fn add_known_lost(&mut self, known: [u64; 4]) {
         let before = self.known_lost.get_or_insert(known);
         let more: [u64; 4] = std::array::from_fn(|at| known[at].saturating_sub(before[at]));
@@ -487,17 +493,17 @@ impl Proxy {
         }
     }
 
-    /// Its publisher has asserted that it is alive.
+    /// Records that its publisher has asserted its liveliness.
     pub fn assert_alive(&self) {
-        // It fails in a forked child alone.
+        // It fails only in a forked child.
         let _ = self.publisher.as_ref().map(Publisher::assert_alive);
     }
 
-    /// What its subscribers read last when its publisher has died, or its host is lost.
+    /// Sets the message that its subscribers read last if its publisher dies or its host is lost.
     ///
     /// # Errors
-    /// `BadValue` for one that is too long or of another length than the type has, and where none was announced. The
-    /// will is then as before.
+    /// `BadValue` if it is too long, if its length differs from that of the type, or if no will was
+    /// announced. The will is then unchanged.
     pub fn set_will(&mut self, message: Option<&[u8]>) -> Result<()> {
         let Some(publisher) = &mut self.publisher else { return Ok(()) };
         match message {
@@ -516,15 +522,15 @@ impl Proxy {
 
     fn count_lost(&mut self, cause: LossCause, count: u64) {
         self.stats.lost.add(&loss_counts(cause, count));
-        // It fails in a forked child or with a truncated file alone, where nobody reads it any more.
+        // It fails only in a forked child or with a truncated file, which no process reads any more.
         let position = self.position();
         let forward = |publisher: &mut Publisher<_>| publisher.forward_gap(cause, count, position);
         let _ = self.publisher.as_mut().map(forward);
         self.store_position();
     }
 
-    /// What is to be told to the owner of the bytes that were read, once that is worth an item: a quarter of the
-    /// credit, or less for an owner that has used most of it.
+    /// The read bytes to report to the owner, once they are worth an item: a quarter of the credit, or less
+    /// for an owner that has used most of it.
     pub fn take_credit(&mut self, now_ns: u64) -> Option<u64> {
         if self.waiting.is_empty() {
             self.read = self.received_len_bytes;

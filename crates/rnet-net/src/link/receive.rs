@@ -1,4 +1,4 @@
-//! What the network brings: frames are checked, and messages published.
+//! Receives data from the network: checks frames and publishes messages.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,22 +15,23 @@ use super::lock::lock;
 use super::proxy::{MESSAGE_COST, Proxy};
 use super::{LinkContext, lane_key};
 
-/// What large messages of one host and lane that are being put together may take, in bytes: all of them, beside the one
-/// that begins. One that begins beyond that is given up.
+/// The most bytes of incomplete large messages of one host and lane, without the one that begins. A message
+/// that begins beyond this is dropped.
 const MAX_PARTIAL_LEN_BYTES: usize = 1 << 30;
-/// Shorter ones are not looked at.
+/// Shorter messages are not checked.
 const LARGE_LEN_BYTES: u64 = 1 << 20;
 
-/// The proxy of the channel that came last: messages of a channel come together.
+/// The proxy of the latest channel: messages of a channel arrive together.
 type CurrentChannel = Option<(u32, Arc<Mutex<Proxy>>)>;
 
-/// A time of the other host by the clock of this one. Now, before the clocks were compared.
+/// Converts a time of the other host to this host's clock; the current time before the clocks were
+/// compared.
 fn to_local_ns(sent_ns: u64, clock: Option<ClockOffset>) -> u64 {
     let of = |clock: ClockOffset| sent_ns.saturating_add_signed(clock.offset_ns.saturating_neg());
     clock.map_or_else(now_ns, of)
 }
 
-/// Whether another large message may begin: each publisher may have one under way.
+/// Whether another large message may begin: each publisher may have one in progress.
 fn can_begin_large(state: &LaneState) -> bool {
     let channels: Vec<_> = lock(&state.channels).values().cloned().collect();
     let sum = |all| channels.iter().map(|proxy| lock(proxy).partial_len_bytes(all)).sum::<u64>();
@@ -39,9 +40,9 @@ fn can_begin_large(state: &LaneState) -> bool {
 }
 
 impl LinkContext {
-    /// A frame from this host. Nobody has looked into it before.
+    /// Handles an unverified frame from this host.
     pub(super) fn receive_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
-        // Whoever has been stopped, and replaced meanwhile, must not go on publishing.
+        // A process that was stopped and replaced meanwhile must not continue to publish.
         if !(self.holds_role)() {
             return;
         }
@@ -49,7 +50,7 @@ impl LinkContext {
             let lanes = self.lanes.read().unwrap_or_else(std::sync::PoisonError::into_inner);
             lanes.get(&lane_key(from, lane)).cloned()
         };
-        // Of a host that is not there: its link is told of first.
+        // The frame is of an absent host: its link is reported before its frames.
         let Some(state) = found else { return };
         if state.is_rejected() {
             return;
@@ -63,13 +64,13 @@ impl LinkContext {
                     self.reject(&state, &error);
                 }
             }
-            // Whoever it is from: what is no frame of the stream takes nothing from it.
+            // An invalid frame takes nothing from the stream, whatever its sender.
             Err(error) => self.report_bad_frame(&state, &error),
         }
         state.wake_if_due();
     }
 
-    /// Hears nothing more of a stream of which something was not understood: what is missing of it would be lost
+    /// Ignores a stream from now on if an item in it was not understood: its missing data would be lost
     /// unnoticed.
     fn reject(&self, state: &LaneState, error: &WireError) {
         if !state.reject() {
@@ -80,11 +81,11 @@ impl LinkContext {
     fn report_bad_frame(&self, state: &LaneState, error: &WireError) {
         let what = format!("frame of host {}", state.host);
         let problem = Event::Problem(Error::BadValue { what, why: error.to_string() });
-        // There are enough complaints if this one has no room.
+        // If this event is dropped, the queue holds enough other problems.
         let _ = self.post_event(state, problem, 0);
     }
 
-    /// Tells the control thread what the other link has said.
+    /// Sends an event of the other link to the control thread.
     fn post_event(
         &self,
         state: &LaneState,
@@ -203,7 +204,7 @@ impl LinkContext {
         self.post_event(state, event, len_bytes)
     }
 
-    /// The proxy that this channel feeds; none for a channel that was given up, though it were in this frame.
+    /// The proxy that this channel feeds; `None` for a channel that was closed, even within this frame.
     fn proxy<'a>(
         &self,
         state: &LaneState,
@@ -223,20 +224,20 @@ impl LinkContext {
         Some(proxy).filter(|proxy| proxy.channel == Some(channel))
     }
 
-    /// Publishes what waits for room, if there is some by now: the thread of the lane looks for it only now and then.
+    /// Publishes waiting messages that fit now: the thread of the lane checks only at intervals.
     fn retry(&self, state: &LaneState, proxy: &mut Proxy) {
         if proxy.is_blocked() && proxy.may_retry(now_ns()) {
             let retried = proxy.retry();
-            // There are enough complaints if this one has no room.
+            // If this event is dropped, the queue holds enough other problems.
             let _ = self.report_result(state, retried);
         }
     }
 
-    /// The frame goes on with another channel, or ends.
+    /// Finishes a channel: the frame continues with another one, or ends.
     fn finish_channel(&self, state: &LaneState, current: &mut CurrentChannel) {
         let Some((channel, proxy)) = current.take() else { return };
         let mut proxy = lock(&proxy);
-        // Also if another channel goes on with it meanwhile.
+        // This also applies if another channel follows meanwhile.
         if proxy.is_blocked() {
             state.note_blocked();
         }
@@ -248,7 +249,7 @@ impl LinkContext {
         }
     }
 
-    /// A message, and those of its channel that follow it at once, each the next in number.
+    /// Processes a message and those of its channel that follow it directly with consecutive numbers.
     fn process_run(
         &self,
         state: &LaneState,
@@ -310,7 +311,7 @@ impl LinkContext {
         if !has_room && proxy.is_expected(fragment.seq) {
             self.drop_large(state, &mut proxy, fragment);
         }
-        // The rest of one that was given up, or is repeated: it counts as read, and is put together no more.
+        // The rest of a dropped or repeated message: it counts as read and is not reassembled.
         if !proxy.is_expected(fragment.seq) {
             proxy.skip_fragment(fragment);
             return Ok(());
@@ -323,7 +324,7 @@ impl LinkContext {
         self.report_result(state, published)
     }
 
-    /// Has no room for a message that begins: it alone is lost.
+    /// Drops a message that begins, for want of memory: only this one is lost.
     fn drop_large(&self, state: &LaneState, proxy: &mut Proxy, fragment: &Fragment<'_>) {
         proxy.drop_large(fragment.seq);
         let limit = MAX_PARTIAL_LEN_BYTES;
@@ -334,12 +335,12 @@ impl LinkContext {
             fragment.total
         );
         let hint = "send fewer large messages at once, or smaller ones".to_owned();
-        // There are enough complaints if this one has no room.
+        // If this event is dropped, the queue holds enough other problems.
         let _ =
             self.post_event(state, Event::Problem(Error::LimitReached { what, limit, hint }), 0);
     }
 
-    /// Tells of what could not be published. Another link that has it happen again and again fills no queue.
+    /// Reports a failed publish. A link that causes many of these does not fill the queue.
     fn report_result(
         &self,
         state: &LaneState,

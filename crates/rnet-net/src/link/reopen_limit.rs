@@ -1,26 +1,28 @@
-//! How often the network of a host is opened anew for the sake of another one. A host that answers on one lane alone, by
-//! a fault or of ill will, would otherwise have each link of this one replaced within seconds.
+//! Limits how often the network of a host is reopened because of another host. Otherwise, a host that
+//! answers on one lane only, by a fault or on purpose, would have each link of this host replaced within
+//! seconds.
 
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// In the domain's directory: when it was done last, ns since boot. A link that begins anew is another process.
+/// In the domain's directory: the time of the last reopening, in ns since boot. A restarted link is another
+/// process.
 const FILE: &str = "link-reopened";
 const PERIOD: Duration = Duration::from_secs(300);
 
-/// Whether it may be now, which is noted.
+/// Whether reopening is allowed now; if so, records it.
 pub fn may_reopen(domain: &Path, boot_ns: u64) -> bool {
     let path = domain.join(FILE);
     let last = fs::read_to_string(&path).ok().and_then(|text| text.parse::<u64>().ok());
-    // One that is to come was scribbled.
+    // A time in the future is a corrupt entry.
     let is_recent = |last: u64| {
         boot_ns.checked_sub(last).is_some_and(|ago| u128::from(ago) < PERIOD.as_nanos())
     };
     if last.is_some_and(is_recent) {
         return false;
     }
-    // Where it cannot be noted nothing else works either.
+    // If the file cannot be written, nothing else works either.
     fs::write(path, boot_ns.to_string()).is_ok()
 }
 
@@ -29,8 +31,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn once_in_a_while_it_may() {
-        let dir = std::env::temp_dir().join(format!("rnet-anew-{}", std::process::id()));
+    fn reopening_is_allowed_once_per_interval() {
+        let dir = std::env::temp_dir().join(format!("rnet-reopen-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let period = PERIOD.as_nanos() as u64;
         let boot_ns = 10 * period;

@@ -1,4 +1,5 @@
-//! Messages of a reliable channel until the other host has read them: after a cut it asks for them again.
+//! Keeps messages of a reliable channel until the other host has read them: after a cut, the host requests
+//! them again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,12 +8,12 @@ use rnet::{Meta, OwnedSample};
 
 use super::proxy::{CREDIT_LEN_BYTES, MESSAGE_COST};
 
-/// Longer messages keep the publisher's memory instead of a copy, if it has plenty: the credit bounds how many of these
-/// there are, and a reader may keep 64 of them.
+/// Longer messages keep the publisher's memory instead of a copy, if it has plenty. The credit bounds their
+/// number, and a reader may keep 64 of them.
 const COPIED_LEN_BYTES: usize = 128 << 10;
-/// A publisher has plenty of memory if it has room for so many messages, and for so many times the credit.
+/// A publisher has plenty of memory if it fits this many messages, and this many times the credit.
 const PLENTIFUL_SHARE: u64 = 8;
-/// What an empty buffer keeps of its memory, in bytes.
+/// Memory that an empty buffer keeps, in bytes.
 const SPARE_LEN_BYTES: usize = 64 << 10;
 
 /// The bytes of a message.
@@ -50,12 +51,12 @@ impl Message {
 struct Entry {
     seq: u64,
     sent_ns: u64,
-    /// `None` for most.
+    /// `None` for most messages.
     meta: Option<Box<Meta>>,
     len: usize,
     /// `None` if its bytes are in the buffer.
     sample: Option<Arc<OwnedSample<[u8]>>>,
-    /// Bytes of the channel that were sent with it; `u64::MAX` before it was sent whole.
+    /// Bytes of the channel sent up to this message; `u64::MAX` before it was sent completely.
     sent: u64,
 }
 
@@ -72,19 +73,19 @@ impl Entry {
 /// The messages, oldest first. Beyond the limit the oldest are dropped.
 pub struct ResendBuffer {
     limit_bytes: u64,
-    /// Longer messages are copied; all, if this is 0.
+    /// Longer messages are copied; all messages if this is 0.
     longest_kept: usize,
     len_bytes: u64,
     entries: VecDeque<Entry>,
     bytes: VecDeque<u8>,
-    /// The first entry that is not sent in this channel, and where its bytes begin.
+    /// The first entry not yet sent on this channel, and the offset of its bytes.
     next: usize,
     next_at: usize,
 }
 
 impl ResendBuffer {
-    /// One of at most `limit_bytes`, of a publisher whose pool may grow to `pool_limit_bytes`, as far as its memory may be
-    /// kept.
+    /// Creates a buffer of at most `limit_bytes` for a publisher whose pool may grow to `pool_limit_bytes`,
+    /// which decides whether its memory may be kept.
     pub fn new(limit_bytes: u64, pool_limit_bytes: Option<u64>) -> ResendBuffer {
         let share = pool_limit_bytes.unwrap_or_default() / PLENTIFUL_SHARE;
         ResendBuffer {
@@ -98,12 +99,12 @@ impl ResendBuffer {
         }
     }
 
-    /// What it holds, in bytes; each message counts as one in the credit does.
+    /// Its size in bytes; each message costs as much as in the credit.
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes
     }
 
-    /// Adds a message with which `sent` bytes of the channel were sent.
+    /// Adds a message; the channel has sent `sent` bytes with it.
     #[inline]
     pub fn add_sent(
         &mut self,
@@ -120,7 +121,7 @@ impl ResendBuffer {
         self.add_entry(Entry { seq, sent_ns, meta, len, sample, sent });
     }
 
-    /// Adds a message that was read and not sent whole yet.
+    /// Adds a message that was read and not sent completely yet.
     pub fn add(&mut self, message: &Message) {
         let bytes = message.payload.bytes();
         if self.is_too_long(bytes.len()) {
@@ -142,7 +143,7 @@ impl ResendBuffer {
         self.add_entry(Entry { seq, sent_ns, meta, len, sample, sent: u64::MAX });
     }
 
-    /// Whether a message alone is longer than the buffer may be: then nothing that came before it is kept either.
+    /// Whether a message alone is longer than the limit: then no earlier message is kept either.
     #[inline]
     fn is_too_long(&self, len: usize) -> bool {
         len as u64 + MESSAGE_COST > self.limit_bytes
@@ -159,14 +160,14 @@ impl ResendBuffer {
         }
     }
 
-    /// The message that was added or taken last is sent, with `sent` bytes of the channel.
+    /// Marks the message that was added or taken last as sent; the channel has sent `sent` bytes with it.
     pub fn mark_sent(&mut self, sent: u64) {
         if let Some(entry) = self.next.checked_sub(1).and_then(|last| self.entries.get_mut(last)) {
             entry.sent = sent;
         }
     }
 
-    /// Drops what the other host has read: so many bytes of the channel.
+    /// Drops messages that the other host has read: the first `read` bytes of the channel.
     pub fn drop_read(&mut self, read: u64) {
         let mut len = 0;
         while self.next > 0 && self.entries.front().is_some_and(|entry| entry.sent <= read) {
@@ -178,7 +179,7 @@ impl ResendBuffer {
         }
     }
 
-    /// Gives memory back that has become too much.
+    /// Frees excess memory.
     fn shrink(&mut self) {
         if self.bytes.capacity() > 4 * self.bytes.len() + SPARE_LEN_BYTES {
             self.entries.shrink_to(2 * self.entries.len() + SPARE_LEN_BYTES / size_of::<Entry>());
@@ -186,7 +187,7 @@ impl ResendBuffer {
         }
     }
 
-    /// Drops the oldest messages until the rest is no longer than `limit_bytes`.
+    /// Drops the oldest messages until the rest fits into `limit_bytes`.
     pub fn trim(&mut self, limit_bytes: u64) {
         while self.len_bytes > limit_bytes && !self.entries.is_empty() {
             self.drop_oldest();
@@ -199,7 +200,8 @@ impl ResendBuffer {
         self.bytes.drain(..len);
     }
 
-    /// Drops the oldest message but for its bytes; returns how many of these are first in the buffer.
+    /// Drops the entry of the oldest message but not its bytes; returns how many bytes at the start of the
+    /// buffer belong to it.
     fn pop_oldest(&mut self) -> usize {
         let Some(entry) = self.entries.pop_front() else { return 0 };
         let buffered_len = entry.buffered_len();
@@ -210,7 +212,7 @@ impl ResendBuffer {
         buffered_len
     }
 
-    /// Begins again with message `from`, which is the first that the other host has not.
+    /// Restarts with message `from`, the first that the other host lacks.
     pub fn rewind(&mut self, from: u64) {
         while self.entries.front().is_some_and(|entry| entry.seq < from) {
             self.drop_oldest();
@@ -221,13 +223,13 @@ impl ResendBuffer {
         }
     }
 
-    /// Whether a message is to be sent again.
+    /// Whether a message waits to be sent again.
     #[inline]
     pub fn has_next(&self) -> bool {
         self.next < self.entries.len()
     }
 
-    /// The next message that is to be sent again.
+    /// The next message to send again.
     pub fn take_next(&mut self) -> Option<Message> {
         let entry = self.entries.get(self.next)?;
         let payload = match &entry.sample {
@@ -243,8 +245,8 @@ impl ResendBuffer {
         Some(Message { seq: entry.seq, sent_ns: entry.sent_ns, meta, payload })
     }
 
-    /// Copies what it keeps of the publisher's memory, which may wait for long. What is added from now on comes after
-    /// all of it, also if some was to be sent again.
+    /// Copies the messages kept in the publisher's memory, which may wait for long. Messages added later
+    /// come after all of these, even if some were to be sent again.
     pub fn copy_samples(&mut self) {
         (self.next, self.next_at) = (self.entries.len(), self.bytes.len());
         if self.entries.iter().all(|entry| entry.sample.is_none()) {
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_goes_and_the_rest_is_sent_again_in_order() {
+    fn drops_read_messages_and_resends_the_rest_in_order() {
         let mut buffer = buffer(100, 6);
         assert!(!buffer.has_next());
         buffer.drop_read(29);
@@ -300,9 +302,9 @@ mod tests {
         assert_eq!(buffer.len_bytes(), 2 * (8 + MESSAGE_COST));
     }
 
-    /// The host is lost for a second time before all was sent again.
+    /// The host is lost a second time before everything was sent again.
     #[test]
-    fn what_comes_amid_a_repetition_is_behind_all_of_it() {
+    fn messages_added_during_resend_follow_all_resent_ones() {
         let mut buffer = ResendBuffer::new(4 * (800 + MESSAGE_COST), None);
         for seq in 0..4 {
             buffer.add_sent((seq, 0), None, &[seq as u8; 800], 10);
@@ -321,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long_is_not_copied() {
+    fn too_long_message_is_not_copied() {
         let mut buffer = buffer(3, 3);
         buffer.add_sent((3, 0), None, &vec![7; 8 << 20], 1000);
         assert_eq!((buffer.len_bytes(), buffer.has_next()), (0, false));
@@ -332,23 +334,23 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_again_is_not_read() {
+    fn drop_read_ignores_messages_not_sent_again() {
         let mut buffer = buffer(100, 3);
         buffer.rewind(0);
         assert_eq!(buffer.take_next().unwrap().seq, 0);
         buffer.drop_read(u64::MAX - 1);
-        assert_eq!(buffer.entries.len(), 3, "it is not sent whole");
+        assert_eq!(buffer.entries.len(), 3, "the last message is not sent completely");
         buffer.mark_sent(5);
         buffer.drop_read(5);
         assert_eq!(take(&mut buffer), [1, 2]);
     }
 
     #[test]
-    fn beyond_the_limit_the_oldest_go() {
+    fn oldest_messages_are_dropped_beyond_the_limit() {
         let mut buffer = buffer(3, 5);
         buffer.rewind(0);
         assert_eq!(buffer.take_next().unwrap().seq, 2);
-        // Also while it is sent again, of which it is the first that is gone.
+        // The same applies during a resend, from which the first message is missing.
         buffer.trim(2 * (8 + MESSAGE_COST));
         assert_eq!(take(&mut buffer), [3, 4]);
         buffer.trim(0);

@@ -1,4 +1,4 @@
-//! Where the publishers of hosts that are lost had come to, for when they come back.
+//! The positions of the publishers of lost hosts, for the hosts' return.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,43 +7,43 @@ use crate::transport::HostId;
 /// A publisher, by host and endpoint.
 type PublisherKey = (HostId, u64);
 
-/// How far the proxy of a publisher had come, and who read it.
+/// The position of a publisher's proxy, and its readers.
 #[derive(Clone, Debug, Default)]
 pub struct ResumePoint {
     pub next_seq: Option<u64>,
     pub readers: BTreeSet<u64>,
-    /// What its publisher knew to be missing there, by cause.
+    /// Losses that its publisher knew of there, by cause.
     pub known_lost: Option<[u64; 4]>,
 }
 
-/// Resume points by publisher. Of too many the one that was kept first goes.
+/// Resume points by publisher. At the limit, the oldest is dropped.
 pub struct ResumePoints {
     limit: usize,
     points: HashMap<PublisherKey, (u64, ResumePoint)>,
-    /// In which order they were kept.
+    /// The order in which they were added.
     order: BTreeMap<u64, PublisherKey>,
     next: u64,
 }
 
 impl ResumePoints {
-    /// At most so many.
+    /// Creates a store of at most `limit` points.
     pub fn new(limit: usize) -> ResumePoints {
         ResumePoints { limit, points: HashMap::new(), order: BTreeMap::new(), next: 0 }
     }
 
-    /// Whether there is one of this publisher.
+    /// Whether this publisher has a point.
     pub fn has(&self, of: &PublisherKey) -> bool {
         self.points.contains_key(of)
     }
 
-    /// That of a publisher which is back.
+    /// Takes the point of a publisher that is back.
     pub fn take(&mut self, of: &PublisherKey) -> Option<ResumePoint> {
         let (at, place) = self.points.remove(of)?;
         self.order.remove(&at);
         Some(place)
     }
 
-    /// Keeps that of a publisher, in place of what there was of it.
+    /// Adds the point of a publisher; it replaces an earlier one.
     pub fn insert(&mut self, of: PublisherKey, place: ResumePoint) {
         self.take(&of);
         if self.points.len() >= self.limit
@@ -70,12 +70,12 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_first_goes_and_the_others_stay() {
+    fn oldest_point_is_dropped_at_the_limit() {
         let mut points = ResumePoints::new(3);
         for endpoint in 1..=3 {
             points.insert(of(endpoint), at(endpoint));
         }
-        // Kept again, the first is the last, and takes no room of another.
+        // Inserted again, the first becomes the newest and takes no slot of another.
         points.insert(of(1), at(10));
         let left =
             |points: &ResumePoints| (1..=5).filter(|n| points.has(&of(*n))).collect::<Vec<u64>>();
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(left(&points), [1, 3, 4]);
         assert_eq!(points.take(&of(1)).and_then(|place| place.next_seq), Some(10));
         assert!(points.take(&of(1)).is_none());
-        // Which has left room for one.
+        // The taken point has left a free slot.
         points.insert(of(5), at(5));
         assert_eq!(left(&points), [3, 4, 5]);
         assert_eq!((points.points.len(), points.order.len()), (3, 3));

@@ -1,4 +1,5 @@
-//! What the link says of itself, once a second and at each change of its hosts: `rnet link status` reads it.
+//! The status of the link, published once a second and at each change of its hosts: `rnet link status`
+//! reads it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -15,70 +16,72 @@ use super::LinkContext;
 use super::control_state::ControlState;
 use super::host::{HoldReason, Host, TrafficCounts};
 
-/// Where it is published; the topic stays on its host.
+/// Topic of the status; it stays on its host.
 pub const TOPIC: &str = "/_rnet/link";
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a known address is looked for again, unless a host has changed: to list its connections Linux walks all
-/// for which it has room, which takes up to 10 ms.
+/// How often a known address is checked again while the host does not change: to list its connections,
+/// Linux walks the whole connection table, which takes up to 10 ms.
 const ADDRESS_INTERVAL: Duration = Duration::from_secs(10);
-/// Hosts that are gone and still shown.
+/// The most absent hosts that are still shown.
 const MAX_GONE: usize = 64;
-/// For how long they are, in seconds: a day.
+/// How long they are shown, in seconds: a day.
 const GONE_SHOWN_S: i64 = 86_400;
-/// Steps of a clock that are shown.
+/// The most clock steps that are shown.
 const MAX_STEPS: usize = 8;
-/// Topics of each host that are gone and shown each by itself: each client of a service has topics of its own.
+/// The most absent topics per host that are shown separately: each client of a service has its own topics.
 const MAX_ENDED: usize = 64;
-/// Stands for the other ones, in the place of a name. No topic has this one.
+/// Placeholder name for the other ones. No topic has this name.
 const ENDED_TOPIC: &str = "(ended)";
 
-/// After so long a session knows a clock as well as it will: its first stamps may have waited for long.
+/// After this time, a session knows a clock as well as it ever will: its first stamps may have been delayed
+/// for long.
 const CLOCK_SETTLED_NS: u64 = 2_000_000_000;
 
 type Publisher = rnet::Publisher<LinkStatus>;
-/// A topic, and whether it comes to this host.
+/// A topic, and whether it is inbound.
 type TopicKey = (String, bool);
 
 pub struct Status {
     publisher: Publisher,
     sent: Option<Instant>,
-    /// When the connections were looked at.
+    /// When the connections were last read.
     connected: Option<Instant>,
     records: BTreeMap<HostId, HostRecord>,
-    /// What has gone wrong, as it was told last.
+    /// The problems as last sent.
     problems: Vec<String>,
 }
 
-/// A host as it was told last, and what has crossed since the link runs: also while it is gone.
+/// A host as last reported, and its traffic since the link started, including while it is absent.
 struct HostRecord {
     state: link_status::State,
     since: Timestamp,
     name: String,
     release: String,
     address: String,
-    /// Why it was lost last, in words.
+    /// The reason for the last loss.
     why_lost: String,
-    /// The only lane of it that is there, while it is one.
+    /// Its only connected lane, if just one is.
     half_connected_lane: Option<Lane>,
-    /// Whether it was met, and not only one lane of it.
+    /// Whether both of its lanes were connected at some time.
     was_met: bool,
-    /// What was counted of each channel.
+    /// Last counters of each channel.
     seen: HashMap<(bool, (u64, u32)), TrafficCounts>,
     sums: BTreeMap<TopicKey, TrafficCounts>,
     /// The sums of the last message.
     before: BTreeMap<TopicKey, TrafficCounts>,
-    /// How far its clock was ahead last, and when that was asked, ns of CLOCK_MONOTONIC.
+    /// The last known clock offset, and when it was read, in ns of CLOCK_MONOTONIC.
     clock: Option<(ClockOffset, u64)>,
-    /// Since when this session has measured it, ns of CLOCK_MONOTONIC, while that is of a session before.
+    /// Since when this session has measured the clock, in ns of CLOCK_MONOTONIC, while `clock` comes from
+    /// an earlier session.
     measured_ns: Option<u64>,
     is_clock_old: bool,
-    /// How many steps of its clock were seen since it is there.
+    /// Clock steps seen since the host appeared.
     steps_seen: u64,
     steps: Vec<link_status::ClockStep>,
 }
 
 impl HostRecord {
-    /// The name and the release of a host that has said them.
+    /// Updates the name and the release of a greeted host.
     fn note_name(&mut self, host: &Host) {
         if let Some(hello) = &host.hello {
             (self.name, self.release) = (host.name(), hello.release.clone());
@@ -106,7 +109,7 @@ impl HostRecord {
         }
     }
 
-    /// Whether the state is another than before.
+    /// Sets the state; returns whether it has changed.
     fn set_state(&mut self, state: link_status::State) -> bool {
         let changed = self.state != state;
         if changed {
@@ -115,7 +118,7 @@ impl HostRecord {
         changed
     }
 
-    /// Counts what has crossed, and says what keeps more from it. Adds the topics that are there to `here`.
+    /// Counts the traffic and determines what blocks more of it. Adds the present topics to `here`.
     fn count(
         &mut self,
         control: &ControlState,
@@ -139,12 +142,12 @@ impl HostRecord {
         reasons
     }
 
-    /// What its clock does from here on is measured by another session.
+    /// Ends the session: another session measures the clock from here on.
     fn end_session(&mut self) {
         (self.is_clock_old, self.measured_ns, self.steps_seen) = (true, None, 0);
     }
 
-    /// Adds up the topics that are gone, but for those of which most has crossed.
+    /// Sums up the absent topics, except those with the most traffic.
     fn fold_ended(&mut self, here: &BTreeSet<TopicKey>) {
         let is_ended =
             |topic_key: &&TopicKey| topic_key.0 != ENDED_TOPIC && !here.contains(*topic_key);
@@ -158,7 +161,7 @@ impl HostRecord {
         }
     }
 
-    /// By how much its clock has stepped, if it has: in this session, or since the one before. A host that was
+    /// The size of a clock step, if one occurred in this session or since the previous one. A host that was
     /// suspended is lost meanwhile.
     fn step(&mut self, host: &Host) -> Option<i64> {
         let (count, by_ns) = host.clock_steps();
@@ -179,7 +182,7 @@ impl HostRecord {
         in_session.or_else(|| before.and_then(since))
     }
 
-    /// Notes a step of its clock, and says it once.
+    /// Records a clock step and reports it once.
     fn note_steps(&mut self, host: &Host) -> bool {
         let step_ns = self.step(host);
         if let Some(by_ns) = step_ns {
@@ -202,7 +205,7 @@ impl HostRecord {
 
 impl Status {
     /// # Errors
-    /// Of opening the publisher.
+    /// The errors of opening the publisher.
     pub fn new(shared: &Arc<LinkContext>) -> Result<Status> {
         let options = PublisherOptions::new().transient_local(1);
         let publisher = shared.node.publisher_with(TOPIC, options)?;
@@ -215,20 +218,20 @@ impl Status {
         })
     }
 
-    /// The host is given up, for the reason `why`: what has crossed is counted a last time.
+    /// Records that the host is disconnected because of `why`, and counts its traffic a last time.
     pub fn lose(&mut self, control: &ControlState, id: HostId, host: &Host, why: String) {
         let record = self.records.entry(id).or_insert_with(HostRecord::new);
         record.note_name(host);
         record.count(control, host, &mut BTreeSet::new());
         record.seen.clear();
         record.end_session();
-        // Also where it came and went between two looks.
+        // This includes a host that came and went between two checks.
         record.was_met = true;
         record.why_lost = why;
     }
 
-    /// A host has this name from now on, which one that is gone had before: what was counted of that one is its own.
-    /// Returns which one that is.
+    /// Assigns the host the name and the counters of an absent host that had the name before. Returns the
+    /// id of that host.
     pub fn inherit(
         &mut self,
         id: HostId,
@@ -296,11 +299,11 @@ impl Status {
             self.connected = None;
         }
         let status = self.build(control, hosts, elapsed.unwrap_or(STATUS_INTERVAL));
-        // It keeps one message; a send fails where there is no memory, which others are told of.
+        // The topic keeps one message. A send fails only without memory, which other errors report.
         let _ = self.publisher.send(&status);
     }
 
-    /// The connections, if they have to be looked at.
+    /// The connections, if they are due to be read.
     fn connections(
         &mut self,
         shared: &LinkContext,
@@ -373,7 +376,7 @@ impl Status {
                 record.sums.entry(topic_key.clone()).or_default();
             }
             here.extend(reasons.keys().cloned());
-            // Of a host that is away, and of one that has not told what it has, nothing has ended.
+            // For an absent host, or one without an announcement, no topic has ended.
             if hosts.get(id).is_some_and(Host::has_announced) {
                 record.fold_ended(&here);
             }
@@ -382,7 +385,7 @@ impl Status {
                 peer.topics.push(topic_of(topic_key, sum, &more, elapsed, reasons.get(topic_key)));
             }
             record.before.clone_from(&record.sums);
-            // What has never crossed is shown for as long as it exists.
+            // A topic without traffic is shown only while it exists.
             record.sums.retain(|_, sum| *sum != TrafficCounts::default());
             peers.push(peer);
         }
@@ -404,7 +407,7 @@ impl Status {
     }
 }
 
-/// Why a host is not met of which only this lane is there.
+/// Explains why a host with only this lane is not connected.
 fn half_text(lane: Lane) -> &'static str {
     match lane {
         Lane::Urgent => {
@@ -418,8 +421,8 @@ fn half_text(lane: Lane) -> &'static str {
     }
 }
 
-/// The address to which connections go that are of none of these hosts, if it is one: that of a host that has not said
-/// who it is.
+/// The remote address of connections that belong to none of these hosts, if there is exactly one: that of a
+/// host that has not identified itself.
 fn only_unknown_address(
     connections: &[Connection],
     hosts: &BTreeMap<HostId, Host>,
@@ -433,7 +436,8 @@ fn only_unknown_address(
     others.next().filter(|_| others.next().is_none()).map(|ip| ip.to_string())
 }
 
-/// Forgets hosts that are gone for long, and those that were lost first: each boot makes another one.
+/// Removes hosts that are absent for long, and the earliest lost ones beyond the limit: each boot creates a
+/// new host.
 fn forget_gone_hosts(
     records: &mut BTreeMap<HostId, HostRecord>,
     is_here: impl Fn(&HostId) -> bool,
@@ -525,9 +529,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_that_are_gone_are_forgotten() {
+    fn absent_hosts_are_removed() {
         let now_s = 1_000_000;
-        // Each was lost a second before the next one; the last is here, for longer than all.
+        // Each was lost a second before the next one; the last is present, longer than all others.
         let mut records: BTreeMap<HostId, HostRecord> = (0..=100)
             .map(|n| {
                 let since = Timestamp { seconds: now_s - 100 + n as i64, nanos: 0 };
@@ -540,7 +544,7 @@ mod tests {
         assert_eq!(records.len(), MAX_GONE + 1);
         assert!(
             records.keys().all(|id| id.0 >= 100 - MAX_GONE as u64),
-            "those that were lost first"
+            "removes the hosts that were lost first"
         );
         forget_gone_hosts(&mut records, is_here, now_s - 2 + GONE_SHOWN_S);
         assert_eq!(records.keys().copied().collect::<Vec<_>>(), [HostId(99), HostId(100)]);

@@ -1,33 +1,33 @@
-//! How far the clocks of two hosts are apart: the four stamps of NTP (RFC 5905, section 8).
+//! The clock offset between two hosts, from the four stamps of NTP (RFC 5905, section 8).
 //!
-//! A sample knows the offset to half its round trip, and to what both clocks may have drifted apart since the
-//! peer's stamp. The sample of the least uncertainty counts; so one of a short round trip counts until a newer
-//! one says more.
+//! The uncertainty of a sample is half its round trip, plus the possible drift of both clocks since the
+//! peer's stamp. The sample with the least uncertainty counts, so a sample with a short round trip counts
+//! until a newer one is more certain.
 
 use crate::wire::Header;
 
-/// What two clocks drift apart at most, without being taken for a step.
+/// The largest drift between two clocks that does not count as a step.
 const MAX_DRIFT_PPM: u64 = 100;
 /// Samples of the last 10 s: the best of each of these parts.
 const SAMPLE_SLOTS: usize = 16;
 const SLOT_NS: u64 = 625_000_000;
-/// Over how long the drift is measured, at most twice of it.
+/// The time over which the drift is measured; at most twice this time.
 const DRIFT_PERIOD_NS: u64 = 300_000_000_000;
 
-/// How far another host's `CLOCK_MONOTONIC` is ahead of this one's.
+/// The offset of another host's `CLOCK_MONOTONIC` from this host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// What has to be added to a time of this host for one of the other, in ns.
+    /// Added to a time of this host, it gives the time of the other, in ns.
     pub offset_ns: i64,
-    /// The offset is at most so much more or less, in ns.
+    /// The largest error of the offset, in ns.
     pub uncertainty_ns: u64,
-    /// Round trip of the sample that tells, in ns.
+    /// Round trip of the decisive sample, in ns.
     pub round_trip_ns: u64,
 }
 
 impl ClockOffset {
-    /// By how much the offset has changed since it was this one, `passed_ns` ago, if that is more than both say and
-    /// the clocks may drift apart: one of them was set, or its host was suspended.
+    /// The change of the offset since it was `before`, `passed_ns` ago, if that exceeds both uncertainties
+    /// and the possible drift: one clock was set, or its host was suspended.
     pub fn step_since(&self, before: &ClockOffset, passed_ns: u64) -> Option<i64> {
         let allowed_ns = self.uncertainty_ns.saturating_add(before.uncertainty_ns);
         let allowed_ns = allowed_ns.saturating_add(drift_ns(passed_ns));
@@ -36,17 +36,17 @@ impl ClockOffset {
     }
 }
 
-/// By how much two clocks drift apart at most in so long, in ns.
+/// The largest drift between two clocks in this time, in ns.
 fn drift_ns(passed_ns: u64) -> u64 {
     passed_ns / (1_000_000 / MAX_DRIFT_PPM)
 }
 
-/// By how much another host's clock is faster than this one's: 0.00001 is 10 ppm.
+/// The rate of another host's clock relative to this one's: 0.00001 is 10 ppm faster.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockDrift {
     /// Seconds that it gains in a second.
     pub rate: f64,
-    /// The rate is at most so much more or less.
+    /// The largest error of the rate.
     pub uncertainty: f64,
 }
 
@@ -59,7 +59,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Half its round trip: how far from the truth the offset may be at that moment.
+    /// Half its round trip: the largest error of the offset at that moment.
     fn error_ns(&self) -> u64 {
         self.round_trip_ns.div_ceil(2)
     }
@@ -73,10 +73,10 @@ impl Sample {
 #[derive(Debug, Default)]
 pub struct ClockEstimator {
     samples: [Option<Sample>; SAMPLE_SLOTS],
-    /// One of long ago, against which the drift is measured.
+    /// An old sample, against which the drift is measured.
     reference: Option<Sample>,
     steps: u64,
-    /// By how much the offset changed with the last step, in ns.
+    /// The change of the offset at the last step, in ns.
     last_step_ns: i64,
 }
 
@@ -90,12 +90,12 @@ impl ClockEstimator {
         })
     }
 
-    /// How many steps there were, and by how much the offset changed with the last one, in ns.
+    /// The number of steps, and the change of the offset at the last one, in ns.
     pub fn steps(&self) -> (u64, i64) {
         (self.steps, self.last_step_ns)
     }
 
-    /// The drift, once two samples tell more of it than is allowed for anyway.
+    /// The drift, once two samples measure it better than the drift allowance.
     pub fn drift(&self, now_ns: u64) -> Option<ClockDrift> {
         let (early, late) = (self.reference.as_ref()?, self.best(now_ns)?);
         let passed_ns = late.at_ns.checked_sub(early.at_ns).filter(|passed_ns| *passed_ns > 0)?;
@@ -111,7 +111,8 @@ impl ClockEstimator {
         self.samples.iter().flatten().min_by_key(|sample| sample.uncertainty_ns(now_ns))
     }
 
-    /// A frame came at `now_ns` that echoes one of ours; its stamps were found possible.
+    /// Adds a sample from a frame that came at `now_ns` and echoes a frame of this link; its stamps were
+    /// found plausible.
     pub fn sample(&mut self, now_ns: u64, header: &Header) {
         let [sent, echo, held, now] =
             [header.sent_ns, header.echo_ns, header.held_ns, now_ns].map(i128::from);
@@ -135,7 +136,7 @@ impl ClockEstimator {
         }
         let is_old = |early: &Sample| now_ns.saturating_sub(early.at_ns) > 2 * DRIFT_PERIOD_NS;
         if self.reference.as_ref().is_none_or(is_old) {
-            // What the drift was an hour ago, when it was colder, says nothing of now.
+            // A drift measured an hour ago, at another temperature, does not apply now.
             let known = self.samples.iter().flatten().min_by_key(|sample| sample.at_ns);
             self.reference = Some(known.copied().unwrap_or(sample));
         }

@@ -1,13 +1,13 @@
-//! What two links send each other on one lane: frames with numbers, acknowledgement, repetition, and how much
-//! may be under way. docs/design/wire.md, sections 3, 5 and 6.
+//! The stream between two links on one lane: numbered frames, acknowledgement, retransmission, and the
+//! window. docs/design/wire.md, sections 3, 5 and 6.
 //!
-//! A stream begins when both sides know each other's term, at number 0. Until then a side only introduces
-//! itself, by frames of acknowledgement with `to_term` 0. So a frame with a number is always meant for one
-//! holder of the link, and what was pushed in one pair of terms arrives in it or not at all.
+//! A stream begins at number 0 when both sides know each other's term. Until then a side only introduces
+//! itself, by frames of acknowledgement with `to_term` 0. So a numbered frame is always meant for one
+//! holder of the link, and data pushed in one pair of terms arrives in it or not at all.
 //!
-//! A frame is lost if one that was sent later has been received and it has not: the network keeps the order of
-//! a lane. The sender then goes back to it. A time-out repeats one frame alone, and its acknowledgement tells
-//! where to go on, so a network that is merely slow is not given everything again.
+//! A frame is lost if a later one was received and it was not: the network keeps the order of a lane. The
+//! sender then goes back to it. A time-out retransmits only one frame, whose acknowledgement shows where to
+//! continue, so that a network that is merely slow does not get everything again.
 
 mod clock;
 mod receive_state;
@@ -29,35 +29,35 @@ use round_trip::RoundTrip;
 use send_queue::SendQueue;
 use window::Window;
 
-/// How often a link introduces itself to one that does not answer, at first.
+/// The first interval at which a link introduces itself to one that does not answer.
 const INTRODUCE_FIRST_NS: u64 = 50_000_000;
-/// And later: each wait is twice the one before, up to this.
+/// The longest such interval: each is twice the previous one, up to this.
 const INTRODUCE_MAX_NS: u64 = 500_000_000;
 
-/// A lane that has had nothing to send for so long sends an acknowledgement, by which it is known to be there.
+/// After this time without data, a lane sends an acknowledgement, which shows that it is present.
 pub const PULSE_NS: u64 = 100_000_000;
-/// A peer of which nothing has come for so long is quiet.
+/// A peer that has sent nothing for this long is quiet.
 pub const QUIET_NS: u64 = 250_000_000;
-/// How often a frame leaves for a quiet peer: longer than the network keeps a connection that is silent. A frame that
+/// The interval of frames to a quiet peer: longer than the network keeps a silent connection. A frame that
 /// waits for such a connection would keep the network from ending it (docs/design/wire.md, section 2).
 const PROBE_NS: u64 = 1_100_000_000;
 
-/// Clocks drift apart by a microsecond in this time at most.
+/// The time in which clocks drift apart by a microsecond at most.
 const OFFSET_HOLDS_NS: u64 = 10_000_000;
 
-/// Bounds of a stream.
+/// Limits of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of frames that are kept until they are acknowledged.
     pub unacknowledged_bytes: usize,
     /// Bytes of these that wait to be handed to the network.
     pub unsent_bytes: usize,
-    /// Delay that is not taken for a queue in the network, in ns; `None` for a stream without a window.
+    /// Delay that does not count as a queue in the network, in ns; `None` for a stream without a window.
     pub noise_ns: Option<u64>,
 }
 
 impl Limits {
-    /// Those of a lane.
+    /// The limits of a lane.
     pub fn of(lane: Lane) -> Self {
         let noise_ns = match lane {
             Lane::Urgent => None,
@@ -91,69 +91,68 @@ impl Deref for Frame {
     }
 }
 
-/// Why an item was not taken.
+/// Why an item was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// The other link has not been heard of; [`Accept::NewPeerTerm`] says when it has.
+    /// The other link was not heard yet; [`Accept::NewPeerTerm`] reports that it was.
     #[error("no link of the other host has been found")]
     NoPeer,
-    /// Too much waits. There may be room after the next [`Stream::poll`] or [`Stream::accept`].
+    /// The queue is full. There may be capacity after the next [`Stream::poll`] or [`Stream::accept`].
     #[error("the queue for the other host is full")]
     Full,
-    /// No frame holds it: a message has to be cut.
+    /// The item does not fit into a frame: a message has to be split.
     #[error("an item of {0} bytes is longer than a frame: it must be split")]
     TooLong(usize),
 }
 
-/// What a frame that came is.
+/// The result of accepting a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
-    /// The next of its stream: its items are to be read.
+    /// The next frame of its stream: read its items.
     New,
-    /// Nothing but acknowledgement.
+    /// A pure acknowledgement.
     Acknowledgement,
     /// Its items were read before.
     Duplicate,
-    /// One before it is missing. It will come again.
+    /// An earlier frame is missing. This one will be sent again.
     OutOfOrder,
-    /// Of a link, or for one, that no longer holds its role.
+    /// From a link, or for one, that no longer holds its role.
     Stale,
-    /// The first that was heard of a new holder. Both directions begin anew: what was pushed and is not
-    /// acknowledged is dropped, and everything has to be said again. The frame's items are not to be read; it comes
-    /// again.
+    /// The first frame of a new holder. Both directions restart: pushed and unacknowledged items are
+    /// dropped and have to be pushed again. Do not read the frame's items; it is sent again.
     NewPeerTerm,
-    /// It acknowledges what was never sent, or has a number without a receiver: the peer is not to be talked to.
+    /// It acknowledges what was never sent, or has a number without a receiver: disconnect the peer.
     Corrupt,
 }
 
-/// Counters of a stream since it was made.
+/// Counters of a stream since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Frames handed out, with repeated ones and those of acknowledgement.
+    /// Frames handed out, including retransmitted ones and acknowledgements.
     pub frames_sent: u64,
     /// Their bytes.
     pub bytes_sent: u64,
-    /// Those that were handed out before.
+    /// Frames that were retransmitted.
     pub frames_repeated: u64,
-    /// Frames that came and were [`Accept::New`].
+    /// Received frames that were [`Accept::New`].
     pub frames_received: u64,
-    /// Bytes of all that came in these terms.
+    /// Bytes of all frames received in these terms.
     pub bytes_received: u64,
-    /// Frames dropped because a new holder was heard of.
+    /// Frames dropped because of a new holder.
     pub frames_dropped: u64,
-    /// Bytes that may be under way; 0 for a stream without a window.
+    /// Bytes that may be in flight; 0 for a stream without a window.
     pub window_bytes: u64,
-    /// Bytes not acknowledged, with those that were not sent yet.
+    /// Unacknowledged bytes, including those not sent yet.
     pub unacknowledged_bytes: u64,
-    /// Since when the oldest frame that was sent is not acknowledged, ns of the caller's clock.
+    /// Since when the oldest sent frame is unacknowledged, in ns of the caller's clock.
     pub unacknowledged_since_ns: Option<u64>,
     /// Round trip, smoothed, in ns.
     pub round_trip_ns: Option<u64>,
-    /// Smallest round trip since it was last measured anew, in ns.
+    /// Smallest round trip since its last new measurement, in ns.
     pub base_ns: Option<u64>,
 }
 
-/// Both directions between two links, on one lane. All times are ns of one clock, which never goes back.
+/// Both directions between two links, on one lane. All times are ns of one monotonic clock.
 #[derive(Debug)]
 pub struct Stream {
     own_term: u64,
@@ -164,17 +163,17 @@ pub struct Stream {
     window: Option<Window>,
     round_trip: RoundTrip,
     clock: ClockEstimator,
-    /// How far the other clock is ahead for stamps of messages, and until when that holds.
+    /// The clock offset for stamps of messages, and until when it is valid.
     offset: Option<(ClockOffset, u64)>,
     /// The last stamp given out: each frame has its own.
     last_sent_ns: u64,
-    /// The highest stamp of ours that came back.
+    /// The highest stamp of this link that was echoed.
     last_echo_ns: u64,
     introduce_at_ns: u64,
     introduce_wait_ns: u64,
     /// When the last frame of the peer came.
     heard_ns: u64,
-    /// Whether the peer sends something now and then: then silence says that it is quiet.
+    /// Whether the peer sends pulses: then silence means that it is quiet.
     pulses: bool,
     /// While the peer is quiet: nothing leaves before this.
     probe_at_ns: u64,
@@ -182,7 +181,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Of the link that holds its host's role in `own_term`, which is not 0.
+    /// Creates the stream of the link that holds its host's role in `own_term`, which is not 0.
     pub fn new(own_term: u64, limits: Limits) -> Self {
         Self {
             own_term,
@@ -209,12 +208,12 @@ impl Stream {
         (self.peer_term != 0).then_some(self.peer_term)
     }
 
-    /// Whether [`push`](Self::push) takes an item that a frame holds.
+    /// Whether [`push`](Self::push) accepts an item that fits into a frame.
     pub fn has_room(&self) -> bool {
         self.peer_term != 0 && self.send_queue.has_room(self.window.as_ref())
     }
 
-    /// Whether something was pushed and is not handed out, or has to be again.
+    /// Whether an item was pushed and is not handed out, or has to be sent again.
     pub fn has_unsent(&self) -> bool {
         self.send_queue.has_unsent()
     }
@@ -222,7 +221,7 @@ impl Stream {
     /// Adds an item to the frame that is being filled.
     ///
     /// # Errors
-    /// If there is no peer or no room, or the item is longer than a frame. Nothing of it is then taken.
+    /// If there is no peer or no capacity, or the item is longer than a frame. No part of it is then added.
     #[inline]
     pub fn push(&mut self, item: &Item<'_>) -> Result<(), PushError> {
         if self.peer_term == 0 {
@@ -231,10 +230,10 @@ impl Stream {
         self.send_queue.push(item, self.window.as_ref())
     }
 
-    /// Adds an item that belongs to the one before, whether or not there is room.
+    /// Adds an item that belongs to the previous one, with or without capacity.
     ///
     /// # Errors
-    /// If there is no peer, or the item is longer than a frame. Nothing of it is then taken.
+    /// If there is no peer, or the item is longer than a frame. No part of it is then added.
     #[inline]
     pub fn push_along(&mut self, item: &Item<'_>) -> Result<(), PushError> {
         if self.peer_term == 0 {
@@ -243,10 +242,10 @@ impl Stream {
         self.send_queue.push_along(item, self.window.as_ref())
     }
 
-    /// As [`push_along`](Self::push_along), of a message as most are.
+    /// Like [`push_along`](Self::push_along), for a message with the common fields only.
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     #[inline]
     pub fn push_plain(&mut self, plain: PlainData<'_>) -> Result<(), PushError> {
         if self.peer_term == 0 {
@@ -255,7 +254,7 @@ impl Stream {
         self.send_queue.push_plain(plain, self.window.as_ref())
     }
 
-    /// Number behind the frame that has what was pushed last.
+    /// The number after the frame with the last pushed item.
     pub fn end(&self) -> u64 {
         self.send_queue.end()
     }
@@ -265,7 +264,7 @@ impl Stream {
         self.send_queue.has_acknowledged(end)
     }
 
-    /// What is being filled may leave now.
+    /// Allows the frame that is being filled to leave now.
     pub fn flush(&mut self) {
         self.send_queue.flush();
     }
@@ -275,9 +274,9 @@ impl Stream {
         send_queue::fragment_len(self.window.as_ref())
     }
 
-    /// The next frame for the network, which has to be handed to it before `poll` is called again: a new one, one
-    /// that is repeated, or an acknowledgement. `None` if nothing may leave now. To a quiet peer one frame leaves now
-    /// and then, and the others are kept.
+    /// The next frame for the network: a new one, a retransmitted one, or an acknowledgement. Hand it to
+    /// the network before the next call of `poll`. `None` if nothing may leave now. To a quiet peer one
+    /// frame leaves at intervals, and the others are kept.
     pub fn poll(&mut self, now_ns: u64) -> Option<Frame> {
         if self.peer_term == 0 {
             if now_ns < self.introduce_at_ns {
@@ -298,7 +297,7 @@ impl Stream {
         Some(frame)
     }
 
-    /// What is to leave next; if `ack_now` is set, what has a number is to be acknowledged at once.
+    /// Chooses the next frame. If `ack_now` is set, a numbered frame is to be acknowledged at once.
     fn next_frame(&mut self, now_ns: u64, ack_now: bool) -> Option<Frame> {
         let Some(next) = self.send_queue.next(now_ns, self.window.as_mut(), &mut self.round_trip)
         else {
@@ -312,17 +311,17 @@ impl Stream {
         Some(self.count(bytes))
     }
 
-    /// The next [`poll`](Self::poll) gives a frame, once the other link is known.
+    /// Makes the next [`poll`](Self::poll) return a frame, once the other link is known.
     pub fn request_ack(&mut self) {
         self.receive_state.request_ack();
     }
 
-    /// The newest stamp of ours that came back, ns of the caller's clock; 0 if none has.
+    /// The newest stamp of this link that was echoed, in ns of the caller's clock; 0 if none was.
     pub fn last_echo_ns(&self) -> u64 {
         self.last_echo_ns
     }
 
-    /// When [`poll`](Self::poll) has to be called again though nothing is pushed, flushed or accepted before.
+    /// When [`poll`](Self::poll) has to be called again if nothing is pushed, flushed or accepted before.
     pub fn wake_at(&self) -> Option<u64> {
         if self.peer_term == 0 {
             return Some(self.introduce_at_ns);
@@ -339,15 +338,15 @@ impl Stream {
         self.probe_at_ns
     }
 
-    /// Introduces itself seldom from now on: the peer was lost, and what leaves may wait in the network until the connection
-    /// is given up.
+    /// Introduces itself at long intervals from now on: the peer was lost, and frames may wait in the
+    /// network until the connection ends.
     pub fn introduce_slowly(&mut self, now_ns: u64) {
         self.introduce_wait_ns = INTRODUCE_MAX_NS;
         self.introduce_at_ns = now_ns + INTRODUCE_MAX_NS;
     }
 
-    /// Whether the peer sends something now and then. One of an earlier release, which is silent while it has nothing to
-    /// say, is never quiet.
+    /// Sets whether the peer sends pulses. A peer of an earlier release, which is silent while idle, is
+    /// never quiet.
     pub fn expect_pulses(&mut self, pulses: bool) {
         self.pulses = pulses;
         if !pulses {
@@ -355,26 +354,26 @@ impl Stream {
         }
     }
 
-    /// The network has met the peer, or a frame of it came: it is not quiet.
+    /// Records that the network has connected to the peer, or that its frame came: it is not quiet.
     pub fn note_heard(&mut self, now_ns: u64) {
         (self.heard_ns, self.probe_at_ns) = (now_ns, 0);
     }
 
-    /// When it is to be called again if as much goes on to come as came lately: to plan for that once costs less than
-    /// to be woken by each frame that has to be acknowledged.
+    /// When to call `poll` again if frames continue to arrive at the recent rate: planning for that once
+    /// costs less than a wake-up for each frame that has to be acknowledged.
     pub fn planned_poll_at(&self, now_ns: u64) -> Option<u64> {
-        let came = self.receive_state.numbered_at()?;
-        (now_ns.saturating_sub(came) < ACK_DELAY_NS).then_some(now_ns + ACK_DELAY_NS)
+        let numbered_at_ns = self.receive_state.numbered_at()?;
+        (now_ns.saturating_sub(numbered_at_ns) < ACK_DELAY_NS).then_some(now_ns + ACK_DELAY_NS)
     }
 
-    /// A frame came, whose header this is.
+    /// Accepts a frame with this header.
     pub fn accept(&mut self, now_ns: u64, header: &Header) -> Accept {
         let Header { from_term, to_term, .. } = *header;
         if from_term == 0 || from_term < self.peer_term || to_term > self.own_term {
             return Accept::Stale;
         }
         if to_term != 0 && to_term < self.own_term {
-            // It has not heard of us.
+            // The peer does not know this link yet.
             if self.peer_term == from_term {
                 self.receive_state.request_ack();
             } else {
@@ -406,28 +405,28 @@ impl Stream {
         accept
     }
 
-    /// How far the other host's clock is ahead of this one's, once it was measured.
+    /// The offset of the other host's clock, once it was measured.
     pub fn clock(&self, now_ns: u64) -> Option<ClockOffset> {
         self.clock.offset(now_ns)
     }
 
-    /// The same for stamps of messages: it is looked at again after each measurement, and not for each frame.
+    /// The same for stamps of messages: it is updated after each measurement, and not for each frame.
     pub fn clock_for_stamps(&mut self, now_ns: u64) -> Option<ClockOffset> {
         if self.offset.is_none_or(|(_, until_ns)| until_ns <= now_ns) {
-            // As long as it holds, its uncertainty does.
+            // Its uncertainty is valid for the same time.
             let until_ns = now_ns + OFFSET_HOLDS_NS;
             self.offset = self.clock.offset(until_ns).map(|clock| (clock, until_ns));
         }
         self.offset.map(|(clock, _)| clock)
     }
 
-    /// How often one of the two clocks has jumped, or run away faster than the uncertainty allows, and by how much
-    /// the offset changed the last time, in ns.
+    /// How often one of the two clocks has jumped or drifted faster than the uncertainty allows, and the
+    /// last change of the offset, in ns.
     pub fn steps(&self) -> (u64, i64) {
         self.clock.steps()
     }
 
-    /// How much faster the other host's clock runs, once that was measured.
+    /// The drift of the other host's clock, once it was measured.
     pub fn drift(&self, now_ns: u64) -> Option<ClockDrift> {
         self.clock.drift(now_ns)
     }
@@ -454,7 +453,7 @@ impl Stream {
         self.introduce_wait_ns = INTRODUCE_FIRST_NS;
     }
 
-    /// Frees what has arrived, goes back to what has not, and measures.
+    /// Frees arrived frames, goes back to lost ones, and measures the round trip.
     fn take_acknowledgement(&mut self, now_ns: u64, header: &Header) {
         let echo_ns = header.echo_ns;
         let possible = echo_ns != 0 && echo_ns <= self.last_sent_ns && echo_ns <= now_ns;
@@ -495,13 +494,13 @@ impl Stream {
         Frame(bytes)
     }
 
-    /// Two frames that are polled at one time have two stamps, so that an echo names one.
+    /// Two frames that are polled at the same time get different stamps, so that an echo identifies one.
     fn stamp(&mut self, now_ns: u64) -> u64 {
         self.last_sent_ns = now_ns.max(self.last_sent_ns + 1);
         self.last_sent_ns
     }
 
-    /// Whatever is sent acknowledges.
+    /// Every frame acknowledges.
     fn header(&mut self, now_ns: u64, sent_ns: u64, flags: u8, number: u64, len: usize) -> Header {
         let (next, echo_ns, held_ns) = self.receive_state.acknowledgement(now_ns);
         Header {

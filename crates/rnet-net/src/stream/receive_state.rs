@@ -1,27 +1,27 @@
-//! What has come, and when it has to be acknowledged.
+//! What was received, and when it has to be acknowledged.
 
 use crate::wire::{ACK_AT_ONCE, Header};
 
 use super::Accept;
 
-/// What came waits at most so long for its acknowledgement.
+/// The longest delay of an acknowledgement.
 pub const ACK_DELAY_NS: u64 = 20_000_000;
-/// And where its sender is awake anyhow, at least so long.
+/// The shortest delay if the sending thread is awake anyway.
 const ACK_EARLY_NS: u64 = 10_000_000;
-/// At most so many bytes wait. Where the window is smaller its sender asks earlier. A frame with the credit of a channel
-/// comes after each MiB of it, and acknowledges as well: an acknowledgement wakes two threads on either host, which costs
-/// as much as to send 128 KiB.
+/// The most unacknowledged bytes. If the window is smaller, its sender asks earlier. A frame with the
+/// credit of a channel follows each MiB of it and acknowledges as well. An acknowledgement wakes two
+/// threads on either host, which costs as much as sending 128 KiB.
 const ACK_BYTES: u64 = 5 << 18;
 
 #[derive(Debug, Default)]
 pub struct ReceiveState {
-    /// Number that comes next.
+    /// Number of the next frame.
     next: u64,
-    /// Highest stamp that came, and when.
+    /// Highest received stamp, and when it came.
     newest: Option<(u64, u64)>,
     /// Bytes since the last acknowledgement.
     bytes: u64,
-    /// When the last frame with a number came.
+    /// When the last numbered frame came.
     numbered_at_ns: Option<u64>,
     /// When an acknowledgement has to leave.
     due_at_ns: Option<u64>,
@@ -33,7 +33,7 @@ impl ReceiveState {
         self.request_ack();
     }
 
-    /// Has to be acknowledged at once.
+    /// Requests an acknowledgement at once.
     pub fn request_ack(&mut self) {
         self.due_at_ns = Some(0);
     }
@@ -57,7 +57,7 @@ impl ReceiveState {
         }
     }
 
-    /// A frame with a number came.
+    /// Accepts a numbered frame.
     pub fn accept_numbered(&mut self, now_ns: u64, header: &Header) -> Accept {
         if header.number != self.next {
             self.request_ack();

@@ -1,10 +1,10 @@
-//! How long an acknowledgement takes, and when it is overdue (RFC 6298).
+//! The round trip of an acknowledgement, and when it is overdue (RFC 6298).
 
 use super::receive_state::ACK_DELAY_NS;
 
 const MIN_NS: u64 = 20_000_000;
 const MAX_NS: u64 = 250_000_000;
-/// Before anything was measured.
+/// The time-out before the first measurement.
 const FIRST_NS: u64 = 100_000_000;
 
 #[derive(Debug, Default)]
@@ -31,8 +31,8 @@ impl RoundTrip {
         self.smoothed = Some((smoothed_ns, variation_ns));
     }
 
-    /// How long to wait for an acknowledgement. Twice as long after each time-out, and never so long that a cable
-    /// that is back goes unnoticed.
+    /// How long to wait for an acknowledgement. It doubles after each time-out, up to a limit, so that a
+    /// restored cable is noticed soon.
     pub fn time_out_ns(&self) -> u64 {
         let measured = |(smoothed_ns, variation_ns): (u64, u64)| {
             smoothed_ns.saturating_add(variation_ns.saturating_mul(4))

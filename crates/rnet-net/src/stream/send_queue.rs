@@ -1,4 +1,4 @@
-//! Frames that are being filled, wait to be sent, or to be acknowledged.
+//! Frames that are being filled, that wait to be sent, or that wait to be acknowledged.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -12,9 +12,9 @@ use super::{Limits, PushError};
 
 /// Length at which a frame is full, without a window.
 const FULL_FRAME_LEN: usize = 16 << 10;
-/// The fields of a `Fragment` with all that it may carry.
+/// The longest fields of a `Fragment`.
 const FRAGMENT_FIELDS: usize = 96;
-/// The same of a message that carries nothing beside its payload.
+/// The same for a message without metadata.
 const MESSAGE_FIELDS: usize = 48;
 /// Bytes that may wait to be sent, however small the window is.
 const MIN_UNSENT_BYTES: usize = 16 << 10;
@@ -26,7 +26,7 @@ pub fn fragment_len(window: Option<&Window>) -> usize {
     window.map_or(MAX_FRAME_LEN, Window::frame_len) - HEADER_LEN - FRAGMENT_FIELDS
 }
 
-/// The frame that is to leave next.
+/// The next frame to send.
 #[derive(Debug)]
 pub struct NextFrame {
     at: usize,
@@ -52,21 +52,21 @@ pub struct SendQueue {
     encoder: Encoder,
     /// Empty, or a header and items.
     filling: Vec<u8>,
-    /// What is being filled may leave.
+    /// The frame that is being filled may leave.
     flushed: bool,
     /// Full frames that are not acknowledged, in order.
     frames: VecDeque<QueuedFrame>,
     /// Number of the first of these.
     first: u64,
-    /// One after the highest number that was ever sent.
+    /// The number after the highest that was ever sent.
     sent_end: u64,
-    /// How many of `frames` are under way; those behind wait to be sent, or to be sent again.
+    /// How many of `frames` are in flight; the others wait to be sent, or to be sent again.
     under_way: usize,
     queued_bytes: usize,
     under_way_bytes: usize,
-    /// Bytes sent since an acknowledgement was last asked for.
+    /// Bytes sent since an acknowledgement was last requested.
     bytes_since_ack_request: usize,
-    /// When the first frame under way is repeated.
+    /// When the first frame in flight is retransmitted.
     repeat_at_ns: Option<u64>,
     spare: Vec<Vec<u8>>,
 }
@@ -90,7 +90,7 @@ impl SendQueue {
         }
     }
 
-    /// Drops everything; returns how many frames that were.
+    /// Drops everything; returns the number of dropped frames.
     pub fn reset(&mut self) -> u64 {
         let dropped = self.frames.len() + usize::from(!self.filling.is_empty());
         let (limits, spare) = (self.limits, mem::take(&mut self.spare));
@@ -121,7 +121,7 @@ impl SendQueue {
             && queued_bytes - self.under_way_bytes < unsent_limit.min(self.limits.unsent_bytes)
     }
 
-    /// Whether something waits to be sent.
+    /// Whether anything waits to be sent.
     pub fn has_unsent(&self) -> bool {
         self.under_way < self.frames.len() || !self.filling.is_empty()
     }
@@ -134,7 +134,7 @@ impl SendQueue {
         self.push_along(item, window)
     }
 
-    /// Adds what belongs to the item before, for which there was room.
+    /// Adds an item that belongs to the previous one, for which there was capacity.
     #[inline]
     pub fn push_along(
         &mut self,
@@ -160,7 +160,7 @@ impl SendQueue {
         Ok(())
     }
 
-    /// As [`SendQueue::push_along`], of a message as most are.
+    /// Like [`SendQueue::push_along`], for a message with the common fields only.
     #[inline]
     pub fn push_plain(
         &mut self,
@@ -179,7 +179,7 @@ impl SendQueue {
     #[inline]
     fn encode(&mut self, item: &Item<'_>) {
         if self.filling.is_empty() {
-            // Without room beforehand: of small ones very many may be kept.
+            // Without reserved capacity: very many small ones may be kept.
             self.filling = self.spare.pop().unwrap_or_default();
             self.filling.clear();
             self.filling.resize(HEADER_LEN, 0);
@@ -207,7 +207,7 @@ impl SendQueue {
         self.flushed = !self.filling.is_empty();
     }
 
-    /// The frame that is to leave now.
+    /// The frame that must leave now.
     pub fn next(
         &mut self,
         now_ns: u64,
@@ -267,7 +267,7 @@ impl SendQueue {
         }
         frame.sent_ns = header.sent_ns;
         self.sent_end = self.sent_end.max(next.number + 1);
-        // Copies it if the caller still has what it was given before.
+        // Copies it if the caller still has the earlier frame.
         header.encode(Arc::make_mut(&mut frame.bytes).as_mut_slice());
         Arc::clone(&frame.bytes)
     }
@@ -277,8 +277,8 @@ impl SendQueue {
         next <= self.sent_end
     }
 
-    /// The peer expects `next`, and the newest frame that it has received has the stamp `echo_ns`. Returns whether a
-    /// frame was lost.
+    /// Applies an acknowledgement: the peer expects `next`, and the newest frame that it has received has
+    /// the stamp `echo_ns`. Returns whether a frame was lost.
     pub fn acknowledge(
         &mut self,
         now_ns: u64,

@@ -1,55 +1,61 @@
-//! How many bytes may be under way, by delay as in TCP Vegas (Brakmo and Peterson, 1995): few enough that what
-//! queues in the network delays the urgent lane by a few frames or a fraction of a millisecond, enough that the
-//! cable is full.
+//! The window of bytes in flight, controlled by delay as in TCP Vegas (Brakmo and Peterson, 1995). It is
+//! small enough that the queue in the network delays the urgent lane by a few frames or a fraction of a
+//! millisecond, and large enough that the cable is full.
 
 use std::mem;
 
-/// Smallest frame, in bytes: one that a cable takes as a whole.
+/// Smallest frame, in bytes: one that a cable carries as a whole.
 const MIN_FRAME: u64 = 1400;
 /// Longest frame: one that Zenoh hands to the kernel at once.
 const MAX_FRAME: u64 = 60 << 10;
 const MIN_WINDOW: u64 = 2 * MIN_FRAME;
-/// With what waits to be sent it is less than a stream keeps. At 10 Gbit/s it is a queue of less than 3 ms.
+/// Together with the unsent frames it is less than a stream keeps. At 10 Gbit/s it is a queue of less than
+/// 3 ms.
 const MAX_WINDOW: u64 = 7 << 19;
-/// A longer window grows only where it keeps frames back: what has arrived and is not acknowledged yet is under way, too.
+/// A larger window grows only if it delays frames: frames that have arrived and are not acknowledged yet
+/// count as in flight, too.
 const MAX_HALF_FULL_GROWTH: u64 = 512 << 10;
 /// A frame is this part of the window.
 const FRAMES_PER_WINDOW: u64 = 16;
 
-/// Frames that may queue in the network before the window stops to grow, and before it shrinks.
+/// Frames in the network's queue at which the window stops growing.
 const QUEUED_LOW: u64 = 2;
 const QUEUED_HIGH: u64 = 4;
-/// From here on it shrinks to what the network holds without a queue.
+/// From this number on, it shrinks to what the network holds without a queue.
 const QUEUED_TOO_MANY: u64 = 8;
-/// A queue that delays by less than this is as short as one of `QUEUED_LOW` frames, however many they are.
+/// A queue that delays by less than this counts as short, like one of `QUEUED_LOW` frames, however many
+/// frames it has.
 const SHORT_QUEUE_NS: u64 = 300_000;
-/// Up to this rate, in bytes per second. Beyond it hosts limit more often than cables do: what waits in a host waits
-/// for its processors, in the connection of this lane, and delays nobody else.
+/// Valid up to this rate, in bytes per second. Beyond it hosts limit more often than cables do: frames that
+/// wait in a host wait for its CPUs, in the connection of this lane, and delay no other lane.
 const CABLE_RATE: u64 = 125_000_000;
-/// By how much `SHORT_QUEUE_NS` may grow with the rate.
+/// The largest factor by which `SHORT_QUEUE_NS` grows with the rate.
 const MAX_SHORT_QUEUE_FACTOR: u64 = 4;
 
-/// A round takes a round trip, and this long: a queue delays all frames of such a time, a host that is busy some.
+/// A round takes a round trip plus this time: a queue delays all frames in such a time, a busy host only
+/// some.
 const ROUND_NS: u64 = 10_000_000;
-/// Until a queue is first seen.
+/// The same until a queue is first seen.
 const FIRST_ROUND_NS: u64 = 1_000_000;
-/// After so many rounds without a queue the path has become wider, and the window grows by half in a round.
+/// After this many rounds without a queue the path has become wider, and the window grows by half per
+/// round.
 const WIDER_ROUNDS: u32 = 4;
-/// The smallest round trip is measured anew when it is older: our own queue is otherwise taken for the cable.
+/// An older smallest round trip is measured again: otherwise this link's own queue would count as part of
+/// the cable.
 const BASE_AGE_NS: u64 = 10_000_000_000;
-/// Frames that are sent alone for that.
+/// Frames that are sent alone for that measurement.
 const PROBE_FRAMES: usize = 8;
-/// How late the hosts may be without that being taken for a queue.
+/// The largest delay by the hosts that does not count as a queue.
 const MAX_NOISE_NS: u64 = 5_000_000;
-/// After a pause of this length the network may be another.
+/// After a pause of this length the network may have changed.
 const IDLE_NS: u64 = 1_000_000_000;
 
-/// Frames of which each leaves when the one before has come back.
+/// Frames of which each leaves after the previous one was echoed.
 #[derive(Debug)]
 struct BaseProbe {
-    /// Stamps of these frames are not below; not yet known while others are under way.
+    /// The lowest stamp of these frames; unknown while other frames are in flight.
     from_ns: u64,
-    /// How many have come back.
+    /// How many were echoed.
     frames: usize,
     round_trips_ns: [u64; PROBE_FRAMES],
 }
@@ -57,21 +63,21 @@ struct BaseProbe {
 #[derive(Debug)]
 pub struct Window {
     bytes: u64,
-    /// At least so much is noise.
+    /// The least delay that counts as noise.
     least_noise_ns: u64,
-    /// What is: by how much the median of frames that were sent alone came back later than the fastest of them.
+    /// The noise: how much later than the fastest the median of the frames that were sent alone came back.
     noise_ns: u64,
     /// Smallest round trip.
     base_ns: Option<u64>,
     /// When that was measured last.
     measured_ns: Option<u64>,
-    /// While the base is measured anew.
+    /// Set while the base is measured again.
     probe: Option<BaseProbe>,
     /// Whether no queue was seen since the window was smallest.
     in_slow_start: bool,
-    /// Rounds since a queue was last seen in which the window was full.
+    /// Rounds with a full window since a queue was last seen.
     growth_rounds: u32,
-    /// Bytes that have left in this round, and per second in the rounds before.
+    /// Bytes sent in this round; then bytes per second in the earlier rounds.
     sent_bytes: u64,
     rate: u64,
     /// The last stamp given out before this round.
@@ -114,7 +120,7 @@ impl Window {
         self.base_ns
     }
 
-    /// Begins with the smallest window again; the base stays.
+    /// Restarts with the smallest window; the base stays.
     pub fn restart(&mut self) {
         self.bytes = MIN_WINDOW;
         self.in_slow_start = true;
@@ -148,8 +154,8 @@ impl Window {
         admits
     }
 
-    /// A frame of `len` bytes leaves; whether it has to be acknowledged at once, given the bytes under way and those
-    /// since the last such one, with its own.
+    /// Records that a frame of `len` bytes leaves. Returns whether it has to be acknowledged at once, given
+    /// the bytes in flight and those since the last such request, both including this frame.
     pub fn on_send(&mut self, now_ns: u64, len: usize, under_way: usize, unasked: usize) -> bool {
         self.last_sent_ns = now_ns;
         self.sent_bytes += len as u64;
@@ -157,18 +163,18 @@ impl Window {
             probe.from_ns = probe.from_ns.min(now_ns);
         }
         let full = under_way as u64 + MIN_FRAME > self.bytes;
-        // Where less is under way the acknowledgement comes in time by itself, as seldom as can be. And a window that
-        // is used no more than half is wide enough, as with TCP (RFC 7661, section 4.3).
+        // With less in flight, the acknowledgement comes in time by itself, as rarely as possible. And a
+        // window that is at most half used is wide enough, as with TCP (RFC 7661, section 4.3).
         let half = under_way as u64 >= self.bytes / 2;
         self.limited |= half && self.bytes < MAX_HALF_FULL_GROWTH;
         full || self.probe.is_some() || (half && unasked as u64 >= self.bytes / 4)
     }
 
-    /// A round trip was measured, of the frame with the stamp `echo_ns`. The last stamp given out is `last_ns`.
+    /// Adds a round trip, of the frame with the stamp `echo_ns`. The last stamp given out is `last_ns`.
     pub fn sample(&mut self, now_ns: u64, ns: u64, echo_ns: u64, last_ns: u64) {
         if self.probe.is_some() {
             self.measure(now_ns, ns, echo_ns);
-            // Frames alone say nothing of the window.
+            // Frames that are sent alone say nothing about the window.
             self.begin_round(now_ns, last_ns);
             return;
         }
@@ -181,7 +187,7 @@ impl Window {
         let took_ns = now_ns - self.round_since_ns;
         if took_ns >= round_ns {
             let rate = u128::from(self.sent_bytes) * 1_000_000_000 / u128::from(took_ns);
-            // One round may be slow for reasons of a host.
+            // One round may be slow because of a host.
             self.rate = (rate as u64).max(self.rate - self.rate / 16);
             self.adjust();
             self.begin_round(now_ns, last_ns);
@@ -233,7 +239,7 @@ impl Window {
             }
         } else {
             self.growth_rounds = 0;
-            // The first queue may be a moment's: a whole round has to say that it is long.
+            // The first queue may be momentary: a whole round has to show that it is long.
             if !mem::take(&mut self.in_slow_start) {
                 if beyond(QUEUED_TOO_MANY) {
                     self.bytes = held + QUEUED_LOW * frame;

@@ -1,15 +1,15 @@
-//! Compressed messages: the length of the whole as a varint, and a block of LZ4.
+//! Compressed messages: the length of the message as a varint, and an LZ4 block.
 
 use lz4_flex::block;
 
 use super::error::WireError;
 use super::varint;
 
-/// LZ4 makes at most this many bytes of one.
+/// The largest expansion of a byte by LZ4.
 const MAX_RATIO: u64 = 255;
 
-/// Replaces the content of `out` by the compressed message. `false` if that is no shorter: the message is then
-/// sent as it is.
+/// Replaces the content of `out` by the compressed message. `false` if that is not shorter: the message is
+/// then sent uncompressed.
 pub fn compress(message: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     out.resize(varint::MAX_LEN + block::get_maximum_output_size(message.len()), 0);
@@ -22,14 +22,14 @@ pub fn compress(message: &[u8], out: &mut Vec<u8>) -> bool {
 /// Replaces the content of `out` by the message that [`compress`] was given.
 ///
 /// # Errors
-/// If it states a length above `limit`, or is not of the length that it states.
+/// If it declares a length above `limit`, or has another length than declared.
 pub fn decompress(compressed: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut block = compressed;
     let len = varint::take(&mut block).ok_or(WireError::BadCompression(compressed.len()))?;
     if len > limit as u64 {
         return Err(WireError::LimitExceeded { len, limit });
     }
-    // What cannot be that long is refused before it is given memory.
+    // An impossible length is refused before memory is allocated.
     if len > MAX_RATIO * block.len() as u64 {
         return Err(WireError::BadCompression(compressed.len()));
     }

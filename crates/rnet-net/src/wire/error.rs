@@ -1,38 +1,38 @@
-//! What is wrong with bytes that came from another link.
+//! Errors in bytes from another link.
 
 use super::header::{HEADER_LEN, MAX_FRAME_LEN, VERSION};
 
-/// Why a frame, or an item of one, was refused.
+/// Why a frame or one of its items was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// Less than a header.
+    /// The frame is shorter than a header.
     #[error("a frame of {0} bytes is shorter than its header of {HEADER_LEN}")]
     TooShort(usize),
-    /// No frame at all.
+    /// The bytes are not a frame.
     #[error("a frame starts with {0:#06x}: it is not a frame of a robot-net link")]
     BadMagic(u16),
-    /// The frame says another length than it has.
+    /// The declared length of the frame differs from its length.
     #[error("a frame of {actual} bytes declares {declared}")]
     LengthMismatch {
-        /// What its header says.
+        /// The length in its header.
         declared: u32,
-        /// What it has.
+        /// Its actual length.
         actual: usize,
     },
-    /// Longer than any frame.
+    /// The frame is too long.
     #[error("a frame of {0} bytes exceeds the limit of {MAX_FRAME_LEN}")]
     TooLong(usize),
-    /// A kind that must be understood and is not.
+    /// An item has a mandatory kind that is unknown.
     #[error(
         "an item has the mandatory kind {0:#04x}, which version {VERSION} of the link protocol does not support: install \
          the same release of robot-net on both hosts"
     )]
     UnknownKind(u8),
-    /// An item that ends before its fields do, or whose length exceeds its frame.
+    /// An item ends before its fields do, or its length exceeds its frame.
     #[error("an item of kind {0:#04x} is truncated")]
     Truncated(u8),
-    /// A number that cannot be what it stands for.
+    /// A field has an impossible value.
     #[error("an item of kind {kind:#04x} has an invalid {field}")]
     InvalidField {
         /// Kind of the item.
@@ -40,37 +40,37 @@ pub enum WireError {
         /// Name of the field.
         field: &'static str,
     },
-    /// More than the receiver takes.
+    /// The announced length exceeds the receiver's limit.
     #[error("{len} bytes are announced; at most {limit} are accepted")]
     LimitExceeded {
-        /// What was announced.
+        /// The announced length.
         len: u64,
-        /// What is taken.
+        /// The limit.
         limit: usize,
     },
-    /// A part that does not follow the one before it.
+    /// A part does not follow the previous one.
     #[error(
         "a part of {len} bytes at {offset} of {total} does not follow the {have} of {known} received"
     )]
     OutOfOrder {
         /// Length of the part.
         len: usize,
-        /// Where it claims to belong.
+        /// Its declared offset.
         offset: u64,
         /// Length of the whole, by this part.
         total: u64,
-        /// How much is there.
+        /// How many bytes were received.
         have: usize,
-        /// Length of the whole, by the parts before; that of this one where it is the first.
+        /// Length of the whole, by the earlier parts; that of this part if it is the first.
         known: u64,
     },
-    /// A header that no peer that follows the protocol sends.
+    /// The header violates the protocol.
     #[error("it acknowledges data that was never sent, or was sent before its receiver is known")]
     InvalidHeader,
-    /// More was said than is looked at in time.
+    /// More requests arrived than can be handled in time.
     #[error("too many requests at once")]
     Backlog,
-    /// Compressed bytes that are not.
+    /// The bytes cannot be decompressed.
     #[error("{0} compressed bytes cannot be decompressed to the length that they declare")]
     BadCompression(usize),
 }

@@ -11,25 +11,25 @@ pub const MAGIC: u16 = 0x4E52;
 /// Version of the protocol. A higher one has the same header.
 pub const VERSION: u8 = 1;
 
-/// Flag: nothing but acknowledgement. Such a frame takes no number, and is not acknowledged.
+/// Flag: a pure acknowledgement. Such a frame takes no number, and is not acknowledged.
 pub const ACK_ONLY: u8 = 1;
-/// Flag: to be acknowledged at once.
+/// Flag: acknowledge at once.
 pub const ACK_AT_ONCE: u8 = 1 << 1;
 
-/// What a frame says of itself.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Version of the sender's protocol; [`encode`](Self::encode) writes ours.
+    /// Version of the sender's protocol; [`encode`](Self::encode) writes this link's version.
     pub version: u8,
-    /// [`ACK_ONLY`], [`ACK_AT_ONCE`]; others are of a later version.
+    /// [`ACK_ONLY`], [`ACK_AT_ONCE`]; others belong to a later version.
     pub flags: u8,
-    /// Of the whole frame, in bytes.
+    /// Length of the whole frame, in bytes.
     pub len: u32,
     /// Term of the sender.
     pub from_term: u64,
-    /// Term of the receiver, as far as the sender knows it; 0 before.
+    /// Term of the receiver; 0 until the sender knows it.
     pub to_term: u64,
-    /// Of this frame in its stream.
+    /// Number of this frame in its stream.
     pub number: u64,
     /// Number of the next frame that the sender expects in the other direction.
     pub next: u64,
@@ -67,7 +67,7 @@ impl Header {
     /// The header of a frame, and its items.
     ///
     /// # Errors
-    /// If this is no frame, or its length is not what it says.
+    /// If the bytes are not a frame, or its length differs from the declared one.
     pub fn decode(frame: &[u8]) -> Result<(Header, &[u8]), WireError> {
         let Some((head, items)) = frame.split_first_chunk::<HEADER_LEN>() else {
             return Err(WireError::TooShort(frame.len()));

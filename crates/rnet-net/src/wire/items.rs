@@ -1,4 +1,4 @@
-//! Items to bytes and back: kind, length, fields as varints, and bytes to the end of the item.
+//! Encodes and decodes items: kind, length, fields as varints, and bytes to the end of the item.
 
 use super::error::WireError;
 use super::item::{Data, Fragment, Item, PlainData, Subscribe};
@@ -24,7 +24,7 @@ const WILL: u8 = 14;
 const DATA: u8 = 0x20;
 /// With the flags of [`MessageFields`].
 const FRAGMENT: u8 = 0x40;
-/// Bit of a kind that must be understood.
+/// Bit of a mandatory kind.
 const CRITICAL: u8 = 0x80;
 
 const RELIABLE: u64 = 1;
@@ -32,17 +32,17 @@ const FROM: u64 = 1 << 1;
 const WILLS: u64 = 1 << 2;
 const CONFIRMS_END: u64 = 1 << 3;
 
-/// The beginning of an item while it is written: room for its kind and length, and its fields.
+/// The beginning of an item while it is written: space for its kind and length, and its fields.
 pub struct ItemHead {
     bytes: [u8; ItemHead::ROOM],
-    /// Where the next field begins.
+    /// The offset of the next field.
     len: usize,
 }
 
 impl ItemHead {
-    /// Of kind and length, which are known when the fields are.
+    /// Space for kind and length, which are known after the fields.
     const START: usize = 1 + varint::MAX_LEN;
-    /// A `Fragment` with all that it can have is the longest: four words, two more and a cause, two lengths.
+    /// A `Fragment` with all its fields is the longest: four words, two more and a cause, two lengths.
     const ROOM: usize = ItemHead::START + 10 * varint::MAX_LEN;
 
     #[inline]
@@ -50,7 +50,7 @@ impl ItemHead {
         ItemHead { bytes: [0; ItemHead::ROOM], len: ItemHead::START }
     }
 
-    /// All that stands before the `tail_len` bytes of the item.
+    /// Everything before the `tail_len` bytes of the item.
     #[inline]
     fn finish(&mut self, kind: u8, tail_len: usize) -> &[u8] {
         let len = (self.len - ItemHead::START + tail_len) as u64;
@@ -71,7 +71,7 @@ impl ItemHead {
     }
 }
 
-/// The fields of an item while they are read, and its bytes behind them.
+/// The fields of an item while they are read, and the bytes after them.
 pub struct ItemFields<'a> {
     pub kind: u8,
     rest: &'a [u8],
@@ -83,7 +83,7 @@ impl<'a> ItemFields<'a> {
         varint::take(&mut self.rest).ok_or(WireError::Truncated(self.kind))
     }
 
-    /// A number that is to fit into 32 bits.
+    /// A number that has to fit into 32 bits.
     #[inline]
     pub fn number(&mut self, field: &'static str) -> Result<u32, WireError> {
         let word = self.word()?;
@@ -108,8 +108,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends an item to a frame. All items of a frame have to go through one encoder, and those of another frame
-    /// through a new one.
+    /// Appends an item to a frame. All items of a frame must go through one encoder, and those of another
+    /// frame through a new one.
     #[inline]
     pub fn encode(&mut self, item: &Item<'_>, out: &mut Vec<u8>) {
         let mut head = ItemHead::new();
@@ -181,7 +181,8 @@ impl Encoder {
         out.extend_from_slice(tail);
     }
 
-    /// As [`Encoder::encode`], of a message as most are: in the common case kind, length and time fit into one word.
+    /// Like [`Encoder::encode`], for a message with the common fields only: in the common case kind, length
+    /// and time fit into one word.
     #[inline]
     pub fn encode_plain(&mut self, plain: PlainData<'_>, out: &mut Vec<u8>) {
         let PlainData { channel, seq, sent_ns, payload } = plain;
@@ -241,7 +242,7 @@ fn put_subscribe(head: &mut ItemHead, want: Subscribe) -> u8 {
     SUBSCRIBE
 }
 
-/// The items of a frame. After an error there are no more.
+/// The items of a frame. The iteration stops after an error.
 #[derive(Clone, Debug)]
 pub struct Items<'a> {
     rest: &'a [u8],
@@ -249,13 +250,13 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// Of the bytes behind a frame's header.
+    /// Reads the bytes after a frame's header.
     pub fn new(items: &'a [u8]) -> Self {
         Self { rest: items, before: DeltaState::default() }
     }
 
-    /// The next item, if it is a message that follows the one before on its channel and carries nothing beside its
-    /// payload. `None` says nothing.
+    /// The next item, if it is a message that follows the previous one on its channel and has no metadata.
+    /// `None` has no further meaning.
     #[inline]
     pub fn next_plain(&mut self) -> Option<PlainData<'a>> {
         let (&kind, mut rest) = self.rest.split_first()?;
@@ -270,7 +271,7 @@ impl<'a> Items<'a> {
         Some(PlainData { channel, seq, sent_ns, payload })
     }
 
-    /// The next item, if it is a message that follows the one before on its channel.
+    /// The next item, if it is a message that follows the previous one on its channel.
     pub fn next_following(&mut self) -> Option<Result<Data<'a>, WireError>> {
         let kind = *self.rest.first()?;
         if kind & !FLAGS != DATA || kind & FOLLOWS == 0 {
@@ -278,7 +279,7 @@ impl<'a> Items<'a> {
         }
         match self.next()? {
             Ok(Item::Data(data)) => Some(Ok(data)),
-            // It is one by its kind.
+            // Unreachable: its kind is that of a message.
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         }
@@ -341,7 +342,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// What is no message. Bytes behind the last field are of a later version.
+/// Reads an item that is not a message. Bytes after the last field belong to a later version.
 fn read_other(mut fields: ItemFields<'_>) -> Result<Option<Item<'_>>, WireError> {
     let fields = &mut fields;
     Ok(Some(match fields.kind {

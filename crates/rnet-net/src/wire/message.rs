@@ -1,7 +1,7 @@
-//! What `Data` and `Fragment` begin with: few bytes, because it is paid for each message.
+//! The fields with which `Data` and `Fragment` begin: few bytes, because each message pays for them.
 //!
-//! Numbers are told by their distance to those of the message before in the same frame. So a frame can be read
-//! without any other, and a repeated one means the same.
+//! Numbers are encoded as the difference from the previous message in the same frame. So a frame can be
+//! read without any other, and a repeated one means the same.
 
 use rnet::{KnownGap, LossCause, Meta};
 
@@ -11,26 +11,26 @@ use super::varint::{unzigzag, zigzag};
 
 /// Flag in the kind: the bytes are compressed.
 const COMPRESSED: u8 = 1;
-/// Flag in the kind: `Meta::source_ns` is there.
+/// Flag in the kind: `Meta::source_ns` is present.
 const SOURCE: u8 = 1 << 1;
-/// Flag in the kind: `Meta::correlation` is there.
+/// Flag in the kind: `Meta::correlation` is present.
 const CORRELATION: u8 = 1 << 2;
-/// Flag in the kind: `Meta::gap` is there.
+/// Flag in the kind: `Meta::gap` is present.
 const GAP: u8 = 1 << 3;
-/// Flag in the kind: same channel as the message before, next sequence number; neither is there.
+/// Flag in the kind: same channel as the previous message, next sequence number; both are omitted.
 pub const FOLLOWS: u8 = 1 << 4;
-/// All of them; the other bits say `Data` or `Fragment`.
+/// All flags; the other bits distinguish `Data` and `Fragment`.
 pub const FLAGS: u8 = COMPRESSED | SOURCE | CORRELATION | GAP | FOLLOWS;
 
-/// Channels of which the last sequence number in the frame is remembered.
+/// Channels whose last sequence number in the frame is remembered.
 const REMEMBERED_CHANNELS: usize = 16;
 
-/// What the messages before this one in its frame have told.
+/// State of the earlier messages in the frame.
 #[derive(Clone, Debug, Default)]
 pub struct DeltaState {
     channel: Option<u32>,
     sent_ns: u64,
-    /// Channel, and the sequence number that is expected next, at the place `channel % REMEMBERED_CHANNELS`.
+    /// Channel and next expected sequence number, at the index `channel % REMEMBERED_CHANNELS`.
     expected: [(u32, u64); REMEMBERED_CHANNELS],
 }
 
@@ -45,7 +45,7 @@ impl DeltaState {
 }
 
 impl DeltaState {
-    /// Whether this is the message that follows the one before on its channel; it is then noted.
+    /// Whether this message follows the previous one on its channel; if so, the state advances.
     #[inline]
     pub fn advance_if_next(&mut self, channel: u32, seq: u64) -> bool {
         if self.channel != Some(channel) {
@@ -59,14 +59,15 @@ impl DeltaState {
         true
     }
 
-    /// By how much it was sent later than the one before, as the wire has it.
+    /// The difference of its send time from the previous message, in its encoding on the wire.
     #[inline]
     pub fn encode_time(&mut self, sent_ns: u64) -> u64 {
         let distance = sent_ns.wrapping_sub(std::mem::replace(&mut self.sent_ns, sent_ns));
         zigzag(distance.cast_signed())
     }
 
-    /// The message that follows, sent by so much later as the wire has it: its channel, number and time.
+    /// The message that follows, with the send time difference as on the wire: its channel, number and
+    /// time.
     #[inline]
     pub fn decode_next(&mut self, distance: u64) -> Option<(u32, u64, u64)> {
         let channel = self.channel?;
@@ -78,7 +79,7 @@ impl DeltaState {
     }
 }
 
-/// The fields that `Data` and `Fragment` have in common.
+/// The common fields of `Data` and `Fragment`.
 #[derive(Clone, Copy)]
 pub struct MessageFields {
     pub channel: u32,
@@ -121,7 +122,7 @@ impl MessageFields {
         flags
     }
 
-    /// Reads what [`put`](Self::put) has written.
+    /// Reads the fields that [`put`](Self::put) has written.
     #[inline]
     pub fn take(
         before: &mut DeltaState,
@@ -153,7 +154,7 @@ impl MessageFields {
     }
 }
 
-/// A cause of a later version is one of the link, so that its messages are counted.
+/// A cause of a later version counts as one of the link, so that its messages are counted.
 pub fn loss_cause(number: u64) -> LossCause {
     let known = usize::try_from(number).ok().and_then(|number| LossCause::ALL.get(number));
     known.copied().unwrap_or(LossCause::Link)

@@ -1,6 +1,6 @@
-//! Frames between two links, as bytes: what each field means stands in docs/design/wire.md.
+//! Frames between two links, as bytes. docs/design/wire.md defines each field.
 //!
-//! Nothing here waits, allocates for what a peer merely announces, or believes a byte before it is checked.
+//! Nothing here blocks, allocates memory because of an announcement, or trusts an unchecked byte.
 
 mod compression;
 mod error;

@@ -1,6 +1,6 @@
-//! Documents: what one link tells another beside messages, in parts that fit into frames.
+//! Documents: the data between links beside messages, in parts that fit into frames.
 
-/// What a document is.
+/// The kind of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Document {
     /// JSON: release, host name, domain, limits; the first of a stream.
@@ -19,11 +19,11 @@ pub enum Document {
 /// another document of its kind between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DocumentPart<'a> {
-    /// Of which document.
+    /// The kind of the document.
     pub of: Document,
     /// Length of the whole, in bytes.
     pub total: u32,
-    /// Where this part begins.
+    /// The offset of this part.
     pub offset: u32,
     /// Its bytes.
     pub bytes: &'a [u8],
@@ -33,10 +33,10 @@ impl<'a> DocumentPart<'a> {
     /// Longest part that [`split`](Self::split) makes, in bytes.
     pub const MAX_LEN: usize = 8 << 10;
 
-    /// Cuts a document; an empty one has one empty part.
+    /// Splits a document; an empty one has one empty part.
     ///
     /// # Panics
-    /// If the document is longer than a u32 can say.
+    /// If the length of the document does not fit into a u32.
     pub fn split(of: Document, body: &'a [u8]) -> impl Iterator<Item = DocumentPart<'a>> {
         let total = u32::try_from(body.len()).expect("a document is shorter than 4 GiB");
         let empty = body.is_empty().then_some(DocumentPart { of, total, offset: 0, bytes: &[] });

@@ -1,24 +1,23 @@
-//! Parts to wholes: large messages of one channel, documents of one kind.
+//! Reassembles large messages of one channel, and documents of one kind.
 
 use super::error::WireError;
 
-/// How far a whole has come that arrives in parts, one whole at a time. Whoever takes the parts puts them where they
-/// belong.
+/// The progress of a reassembly, one whole at a time. The caller stores the parts.
 #[derive(Debug)]
 pub struct ReassemblyProgress<K> {
     limit: usize,
-    /// What is under way, its length, and how much of it is there.
+    /// The whole in progress, its length, and how many bytes of it were received.
     under_way: Option<(K, u64, u64)>,
 }
 
-/// What a part is of its whole.
+/// The position of a part in its whole.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PartStatus<K> {
     /// Whether it is the first.
     pub begins: bool,
     /// Whether it is the last.
     pub ends: bool,
-    /// What had begun before and is given up, because a part of another came.
+    /// The earlier incomplete whole, abandoned because a part of another arrived.
     pub abandoned: Option<K>,
 }
 
@@ -28,11 +27,11 @@ impl<K: Copy + Eq> ReassemblyProgress<K> {
         Self { limit, under_way: None }
     }
 
-    /// Adds a part of `len` bytes. `key` says of which whole: the sequence number of a message, the
-    /// [`Document`](super::Document) of a part. What is refused changes nothing.
+    /// Adds a part of `len` bytes. `key` identifies the whole: the sequence number of a message, the
+    /// [`Document`](super::Document) of a part. A refused part changes nothing.
     ///
     /// # Errors
-    /// If the whole would exceed the limit, or the part does not follow the one before it.
+    /// If the whole would exceed the limit, or the part does not follow the previous one.
     pub fn add(
         &mut self,
         key: K,
@@ -48,7 +47,7 @@ impl<K: Copy + Eq> ReassemblyProgress<K> {
             _ => (0, total),
         };
         let end = have.checked_add(len as u64).filter(|end| *end <= total);
-        // An empty part of what is not empty would keep its sender from ever ending.
+        // An empty part of a non-empty whole would allow an endless sequence.
         let moves = len > 0 || total == 0;
         let Some(end) = end.filter(|_| offset == have && known == total && moves) else {
             return Err(WireError::OutOfOrder { len, offset, total, have: have as usize, known });
@@ -58,19 +57,19 @@ impl<K: Copy + Eq> ReassemblyProgress<K> {
         Ok(PartStatus { begins: have == 0, ends: end == total, abandoned })
     }
 
-    /// Length of what is under way, as it was announced.
+    /// The announced length of the whole in progress.
     pub fn under_way_len_bytes(&self) -> Option<u64> {
         self.under_way.map(|(_, total, _)| total)
     }
 
-    /// Gives up what is under way, and says what that was.
+    /// Abandons the whole in progress and returns its key.
     pub fn give_up(&mut self) -> Option<K> {
         self.under_way.take().map(|(key, ..)| key)
     }
 }
 
-/// The parts of a whole of `total` bytes, one behind the other. It grows with what has arrived, not with what a first
-/// part announces.
+/// The concatenated parts of a whole of `total` bytes. It grows with the received bytes, not with the
+/// announced length.
 #[derive(Debug, Default)]
 pub struct PartBuffer(Vec<u8>);
 
@@ -80,12 +79,12 @@ impl PartBuffer {
         let bytes = &mut self.0;
         if begins {
             bytes.clear();
-            // A short one does not hold on to the room of a long one.
+            // A short whole does not keep the memory of a long one.
             if (bytes.capacity() as u64) / 2 > total {
                 *bytes = Vec::new();
             }
         }
-        // Twice as much each time, but no more than the whole takes: what is counted is what is held.
+        // Doubles each time up to the length of the whole, so that the counted memory is the memory held.
         let (need, room) = (bytes.len() + part.len(), 2 * bytes.capacity());
         if need > bytes.capacity() {
             let room = room.clamp(need, need.max(usize::try_from(total).unwrap_or(need)));
@@ -94,7 +93,7 @@ impl PartBuffer {
         bytes.extend_from_slice(part);
     }
 
-    /// What has come.
+    /// The received bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -105,19 +104,19 @@ impl PartBuffer {
     }
 }
 
-/// Puts together what comes in parts, one whole at a time.
+/// Reassembles parts, one whole at a time.
 #[derive(Debug)]
 pub struct Reassembly<K> {
     progress: ReassemblyProgress<K>,
     parts: PartBuffer,
 }
 
-/// What a part has brought.
+/// The result of adding a part.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AddedPart<'a, K> {
     /// The whole, if this was its last part.
     pub whole: Option<&'a [u8]>,
-    /// What had begun before and is given up, because a part of another came.
+    /// The earlier incomplete whole, abandoned because a part of another arrived.
     pub abandoned: Option<K>,
 }
 
@@ -130,7 +129,7 @@ impl<K: Copy + Eq> Reassembly<K> {
     /// Adds a part, as [`ReassemblyProgress::add`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The same.
     pub fn add(
         &mut self,
         key: K,
@@ -144,7 +143,7 @@ impl<K: Copy + Eq> Reassembly<K> {
         Ok(AddedPart { whole: ends.then_some(self.parts.bytes()), abandoned })
     }
 
-    /// Gives up what is under way, and says what that was.
+    /// Abandons the whole in progress and returns its key.
     pub fn give_up(&mut self) -> Option<K> {
         self.progress.give_up()
     }

@@ -1,9 +1,10 @@
-//! Numbers of one to ten bytes, those of protobuf.
+//! Varints of one to ten bytes, as in protobuf.
 
 /// Longest varint of a u64.
 pub const MAX_LEN: usize = 10;
 
-/// Writes the number to the beginning of `out` and returns the bytes written. `out` has room for [`MAX_LEN`].
+/// Writes the number to the beginning of `out` and returns the number of bytes. `out` must have [`MAX_LEN`]
+/// bytes.
 #[inline]
 pub fn put(out: &mut [u8], mut value: u64) -> usize {
     let mut len = 0;
@@ -23,8 +24,8 @@ pub fn len(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// Two numbers, as [`put`] writes them, in the first bytes of a word, and how many they are; `None` if these are more
-/// than a word has.
+/// Two numbers in the encoding of [`put`], in the first bytes of a word, and their length; `None` if they
+/// do not fit into a word.
 #[inline]
 pub fn pair(first: u64, second: u64) -> Option<(u64, usize)> {
     let (first_len, second_len) = (len(first), len(second));
@@ -32,7 +33,7 @@ pub fn pair(first: u64, second: u64) -> Option<(u64, usize)> {
     (used <= 8).then(|| (word_of(first) | word_of(second) << (8 * first_len), used))
 }
 
-/// A number below 2^49, as [`put`] writes it.
+/// A number below 2^49 in the encoding of [`put`].
 #[inline]
 fn word_of(mut value: u64) -> u64 {
     let (mut word, mut at) = (0, 0);
@@ -47,7 +48,7 @@ fn word_of(mut value: u64) -> u64 {
 /// Takes a number from the front; `None` if it does not end, or does not fit.
 #[inline]
 pub fn take(bytes: &mut &[u8]) -> Option<u64> {
-    // Most are of one byte.
+    // Most have one byte.
     if let [first @ ..0x80, rest @ ..] = *bytes {
         *bytes = rest;
         return Some(u64::from(*first));
@@ -67,13 +68,13 @@ pub fn take(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// A signed number as one that is small where its amount is.
+/// Encodes a signed number so that one with a small magnitude stays small.
 #[inline]
 pub fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-/// What [`zigzag`] was given.
+/// The inverse of [`zigzag`].
 #[inline]
 pub fn unzigzag(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ -(value & 1).cast_signed()

@@ -1,18 +1,18 @@
-//! The TCP connections of this process: Zenoh says neither whose they are nor how they are.
+//! The TCP connections of this process: Zenoh reports neither their peers nor their state.
 
-use rnet_shm::tcp::{TcpConnection, connections_of_this_process};
+use rnet_shm::os::tcp::{TcpConnection, connections_of_this_process};
 
 use crate::Connection;
 
-/// Those that are open.
+/// The established connections.
 pub(super) fn tcp_connections() -> Vec<Connection> {
     connections_of_this_process().into_iter().map(judged).collect()
 }
 
 fn judged(connection: TcpConnection) -> Connection {
     let TcpConnection { peer, retransmits, probes } = connection;
-    // While the other end takes nothing more, its system is asked again and again, and answers: one question may be
-    // under way.
+    // While the other end accepts nothing more, this system probes it repeatedly, and its system answers:
+    // one probe may be in flight.
     Connection { peer, answered: retransmits == 0 && probes <= 1 }
 }
 
@@ -24,13 +24,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_answered_though_nobody_reads_it() {
+    fn unread_connection_is_answered() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let address = listener.local_addr().unwrap();
             let mut stream = TcpStream::connect(address).unwrap();
             let _other = listener.accept().unwrap();
-            // As much as there is room for, in both systems.
+            // Fills the buffers of both systems.
             stream.set_nonblocking(true).unwrap();
             while stream.write(&[0; 64 << 10]).is_ok() {}
             let to = |one: &Connection| one.peer == address;
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_cut_is_not_answered() {
+    fn cut_connection_is_not_answered() {
         let peer: SocketAddr = "10.77.0.1:50000".parse().unwrap();
         let answered =
             |retransmits, probes| judged(TcpConnection { peer, retransmits, probes }).answered;

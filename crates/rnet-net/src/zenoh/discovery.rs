@@ -1,4 +1,4 @@
-//! Who is there, asked for a moment: what `rnet doctor` says where no host is heard by multicast.
+//! A short search for present hosts: `rnet doctor` uses it if no host is heard by multicast.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,22 +16,22 @@ use crate::addresses;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What was heard by multicast.
+/// The result of multicast discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DiscoveredHosts {
-    /// The groups in which hosts of the domain ask, with their ports.
+    /// The groups in which hosts of the domain scout, with their ports.
     pub groups: Vec<String>,
-    /// Hosts whose question has come.
+    /// Hosts whose scouts were received.
     pub asked_by: BTreeSet<IpAddr>,
-    /// Hosts that have answered ours.
+    /// Hosts that have answered this host's scouts.
     pub answered_by: BTreeSet<IpAddr>,
 }
 
-/// Asks the hosts of a domain by multicast who is there, as links do, and listens for `limit`, on these interfaces (all
-/// but the loopback if none is named).
+/// Scouts for the hosts of a domain by multicast, as links do, and listens for `limit` on these interfaces
+/// (all but the loopback if none is named).
 ///
 /// # Errors
-/// Of the system, if no socket can be had.
+/// The error of the system, if no socket can be opened.
 pub fn discover_hosts(
     domain: &DomainId,
     interfaces: &[String],
@@ -63,28 +63,28 @@ pub fn discover_hosts(
     Ok(found)
 }
 
-/// A socket that hears what is asked in a group, beside those of the link.
+/// A socket that receives the scouts of a group, beside those of the link.
 fn listen(group: SocketAddrV4, interfaces: &[String]) -> io::Result<UdpSocket> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
     set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &group)?;
     for index in interface_indexes(interfaces) {
-        // One that is down hears nothing.
+        // An interface that is down receives nothing.
         let any = Ipv4Addr::UNSPECIFIED;
         let _ = set_ip_add_membership_with_ifindex(&socket, group.ip(), &any, index);
     }
     Ok(UdpSocket::from(socket))
 }
 
-/// Of one look: a flood does not hold it up.
+/// The most packets per pass: a flood does not delay it.
 const MAX_PACKETS: usize = 1000;
 
-/// From where packets of this kind have come.
+/// The senders of the received packets of this kind.
 fn received(socket: &UdpSocket, kind: u8) -> impl Iterator<Item = IpAddr> {
     let mut packet = [0; 64];
     std::iter::from_fn(move || {
-        // One that is longer than the packet is cut: the first byte tells.
+        // A longer packet is truncated: its first byte is enough.
         let (len, from) = socket.recv_from(&mut packet).ok()?;
         Some((len > 0 && packet[0] & 0x1f == kind & 0x1f, from.ip()))
     })

@@ -1,4 +1,4 @@
-//! Links that are not understood: of another domain, or of another version of the wire.
+//! Links of another domain, or of another wire version.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,25 @@ use rnet::{DomainId, Lane};
 
 use crate::Presence;
 
-/// Kinds that are told at a time.
+/// The most kinds that are reported at a time.
 const MAX_REPORTED: usize = 16;
-/// Tokens beyond this are not looked at: more than there are, made up by somebody.
+/// Tokens beyond this limit are ignored: more than can exist, invented by a peer.
 const MAX_TOKENS: usize = 1024;
 
-/// What they have in common: their domain, and the version of the wire that they speak.
+/// The common properties of a kind: the domain and the wire version.
 pub type DomainVersion = (DomainId, u32);
 
-/// Those that are there.
+/// The incompatible links that are present.
 #[derive(Debug, Default)]
 pub struct IncompatiblePeers {
-    /// One for each token: of each link there is one on either lane.
+    /// One for each token: each link has one on either lane.
     tokens: BTreeSet<(DomainVersion, bool, u64, u64)>,
     reported: BTreeSet<DomainVersion>,
 }
 
 impl IncompatiblePeers {
-    /// A token has come or gone. Gives the kinds that are there now (`true`), and those of which nobody is left.
+    /// Handles a token that has appeared or gone. Returns the kinds that are present now (`true`), and
+    /// those whose last link is gone.
     pub fn note(
         &mut self,
         kind: DomainVersion,
@@ -66,23 +67,27 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_is_there_from_its_first_token_to_its_last() {
+    fn kind_is_present_from_first_to_last_token() {
         let mut incompatible = IncompatiblePeers::default();
         let mut note = |lane, host, is_there| incompatible.note(kind(7), lane, of(host), is_there);
         assert_eq!(note(Lane::Bulk, 1, true), [(kind(7), true)]);
         assert_eq!(note(Lane::Urgent, 1, true), []);
         assert_eq!(note(Lane::Urgent, 2, true), []);
-        assert_eq!(note(Lane::Urgent, 2, true), [], "again, as after a lost connection");
+        assert_eq!(
+            note(Lane::Urgent, 2, true),
+            [],
+            "the same token again, as after a lost connection"
+        );
         assert_eq!(note(Lane::Bulk, 1, false), []);
         assert_eq!(note(Lane::Urgent, 1, false), []);
-        assert_eq!(note(Lane::Bulk, 3, false), [], "one that was never there");
+        assert_eq!(note(Lane::Bulk, 3, false), [], "a token that was never present");
         assert_eq!(note(Lane::Urgent, 2, false), [(kind(7), false)]);
         assert_eq!(note(Lane::Urgent, 2, false), []);
         assert_eq!(note(Lane::Bulk, 1, true), [(kind(7), true)]);
     }
 
     #[test]
-    fn of_too_many_kinds_the_next_is_told_once_one_is_gone() {
+    fn kind_beyond_the_limit_is_reported_once_another_is_gone() {
         let mut incompatible = IncompatiblePeers::default();
         let mut note = |version, is_there| {
             incompatible.note(kind(version), Lane::Urgent, of(version as u64), is_there)
@@ -93,7 +98,7 @@ mod tests {
         for version in MAX_REPORTED..2 * MAX_TOKENS {
             assert_eq!(note(version, true), []);
         }
-        assert_eq!(note(MAX_REPORTED + 1, false), [], "it was not told");
+        assert_eq!(note(MAX_REPORTED + 1, false), [], "the kind was not reported");
         assert_eq!(note(3, false), [(kind(3), false), (kind(MAX_REPORTED), true)]);
         assert!(incompatible.tokens.len() <= MAX_TOKENS);
     }

@@ -1,9 +1,9 @@
-//! Looks for hosts of the LAN that were lost, more often than Zenoh does.
+//! Scouts for lost hosts of the LAN, more often than Zenoh does.
 //!
-//! Zenoh asks by multicast who is there as a session opens, 1, 3 and 7 s later, and then every 8 s, and has no
-//! setting for that: a host that was cut off would be found within 8 s of healing. While one is missed, or nobody is
-//! there, this asks twice a second in the same words, and hands the answers to the socket with which Zenoh asks,
-//! so that Zenoh connects as if it had asked itself.
+//! Zenoh scouts by multicast when a session opens, 1, 3 and 7 s later, and then every 8 s, and has no
+//! setting for that: a host that was cut off would be found within 8 s of healing. While a host is missing,
+//! or no host is present, this sends the same scout twice a second and hands the answers to Zenoh's
+//! scouting socket, so that Zenoh connects as if it had scouted itself.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,19 +17,19 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::set_ip_multicast_if_with_ifindex;
 
 pub(super) const SCOUT_INTERVAL: Duration = Duration::from_millis(500);
-/// Who is there, in version 9 of Zenoh's protocol: routers, peers and clients are meant.
+/// A scout in version 9 of Zenoh's protocol, for routers, peers and clients.
 pub(super) const SCOUT: [u8; 3] = [0x01, 0x09, 0b111];
-/// What an answer begins with, in the low five bits of its first byte.
+/// The low five bits of an answer's first byte.
 pub(super) const HELLO: u8 = 0x02;
-/// Longer answers are not handed on: one has the addresses of a host.
+/// Longer answers are not forwarded: an answer has the addresses of a host.
 const MAX_HELLO_LEN_BYTES: usize = 4096;
 
-/// Asks for as long as it is not dropped.
+/// Scouts until it is dropped.
 pub struct Scouting {
     ended: Arc<AtomicBool>,
 }
 
-/// Held while a session of Zenoh opens, whose sockets are to be told from those of others.
+/// Held while a session of Zenoh opens, to identify the sockets that it creates.
 pub struct SocketSnapshot {
     _alone: MutexGuard<'static, ()>,
     before: BTreeSet<u16>,
@@ -42,8 +42,8 @@ impl SocketSnapshot {
         SocketSnapshot { _alone: alone, before: udp_ports().unwrap_or_default() }
     }
 
-    /// Begins to ask in `group` on these interfaces (all, if there are none), while `is_anyone_missing` says so, for the
-    /// session that was opened meanwhile.
+    /// Starts to scout in `group` on these interfaces (all, if there are none), while `is_anyone_missing`
+    /// returns true, for the session that was opened meanwhile.
     ///
     /// # Errors
     /// If the socket cannot be made, the session has none, or no thread can be started.
@@ -55,12 +55,13 @@ impl SocketSnapshot {
     ) -> io::Result<Scouting> {
         let ports = udp_ports()?;
         let zenoh = ports.difference(&self.before).find(|port| **port != group.port());
-        let zenoh = *zenoh.ok_or_else(|| io::Error::other("Zenoh looks for no hosts"))?;
+        let zenoh =
+            *zenoh.ok_or_else(|| io::Error::other("the Zenoh session has no scouting socket"))?;
         let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         let ended = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&ended);
+        let stop = Arc::clone(&ended);
         thread::Builder::new().name("rnet-scouting".into()).spawn(move || {
-            while !told.load(Ordering::Relaxed) {
+            while !stop.load(Ordering::Relaxed) {
                 if is_anyone_missing() {
                     send_scout(&socket, group, &interfaces);
                 }
@@ -77,18 +78,18 @@ impl Drop for Scouting {
     }
 }
 
-/// Asks on all interfaces that are there and can be asked on, which may change.
+/// Scouts on all present interfaces that allow it; they may change.
 pub(super) fn send_scout(socket: &UdpSocket, group: SocketAddrV4, interfaces: &[String]) {
     for index in interface_indexes(interfaces) {
         let any = Ipv4Addr::UNSPECIFIED;
-        // One that is down is asked on the next time.
+        // An interface that is down is tried the next time.
         if set_ip_multicast_if_with_ifindex(socket, &any, &any, index).is_ok() {
             let _ = socket.send_to(&SCOUT, group);
         }
     }
 }
 
-/// The numbers of the interfaces of these names that are there; of all but the loopback, if none is named.
+/// The numbers of the present interfaces with these names; of all but the loopback, if none is named.
 pub(super) fn interface_indexes(names: &[String]) -> impl Iterator<Item = u32> {
     let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     known.filter_map(|entry| entry.file_name().into_string().ok()).filter_map(move |name| {
@@ -98,7 +99,7 @@ pub(super) fn interface_indexes(names: &[String]) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Hands answers to Zenoh until it is time to ask again.
+/// Forwards answers to Zenoh until the next scout is due.
 fn forward_answers(socket: &UdpSocket, zenoh: u16) {
     let until = Instant::now() + SCOUT_INTERVAL;
     let mut answer = [0; MAX_HELLO_LEN_BYTES + 1];
@@ -113,7 +114,7 @@ fn forward_answers(socket: &UdpSocket, zenoh: u16) {
                 let _ = socket.send_to(&answer[..len], (Ipv4Addr::LOCALHOST, zenoh));
             }
             Ok(_) => {}
-            // Of the time, or of a packet that was sent.
+            // An error of the timeout, or of a packet that was sent.
             Err(_) => return thread::sleep(until.saturating_duration_since(Instant::now())),
         }
     }

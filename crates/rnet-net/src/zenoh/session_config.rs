@@ -1,4 +1,4 @@
-//! What the sessions of Zenoh are set to, and why.
+//! The configuration of the Zenoh sessions, with reasons.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -10,62 +10,69 @@ use super::{ZenohOptions, lane_port};
 use crate::config::Endpoint;
 use crate::stream::{PULSE_NS, QUIET_NS};
 
-// Where Zenoh closes a connection whose other end is gone, its thread waits in the kernel for as long as this says,
-// which is 10 s by default: the host would be told as gone that much later, and others would not be read meanwhile.
+// When Zenoh closes a connection whose other end is gone, its thread waits in the kernel for this time, 10
+// s by default: the host would be reported as gone that much later, and other hosts would not be read
+// meanwhile.
 const _: () = assert!(
     option_env!("TCP_LINGER_TIMEOUT").is_some(),
     "build with TCP_LINGER_TIMEOUT=0 in the environment, as .cargo/config.toml has it: Zenoh takes it when it is \
      compiled (if it was before, `cargo clean --package zenoh-link-tcp`)"
 );
 
-/// Silence of a host for this long, in milliseconds, ends the connection, so that the next one is tried. A quarter
-/// of it is the pulse. The link itself notices silence earlier (`link/host/liveness.rs`), and takes a connection that
-/// ends before for one that was closed: so it is longer than that, by `LEASE_MARGIN_MS`.
+/// A host that is silent for this long, in milliseconds, is disconnected, so that the next connection is
+/// tried. The keep-alive interval is a quarter of it. The link itself detects silence earlier
+/// (`link/host/liveness.rs`), and takes a connection that ends before that for a closed one: so the lease
+/// is longer, by `LEASE_MARGIN_MS`.
 const MIN_LEASE_MS: u64 = 1200;
 const LEASE_MARGIN_MS: u64 = 450;
-/// A frame for a connection that takes nothing for this long, in milliseconds, is dropped, and so are those that
-/// follow until it takes something: the stream sends them again. A sender that waits holds the lock that Zenoh takes to
-/// end the connection, in the one thread that writes to all hosts: so it has given up before the lease is over. To a host
-/// of which nothing comes no more frames are handed than one now and then, so the last wait begins when the host is found
-/// to be quiet. A cable of 0.7 Mbit/s takes a batch in this time.
+/// If a connection accepts nothing for this long, in milliseconds, its frame is dropped, and so are the
+/// following ones until it accepts data: the stream sends them again. A waiting sender holds the lock that
+/// Zenoh takes to end the connection, in the one thread that writes to all hosts: so it must give up before
+/// the lease is over. A silent host gets a frame only at intervals, so the last wait begins when the host
+/// is found to be silent. A cable of 0.7 Mbit/s transfers a batch in this time.
 ///
-/// Dropped, not blocked: Zenoh would end the connection where a blocked frame gives up, and end it once more when the
-/// lease is over. The second end takes the connection that was made in between out of Zenoh's table, by the id of the
-/// other side. It then stays open, brings what the other side sends, and nothing that is sent here leaves.
+/// Frames are dropped, not blocked: Zenoh would end the connection when a blocked frame gives up, and end
+/// it once more when the lease is over. The second end removes the connection that was made in between from
+/// Zenoh's table, by the id of the other side. That connection then stays open and delivers what the other
+/// side sends, but sends nothing.
 const STALL_MS: u64 = 800;
-/// The first frame for a quiet host may be a pulse later.
+/// The first frame for a silent host may be one pulse later.
 const _: () = assert!(STALL_MS + (QUIET_NS + PULSE_NS) / 1_000_000 < MIN_LEASE_MS);
-/// As much is handed to the kernel at once, the most that Zenoh can: the longest frame of the bulk lane with Zenoh's
-/// own words.
+/// The most that Zenoh hands to the kernel at once: the longest frame of the bulk lane with Zenoh's
+/// overhead.
 const BATCH_LEN_BYTES: usize = 65_535;
 /// Batches of the bulk lane that wait for the kernel: its sender is not woken for each.
 const BULK_BATCHES: usize = 4;
 /// The octet of the IP header that holds the DSCP, with that of Expedited Forwarding (RFC 3246).
 const URGENT_TOS: u8 = 0xb8;
-/// And with none.
+/// The octet without a DSCP.
 const BULK_TOS: u8 = 0;
-/// For how long a connection may take, in milliseconds, where the kernel repeats a lost SYN after 1 and 3 s. A cable
-/// that is back is noticed within 2 s. It ends far from any of these: Zenoh does not undo what it has done where this
-/// time is over. A connection that is made in that moment stays open and is not read, and no other one is taken.
+/// The time that connecting may take, in milliseconds, if the kernel repeats a lost SYN after 1 and 3 s. A
+/// restored cable is noticed within 2 s. The timeout is far from any of these repeats: Zenoh does not undo
+/// its work when the time is over. A connection that is made at that moment stays open and is not read, and
+/// no other one is accepted.
 const CONNECT_TIMEOUT_MS: u64 = 2500;
-/// The same where it repeats the SYN each second, five times, as Linux does since 6.5.
+/// The same if the kernel repeats the SYN each second, five times, as Linux does since 6.5.
 const LINEAR_CONNECT_TIMEOUT_MS: u64 = 6500;
-/// For how long one may take that comes in, in milliseconds: until the other side has given it up, for the same reason.
+/// The time that accepting may take, in milliseconds: until the other side has given up, for the same
+/// reason.
 const ACCEPT_TIMEOUT_MS: u64 = 10_000;
-/// So many may come in at a time that have not said who they are. Zenoh ends those beyond at once, a new host's too, until
-/// the ones before have been given up. Each takes a file: `rnet-link` may have more than other programs.
+/// The most inbound connections that have not identified themselves. Zenoh ends those beyond the limit at
+/// once, also that of a new host, until earlier ones are given up. Each takes a file descriptor:
+/// `rnet-link` may have more than other programs.
 const MAX_PENDING_ACCEPTS: usize = 1024;
-/// The longest time between two tries to connect, in milliseconds.
+/// The longest interval between two attempts to connect, in milliseconds.
 const RETRY_MS: u64 = 200;
-/// The longest message that is put together, in bytes: a jumbo frame with room for Zenoh's own words.
+/// The longest reassembled message, in bytes: a jumbo frame plus Zenoh's overhead.
 const MAX_MESSAGE_LEN_BYTES: usize = 128 << 10;
-/// The connections of a lane: twice the hosts of a domain, as the links of old and new holders overlap.
+/// The most connections of a lane: twice the hosts of a domain, as the links of old and new holders
+/// overlap.
 const MAX_CONNECTIONS: usize = 128;
-/// Which of two hosts of a LAN connects: always the same one. Zenoh adds a connection from a host to the one that it
-/// has to that host. Where the other side has given that one up and this side has not, this side would not know
-/// that it is met anew, would tell nothing of itself, and would be heard no more.
+/// Which of two hosts of a LAN connects: always the same one. Zenoh adds a connection from a host to the
+/// one that it has to that host. If the other side has dropped that one and this side has not, this side
+/// would not notice the new connection, would not announce itself, and would not be heard any more.
 const AUTOCONNECT_STRATEGY: &str = "greater-zid";
-/// The first of 14,000 ports for multicast, below those that Linux gives out by itself.
+/// The first of 14,000 ports for multicast, below the ephemeral ports of Linux.
 const FIRST_GROUP_PORT: u16 = 17_000;
 
 pub(super) fn session_config(
@@ -84,7 +91,8 @@ pub(super) fn session_config(
     let mut listen: Vec<String> = options.listen.iter().map(written).collect();
     let connect: Vec<String> = options.connect.iter().map(written).collect();
     if let Some(interfaces) = options.lan.as_ref().filter(|_| listen.is_empty()) {
-        // Any port: the multicast says which. A socket that is bound to an interface is reached through no other.
+        // Any port: the multicast answer states it. A socket that is bound to an interface is reachable
+        // through no other.
         let bound = |interface| with_dscp(format!("tcp/0.0.0.0:0#iface={interface}"), lane);
         listen = match interfaces.is_empty() {
             true => vec![with_dscp("tcp/0.0.0.0:0".into(), lane)],
@@ -104,14 +112,14 @@ pub(super) fn session_config(
         ("mode", json!("peer")),
         ("listen/endpoints", json!(listen)),
         ("connect/endpoints", json!(connect)),
-        // For ever, and never slower than this: a host that is back is to be met within two seconds.
+        // Forever, and never slower than this: a host that is back must be connected within two seconds.
         ("connect/timeout_ms", json!(-1)),
         ("connect/exit_on_failure", json!(false)),
         (
             "connect/retry",
             json!({ "period_init_ms": 100, "period_max_ms": RETRY_MS, "period_increase_factor": 2 }),
         ),
-        // Opening waits for nobody.
+        // Opening does not wait for other hosts.
         ("open/return_conditions/connect_scouted", json!(false)),
         ("open/return_conditions/declares", json!(false)),
         ("scouting/delay", json!(0)),
@@ -120,7 +128,7 @@ pub(super) fn session_config(
         ("scouting/multicast/interface", json!(interfaces)),
         ("scouting/multicast/autoconnect_strategy", json!({ "peer": AUTOCONNECT_STRATEGY })),
         ("scouting/gossip/autoconnect_strategy", json!({ "peer": AUTOCONNECT_STRATEGY })),
-        // Gossip would have hosts connect that were not told of each other.
+        // Gossip would connect hosts that were not configured to connect.
         ("scouting/gossip/enabled", json!(options.lan.is_some())),
         ("transport/unicast/open_timeout", json!(connect_timeout_ms())),
         ("transport/unicast/accept_timeout", json!(ACCEPT_TIMEOUT_MS)),
@@ -134,7 +142,7 @@ pub(super) fn session_config(
             "transport/link/tx/queue/congestion_control/drop/wait_before_drop",
             json!(STALL_MS * 1000),
         ),
-        // What Zenoh itself has to say, which it does not drop.
+        // The limit for Zenoh's own messages, which are not dropped.
         (
             "transport/link/tx/queue/congestion_control/block/wait_before_close",
             json!(STALL_MS * 1000),
@@ -159,11 +167,12 @@ fn connect_timeout_ms() -> u64 {
     }
 }
 
-/// An endpoint of Zenoh whose connections of the urgent lane are marked as such. The queues of Linux (pfifo_fast, prio,
-/// CAKE), switches and Wi-Fi then send what is urgent first, where they go by it.
+/// A Zenoh endpoint whose connections are marked with a DSCP on the urgent lane. The queues of Linux
+/// (pfifo_fast, prio, CAKE), switches and Wi-Fi then send urgent packets first, if they honor it.
 ///
-/// The bulk lane names its mark as well: Zenoh connects to an endpoint without settings again as soon as the connection
-/// is silent, and adds the new one to the one that it is about to end, which ends both.
+/// The bulk lane sets its mark explicitly: if an endpoint has no settings, Zenoh reconnects to it as soon
+/// as the connection is silent, and adds the new connection to the one that it is about to end, which ends
+/// both.
 fn with_dscp(endpoint: String, lane: Lane) -> String {
     let tos = match lane {
         Lane::Urgent => URGENT_TOS,
@@ -173,10 +182,10 @@ fn with_dscp(endpoint: String, lane: Lane) -> String {
     format!("{endpoint}{before}dscp={tos:#x}")
 }
 
-/// The multicast group of a lane of a domain. The port tells them apart as well: a socket hears what comes for
-/// its port in all groups that its host has joined.
+/// The multicast group of a lane of a domain. The port distinguishes the lanes and domains as well: a
+/// socket receives packets for its port from all groups that its host has joined.
 pub(super) fn multicast_group(domain: &DomainId, lane: Lane) -> SocketAddrV4 {
-    // FNV-1a: every release has to come to the same group.
+    // FNV-1a, because every release must compute the same group.
     let mix = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = domain.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, mix);
     let port = FIRST_GROUP_PORT + 2 * (hash % 7_000) as u16 + u16::from(lane == Lane::Bulk);

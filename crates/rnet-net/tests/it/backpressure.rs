@@ -1,6 +1,6 @@
-//! A publisher is held no longer than it has chosen while the cable is cut, and while the link of the other host
-//! stands still. What shows it is not how long a send took at most, which is up to the machine, but that each
-//! returns, with what its publisher has chosen, while nothing changes out there.
+//! A publisher blocks no longer than its configured limit while the cable is cut, and while the link of the
+//! other host is stopped. The tests do not check the longest send, which depends on the machine, but that
+//! each send returns as its publisher has configured while nothing changes on the other side.
 
 use crate::common;
 use crate::hosts;
@@ -18,9 +18,9 @@ use rnet_net::{HostId, Presence};
 
 const CHOSEN: Duration = Duration::from_millis(50);
 const LEN: usize = 1 << 10;
-/// More than all that lies between the two takes: the log, the stream, and the credit.
+/// More than everything in between can hold: the log, the stream, and the credit.
 const TOO_MANY: u64 = (64 << 20) / LEN as u64;
-/// Twice as much as lies between.
+/// Twice the capacity in between.
 const MANY: u64 = (20 << 20) / LEN as u64;
 
 fn publishers(node: &Node) -> (Publisher<[u8]>, Publisher<[u8]>) {
@@ -38,16 +38,16 @@ fn number(message: &[u8]) -> u64 {
     u64::from_le_bytes(message[..8].try_into().unwrap())
 }
 
-/// Sends with both while the other host is silent. Returns how many each has sent.
+/// Sends with both publishers while the other host is silent. Returns how many messages each has sent.
 fn send_into_silence(
     (waits, best_effort): (&mut Publisher<[u8]>, &mut Publisher<[u8]>),
 ) -> (u64, u64) {
     let (mut sent, mut refused) = (0, 0);
     while refused < 3 {
-        assert!(sent < TOO_MANY, "nobody holds it back: the other host was given up");
+        assert!(sent < TOO_MANY, "nothing blocks it: the other host was disconnected");
         let begun = Instant::now();
         match waits.send(&message(sent)) {
-            // A link that was late by as much had room all the same.
+            // A link that was late by the same time still had capacity.
             Ok(()) => (sent, refused) = (sent + 1, 0),
             Err(Error::Full { .. }) => {
                 assert!(begun.elapsed() >= CHOSEN, "{:?}", begun.elapsed());
@@ -59,12 +59,12 @@ fn send_into_silence(
     for number in 0..MANY {
         best_effort.send(&message(number)).unwrap();
     }
-    // Nothing has changed meanwhile: the reliable one is full still.
+    // Nothing has changed meanwhile: the reliable publisher is still full.
     assert!(matches!(waits.send(&message(sent)), Err(Error::Full { .. })));
     (sent, MANY)
 }
 
-/// A cable that is cut, until this is dropped: a link waits for it as the test ends.
+/// A cut cable until this is dropped: a link waits for it at the end of the test.
 struct Cut<'a>(&'a Hosts);
 
 impl Drop for Cut<'_> {
@@ -74,7 +74,7 @@ impl Drop for Cut<'_> {
 }
 
 #[test]
-fn a_cut_cable_holds_a_send_no_longer_than_was_chosen() {
+fn cut_cable_blocks_a_send_no_longer_than_its_limit() {
     let hosts = Hosts::patient("held by a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut waits, mut best_effort) = publishers(&from);
@@ -90,14 +90,14 @@ fn a_cut_cable_holds_a_send_no_longer_than_was_chosen() {
     let (sent, sent_some) = send_into_silence((&mut waits, &mut best_effort));
     assert_eq!((waits.subscriber_count(), best_effort.subscriber_count()), (1, 1));
     drop(cut);
-    // What was taken comes, in order and once; what was refused does not.
+    // Accepted messages arrive once and in order; refused ones do not.
     for expected in 0..sent {
         assert_eq!(number(&hears.recv(LONG).unwrap()), expected);
     }
     assert_eq!(hears.lost().total(), 0);
-    // Of the other each is there, or counted.
+    // Each message of the other publisher has arrived or is counted.
     let (mut next, mut received) = (0, 0);
-    eventually("all is accounted for", || {
+    eventually("all messages are accounted for", || {
         while let Some(message) = hears_some.try_recv().unwrap() {
             assert!(number(&message) >= next, "in order");
             next = number(&message) + 1;
@@ -107,11 +107,11 @@ fn a_cut_cable_holds_a_send_no_longer_than_was_chosen() {
     });
     assert!(received > 0);
     hosts.settle();
-    assert!(hears.try_recv().unwrap().is_none(), "what was refused was not sent");
+    assert!(hears.try_recv().unwrap().is_none(), "refused messages were not sent");
 }
 
 #[test]
-fn a_link_that_stands_still_holds_a_send_no_longer_than_was_chosen() {
+fn stopped_link_blocks_a_send_no_longer_than_its_limit() {
     let hosts = Hosts::patient("held by a link", 1);
     let (mut waits, mut best_effort) = publishers(&hosts.node(0, "from"));
     let peer = Peer::join(hosts.net(), Presence { host: HostId(9), term: 1 }, HostId(1));
@@ -123,8 +123,10 @@ fn a_link_that_stands_still_holds_a_send_no_longer_than_was_chosen() {
     };
     wait("a session begins", &mut || peer.sessions() == 1);
     assert!(peer.greet("stopped") && peer.document(Document::Endpoints, br#"{"all":true}"#));
-    let told = || peer.documents(Document::Endpoints).concat();
-    wait("both are known", &mut || ["/waits", "/best_effort"].iter().all(|of| told().contains(of)));
+    let announced = || peer.documents(Document::Endpoints).concat();
+    wait("both are known", &mut || {
+        ["/waits", "/best_effort"].iter().all(|of| announced().contains(of))
+    });
     for (channel, publisher, reliable) in [(1, &waits, true), (2, &best_effort, false)] {
         let (publisher, credit) = (publisher.id(), 4 << 20);
         let want = Subscribe {
@@ -141,24 +143,25 @@ fn a_link_that_stands_still_holds_a_send_no_longer_than_was_chosen() {
     }
     let flows = |item: &Item<'_>| matches!(item, Item::Delivery { active: true, .. });
     wait("both flow", &mut || peer.count(flows) == 2);
-    // From now on it sends nothing, not even acknowledgements.
+    // From now on the peer sends nothing, not even acknowledgements.
     let (sent, _) = send_into_silence((&mut waits, &mut best_effort));
-    // It goes on, reads, and has all that was taken, and nothing else.
+    // The peer resumes and reads, and has exactly the accepted messages.
     wait("it reads", &mut || peer.say(Lane::Bulk, &Item::Credit { channel: 1, read: u64::MAX }));
     let data = |item: &Item<'_>| matches!(item, Item::Data(data) if data.channel == 1);
-    wait("it has all that was taken", &mut || peer.count(data) as u64 == sent);
+    wait("it has all accepted messages", &mut || peer.count(data) as u64 == sent);
     assert_eq!(peer.sessions(), 1);
 }
 
-/// As long as an image of 8 MB: the log has room for thousands of them, and the pool for hundreds.
+/// The length of an 8 MB image: the log has slots for thousands of them, and the pool has space for
+/// hundreds.
 const IMAGE_LEN: usize = 8_000_000;
 
-/// Sends images until none is taken after `settle`, and returns how many were.
+/// Sends images until none is accepted after `settle`, and returns how many were accepted.
 fn send_images(publisher: &mut Publisher<[u8]>, mut settle: impl FnMut()) -> u64 {
     let (mut sent, mut settled) = (0_u64, false);
     let mut image = vec![7; IMAGE_LEN];
     loop {
-        assert!(sent < 20, "nobody holds it back");
+        assert!(sent < 20, "nothing blocks it");
         image[..8].copy_from_slice(&sent.to_le_bytes());
         match publisher.send(&image) {
             Ok(()) => (sent, settled) = (sent + 1, false),
@@ -186,7 +189,7 @@ fn images(from: &Node, to: &Node) -> (Publisher<[u8]>, rnet::Subscriber<[u8]>) {
 }
 
 #[test]
-fn a_network_that_takes_nothing_holds_a_publisher_of_images_back() {
+fn saturated_network_blocks_a_publisher_of_images() {
     let hosts = Hosts::patient("images held by a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut publisher, mut subscriber) = images(&from, &to);
@@ -196,7 +199,7 @@ fn a_network_that_takes_nothing_holds_a_publisher_of_images_back() {
     let sent = send_images(&mut publisher, || {
         let of = ("/image", Direction::Out);
         let is_held = |topic: &Topic| topic.held_back() == Cause::Window;
-        watch.until("the network has no room", State::Connected, of, is_held);
+        watch.until("the network is saturated", State::Connected, of, is_held);
     });
     // One crosses, and one waits.
     assert!((1..=3).contains(&sent), "{sent} were sent");
@@ -208,16 +211,16 @@ fn a_network_that_takes_nothing_holds_a_publisher_of_images_back() {
 }
 
 #[test]
-fn a_subscriber_that_reads_nothing_there_holds_a_publisher_of_images_back() {
+fn full_remote_subscriber_blocks_a_publisher_of_images() {
     let hosts = Hosts::new("images held by a reader", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut publisher, mut subscriber) = images(&from, &to);
     let sent = send_images(&mut publisher, || hosts.settle());
-    // As many as there, and what waits for room there.
+    // Those on that host, and those that wait for capacity there.
     assert!((3..=7).contains(&sent), "{sent} were sent");
     for expected in 0..sent {
         assert_eq!(number(&subscriber.recv(LONG).unwrap()), expected);
     }
     assert_eq!(subscriber.lost().total(), 0);
-    eventually("there is room", || publisher.send(&[7; IMAGE_LEN]).is_ok());
+    eventually("the publisher has capacity", || publisher.send(&[7; IMAGE_LEN]).is_ok());
 }

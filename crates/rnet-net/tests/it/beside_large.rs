@@ -10,13 +10,14 @@ use common::LONG;
 use hosts::Hosts;
 use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
 
-/// In bytes: seven times what a stream keeps until it is acknowledged, so it takes as many round trips at least.
+/// In bytes: seven times the unacknowledged data that a stream keeps, so it takes at least as many round
+/// trips.
 const LARGE_LEN: usize = 30 << 20;
 const PERIOD: Duration = Duration::from_millis(10);
-/// One way. What is under way is lost when the connection ends.
+/// One way. Frames in flight are lost when the connection ends.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// Ends the talker, also where the test has failed.
+/// Ends the talker, also if the test has failed.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -41,14 +42,14 @@ fn talk(node: &Node, sent: &AtomicU64, ends: &AtomicBool) {
 }
 
 #[test]
-fn small_messages_flow_while_a_large_one_is_under_way_and_pieces_are_lost() {
+fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
     let hosts = Hosts::patient("beside a large one", 2);
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
     let mut images = camera.publisher::<[u8]>("/image").unwrap();
     let mut seen =
         viewer.subscriber_with::<[u8]>("/image", SubscriberOptions::new().keep_all()).unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let mut heard = viewer.subscriber_with::<[u8]>("/small", reliable).unwrap();
+    let mut subscriber = viewer.subscriber_with::<[u8]>("/small", reliable).unwrap();
     images.wait_for_subscribers(1, LONG).unwrap();
     hosts.net().set_delay(DELAY);
     let (sent, ends) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -57,7 +58,7 @@ fn small_messages_flow_while_a_large_one_is_under_way_and_pieces_are_lost() {
         scope.spawn(|| talk(&camera, &sent, &ends));
         let mut next = 0;
         let mut hear = || {
-            let sample = heard.recv(LONG).unwrap();
+            let sample = subscriber.recv(LONG).unwrap();
             let number = u64::from_le_bytes(sample[..8].try_into().unwrap());
             assert_eq!(number, next, "in order, and none is missing");
             next += 1;
@@ -67,11 +68,11 @@ fn small_messages_flow_while_a_large_one_is_under_way_and_pieces_are_lost() {
         let image: Vec<u8> = (0..LARGE_LEN).map(|at| (at * 7 / 3) as u8).collect();
         images.send(&image).unwrap();
         let behind = sent.load(Ordering::SeqCst);
-        // Small ones that were sent behind the large one, and were there before it.
+        // Small messages that were sent after the large one and arrived before it.
         let mut overtook = 0;
         let whole = loop {
             overtook += u64::from(hear() >= behind);
-            // Where it has come to is up to the network: some of it is under way.
+            // How far it has come depends on the network: part of it is in flight.
             if [2, 4, 6].contains(&overtook) {
                 hosts.reset(0, 1);
             }
@@ -80,11 +81,11 @@ fn small_messages_flow_while_a_large_one_is_under_way_and_pieces_are_lost() {
             }
             assert_eq!(seen.lost().total(), 0, "the connections end, the session does not");
         };
-        assert!(whole, "it is changed");
+        assert!(whole, "the large message is corrupt");
         println!("{overtook} small ones overtook it");
         assert!(overtook >= 1, "{overtook} small ones overtook it");
         assert!(seen.try_recv().unwrap().is_none() && seen.lost().total() == 0);
         (0..3).for_each(|_| assert!(hear() > 0));
     });
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(subscriber.lost().total(), 0);
 }

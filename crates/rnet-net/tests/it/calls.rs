@@ -1,4 +1,4 @@
-//! Services between hosts: they are messages on topics, and the link has no line for them.
+//! Services between hosts: they are messages on topics, and the link has no code for them.
 
 use crate::common;
 use crate::hosts;
@@ -14,7 +14,8 @@ fn options() -> CallOptions {
     CallOptions::new().timeout(LONG.unwrap())
 }
 
-/// Answers with as many replies as the first byte says; none for zero, until it is cancelled. Says when it begins.
+/// Answers with as many replies as the first byte specifies; for zero, runs until it is cancelled. Reports
+/// when it begins.
 fn count(node: &Node, begun: mpsc::Sender<()>) -> Service {
     let handler = move |wanted: &[u8], responder: &mut Responder<'_, [u8]>| {
         begun.send(())?;
@@ -25,7 +26,7 @@ fn count(node: &Node, begun: mpsc::Sender<()>) -> Service {
             responder.send(&[number])?;
         }
         while wanted[0] == 0 && !responder.is_cancelled() {
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
         }
         Ok(())
     };
@@ -33,7 +34,7 @@ fn count(node: &Node, begun: mpsc::Sender<()>) -> Service {
 }
 
 #[test]
-fn calls_streams_errors_and_cancels_cross() {
+fn calls_streams_errors_and_cancellation_cross() {
     let hosts = Hosts::new("calls", 2);
     let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
     let (begun, _calls) = mpsc::channel();
@@ -51,18 +52,18 @@ fn calls_streams_errors_and_cancels_cross() {
     let waits = client.start(&[0], options()).unwrap();
     eventually("it runs", || service.stats().running == 1);
     waits.cancel();
-    eventually("its handler has ended", || service.stats().cancelled == 1);
+    eventually("its handler has returned", || service.stats().cancelled == 1);
     assert_eq!((service.stats().calls, client.stats().late), (4, 0));
-    // A server here is one of two.
+    // A server on this host is the second one.
     let (begun, _here) = mpsc::channel();
     let other = count(&home, begun);
-    eventually("both are there", || client.server_count() == 2);
+    eventually("both servers are known", || client.server_count() == 2);
     (0..4).for_each(|_| drop(client.call(&[1], LONG).unwrap()));
     assert_eq!((service.stats().calls, other.stats().calls), (6, 2));
 }
 
 #[test]
-fn a_host_that_is_gone_ends_the_calls_of_both_sides() {
+fn lost_host_ends_the_calls_of_both_sides() {
     let hosts = Hosts::new("lost calls", 2);
     let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
     let (begun, calls) = mpsc::channel();
@@ -77,8 +78,8 @@ fn a_host_that_is_gone_ends_the_calls_of_both_sides() {
         }
         other => panic!("{other}"),
     }
-    eventually("the call of the host that is gone is cancelled", || service.stats().cancelled == 1);
-    // It is found again.
+    eventually("the call of the lost host is cancelled", || service.stats().cancelled == 1);
+    // The server is found again.
     hosts.heal(0, 1);
     assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
 }
@@ -92,7 +93,7 @@ fn goals_feedback_and_reasons_cross() {
             context.feedback(&[number])?;
         }
         while goal[0] == 0 && !context.cancelled() {
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
         }
         Ok(goal.to_vec())
     };
@@ -100,9 +101,9 @@ fn goals_feedback_and_reasons_cross() {
     let action = replace.serve(handler).unwrap();
     let client = home.action_client::<[u8], [u8], [u8]>("/count").unwrap();
     let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();
-    let mut heard = Vec::new();
-    let result = send(200).result_with(LONG, |number| heard.push(number[0])).unwrap();
-    assert_eq!((&*result, heard), (&[200][..], (0..200).collect()));
+    let mut feedback = Vec::new();
+    let result = send(200).result_with(LONG, |number| feedback.push(number[0])).unwrap();
+    assert_eq!((&*result, feedback), (&[200][..], (0..200).collect()));
     let first = send(0);
     eventually("it runs", || action.stats().running == 1);
     let second = send(0);
@@ -122,7 +123,7 @@ fn goals_feedback_and_reasons_cross() {
 }
 
 #[test]
-fn jobs_of_a_host_that_is_gone_are_done_by_another() {
+fn jobs_of_a_lost_host_are_done_by_another() {
     let hosts = Hosts::new("jobs", 2);
     let (away, home) = (hosts.node(0, "away"), hosts.node(1, "home"));
     let mut worker = away.pull::<[u8]>("/jobs").open().unwrap();
@@ -140,7 +141,7 @@ fn jobs_of_a_host_that_is_gone_are_done_by_another() {
     assert_eq!((job[0], job.context().redelivered()), (2, true));
     job.ack();
     jobs.wait_until_done(LONG).unwrap();
-    eventually("the worker of the host that is gone knows", || held.context().is_cancelled());
+    eventually("the worker of the lost host is cancelled", || held.context().is_cancelled());
     let stats = jobs.stats();
     assert_eq!((stats.done, stats.redelivered, stats.undelivered), (2, 1, 0));
 }

@@ -1,4 +1,4 @@
-//! Commands between hosts: they are messages on topics and a service, and the link has no line for them.
+//! Commands between hosts: they are messages on topics and a service, and the link has no code for them.
 
 use crate::common;
 use crate::hosts;
@@ -11,11 +11,11 @@ use hosts::Hosts;
 use rnet::{Error, Node};
 
 const TOPIC: &str = "/cmd";
-/// So that nothing ends by itself.
+/// So that no lease ends by itself.
 const NEVER: Duration = Duration::from_secs(600);
 
-/// As Stop of the dashboard and `rnet command take` without a message have it: with priority, nothing is sent, and its
-/// end is not that of the program or of the cable.
+/// Like Stop of the dashboard and `rnet command take` without a message: it has priority, sends nothing,
+/// and does not end with its program or the cable.
 fn stop(node: &Node) -> rnet::Result<rnet::Driver<[u8]>> {
     let stop = node.drive::<[u8]>(TOPIC).priority(100).lease(NEVER);
     stop.outlasts_driver(true).take(LONG)
@@ -26,7 +26,7 @@ fn take(node: &Node, priority: i32) -> rnet::Result<rnet::Driver<[u8]>> {
 }
 
 #[test]
-fn a_driver_of_another_host_is_obeyed_and_a_cut_cable_ends_in_the_fallback() {
+fn remote_driver_is_obeyed_and_a_cut_cable_causes_the_fallback() {
     let hosts = Hosts::new("commands", 2);
     let (base, far, near) = (hosts.node(0, "base"), hosts.node(1, "far"), hosts.node(0, "near"));
     let applied = Arc::new(Mutex::new(Vec::new()));
@@ -38,7 +38,7 @@ fn a_driver_of_another_host_is_obeyed_and_a_cut_cable_ends_in_the_fallback() {
     driver.send(b"go").unwrap();
     eventually("it is applied", || last() == b"go");
     assert_eq!(command.status().holder, "@host1/far");
-    // There is one receiver in the fleet, and one driver.
+    // The fleet has one receiver and one driver.
     let second = far.command::<[u8]>(TOPIC).fallback(b"stop").apply(|_| {}).map(drop).unwrap_err();
     assert!(
         matches!(&second, Error::ReceiverExists { node, .. } if node == "@host0/base"),
@@ -50,28 +50,28 @@ fn a_driver_of_another_host_is_obeyed_and_a_cut_cable_ends_in_the_fallback() {
         "{refused}"
     );
     hosts.cut(0, 1);
-    // Not by the deadline, which is far: the host is known to be gone.
+    // Not by the deadline, which is far away: the host is known to be gone.
     eventually("it falls back", || last() == b"stop");
-    eventually("nobody drives", || command.status().holder.is_empty());
-    eventually("the driver is told", || !driver.in_force());
+    eventually("no driver has authority", || command.status().holder.is_empty());
+    eventually("the driver has lost its authority", || !driver.in_force());
     let mut here = take(&near, 1).unwrap();
     here.send(b"home").unwrap();
     eventually("a driver of this host is obeyed", || last() == b"home");
     hosts.heal(0, 1);
-    // What the old one sends from there is not.
+    // The old driver cannot send any more.
     assert!(driver.send(b"go").is_err());
     let mut driver = take(&far, 2).unwrap();
     driver.send(b"on").unwrap();
     eventually("a higher priority takes over", || last() == b"on");
-    eventually("the driver of this host is told", || !here.in_force());
+    eventually("the driver of this host has lost its authority", || !here.in_force());
     drop(driver);
-    eventually("it was given back", || last() == b"stop");
+    eventually("the authority was released", || last() == b"stop");
     let expected: [&[u8]; 7] = [b"stop", b"go", b"stop", b"home", b"stop", b"on", b"stop"];
     assert_eq!(*applied.lock().unwrap(), expected);
 }
 
 #[test]
-fn a_stop_from_another_host_stands_though_its_cable_is_cut() {
+fn remote_stop_persists_after_its_cable_is_cut() {
     let hosts = Hosts::new("stop", 2);
     let (base, near, far) = (hosts.node(0, "base"), hosts.node(0, "near"), hosts.node(1, "far"));
     let applied = Arc::new(Mutex::new(Vec::new()));
@@ -84,20 +84,21 @@ fn a_stop_from_another_host_stands_though_its_cable_is_cut() {
     eventually("it is applied", || last() == b"go");
     let mut stopped = stop(&far).unwrap();
     assert_eq!(command.status().holder, "@host1/far");
-    // The pilot knows of it with its next command, which is not applied.
-    eventually("the pilot is told", || pilot.send(b"on").is_err());
+    // The pilot learns of it with its next command, which is not applied.
+    eventually("the pilot gets an error", || pilot.send(b"on").is_err());
     eventually("it falls back", || last() == b"stop");
     stopped.renew().unwrap();
     hosts.cut(0, 1);
     eventually("the host is known to be gone", || stopped.renew().is_err());
-    // Of an ordinary driver the authority would end here.
+    // The authority of an ordinary driver would end here.
     let refused = take(&near, 10).map(drop).unwrap_err();
     assert!(
         matches!(&refused, Error::NotInForce { why, .. } if why.contains("@host1/far")),
         "{refused}"
     );
     hosts.heal(0, 1);
-    // Who has stopped it has its stop back at once, in which nobody drives; another with its priority does not.
+    // The client that stopped it gets its stop back at once, without a driver; another client of the same
+    // priority does not.
     let mut stopped = stop(&far).unwrap();
     stopped.renew().unwrap();
     assert_eq!(command.status().holder, "@host1/far");
@@ -107,7 +108,7 @@ fn a_stop_from_another_host_stands_though_its_cable_is_cut() {
         matches!(&refused, Error::NotInForce { why, .. } if why.contains("@host1/far")),
         "{refused}"
     );
-    // Until its lease is over only `rnet command release` ends it, from any host.
+    // Until its lease is over, only `rnet command release` ends it, from any host.
     far.drive::<[u8]>(TOPIC).above_all().lease(NEVER).take(LONG).unwrap().release().unwrap();
     let mut pilot = take(&near, 10).unwrap();
     pilot.send(b"home").unwrap();

@@ -1,4 +1,4 @@
-//! Commands between hosts: the deadline of a receiver goes by its own clock when the cable is cut.
+//! Commands between hosts: when the cable is cut, the deadline of a receiver follows its own clock.
 
 use crate::common;
 use crate::hosts;
@@ -39,7 +39,7 @@ fn driver(node: &Node, priority: i32) -> Driver<[u8]> {
 }
 
 #[test]
-fn a_cable_that_is_cut_ends_in_the_fallback() {
+fn cut_cable_causes_the_fallback() {
     const DEADLINE: Duration = Duration::from_millis(300);
     let hosts = Hosts::new("commands cut", 2);
     let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
@@ -64,11 +64,11 @@ fn a_cable_that_is_cut_ends_in_the_fallback() {
     };
     assert_eq!(why, FallbackReason::Deadline);
     println!("{:?} after the last command that was applied", at - last);
-    eventually("the host that is gone drives no more", || command.status().holder.is_empty());
+    eventually("the lost host has no authority", || command.status().holder.is_empty());
     assert_eq!(command.status().state(), State::Fallback);
-    eventually("the driver knows", || !far.in_force());
+    eventually("the driver has lost its authority", || !far.in_force());
     hosts.heal(0, 1);
-    assert!(far.send(&[3]).is_err(), "what was lost does not come back by itself");
+    assert!(far.send(&[3]).is_err(), "lost authority does not come back by itself");
     drop(far);
     let before = command.stats().applied;
     let mut again = driver(&away, 1);
@@ -85,7 +85,7 @@ fn a_cable_that_is_cut_ends_in_the_fallback() {
 }
 
 #[test]
-fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
+fn failed_renewal_ends_authority_with_the_lease() {
     let hosts = Hosts::new("renewed in vain", 2);
     let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));
     let (_command, did) = receiver(&base, Duration::from_secs(1));
@@ -94,7 +94,7 @@ fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
     let drive = away.drive::<[u8]>(TOPIC).priority(1).lease(lease);
     let mut far = drive.take(LONG).unwrap();
     hosts.cut(0, 1);
-    // A renewal that was answered right before the cut may be among them.
+    // This may include a renewal that was answered right before the cut.
     let begun = Instant::now();
     let why = loop {
         match far.renew() {
@@ -106,9 +106,9 @@ fn who_renews_in_vain_has_no_authority_when_the_lease_is_over() {
     assert!(!far.in_force());
 }
 
-/// Its stamp says so, which the link translates to the clock of the receiver's host.
+/// The stamp of the command shows its age; the link converts it to the clock of the receiver's host.
 #[test]
-fn a_command_that_is_under_way_for_longer_than_the_deadline_is_late() {
+fn command_in_flight_longer_than_the_deadline_is_late() {
     const DEADLINE: Duration = Duration::from_millis(200);
     let hosts = Hosts::patient("commands late", 2);
     let (base, away) = (hosts.node(0, "base"), hosts.node(1, "hand"));

@@ -1,15 +1,15 @@
-//! Drivers of three hosts, and cables that are cut at random: no two drivers are ever both in force.
+//! Drivers of three hosts, with random cuts of their cables: two drivers are never in force at the same
+//! time.
 //!
-//! Each host has a driver that takes authority with a random priority, drives for a while, and gives it back or is
-//! dropped; the receiver is on one of these hosts. Cables are cut, in one direction too, reset, healed and slowed
-//! at random. What is judged is what the receiver writes down of itself: the order of what it applied, and that a
-//! fallback is in each pause.
+//! Each host has a driver that takes authority with a random priority, drives for a while, and releases it
+//! or is dropped; the receiver is on one of these hosts. Cables are cut (also in one direction), reset,
+//! healed and slowed at random. The test checks the receiver's own record: the order of the applied
+//! commands, and that each pause contains a fallback.
 //!
-//! The hosts of one process have one clock. What stands in for clocks that are wrong: the delay of the network
-//! changes at random, so the offsets by which stamps are translated are wrong by up to half of it until they are
-//! measured anew.
+//! The hosts of one process have one clock. Random delays of the network replace wrong clocks: until the
+//! next measurement, the offsets that convert stamps are wrong by up to half of the delay.
 //!
-//! `COMMANDS_SEED` and `COMMANDS` (how many steps) run one again.
+//! `COMMANDS_SEED` and `COMMANDS` (the number of steps) repeat a run.
 
 use crate::common;
 use crate::drivers;
@@ -27,15 +27,15 @@ use random::Random;
 use rnet::FallbackReason;
 
 const HOSTS: usize = 3;
-/// Unless `COMMANDS_SEED` says another one.
+/// Unless `COMMANDS_SEED` specifies another one.
 const SEED: u64 = 20_261_124;
-/// How long each host may take until its driver is obeyed again.
+/// How long it may take until the driver of each host is obeyed again.
 const AGAIN: Duration = Duration::from_secs(200);
 const DEADLINE: Duration = Duration::from_millis(50);
-/// For a run on a machine that does more than it can.
+/// For a run on an overloaded machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Does something to the cables; says what.
+/// Disturbs the cables; returns a description.
 fn disturb(hosts: &Hosts, random: &mut Random) -> String {
     let a = random.below(HOSTS);
     let b = (a + 1 + random.below(HOSTS - 1)) % HOSTS;
@@ -74,7 +74,7 @@ fn heal_all(hosts: &Hosts) {
     }
 }
 
-/// Ends the drivers, also where the test has failed.
+/// Ends the drivers, also if the test has failed.
 struct StopOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for StopOnDrop<'_> {
@@ -83,14 +83,14 @@ impl Drop for StopOnDrop<'_> {
     }
 }
 
-/// What `COMMANDS_SEED` and `COMMANDS` say.
+/// The number in a variable such as `COMMANDS_SEED` or `COMMANDS`.
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
 #[test]
-fn two_drivers_of_several_hosts_are_never_both_in_force() {
+fn two_drivers_of_several_hosts_are_never_in_force_together() {
     let seed = number("COMMANDS_SEED").unwrap_or(SEED);
     let steps = number("COMMANDS").unwrap_or(60);
     println!("COMMANDS_SEED={seed} COMMANDS={steps}");
@@ -120,7 +120,7 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
         }
         heal_all(&hosts);
         hosts.net().set_delay(Duration::ZERO);
-        // Each host's driver is obeyed once more, whatever was.
+        // The driver of each host is obeyed once more, whatever happened before.
         let before = did.lock().unwrap().len();
         let drives_again = || {
             let did = did.lock().unwrap();
@@ -131,25 +131,26 @@ fn two_drivers_of_several_hosts_are_never_both_in_force() {
                     .any(|did| matches!(did, ReceiverAction::Applied(_, [of, ..]) if *of == host))
             })
         };
-        // Each has to win once against random priorities, and to be in time: on a busy machine that takes its time.
+        // Each has to win once against random priorities, and in time, which takes longer on a busy
+        // machine.
         let until = Instant::now() + AGAIN;
         while !drives_again() {
-            assert!(Instant::now() < until, "not each drives again");
-            std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at a condition
+            assert!(Instant::now() < until, "some hosts do not drive again");
+            std::thread::sleep(Duration::from_millis(5)); // sleep: interval between two checks
         }
     });
-    eventually("nobody drives", || command.status().holder.is_empty());
+    eventually("no driver has authority", || command.status().holder.is_empty());
     let stats = command.stats();
     drop(command);
     let did = did.lock().unwrap();
     let drivers = judge(&did, DEADLINE);
     println!("{} things done by {drivers} numbers; {stats:?}", did.len());
-    assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few to say anything");
+    assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few for a result");
     assert!(matches!(did.first(), Some(ReceiverAction::FellBack(FallbackReason::Opened))));
     assert!(matches!(did.last(), Some(ReceiverAction::FellBack(_))), "{:?}", did.last());
 }
 
-/// What the judge is for.
+/// Tests of the judge.
 mod judged {
     use super::*;
 
@@ -160,28 +161,28 @@ mod judged {
     }
 
     #[test]
-    fn a_pause_with_a_fallback_is_safe() {
+    fn pause_with_a_fallback_is_accepted() {
         let fell = ReceiverAction::FellBack(FallbackReason::Deadline);
         assert_eq!(judge(&[applied(0, 1, 0), fell, applied(500, 2, 0)], DEADLINE), 2);
-        // It was written down late, and a fallback follows it.
+        // It was recorded late, and a fallback follows it.
         assert_eq!(judge(&[applied(0, 1, 0), applied(500, 1, 1), fell], DEADLINE), 1);
     }
 
     #[test]
     #[should_panic(expected = "ns without a fallback")]
-    fn a_pause_without_a_fallback_is_found() {
+    fn pause_without_a_fallback_is_rejected() {
         judge(&[applied(0, 1, 0), applied(101, 1, 1), applied(102, 1, 2)], DEADLINE);
     }
 
     #[test]
     #[should_panic(expected = "an earlier driver")]
-    fn an_earlier_driver_is_found() {
+    fn earlier_driver_is_rejected() {
         judge(&[applied(0, 2, 0), applied(1, 1, 1)], DEADLINE);
     }
 
     #[test]
     #[should_panic(expected = "an earlier command")]
-    fn a_command_that_is_applied_twice_is_found() {
+    fn command_applied_twice_is_rejected() {
         judge(&[applied(0, 1, 1), applied(1, 1, 1)], DEADLINE);
     }
 }

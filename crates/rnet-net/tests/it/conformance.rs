@@ -1,8 +1,9 @@
-//! The behaviours of the conformance suite, between hosts: each actor is on another one than the actor before. A
-//! network in memory joins them, and Zenoh where it is built: on addresses of the loopback, and between network
-//! namespaces, where each actor and each link is a process (a part of the behaviours; all of them in `make soak`).
+//! The behaviors of the conformance suite between hosts: each actor is on another host than the previous
+//! one. An in-memory network joins them, and Zenoh if it is built: on loopback addresses, and between
+//! network namespaces, where each actor and each link is a process (some of the behaviors; all of them in
+//! `make soak`).
 
-#![allow(dead_code, reason = "of the suite's files a part is used")]
+#![allow(dead_code, reason = "only a part of the suite's files is used")]
 
 #[cfg(feature = "zenoh")]
 use crate::common;
@@ -42,20 +43,20 @@ use rnet::limits::MIN_LOG_LEN_BYTES;
 use hosts::Hosts;
 use transport::{Handle, Transport};
 
-/// As many as the most actors of a behaviour.
+/// The largest number of actors in a behavior.
 pub const HOSTS: usize = 4;
-/// What the link takes of a channel beyond what was read: docs/design/wire.md, section 4.
+/// Bytes that the link accepts on a channel beyond those that were read: docs/design/wire.md, section 4.
 const CREDIT_LEN_BYTES: u64 = 4 << 20;
 
-/// What the link takes of a channel, and the log of the proxy.
+/// Capacity of the link's channel and the log of the proxy.
 pub fn room_len_bytes() -> u64 {
     CREDIT_LEN_BYTES + MIN_LOG_LEN_BYTES
 }
 
-/// A machine that is busy makes hosts silent, which these behaviours are not about.
+/// A busy machine makes hosts silent, which these behaviors do not test.
 pub const PATIENT: &str = "[network]\nlost_after_ms = 20000";
 
-/// Hosts that a network in memory joins, or Zenoh on addresses of the loopback.
+/// Hosts joined by an in-memory network, or by Zenoh on loopback addresses.
 struct BetweenHosts<const ZENOH: bool> {
     hosts: Hosts,
     names: Vec<String>,
@@ -94,13 +95,14 @@ impl<const ZENOH: bool> Transport for BetweenHosts<ZENOH> {
         room_len_bytes()
     }
 
-    /// The link, on a machine that is busy: what it holds for the reader fills the proxy's log again as soon as there is
-    /// room, so a reader that is not run for the stall of its publisher is let go once more, and told once more.
+    /// On a busy machine, the messages that the link holds for the reader fill the proxy's log again as
+    /// soon as it has capacity. So a reader that does not run for the stall time of its publisher is
+    /// evicted once more, and gets the error once more.
     fn has_others_between(&self) -> bool {
         true
     }
 
-    /// The link reads for a host that reads more slowly than is sent.
+    /// The link reads for a host that reads more slowly than the publisher sends.
     fn overruns(&self, lost: &LossCounts) -> u64 {
         lost.overrun + lost.link
     }
@@ -114,8 +116,8 @@ conformance!(
     #[ignore = "minutes; run by `make soak`"]
     crate::conformance::apart::Apart as soak_between_namespaces
 );
-// Order, overruns, detaching, history, matching, calls and commands; not what is large: on a busy machine the bulk lane
-// takes its lateness for a full cable.
+// Order, overruns, detaching, history, matching, calls and commands, but not large messages: on a busy
+// machine the bulk lane takes its delay for a full cable.
 #[cfg(feature = "zenoh")]
 conformance!(@ [] crate::conformance::apart::Apart, between_namespaces {
     delivery::several_publishers_are_merged_in_order,
@@ -134,13 +136,13 @@ conformance!(@ [] crate::conformance::apart::Apart, between_namespaces {
 
 /// The child's side; does nothing unless a parent started it.
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "run by the children of the other tests"]
 #[cfg(feature = "zenoh")]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     match role.split_once(' ') {
         Some(("link", words)) => apart::link(words),
         Some(("actor", name)) => transport::play(name),
-        _ => panic!("a role that does not exist: {role}"),
+        _ => panic!("unknown role: {role}"),
     }
 }

@@ -1,5 +1,5 @@
-//! Publishers that have ended while something of them waits in the link of the other host, or for that host: it comes, or
-//! is counted, and their last will comes once.
+//! Publishers that have ended while messages of them wait in the link of the other host, or for that host:
+//! each message arrives or is counted, and their last will arrives once.
 
 use crate::common;
 use crate::hosts;
@@ -8,15 +8,15 @@ use common::{Child, LONG, eventually};
 use hosts::Hosts;
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 
-/// So that little of what came has room in the proxy of the other host.
+/// So that the proxy of the other host holds few of the received messages.
 const LOG_LEN: u64 = 1 << 16;
 const LEN: usize = 1000;
-/// More than has room there, and less than the credit.
+/// More than fit there, and less than the credit.
 const COUNT: u64 = 1000;
 
 /// The roles of the children: a publisher with a will.
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node("talker");
@@ -45,7 +45,7 @@ fn reliable(node: &Node) -> Subscriber<[u8]> {
     node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
 }
 
-/// What a subscriber has read.
+/// The messages that a subscriber has read.
 #[derive(Default)]
 struct ReadCounts {
     messages: u64,
@@ -55,7 +55,7 @@ struct ReadCounts {
 }
 
 impl ReadCounts {
-    /// Reads all that there is; each message comes once, and in order.
+    /// Reads all available messages; each comes once, and in order.
     fn all(&mut self, subscriber: &mut Subscriber<[u8]>) {
         loop {
             match subscriber.try_recv() {
@@ -82,7 +82,7 @@ impl ReadCounts {
     }
 }
 
-/// A publisher on the first host whose messages show that what was said before has come to the second.
+/// A publisher on the first host whose messages show that earlier data has reached the second.
 struct Marker {
     publisher: Publisher<[u8]>,
     subscriber: Subscriber<[u8]>,
@@ -102,7 +102,7 @@ impl Marker {
         Marker { publisher, subscriber, _nodes: nodes }
     }
 
-    /// Waits until both links know all that has happened on their hosts, and nothing is under way.
+    /// Waits until both links know everything that has happened on their hosts, and nothing is in flight.
     #[track_caller]
     fn pass(hosts: &Hosts) {
         drop(Marker::called(hosts, ["passes", "reads_passed"]));
@@ -136,7 +136,7 @@ fn has_reader(hosts: &Hosts, host: usize) -> bool {
     hosts.domain(host).inspect().forwarders.iter().any(|info| info.topic == "/t")
 }
 
-/// A reliable publisher that has ended, and a subscriber that has taken nothing of what has come.
+/// A reliable publisher that has ended, and a subscriber that has not read any message.
 fn ended_and_slow(hosts: &Hosts) -> ([Node; 2], Subscriber<[u8]>) {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -147,28 +147,28 @@ fn ended_and_slow(hosts: &Hosts) -> ([Node; 2], Subscriber<[u8]>) {
     hosts.settle();
     drop(publisher);
     Marker::pass(hosts);
-    assert!(has_proxy(hosts, 1), "something waits there");
+    assert!(has_proxy(hosts, 1), "messages wait there");
     ([from, to], subscriber)
 }
 
 #[test]
-fn what_a_slow_subscriber_has_not_taken_of_an_ended_publisher_survives_a_cut() {
+fn unread_messages_of_an_ended_publisher_survive_a_cut() {
     let hosts = Hosts::new("slow in a cut", 2);
     let mut marker = Marker::new(&hosts);
     let (_nodes, mut subscriber) = ended_and_slow(&hosts);
     marker.cut(&hosts);
-    eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+    eventually("its orphaned proxy is closed", || !has_proxy(&hosts, 1));
     marker.heal(&hosts);
     let mut read = ReadCounts::default();
     read.until_all_are_counted(&mut subscriber, COUNT);
     assert_eq!((read.messages, subscriber.lost().total()), (COUNT, 0));
-    // It ends as others do, and nothing of it is kept any more.
-    eventually("its end is told", || subscriber.publisher_count() == 0 && !has_proxy(&hosts, 1));
-    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+    // It ends like other publishers, and none of its messages is kept any more.
+    eventually("its end is known", || subscriber.publisher_count() == 0 && !has_proxy(&hosts, 1));
+    eventually("no link keeps a reader of it", || !has_reader(&hosts, 0));
 }
 
 #[test]
-fn what_a_slow_subscriber_has_not_taken_of_an_ended_publisher_survives_its_link() {
+fn unread_messages_of_an_ended_publisher_survive_a_link_restart() {
     let mut hosts = Hosts::new("slow and another link", 2);
     let (_nodes, mut subscriber) = ended_and_slow(&hosts);
     hosts.stop(1);
@@ -176,18 +176,18 @@ fn what_a_slow_subscriber_has_not_taken_of_an_ended_publisher_survives_its_link(
     let mut read = ReadCounts::default();
     read.until_all_are_counted(&mut subscriber, COUNT);
     assert_eq!((read.messages, subscriber.lost().total()), (COUNT, 0));
-    eventually("its end is told", || subscriber.publisher_count() == 0);
+    eventually("its end is known", || subscriber.publisher_count() == 0);
     assert_eq!(read.losses, 0, "it was closed");
-    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+    eventually("no link keeps a reader of it", || !has_reader(&hosts, 0));
 }
 
-/// Sends so many messages, and waits until they were sent.
+/// Sends `count` messages, and waits until they were sent.
 fn send(child: &mut Child, count: u64) {
     child.say(&count.to_string());
     child.expect("sent");
 }
 
-/// A reliable publisher that has sent all, and a subscriber that has taken nothing of it.
+/// A reliable publisher that has sent all messages, and a subscriber that has not read any.
 fn all_sent(hosts: &Hosts) -> (Node, Subscriber<[u8]>, Child) {
     let to = hosts.node(1, "to");
     let mut subscriber = reliable(&to);
@@ -204,10 +204,10 @@ fn until_gone(hosts: &Hosts) {
     eventually("it is gone at home", || !has_proxy(hosts, 0));
 }
 
-/// Nothing of the publisher is left, and its subscriber has read one will and one loss.
+/// No trace of the publisher is left, and its subscriber has read one will and one loss.
 #[track_caller]
 fn is_lost_once(hosts: &Hosts, read: &mut ReadCounts, subscriber: &mut Subscriber<[u8]>) {
-    eventually("its end is told", || {
+    eventually("its end is known", || {
         read.all(subscriber);
         subscriber.publisher_count() == 0 && !has_proxy(hosts, 1) && !has_reader(hosts, 0)
     });
@@ -216,9 +216,9 @@ fn is_lost_once(hosts: &Hosts, read: &mut ReadCounts, subscriber: &mut Subscribe
     assert_eq!((read.wills, read.losses), (1, 1));
 }
 
-/// As commands of a driver that has died: to obey them when the cable is whole again would be late.
+/// Such as commands of a driver that has died: obeying them after the cable is healed would be late.
 #[test]
-fn what_a_dead_best_effort_publisher_has_sent_in_a_cut_is_counted_and_not_sent() {
+fn best_effort_messages_of_a_dead_publisher_in_a_cut_are_counted_as_lost() {
     let hosts = Hosts::new("late", 2);
     let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
     let keeps_all = SubscriberOptions::new().keep_all();
@@ -239,9 +239,9 @@ fn what_a_dead_best_effort_publisher_has_sent_in_a_cut_is_counted_and_not_sent()
     is_lost_once(&hosts, &mut read, &mut subscriber);
 }
 
-/// Its host is lost, which leaves the will; that it is dead is heard later.
+/// The loss of its host publishes the will; its death becomes known later.
 #[test]
-fn a_publisher_that_dies_in_a_cut_leaves_one_will() {
+fn publisher_that_dies_in_a_cut_leaves_one_will() {
     for role in ["reliable", "urgent"] {
         let hosts = Hosts::new("dies in a cut", 2);
         let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
@@ -264,9 +264,9 @@ fn a_publisher_that_dies_in_a_cut_leaves_one_will() {
     }
 }
 
-/// It is dead, which leaves the will; that its host is lost comes later, perhaps before all was read.
+/// Its death publishes the will; the loss of its host comes later, perhaps before everything was read.
 #[test]
-fn a_publisher_that_dies_before_a_cut_leaves_one_will() {
+fn publisher_that_dies_before_a_cut_leaves_one_will() {
     for slow in [false, true] {
         let hosts = Hosts::new("dies before a cut", 2);
         let mut marker = Marker::new(&hosts);
@@ -280,7 +280,7 @@ fn a_publisher_that_dies_before_a_cut_leaves_one_will() {
         Marker::pass(&hosts);
         assert_eq!(has_proxy(&hosts, 1), slow);
         marker.cut(&hosts);
-        eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+        eventually("its orphaned proxy is closed", || !has_proxy(&hosts, 1));
         marker.heal(&hosts);
         read.until_all_are_counted(&mut subscriber, COUNT);
         assert_eq!(read.messages, COUNT);
@@ -288,9 +288,9 @@ fn a_publisher_that_dies_before_a_cut_leaves_one_will() {
     }
 }
 
-/// The other host has not lost it: that it is dead is what the next link there has to tell.
+/// The other host has not lost it: the next link there must learn of its death.
 #[test]
-fn a_dead_publisher_leaves_its_will_though_the_link_of_the_receiver_changes_hands() {
+fn dead_publisher_leaves_its_will_although_the_receivers_link_restarts() {
     let mut hosts = Hosts::new("dead and another link", 2);
     let (_to, mut subscriber, mut child) = all_sent(&hosts);
     child.kill();
@@ -304,16 +304,16 @@ fn a_dead_publisher_leaves_its_will_though_the_link_of_the_receiver_changes_hand
     is_lost_once(&hosts, &mut read, &mut subscriber);
 }
 
-/// Nobody there takes the rest: it is not kept, and the publisher ends there, too.
+/// No subscriber there reads the rest: it is not kept, and the publisher ends there, too.
 #[test]
-fn an_ended_publisher_that_nobody_reads_any_more_is_dropped() {
+fn ended_publisher_without_readers_is_dropped() {
     let hosts = Hosts::new("all has come", 2);
     let (_nodes, subscriber) = ended_and_slow(&hosts);
     drop(subscriber);
     eventually("it ends there", || !has_proxy(&hosts, 1));
-    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+    eventually("no link keeps a reader of it", || !has_reader(&hosts, 0));
 
-    // More than the credit waits for it.
+    // More messages wait for it than the credit allows.
     let hosts = Hosts::new("some has come", 2);
     let (mut marker, from, to) = (Marker::new(&hosts), hosts.node(0, "from"), hosts.node(1, "to"));
     let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -326,16 +326,16 @@ fn an_ended_publisher_that_nobody_reads_any_more_is_dropped() {
     (COUNT..8 * COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
     drop(publisher);
     marker.heal(&hosts);
-    eventually("it is wanted again", || subscriber.publisher_count() == 1);
+    eventually("it is requested again", || subscriber.publisher_count() == 1);
     Marker::pass(&hosts);
     assert!(has_reader(&hosts, 0), "the rest waits for credit");
     drop(subscriber);
-    eventually("nobody keeps a reader of it", || !has_reader(&hosts, 0));
+    eventually("no link keeps a reader of it", || !has_reader(&hosts, 0));
     eventually("it ends there", || !has_proxy(&hosts, 1));
 }
 
 #[test]
-fn a_dead_publisher_is_lost_once_though_the_network_is_cut_again() {
+fn dead_publisher_is_lost_once_although_the_network_is_cut_again() {
     let hosts = Hosts::new("cut again", 2);
     let mut marker = Marker::new(&hosts);
     let (_to, mut subscriber, mut child) = all_sent(&hosts);
@@ -346,7 +346,7 @@ fn a_dead_publisher_is_lost_once_though_the_network_is_cut_again() {
         marker.heal(&hosts);
         Marker::pass(&hosts);
         marker.cut(&hosts);
-        eventually("its messages are waited for no longer", || !has_proxy(&hosts, 1));
+        eventually("its orphaned proxy is closed", || !has_proxy(&hosts, 1));
     }
     marker.heal(&hosts);
     let mut read = ReadCounts::default();

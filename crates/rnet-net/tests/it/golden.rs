@@ -1,5 +1,5 @@
-//! A session of release 0.1.0, kept as bytes in `fuzz/corpus/wire`: later releases read it, and the fuzzer begins with
-//! it. Each file is a byte that tells the fuzz target what follows, and a frame.
+//! A session of release 0.1.0, kept as bytes in `fuzz/corpus/wire`: later releases must read it, and the
+//! fuzzer starts from it. Each file is a byte that selects the fuzz target's input, and a frame.
 
 use crate::common;
 
@@ -18,11 +18,12 @@ use rnet_net::memory::MemoryNet;
 use rnet_net::wire::{HEADER_LEN, Header, Items, VERSION};
 use rnet_net::{HostId, Presence, Sink};
 
-/// The fuzz target reads what follows as a frame.
+/// The fuzz target reads the following bytes as a frame.
 const FRAME: u8 = 0;
-/// All that an honest link says: only one that was not understood says the tenth. Of messages there are others, too.
+/// All kinds that a well-behaved link sends; only a link that was not understood sends the tenth. Messages
+/// have other kinds, too.
 const KINDS: [u8; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14];
-/// Of a message: alone, compressed, with source, correlation and gap, behind another one.
+/// Flags of a message: none, compressed, with source, correlation and gap, after another one.
 const FIELDS: [u8; 5] = [1, 2, 4, 8, 16];
 const DATA: u8 = 0x20;
 const FRAGMENT: u8 = 0x40;
@@ -31,7 +32,7 @@ fn place() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire")
 }
 
-/// The kinds of its items, by a reader of a few lines.
+/// The kinds of its items, read by a minimal parser.
 fn kinds(frame: &[u8]) -> Vec<u8> {
     let (mut rest, mut kinds) = (&frame[HEADER_LEN..], Vec::new());
     while let Some((kind, after)) = rest.split_first() {
@@ -45,7 +46,7 @@ fn kinds(frame: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_session_of_this_release_is_read_by_later_ones() {
+fn later_releases_read_the_recorded_session() {
     let (mut found, mut files) = (BTreeSet::new(), 0);
     for file in fs::read_dir(place()).unwrap() {
         let bytes = fs::read(file.unwrap().path()).unwrap();
@@ -54,7 +55,7 @@ fn a_session_of_this_release_is_read_by_later_ones() {
         let (header, items) = Header::decode(frame).unwrap();
         assert!(header.version <= VERSION);
         let read = Items::new(items).map(Result::unwrap).count();
-        // None was passed over as one of a later release.
+        // No item was skipped as one of a later release.
         assert_eq!(read, kinds(frame).len());
         found.extend(kinds(frame));
         files += 1;
@@ -69,7 +70,7 @@ fn a_session_of_this_release_is_read_by_later_ones() {
     assert!(found.iter().any(|kind| kind & FRAGMENT != 0), "no fragment");
 }
 
-/// Keeps what arrives.
+/// Keeps the arriving frames.
 struct Tap {
     to: Arc<dyn Sink>,
     seen: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -78,15 +79,15 @@ struct Tap {
 impl Sink for Tap {
     fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
         self.seen.lock().unwrap().push(frame.to_vec());
-        self.to.frame(lane, from, frame);
+        self.to.on_frame(lane, from, frame);
     }
 
     fn on_up(&self, presence: Presence) {
-        self.to.up(presence);
+        self.to.on_up(presence);
     }
 
     fn on_down(&self, presence: Presence) {
-        self.to.down(presence);
+        self.to.on_down(presence);
     }
 }
 
@@ -104,11 +105,11 @@ fn link(net: &Arc<MemoryNet>, domain: &Net, id: u64, seen: &Arc<Mutex<Vec<Vec<u8
     Link::open(options, |own, to| Ok(net.join(own, Arc::new(Tap { to, seen })))).unwrap()
 }
 
-/// Says a little of everything.
+/// Sends some of everything.
 fn talk(here: &Net, there: &Net) {
     let (talker, listener) = (here.node("talker"), there.node("listener"));
     let all = || SubscriberOptions::new().reliable();
-    let mut heard = listener.subscriber_with::<[u8]>("/t", all()).unwrap();
+    let mut subscriber = listener.subscriber_with::<[u8]>("/t", all()).unwrap();
     let mut packed = listener.subscriber_with::<[u8]>("/packed", all()).unwrap();
     let mut typed = listener.subscriber::<Imu>("/imu").unwrap();
     let options = || PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(60)));
@@ -132,21 +133,21 @@ fn talk(here: &Net, there: &Net) {
     talks.publish_gap(LossCause::Restart, 2).unwrap();
     talks.send(&[9; 20_000]).unwrap();
     talks.assert_alive().unwrap();
-    // Enough for a word of how much was read.
+    // Enough for a report of how much was read.
     for _ in 0..22 {
-        heard.recv(LONG).unwrap();
+        subscriber.recv(LONG).unwrap();
     }
     for _ in 0..200 {
         talks.send(&[8; 8000]).unwrap();
-        heard.recv(LONG).unwrap();
+        subscriber.recv(LONG).unwrap();
     }
-    eventually("what has no number is counted", || heard.lost().total() == 5);
-    drop(heard);
-    eventually("nobody listens", || talks.subscriber_count() == 0);
+    eventually("losses without a number are counted", || subscriber.lost().total() == 5);
+    drop(subscriber);
+    eventually("no subscriber is left", || talks.subscriber_count() == 0);
 }
 
 #[test]
-#[ignore = "writes the session anew"]
+#[ignore = "rewrites the session"]
 fn record() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (net, domains) = (MemoryNet::new(), [Net::new("golden"), Net::new("golden")]);

@@ -1,4 +1,4 @@
-//! The network in memory behaves as the tests of the link count on.
+//! The in-memory network behaves as the tests of the link expect.
 
 use crate::sinks;
 
@@ -41,44 +41,44 @@ fn frames_arrive_in_order_on_each_lane_of_three_links() {
 }
 
 #[test]
-fn a_link_that_leaves_is_gone_for_the_others_and_its_successor_comes() {
+fn leaving_link_is_reported_and_its_successor_appears() {
     let net = MemoryNet::new();
-    let (_a, heard) = joined(&net, presence(1, 1));
+    let (_a, recorder) = joined(&net, presence(1, 1));
     let (b, _) = joined(&net, presence(2, 1));
-    heard.wait_presence(presence(2, 1), true);
+    recorder.wait_presence(presence(2, 1), true);
     drop(b);
-    heard.wait_presence(presence(2, 1), false);
+    recorder.wait_presence(presence(2, 1), false);
     let (_b, _) = joined(&net, presence(2, 2));
-    heard.wait_presence(presence(2, 2), true);
-    heard.wait("one notice each", |heard| (heard.presences.len() == 3).then_some(()));
+    recorder.wait_presence(presence(2, 2), true);
+    recorder.wait("one notice each", |events| (events.presences.len() == 3).then_some(()));
 }
 
 #[test]
-fn a_cut_that_is_healed_within_the_lease_loses_nothing() {
+fn cut_healed_within_the_lease_loses_nothing() {
     let net = MemoryNet::with_lease(Duration::from_secs(3600));
     let (a, _) = joined(&net, presence(1, 1));
-    let (_b, heard) = joined(&net, presence(2, 1));
-    heard.wait_presence(presence(1, 1), true);
+    let (_b, recorder) = joined(&net, presence(2, 1));
+    recorder.wait_presence(presence(1, 1), true);
     let (one, other) = (presence(1, 1).host, presence(2, 1).host);
     a.send(Lane::Bulk, other, numbered(0).into()).unwrap();
-    heard.wait_number(Lane::Bulk, one, 0);
+    recorder.wait_number(Lane::Bulk, one, 0);
     net.cut(one, other);
     for number in 1..10 {
         a.send(Lane::Bulk, other, numbered(number).into()).unwrap();
     }
     net.heal(one, other);
-    assert_eq!(heard.wait_number(Lane::Bulk, one, 9), (0..10).collect::<Vec<_>>());
-    heard.wait("nobody told as gone", |heard| (heard.presences.len() == 1).then_some(()));
+    assert_eq!(recorder.wait_number(Lane::Bulk, one, 9), (0..10).collect::<Vec<_>>());
+    recorder.wait("no link reported as gone", |events| (events.presences.len() == 1).then_some(()));
 }
 
 #[test]
-fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
+fn cut_longer_than_the_lease_loses_frames_in_flight_and_notifies_both() {
     for one_way in [false, true] {
         let net = MemoryNet::with_lease(LEASE);
-        let (a, heard_a) = joined(&net, presence(1, 1));
-        let (_b, heard_b) = joined(&net, presence(2, 1));
-        heard_a.wait_presence(presence(2, 1), true);
-        heard_b.wait_presence(presence(1, 1), true);
+        let (a, recorder_a) = joined(&net, presence(1, 1));
+        let (_b, recorder_b) = joined(&net, presence(2, 1));
+        recorder_a.wait_presence(presence(2, 1), true);
+        recorder_b.wait_presence(presence(1, 1), true);
         let (one, other) = (presence(1, 1).host, presence(2, 1).host);
         let began = Instant::now();
         if one_way {
@@ -87,24 +87,24 @@ fn a_cut_that_outlasts_the_lease_loses_what_is_under_way_and_both_are_told() {
             net.cut(one, other);
         }
         a.send(Lane::Urgent, other, numbered(1).into()).unwrap();
-        for (heard, gone) in [(&heard_a, presence(2, 1)), (&heard_b, presence(1, 1))] {
-            assert!(heard.wait_presence(gone, false) >= began + LEASE);
+        for (recorder, gone) in [(&recorder_a, presence(2, 1)), (&recorder_b, presence(1, 1))] {
+            assert!(recorder.wait_presence(gone, false) >= began + LEASE);
         }
-        // Sent to nobody: no error, and not kept.
+        // Sending to an absent host is not an error, and the frame is not kept.
         a.send(Lane::Urgent, other, numbered(2).into()).unwrap();
         net.heal(one, other);
-        heard_a.wait_presence(presence(2, 1), true);
+        recorder_a.wait_presence(presence(2, 1), true);
         a.send(Lane::Urgent, other, numbered(3).into()).unwrap();
-        assert_eq!(heard_b.wait_number(Lane::Urgent, one, 3), [3]);
+        assert_eq!(recorder_b.wait_number(Lane::Urgent, one, 3), [3]);
     }
 }
 
 #[test]
-fn a_sender_waits_for_room_during_a_cut_and_goes_on_when_the_connection_ends() {
+fn sender_blocks_during_a_cut_until_the_connection_ends() {
     let net = MemoryNet::with_lease(LEASE);
-    let (a, heard_a) = joined(&net, presence(1, 1));
+    let (a, recorder_a) = joined(&net, presence(1, 1));
     let (_b, _) = joined(&net, presence(2, 1));
-    heard_a.wait_presence(presence(2, 1), true);
+    recorder_a.wait_presence(presence(2, 1), true);
     let (one, other) = (presence(1, 1).host, presence(2, 1).host);
     let began = Instant::now();
     net.cut(one, other);
@@ -118,42 +118,42 @@ fn a_sender_waits_for_room_during_a_cut_and_goes_on_when_the_connection_ends() {
 }
 
 #[test]
-fn a_reset_loses_what_is_under_way_and_connects_again() {
+fn reset_loses_frames_in_flight_and_reconnects() {
     let net = MemoryNet::new();
-    let (a, heard_a) = joined(&net, presence(1, 1));
-    let (_b, heard_b) = joined(&net, presence(2, 1));
-    heard_a.wait_presence(presence(2, 1), true);
-    heard_b.wait_presence(presence(1, 1), true);
+    let (a, recorder_a) = joined(&net, presence(1, 1));
+    let (_b, recorder_b) = joined(&net, presence(2, 1));
+    recorder_a.wait_presence(presence(2, 1), true);
+    recorder_b.wait_presence(presence(1, 1), true);
     let (one, other) = (presence(1, 1).host, presence(2, 1).host);
     net.set_delay(Duration::from_secs(3600));
     a.send(Lane::Bulk, other, numbered(1).into()).unwrap();
     net.reset(one, other);
     net.set_delay(Duration::ZERO);
-    heard_a.wait("gone and back", |heard| (heard.presences.len() == 3).then_some(()));
-    heard_a.wait_presence(presence(2, 1), true);
+    recorder_a.wait("gone and back", |events| (events.presences.len() == 3).then_some(()));
+    recorder_a.wait_presence(presence(2, 1), true);
     a.send(Lane::Bulk, other, numbered(2).into()).unwrap();
-    assert_eq!(heard_b.wait_number(Lane::Bulk, one, 2), [2]);
+    assert_eq!(recorder_b.wait_number(Lane::Bulk, one, 2), [2]);
 }
 
 #[test]
-fn a_delay_holds_each_frame_for_at_least_that_long() {
+fn delay_holds_each_frame_at_least_that_long() {
     let net = MemoryNet::new();
-    let (a, heard_a) = joined(&net, presence(1, 1));
-    let (_b, heard_b) = joined(&net, presence(2, 1));
-    heard_a.wait_presence(presence(2, 1), true);
+    let (a, recorder_a) = joined(&net, presence(1, 1));
+    let (_b, recorder_b) = joined(&net, presence(2, 1));
+    recorder_a.wait_presence(presence(2, 1), true);
     net.set_delay(Duration::from_millis(50));
     let sent = Instant::now();
     a.send(Lane::Urgent, presence(2, 1).host, numbered(1).into()).unwrap();
-    heard_b.wait_number(Lane::Urgent, presence(1, 1).host, 1);
+    recorder_b.wait_number(Lane::Urgent, presence(1, 1).host, 1);
     assert!(sent.elapsed() >= Duration::from_millis(50));
 }
 
 #[test]
-fn a_link_that_another_thread_still_sends_to_can_leave() {
+fn link_can_leave_while_another_thread_sends_to_it() {
     let net = MemoryNet::new();
-    let (a, heard_a) = joined(&net, presence(1, 1));
+    let (a, recorder_a) = joined(&net, presence(1, 1));
     let (b, _) = joined(&net, presence(2, 1));
-    heard_a.wait_presence(presence(2, 1), true);
+    recorder_a.wait_presence(presence(2, 1), true);
     net.set_delay(Duration::from_secs(3600));
     let sending = Arc::clone(&a);
     let sender = thread::spawn(move || {
@@ -163,5 +163,5 @@ fn a_link_that_another_thread_still_sends_to_can_leave() {
     });
     drop(b);
     sender.join().unwrap();
-    heard_a.wait_presence(presence(2, 1), false);
+    recorder_a.wait_presence(presence(2, 1), false);
 }

@@ -1,4 +1,4 @@
-//! What hosts are called that say one name: the next boot of one, and two that both live.
+//! The names of hosts that declare the same name: the next boot of one host, and two live ones.
 
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::State;
@@ -7,14 +7,14 @@ use rnet::{Node, SubscriberOptions};
 use crate::common::{LONG, eventually};
 use crate::hosts::Hosts;
 
-/// Three hosts, of which the last is called as the first one and has no link yet.
+/// Three hosts, of which the last has the name of the first and no link yet.
 fn hosts(test: &str) -> Hosts {
     let mut hosts = Hosts::partly_linked(test, 3, 2);
     hosts.rename(2, "host0");
     hosts
 }
 
-/// Waits until the link of a node's host knows hosts of these names and states, and no others.
+/// Waits until the link of a node's host knows exactly these hosts, by name and state.
 fn knows(node: &Node, what: &str, wanted: &[(&str, State)]) {
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
@@ -38,7 +38,7 @@ fn has_mode(node: &Node, host: &str, mode: &str) {
 }
 
 #[test]
-fn a_host_that_is_restarted_keeps_its_name() {
+fn restarted_host_keeps_its_name() {
     let mut hosts = hosts("restarted");
     let desk = hosts.node(1, "desk");
     let (home, robot) = (hosts.home(0), hosts.node(0, "robot"));
@@ -51,9 +51,9 @@ fn a_host_that_is_restarted_keeps_its_name() {
     hosts.start(2, "");
     let _home = hosts.home(2);
     hosts.node(2, "robot").state().unwrap().set("/mode", "two").unwrap();
-    knows(&desk, "it is called as before", &[("host0", State::Connected)]);
+    knows(&desk, "it has its earlier name", &[("host0", State::Connected)]);
     has_mode(&desk, "host0", "two");
-    // What was held before follows.
+    // Its earlier subscriptions continue.
     eventually("it is read", || {
         remote.get("/mode").is_ok_and(|read| read.value == Some("two".into()))
     });
@@ -64,21 +64,21 @@ fn a_host_that_is_restarted_keeps_its_name() {
 }
 
 #[test]
-fn a_host_that_ended_without_a_word_is_replaced_once_it_is_lost() {
+fn silently_exited_host_is_replaced_once_it_is_lost() {
     let mut hosts = hosts("replaced");
     let desk = hosts.node(1, "desk");
-    knows(&desk, "it is there", &[("host0", State::Connected)]);
-    // It is cut off from the others, and its link runs on.
+    knows(&desk, "it is connected", &[("host0", State::Connected)]);
+    // It is cut off from the others, and its link still runs.
     hosts.cut(0, 1);
     hosts.start(2, "");
     let _home = hosts.home(2);
     hosts.node(2, "robot").state().unwrap().set("/mode", "two").unwrap();
-    knows(&desk, "it is called as before", &[("host0", State::Connected)]);
+    knows(&desk, "it has its earlier name", &[("host0", State::Connected)]);
     has_mode(&desk, "host0", "two");
 }
 
 #[test]
-fn two_hosts_of_one_name_are_both_read_by_the_names_that_are_shown() {
+fn two_hosts_of_one_name_are_read_by_their_display_names() {
     let mut hosts = hosts("twins");
     let desk = hosts.node(1, "desk");
     let _first = hosts.home(0);
@@ -88,7 +88,7 @@ fn two_hosts_of_one_name_are_both_read_by_the_names_that_are_shown() {
     let _second = hosts.home(2);
     hosts.node(2, "two").state().unwrap().set("/mode", "two").unwrap();
     let both = [("host0", State::Connected), ("host0-2", State::Connected)];
-    knows(&desk, "both are there", &both);
+    knows(&desk, "both are connected", &both);
     has_mode(&desk, "host0-2", "two");
     has_mode(&desk, "host0", "one");
     let second = desk.state_of("host0-2").unwrap();

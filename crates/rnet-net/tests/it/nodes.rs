@@ -1,4 +1,4 @@
-//! Nodes of other hosts, with endpoints and without: who is there, who joins, leaves and dies.
+//! Nodes of other hosts, with and without endpoints: which are present, join, leave and die.
 
 use crate::common;
 use crate::hosts;
@@ -10,20 +10,20 @@ use hosts::Hosts;
 use rnet::inspect::Domain;
 use rnet::{Node, NodeEvent};
 
-/// What a node is told of nodes of other hosts.
-fn told(node: &Node) -> Receiver<NodeEvent> {
-    let (tell, told) = channel();
+/// The events of nodes of other hosts that a node receives.
+fn node_events(node: &Node) -> Receiver<NodeEvent> {
+    let (sender, events) = channel();
     node.on_node(move |event| {
         if event.node().starts_with('@') {
-            let _ = tell.send(event.clone());
+            let _ = sender.send(event.clone());
         }
     });
-    told
+    events
 }
 
 #[track_caller]
-fn next(told: &Receiver<NodeEvent>) -> NodeEvent {
-    told.recv_timeout(LONG.unwrap()).unwrap()
+fn next(events: &Receiver<NodeEvent>) -> NodeEvent {
+    events.recv_timeout(LONG.unwrap()).unwrap()
 }
 
 fn domain(hosts: &Hosts, host: usize) -> Domain {
@@ -39,31 +39,31 @@ fn name(of: &str) -> String {
 }
 
 #[test]
-fn nodes_without_endpoints_are_told_of() {
+fn nodes_without_endpoints_are_reported() {
     let hosts = Hosts::new("nodes", 3);
     let early = hosts.node(0, "early");
     let watcher = hosts.node(1, "watcher");
     let mut seen = domain(&hosts, 1);
-    eventually("who was there before is listed", || remote(&mut seen) == ["@host0/early"]);
-    let told = told(&watcher);
+    eventually("earlier nodes are listed", || remote(&mut seen) == ["@host0/early"]);
+    let events = node_events(&watcher);
     let late = hosts.node(0, "late");
-    assert_eq!(next(&told), NodeEvent::Joined(name("@host0/late")));
+    assert_eq!(next(&events), NodeEvent::Joined(name("@host0/late")));
     assert_eq!(remote(&mut seen), ["@host0/early", "@host0/late"]);
     let mut child = hosts.child(0, "child");
-    assert_eq!(next(&told), NodeEvent::Joined(name("@host0/child")));
+    assert_eq!(next(&events), NodeEvent::Joined(name("@host0/child")));
     child.kill();
-    assert_eq!(next(&told), NodeEvent::Died(name("@host0/child")));
+    assert_eq!(next(&events), NodeEvent::Died(name("@host0/child")));
     drop(late);
-    assert_eq!(next(&told), NodeEvent::Left(name("@host0/late")));
-    // The third host knows it as well, and nobody is told of twice.
+    assert_eq!(next(&events), NodeEvent::Left(name("@host0/late")));
+    // The third host knows it as well, and each node is reported once.
     let mut third = domain(&hosts, 2);
     eventually("all hosts list it", || remote(&mut third) == ["@host0/early", "@host1/watcher"]);
     drop(early);
-    assert_eq!(next(&told), NodeEvent::Left(name("@host0/early")));
+    assert_eq!(next(&events), NodeEvent::Left(name("@host0/early")));
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let _node = common::Net::of_parent().node(&role);
@@ -71,25 +71,25 @@ fn child_entry() {
 }
 
 #[test]
-fn a_host_that_is_gone_has_lost_its_nodes_and_a_link_that_changes_hands_has_not() {
+fn lost_host_loses_its_nodes_and_a_restarted_link_does_not() {
     let mut hosts = Hosts::new("handover", 2);
     let watcher = hosts.node(1, "watcher");
-    let told = told(&watcher);
+    let events = node_events(&watcher);
     let _lidar = hosts.node(0, "lidar");
     let mut seen = domain(&hosts, 1);
     let mut lookout = domain(&hosts, 1).watch_nodes().unwrap();
     let joined = NodeEvent::Joined(name("@host0/lidar"));
-    assert_eq!(next(&told), joined);
+    assert_eq!(next(&events), joined);
     assert_eq!(remote(&mut seen), ["@host0/lidar"]);
     assert!(lookout.wait(LONG.unwrap()).unwrap().contains(&joined));
     hosts.start(0, "");
     hosts.cut(0, 1);
     let died = NodeEvent::Died(name("@host0/lidar"));
-    assert_eq!(next(&told), died);
-    eventually("the tool is told", || {
+    assert_eq!(next(&events), died);
+    eventually("the tool gets the event", || {
         lookout.wait(std::time::Duration::from_millis(20)).unwrap().contains(&died)
     });
     hosts.heal(0, 1);
-    assert_eq!(next(&told), joined);
+    assert_eq!(next(&events), joined);
     eventually("it is listed again", || remote(&mut seen) == ["@host0/lidar"]);
 }

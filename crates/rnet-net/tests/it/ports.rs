@@ -1,5 +1,6 @@
-//! The open ports of a real `rnet-link`: bytes that are no Zenoh, those of a real peer cut, changed and sent again, and
-//! a session of Zenoh that has joined and sends frames that are none. Nothing ends, grows, or appears on a topic.
+//! Attacks on the open ports of a real `rnet-link`: bytes that are not Zenoh, bytes of a real peer that are
+//! cut, changed and repeated, and a joined Zenoh session that sends invalid frames. The link does not exit,
+//! grow, or publish any of it.
 
 use crate::folder;
 use crate::sinks;
@@ -20,15 +21,15 @@ use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Transport};
 use sinks::{Recorder, presence};
 
-/// Of this process: others on this computer are found by multicast.
+/// Different for each process: multicast finds other processes on this computer.
 fn domain_name() -> String {
     format!("ports{}", std::process::id())
 }
 
-/// What the link may take more than before, in bytes.
+/// The most memory that the link may use beyond that before the attack, in bytes.
 const MAX_GROWTH_BYTES: u64 = 64 << 20;
 
-/// Numbers that are the same in each run.
+/// Random numbers that are the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +44,7 @@ impl Random {
         (0..len).map(|_| self.below(256) as u8).collect()
     }
 
-    /// The same with an end or a few bits that are others.
+    /// The same bytes, truncated or with a few flipped bits.
     fn spoil(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut spoilt = bytes[..1 + self.below(bytes.len())].to_vec();
         for _ in 0..self.below(4) {
@@ -68,7 +69,7 @@ impl Host {
         Host { folder, link }
     }
 
-    /// What of its memory is there, in bytes.
+    /// Its resident memory, in bytes.
     fn resident(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.link.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -102,7 +103,7 @@ fn endpoint(port: u16) -> Endpoint {
     format!("tcp/127.0.0.1:{port}").parse().unwrap()
 }
 
-/// Hands on what comes for `from` to `to`, and keeps it.
+/// Forwards bytes from the port `from` to the port `to`, and records them.
 fn record(from: u16, to: u16) -> Arc<Mutex<Vec<u8>>> {
     let kept = Arc::new(Mutex::new(Vec::new()));
     let listener = TcpListener::bind(("127.0.0.1", from)).unwrap();
@@ -121,7 +122,7 @@ fn record(from: u16, to: u16) -> Arc<Mutex<Vec<u8>>> {
                 let mut bytes = [0; 4096];
                 while let Ok(len @ 1..) = client.read(&mut bytes) {
                     let mut said = said.lock().unwrap();
-                    // The beginning of a conversation is what a port looks at.
+                    // Only the beginning of a conversation is needed.
                     if said.len() < 64 << 10 {
                         said.extend_from_slice(&bytes[..len]);
                     }
@@ -137,10 +138,10 @@ fn record(from: u16, to: u16) -> Arc<Mutex<Vec<u8>>> {
     kept
 }
 
-/// Sends bytes to a port of TCP, and perhaps waits for an answer.
+/// Sends bytes to a TCP port, and optionally waits for an answer.
 fn attack(port: u16, bytes: &[u8], wait: bool) {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return };
-    // Whoever is refused is told so by the end of the connection.
+    // A refused client sees the end of the connection.
     let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
     let _ = stream.write_all(bytes);
     if wait {
@@ -165,17 +166,17 @@ fn attack_for(rounds: usize) {
     let mut hears = node.subscriber::<[u8]>("/t").unwrap();
     eventually("the link listens", || TcpStream::connect(("127.0.0.1", port + 1)).is_ok());
 
-    // What a real peer says to either lane.
+    // The bytes that a real peer sends on either lane.
     let said = [record(recorder_port, port), record(recorder_port + 1, port + 1)];
     let domain = DomainId::new(&domain_name()).unwrap();
-    let heard = Recorder::new();
+    let recorder = Recorder::new();
     let evil = presence(0x666, 1);
-    let net = ZenohNet::open(&options(recorder_port), evil, &domain, heard.clone()).unwrap();
-    let victim = heard.wait("the link is heard", |heard| {
-        heard.presences.iter().find(|(_, up, _)| *up).map(|(presence, ..)| presence.host)
+    let net = ZenohNet::open(&options(recorder_port), evil, &domain, recorder.clone()).unwrap();
+    let victim = recorder.wait("the link is heard", |events| {
+        events.presences.iter().find(|(_, up, _)| *up).map(|(presence, ..)| presence.host)
     });
-    let introduction = heard.wait("it introduces itself", |heard| {
-        heard.frames.iter().find(|(_, from, _)| *from == victim).map(|(_, _, frame)| frame.clone())
+    let introduction = recorder.wait("it introduces itself", |events| {
+        events.frames.iter().find(|(_, from, _)| *from == victim).map(|(_, _, frame)| frame.clone())
     });
     let before = one.resident();
 
@@ -184,7 +185,7 @@ fn attack_for(rounds: usize) {
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     for round in 0..rounds {
         let lane = if round % 2 == 0 { Lane::Urgent } else { Lane::Bulk };
-        // As a session that has joined: frames that are none, and items that are none in frames that are right.
+        // As a joined session: invalid frames, and invalid items in valid frames.
         let len = random.below(2000);
         let noise = random.bytes(len);
         net.send(lane, victim, noise.clone().into()).unwrap();
@@ -207,7 +208,7 @@ fn attack_for(rounds: usize) {
         net.send(lane, victim, frame.clone().into()).unwrap();
         net.send(lane, HostId(random.below(9) as u64), frame.into()).unwrap();
 
-        // As anybody.
+        // As an unknown client.
         let to = port + (round % 2) as u16;
         attack(to, &noise, false);
         let recorded = said[round % 2].lock().unwrap().clone();
@@ -231,7 +232,7 @@ fn attack_for(rounds: usize) {
     assert!(hears.try_recv().unwrap().is_none(), "and nothing has come");
     drop(net);
 
-    // And it links, as ever.
+    // It still links.
     let two = Host::start("two", &format!("connect = [\"tcp/127.0.0.1:{port}\"]"));
     let other = two.folder.node();
     let mut sends = other.publisher::<[u8]>("/t").unwrap();
@@ -241,12 +242,13 @@ fn attack_for(rounds: usize) {
     not.send(b"no").unwrap();
     sends.send(b"yes").unwrap();
     assert_eq!(&*hears.recv(Some(LONG)).unwrap(), b"yes");
-    assert!(command.try_recv().unwrap().is_none(), "a rule holds it back");
+    assert!(command.try_recv().unwrap().is_none(), "a rule blocks it");
 }
 
-/// As those of a scanner, which opens another one for each that is closed. A new host is not taken for one of them.
+/// Like those of a scanner, which opens another connection for each that is closed. A new host is not
+/// mistaken for one of them.
 #[test]
-fn connections_that_say_nothing_keep_no_host_away() {
+fn silent_connections_do_not_block_a_host() {
     let port = free_port();
     let one = Host::start("one", &format!("listen = [\"tcp/127.0.0.1:{port}\"]"));
     let node = one.folder.node();
@@ -269,7 +271,7 @@ fn connections_that_say_nothing_keep_no_host_away() {
                         closed += 1;
                     }
                 }
-                std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks
+                std::thread::sleep(Duration::from_millis(10)); // sleep: between two checks
             }
         });
         let two = Host::start("two", &format!("connect = [\"tcp/127.0.0.1:{port}\"]"));
@@ -280,18 +282,18 @@ fn connections_that_say_nothing_keep_no_host_away() {
         met.unwrap();
         drop(hears);
     });
-    // Each is waited for as a host would be, and not closed as one too many.
+    // Each is kept open as long as a host's would be, and not closed for exceeding the limit.
     let times = 1 + begun.elapsed().as_secs() as usize / 10;
     assert!(closed <= times * silent.len(), "{closed} were closed in {times} times 10 s");
 }
 
 #[test]
-fn bytes_against_the_ports_of_a_link_do_nothing() {
+fn arbitrary_bytes_on_the_ports_have_no_effect() {
     attack_for(100);
 }
 
 #[test]
 #[ignore = "for `make soak`: some minutes"]
-fn soak_bytes_against_the_ports_of_a_link_do_nothing() {
+fn soak_arbitrary_bytes_on_the_ports_have_no_effect() {
     attack_for(5_000);
 }

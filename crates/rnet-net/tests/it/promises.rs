@@ -1,4 +1,4 @@
-//! What publishers promise, and what rules hold back, between hosts.
+//! Promises of publishers, and rules that withhold topics, between hosts.
 
 use crate::common;
 use crate::hosts;
@@ -12,7 +12,7 @@ use rnet::{LossCause, Meta, PublisherOptions, SubscriberOptions};
 const PERIOD: Duration = Duration::from_millis(50);
 
 #[test]
-fn a_missed_deadline_is_counted_there() {
+fn missed_deadline_is_counted_remotely() {
     let hosts = Hosts::new("deadline", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().deadline(PERIOD);
@@ -28,7 +28,7 @@ fn a_missed_deadline_is_counted_there() {
 }
 
 #[test]
-fn a_lifespan_begins_when_the_message_was_sent_on_its_host() {
+fn lifespan_begins_when_the_message_was_sent_on_its_host() {
     let hosts = Hosts::new("lifespan", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().lifespan(PERIOD);
@@ -36,7 +36,8 @@ fn a_lifespan_begins_when_the_message_was_sent_on_its_host() {
     let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let expired = |of: &rnet::Subscriber<[u8]>| of.stats().iter().map(|s| s.expired).sum::<u64>();
-    // One that is taken at once has not expired, unless this thread or the link was kept from it for so long.
+    // A message that is read at once has not expired, unless this thread or the link was delayed for the
+    // whole lifespan.
     let mut number = 0_u64;
     eventually("a message is received in time", || {
         number += 1;
@@ -48,7 +49,7 @@ fn a_lifespan_begins_when_the_message_was_sent_on_its_host() {
     });
     let before = expired(&subscriber);
     publisher.send(b"old").unwrap();
-    std::thread::sleep(2 * PERIOD); // sleep: it is to get older than its lifespan
+    std::thread::sleep(2 * PERIOD); // sleep: the message must get older than its lifespan
     eventually("it is counted as expired", || {
         assert!(subscriber.try_recv().unwrap().is_none());
         expired(&subscriber) == before + 1
@@ -57,20 +58,20 @@ fn a_lifespan_begins_when_the_message_was_sent_on_its_host() {
 }
 
 #[test]
-fn liveliness_is_lost_and_regained_there() {
+fn liveliness_is_lost_and_regained_remotely() {
     let hosts = Hosts::new("alive", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
     let options = SubscriberOptions::new().manual_by_topic(PERIOD);
     let subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     subscriber.on_liveliness(move |change| {
-        let _ = tell.send(change.alive);
+        let _ = sender.send(change.alive);
     });
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(b"sign of life").unwrap();
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     while next() {}
     publisher.send(b"another").unwrap();
     assert!(next(), "it is alive again");
@@ -83,7 +84,7 @@ fn liveliness_is_lost_and_regained_there() {
 }
 
 #[test]
-fn an_assertion_without_a_message_crosses() {
+fn assertion_without_a_message_crosses() {
     let hosts = Hosts::new("asserts", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);
@@ -101,7 +102,7 @@ fn an_assertion_without_a_message_crosses() {
 }
 
 #[test]
-fn what_a_publisher_knows_to_be_missing_is_counted_once() {
+fn known_losses_of_a_publisher_are_counted_once() {
     let mut hosts = Hosts::new("missing", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let mut publisher = from.publisher::<[u8]>("/t").unwrap();
@@ -121,7 +122,7 @@ fn what_a_publisher_knows_to_be_missing_is_counted_once() {
     publisher.send_with(b"x", Meta::default().with_gap(LossCause::Restart, 2)).unwrap();
     publisher.publish_gap(LossCause::Restart, 5).unwrap();
     counted("gaps before and behind a message", 3, 7);
-    // The other link begins anew, and what happens meanwhile is told when it is there.
+    // The other link restarts its session; losses meanwhile are reported when it is back.
     hosts.stop(0);
     publisher.publish_gap(LossCause::Link, 4).unwrap();
     publisher.send_with(b"x", Meta::default().with_gap(LossCause::Link, 2)).unwrap();
@@ -136,7 +137,7 @@ fn what_a_publisher_knows_to_be_missing_is_counted_once() {
     counted("the last gap of a publisher that closes", 11, 8);
 }
 
-/// `/held` crosses in neither direction where `direction` of host 0 is denied.
+/// `/held` crosses in neither direction if `direction` is denied on host 0.
 fn held_back(test: &str, direction: &str, from: usize, to: usize) {
     let rule = format!(
         "[[network.rule]]\ntopic = \"/held\"\ndirection = \"{direction}\"\nallow = false\n"
@@ -156,15 +157,15 @@ fn held_back(test: &str, direction: &str, from: usize, to: usize) {
     assert_eq!((no.publisher_count(), held.subscriber_count()), (0, 0));
     let snapshot = hosts.domain(to).inspect();
     let is_held = |p: &&rnet::inspect::PublisherInfo| p.topic == "/held";
-    assert!(!snapshot.publishers.iter().any(|p| is_held(&p)), "its endpoint is held back as well");
+    assert!(!snapshot.publishers.iter().any(|p| is_held(&p)), "its endpoint is withheld as well");
 }
 
 #[test]
-fn what_may_not_leave_is_held_back_with_its_endpoint() {
+fn denied_outbound_topic_is_withheld_with_its_endpoint() {
     held_back("out", "out", 0, 1);
 }
 
 #[test]
-fn what_may_not_enter_is_held_back_with_its_endpoint() {
+fn denied_inbound_topic_is_withheld_with_its_endpoint() {
     held_back("in", "in", 1, 0);
 }

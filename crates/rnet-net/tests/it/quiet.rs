@@ -1,4 +1,4 @@
-//! A stream to a peer of which nothing comes keeps its frames: those that wait in the network would hold up others
+//! A stream to a silent peer keeps its frames: frames that wait in the network would delay other hosts
 //! (docs/design/wire.md, section 2).
 
 use rnet::{Lane, Meta, OnFull, PublisherOptions, SubscriberOptions};
@@ -9,10 +9,10 @@ use crate::common::LONG;
 use crate::hosts::Hosts;
 
 const MS: u64 = 1_000_000;
-/// As long as Zenoh keeps a connection that is silent.
+/// How long Zenoh keeps a silent connection.
 const LEASE_NS: u64 = 1200 * MS;
 
-/// Gives a frame to the other side; returns the messages that are read of it.
+/// Gives a frame to the other side; returns the messages that are read from it.
 fn give(frame: &Frame, to: &mut Stream, now_ns: u64) -> Vec<u64> {
     let (header, items) = Header::decode(frame).unwrap();
     if to.accept(now_ns, &header) != Accept::New {
@@ -41,7 +41,7 @@ fn meet(lane: Lane) -> (Stream, Stream, u64) {
     (a, b, now_ns)
 }
 
-/// Whether there was room for it.
+/// Returns whether there was capacity for it.
 fn push(stream: &mut Stream, seq: u64, now_ns: u64) -> bool {
     let meta = Meta::default();
     let (channel, payload, compressed) = (1, &[7; 100][..], false);
@@ -52,14 +52,14 @@ fn push(stream: &mut Stream, seq: u64, now_ns: u64) -> bool {
 }
 
 #[test]
-fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
+fn quiet_peer_gets_one_frame_per_lease_and_all_once_it_is_heard() {
     for lane in [Lane::Urgent, Lane::Bulk] {
         let (mut a, mut b, begun_ns) = meet(lane);
         let (mut now_ns, mut seq, mut left, mut read) = (begun_ns, 0, Vec::new(), Vec::new());
-        // Its cable is cut: what leaves stays in the network, and nothing comes.
+        // Its cable is cut: frames stay in the network, and none arrive.
         while now_ns < begun_ns + QUIET_NS + LEASE_NS {
             seq += u64::from(push(&mut a, seq, now_ns));
-            // As a lane does that has nothing else to send.
+            // Like a lane without other data to send.
             if left.last().is_none_or(|(at_ns, _)| now_ns - at_ns >= PULSE_NS) {
                 a.request_ack();
             }
@@ -72,7 +72,7 @@ fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
         assert!((1..=2).contains(&late), "{late} frames left on the {lane:?} lane");
         assert!(a.wake_at().unwrap() >= now_ns, "it does not stay awake");
 
-        // The network brings what it has, and all that was kept follows in order.
+        // The network delivers its frames, and all the kept ones follow in order.
         let mut arrived: Vec<Frame> = left.into_iter().map(|(_, frame)| frame).collect();
         let end_ns = now_ns + 1000 * MS;
         while now_ns < end_ns && read.len() < seq as usize {
@@ -92,9 +92,9 @@ fn a_quiet_peer_gets_one_frame_within_a_lease_and_all_once_it_is_heard() {
     }
 }
 
-/// A link that was stopped itself finds everybody quiet, and says at once that it is there.
+/// A link that was stopped itself finds all peers quiet, and announces itself at once.
 #[test]
-fn who_was_away_says_so_at_once() {
+fn stopped_link_announces_itself_at_once() {
     let (mut a, mut b, begun_ns) = meet(Lane::Urgent);
     let now_ns = begun_ns + 10 * QUIET_NS;
     a.request_ack();
@@ -108,9 +108,10 @@ fn who_was_away_says_so_at_once() {
     assert!(a.poll(now_ns).is_some(), "it is not quiet any more");
 }
 
-/// After a connection that has ended the next one brings what was lost with it: nobody waits for the other to speak first.
+/// After a connection has ended, the next one transfers the lost frames: neither side waits for the other
+/// to send first.
 #[test]
-fn a_peer_that_is_met_again_is_not_quiet() {
+fn reconnected_peer_is_not_quiet() {
     let (mut a, _, begun_ns) = meet(Lane::Urgent);
     let now_ns = begun_ns + QUIET_NS;
     assert!(push(&mut a, 0, now_ns));
@@ -121,9 +122,9 @@ fn a_peer_that_is_met_again_is_not_quiet() {
     assert!(a.poll(now_ns + MS).is_some());
 }
 
-/// One of an earlier release is silent while it has nothing to say.
+/// A link of an earlier release is silent while it has nothing to send.
 #[test]
-fn a_peer_that_may_be_silent_is_not_quiet() {
+fn peer_without_pulses_is_not_quiet() {
     let (mut a, _, begun_ns) = meet(Lane::Urgent);
     a.expect_pulses(false);
     let now_ns = begun_ns + 10 * QUIET_NS;
@@ -133,9 +134,10 @@ fn a_peer_that_may_be_silent_is_not_quiet() {
     }
 }
 
-/// The others of five hosts talk on while nothing comes of one, which gets all once it is heard.
+/// While one of five hosts is silent, the others continue to communicate; it receives everything once it is
+/// heard.
 #[test]
-fn of_many_hosts_one_that_is_quiet_holds_up_no_other() {
+fn quiet_host_delays_no_other_host() {
     const HOSTS: usize = 5;
     let hosts = Hosts::patient("one of many is quiet", HOSTS);
     let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, &format!("n{host}"))).collect();

@@ -1,4 +1,5 @@
-//! Reliable topics over a cut: what fits the budget comes, in order; the rest is counted as lost by the link.
+//! Reliable topics over a cut: messages within the budget arrive in order; the rest is counted as lost by
+//! the link.
 
 use crate::common;
 use crate::hosts;
@@ -8,10 +9,10 @@ use hosts::Hosts;
 use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use rnet_net::config::OfflineLimits;
 
-/// What a message counts beside its bytes.
+/// The cost of a message beside its bytes.
 const COST: u64 = 64;
 
-/// Waits without end for a reader that is there: nothing here may hold it.
+/// Waits without limit for a present reader: nothing here may block it.
 fn publisher(node: &Node, topic: &str) -> Publisher<[u8]> {
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
     node.publisher_with(topic, options).unwrap()
@@ -33,7 +34,7 @@ fn send(publisher: &mut Publisher<[u8]>, numbers: std::ops::Range<u64>, len: usi
     }
 }
 
-/// Reads up to message `last`: all that comes is in order and whole. Returns how many came.
+/// Reads up to message `last`: all received messages are in order and intact. Returns how many came.
 fn read_to(subscriber: &mut Subscriber<[u8]>, first: u64, last: u64, len: usize) -> u64 {
     let (mut next, mut count) = (first, 0);
     while next <= last {
@@ -41,19 +42,19 @@ fn read_to(subscriber: &mut Subscriber<[u8]>, first: u64, last: u64, len: usize)
             Ok(got) => {
                 let number = u64::from_le_bytes(got[..8].try_into().unwrap());
                 assert!(number >= next, "message {number} after {next}");
-                assert!(*got == message(number, len)[..], "message {number} is another one");
+                assert!(*got == message(number, len)[..], "message {number} is corrupt");
                 (next, count) = (number + 1, count + 1);
             }
             Err(Error::PeerLost { .. }) => {}
             Err(error) => panic!("{error}"),
         }
     }
-    // What is missing is counted where nothing more is found.
+    // The missing ones are counted when no more messages are found.
     assert!(subscriber.try_recv().unwrap().is_none());
     count
 }
 
-/// A node on each host, and a topic between them of which one message has come.
+/// A node on each host, and a topic between them of which one message has arrived.
 fn begun(hosts: &Hosts, len: usize) -> ([Node; 2], Publisher<[u8]>, Subscriber<[u8]>) {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
@@ -63,17 +64,17 @@ fn begun(hosts: &Hosts, len: usize) -> ([Node; 2], Publisher<[u8]>, Subscriber<[
     ([from, to], publisher, subscriber)
 }
 
-/// Cuts the cable and waits until both hosts have given each other up.
+/// Cuts the cable and waits until both hosts have lost each other.
 fn cut(hosts: &Hosts, publisher: &Publisher<[u8]>) {
     hosts.cut(0, 1);
     eventually("the other host is lost", || publisher.subscriber_count() == 0);
 }
 
 #[test]
-fn what_fits_the_budget_survives_a_cut() {
+fn messages_within_the_budget_survive_a_cut() {
     let hosts = Hosts::new("survives a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    // Each is more than a log keeps of what was read, and less than the budget.
+    // Each topic has more messages than a log keeps of read ones, and fits the budget.
     let topics: [(usize, u64); 4] = [(22, 60_000), (2000, 4000), (100_000, 100), (3_000_000, 4)];
     let mut pairs: Vec<_> = (topics.iter().enumerate())
         .map(|(at, _)| {
@@ -88,7 +89,7 @@ fn what_fits_the_budget_survives_a_cut() {
         send(publisher, 0..2, len);
         assert_eq!(read_to(subscriber, 0, 1, len), 2);
     }
-    // Some are under way as it happens.
+    // Some are in flight as it happens.
     hosts.cut(0, 1);
     for ((publisher, _), (len, _)) in pairs.iter_mut().zip(topics) {
         send(publisher, 2..3, len);
@@ -124,7 +125,7 @@ fn several_cuts_lose_nothing() {
 }
 
 #[test]
-fn beyond_the_budget_it_is_counted_as_lost_by_the_link() {
+fn messages_beyond_the_budget_count_as_lost_by_the_link() {
     const LIMIT: u64 = 1 << 20;
     let config = format!("[[network.topic]]\ntopic = \"/t\"\nresend_limit_bytes = {LIMIT}");
     let hosts = Hosts::with_config("beyond the budget", &[&config, ""]);
@@ -137,13 +138,13 @@ fn beyond_the_budget_it_is_counted_as_lost_by_the_link() {
     let got = read_to(&mut subscriber, 1, count, 1000);
     let lost = subscriber.lost();
     assert_eq!((got + lost.link, lost.total()), (count, lost.link));
-    // And no more than that: the newest of them.
+    // And not more than that: the newest messages.
     assert!((fits..fits + 1000).contains(&got), "{got} of {fits} have come");
 }
 
-/// The longest give way: a topic of small messages loses nothing.
+/// The longest are dropped: a topic of small messages loses nothing.
 #[test]
-fn beyond_the_limit_of_all_topics_the_longest_lose() {
+fn longest_topics_lose_beyond_the_limit_of_all_topics() {
     const LIMIT: u64 = 4 << 20;
     let limits = OfflineLimits { len_bytes: LIMIT, ..OfflineLimits::default() };
     let hosts = Hosts::with_offline("limit of all topics", limits);
@@ -171,19 +172,19 @@ fn beyond_the_limit_of_all_topics_the_longest_lose() {
         assert_eq!(lost.link > 0, len >= 1000, "of {len} bytes: {lost:?}");
         kept += got * (len as u64 + COST);
     }
-    // Beside what the publishers' logs still had, and what came at last.
+    // Beside the messages that the publishers' logs still had, and those that came last.
     assert!(kept > LIMIT / 2 && kept < 2 * LIMIT, "{kept} bytes came");
 }
 
 #[test]
-fn what_waits_for_too_long_is_counted() {
+fn messages_that_wait_too_long_are_counted() {
     let time = std::time::Duration::from_millis(100);
     let limits = OfflineLimits { time, ..OfflineLimits::default() };
     let hosts = Hosts::with_offline("waits for too long", limits);
     let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
     send(&mut publisher, 1..8000, 1000);
-    eventually("nobody reads it any more", || {
+    eventually("no reader is left", || {
         !hosts.domain(0).inspect().forwarders.iter().any(|info| info.topic == "/t")
     });
     hosts.heal(0, 1);
@@ -195,7 +196,7 @@ fn what_waits_for_too_long_is_counted() {
 }
 
 #[test]
-fn without_a_budget_it_is_what_the_log_keeps() {
+fn without_a_budget_only_the_log_survives() {
     let config = "[[network.topic]]\ntopic = \"/**\"\nresend_limit_bytes = 0";
     let hosts = Hosts::with_config("without a budget", &[config, ""]);
     let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
@@ -235,7 +236,7 @@ fn many_topics_survive_together() {
 }
 
 #[test]
-fn the_link_of_the_receiver_may_change_hands_in_a_cut() {
+fn receivers_link_may_restart_in_a_cut() {
     let mut hosts = Hosts::new("receiver restarts in a cut", 2);
     let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
@@ -249,7 +250,7 @@ fn the_link_of_the_receiver_may_change_hands_in_a_cut() {
 }
 
 #[test]
-fn the_link_of_the_receiver_may_change_hands_without_a_cut() {
+fn receivers_link_may_restart_without_a_cut() {
     let mut hosts = Hosts::new("receiver restarts", 2);
     let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     send(&mut publisher, 1..1000, 1000);
@@ -261,7 +262,7 @@ fn the_link_of_the_receiver_may_change_hands_without_a_cut() {
 }
 
 #[test]
-fn what_the_link_of_the_sender_has_lost_is_counted() {
+fn losses_of_the_senders_link_are_counted() {
     let mut hosts = Hosts::new("sender restarts in a cut", 2);
     let (_nodes, mut publisher, mut subscriber) = begun(&hosts, 1000);
     cut(&hosts, &publisher);
@@ -277,7 +278,7 @@ fn what_the_link_of_the_sender_has_lost_is_counted() {
 }
 
 #[test]
-fn a_publisher_that_closes_in_a_cut_is_read_to_its_end() {
+fn publisher_that_closes_in_a_cut_is_read_to_its_end() {
     let hosts = Hosts::new("closes in a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut first, mut hears) = (publisher(&from, "/t"), subscriber(&to, "/t"));
@@ -289,7 +290,7 @@ fn a_publisher_that_closes_in_a_cut_is_read_to_its_end() {
     drop(first);
     hosts.heal(0, 1);
     assert_eq!(read_to(&mut hears, 1, 3999, 1000), 3999);
-    eventually("its end is told", || hears.publisher_count() == 0);
+    eventually("its end is known", || hears.publisher_count() == 0);
     let mut second = publisher(&from, "/t");
     second.wait_for_subscribers(1, LONG).unwrap();
     send(&mut second, 5000..5100, 1000);
@@ -297,22 +298,22 @@ fn a_publisher_that_closes_in_a_cut_is_read_to_its_end() {
     assert_eq!(hears.lost().total(), 0);
 }
 
-/// What becomes of a publisher while the cable is cut.
+/// When a publisher closes, relative to the cut.
 #[derive(Clone, Copy, Debug)]
 enum Ends {
     /// Before the cut is noticed.
     Unnoticed,
     InTheCut,
-    /// As the cable is healed: it is announced as one that is there.
+    /// As the cable is healed: it is announced as present.
     Healed,
     /// Once the other host hears of it again.
     Back,
 }
 
-/// Each message of a publisher that has waited for its subscriber comes or is counted, however many cuts there are and
-/// whenever it closes. Drivers of commands do so at each cut.
+/// Each message of a publisher that has waited for its subscriber arrives or is counted, whatever the
+/// number of cuts and whenever it closes. Drivers of commands do so at each cut.
 #[test]
-fn nothing_is_lost_silently_by_publishers_that_close_around_cuts() {
+fn publishers_that_close_around_cuts_lose_nothing_silently() {
     let hosts = Hosts::with_config("close around cuts", &["[network]\nlost_after_ms = 300"; 2]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let mut subscribers = [
@@ -361,7 +362,7 @@ fn nothing_is_lost_silently_by_publishers_that_close_around_cuts() {
         }
         send(&mut publishers, 1);
         drop(publishers);
-        eventually(&format!("all is counted in round {round}, {ends:?}"), || {
+        eventually(&format!("all messages are counted in round {round}, {ends:?}"), || {
             for (subscriber, got) in subscribers.iter_mut().zip(&mut got) {
                 loop {
                     match subscriber.try_recv() {
@@ -373,7 +374,7 @@ fn nothing_is_lost_silently_by_publishers_that_close_around_cuts() {
                 }
             }
             let lost = [0, 1].map(|at| subscribers[at].lost().total());
-            assert_eq!(lost[1], 0, "what fits the budget comes");
+            assert_eq!(lost[1], 0, "messages within the budget arrive");
             (0..2).all(|at| got[at] + lost[at] == sent[at])
         });
     }

@@ -32,7 +32,7 @@ impl LinkFolder {
         LinkFolder(Folder::new("linktest"))
     }
 
-    /// With a network of one host that listens on a port of its own.
+    /// With a network of one host that listens on its own port.
     fn with_port() -> LinkFolder {
         let place = LinkFolder::new();
         place.configure(&format!(
@@ -50,17 +50,17 @@ impl LinkFolder {
         self.location().role(role).unwrap().holder().unwrap()
     }
 
-    /// Waits for a process that links and one that stands by.
+    /// Waits for a process that links and a standby.
     fn wait_for_both(&self) -> (u32, u32) {
         let mut both = None;
-        eventually("one links and one stands by", || {
+        eventually("a link and a standby run", || {
             both = self.holder("link").zip(self.holder("link-standby"));
             both.is_some_and(|(link, standby)| link != standby) && self.is_linked()
         });
         both.unwrap()
     }
 
-    /// Whether the link says how it is.
+    /// Whether the link publishes its status.
     fn is_linked(&self) -> bool {
         let snapshot = self.location().domain().unwrap().snapshot().unwrap();
         snapshot.publishers.iter().any(|publisher| publisher.topic == "/_rnet/link")
@@ -70,7 +70,7 @@ impl LinkFolder {
 impl Drop for LinkFolder {
     fn drop(&mut self) {
         for role in ["link", "link-standby"] {
-            // Both, in case the test has failed: a link outlives the test otherwise.
+            // Both, in case the test has failed: otherwise a link outlives the test.
             if let Some(pid) = self.holder(role) {
                 signal(pid, Signal::KILL);
             }
@@ -87,7 +87,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn where_the_network_is_off_nothing_starts() {
+fn nothing_starts_while_the_network_is_off() {
     let place = LinkFolder::new();
     let ran = place.run(&["start"]);
     assert_eq!(text(&ran.stdout), "the network is off (default): no link is started\n");
@@ -101,7 +101,7 @@ fn where_the_network_is_off_nothing_starts() {
 }
 
 #[test]
-fn a_mistake_is_told_before_anything_starts() {
+fn invalid_setting_is_reported_before_anything_starts() {
     let place = LinkFolder::new();
     place.configure("[network]\nmode = \"lan\"\nlisen = []");
     for word in ["start", "run", "config"] {
@@ -118,7 +118,7 @@ fn a_mistake_is_told_before_anything_starts() {
 }
 
 #[test]
-fn beyond_this_host_a_link_has_to_be_allowed() {
+fn link_beyond_this_host_needs_insecure() {
     let place = LinkFolder::new();
     let listen = "[network]\nlisten = [\"tcp/0.0.0.0:7450\"]\n";
     place.configure(listen);
@@ -143,7 +143,7 @@ fn beyond_this_host_a_link_has_to_be_allowed() {
 }
 
 #[test]
-fn config_says_what_the_settings_come_to() {
+fn config_prints_the_effective_settings() {
     let place = LinkFolder::new();
     place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\nhost = \"one\"");
     let ran = place.run(&["config", "--connect", "tcp/10.0.0.2:7450"]);
@@ -155,9 +155,10 @@ fn config_says_what_the_settings_come_to() {
     assert_eq!(settings["connect"], serde_json::json!(["tcp/10.0.0.2:7450"]));
 }
 
-/// `rnet-link config | grep -q mode` ends well: the reader has closed the pipe before all is written.
+/// `rnet-link config | grep -q mode` exits with success: the reader has closed the pipe before everything
+/// is written.
 #[test]
-fn a_reader_that_closes_the_pipe_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let place = LinkFolder::new();
     for word in ["start", "config"] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -168,10 +169,10 @@ fn a_reader_that_closes_the_pipe_is_no_error() {
 }
 
 #[test]
-fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
+fn background_link_has_a_standby_and_exits_with_the_last_node() {
     let place = LinkFolder::with_port();
     let node = place.node();
-    // A pipe of the starting process, which the link is to leave alone: its end comes while the link runs.
+    // A pipe of the starting process, which the link must close: it ends while the link runs.
     let (mut read, write) = std::io::pipe().unwrap();
     rustix::io::fcntl_setfd(&write, rustix::io::FdFlags::empty()).unwrap();
     let started = place.run(&["start"]);
@@ -194,27 +195,29 @@ fn a_link_in_the_background_has_a_successor_and_ends_with_the_last_node() {
         format!("process {link} is the link of this host, process {standby} is the standby\n")
     );
 
-    // The next in line takes over, and has one itself.
+    // The standby takes over, and gets a standby itself.
     signal(link, Signal::KILL);
-    eventually("the one who stood by links", || place.holder("link") == Some(standby));
+    eventually("the standby takes over", || place.holder("link") == Some(standby));
     let (second, third) = place.wait_for_both();
     assert_eq!(second, standby);
-    // It ends on SIGTERM, too, and the next one takes over.
+    // It exits on SIGTERM, too, and the next one takes over.
     signal(second, Signal::TERM);
-    eventually("the third links", || place.holder("link") == Some(third));
+    eventually("the third process links", || place.holder("link") == Some(third));
     let (_, fourth) = place.wait_for_both();
 
-    // A tool does not keep it.
+    // A tool does not keep it running.
     let _tool = place.builder("tool").tool().open().unwrap();
     drop(node);
     for pid in [third, fourth] {
         let gone = format!("/proc/{pid}/stat");
-        eventually("it ends with the last node", || {
+        eventually("it exits with the last node", || {
             fs::read_to_string(&gone).map_or(true, |stat| stat.contains(") Z "))
         });
     }
-    // The one who stood by may have linked meanwhile, and have had a next one in line.
-    eventually("none is left", || place.holder("link").or(place.holder("link-standby")).is_none());
+    // The standby may have linked meanwhile, and have had a standby itself.
+    eventually("no process is left", || {
+        place.holder("link").or(place.holder("link-standby")).is_none()
+    });
 }
 
 #[test]
@@ -232,15 +235,15 @@ fn start_replaces_links_that_are_stopped() {
     eventually("another one links", || {
         place.holder("link").is_some_and(|pid| pid != link && pid != standby)
     });
-    eventually("and one stands by", || {
+    eventually("a standby runs", || {
         place.holder("link-standby").is_some_and(|pid| pid != link && pid != standby)
     });
-    eventually("it says how it is", || place.is_linked());
+    eventually("it publishes its status", || place.is_linked());
     signal(standby, Signal::KILL);
 }
 
 #[test]
-fn a_link_in_a_terminal_stays_until_it_is_told() {
+fn link_in_a_terminal_runs_until_it_is_stopped() {
     let place = LinkFolder::with_port();
     let mut link =
         place.command(&["run"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -248,8 +251,8 @@ fn a_link_in_a_terminal_stays_until_it_is_told() {
     drop(place.node());
     // Another one in a terminal waits for its turn.
     let mut next = place.command(&["run"]).spawn().unwrap();
-    eventually("it stands by", || place.holder("link-standby") == Some(next.id()));
-    assert!(link.try_wait().unwrap().is_none(), "it goes without nodes");
+    eventually("it is the standby", || place.holder("link-standby") == Some(next.id()));
+    assert!(link.try_wait().unwrap().is_none(), "it runs without nodes");
     signal(link.id(), Signal::INT);
     let ended = link.wait_with_output().unwrap();
     assert_eq!((ended.status.code(), text(&ended.stderr)), (Some(0), String::new()));
@@ -258,7 +261,7 @@ fn a_link_in_a_terminal_stays_until_it_is_told() {
     assert!(next.wait().unwrap().success());
 }
 
-/// Runs a command of the link, and returns it with the first line that it says.
+/// Runs a command of the link, and returns it with the first line of its output.
 fn first_line(mut command: Command) -> (std::process::Child, String) {
     let (read, write) = std::io::pipe().unwrap();
     let child = command.stderr(write).spawn().unwrap();
@@ -268,7 +271,7 @@ fn first_line(mut command: Command) -> (std::process::Child, String) {
 }
 
 #[test]
-fn what_keeps_a_link_from_listening_is_said() {
+fn reason_for_not_listening_is_reported() {
     let place = LinkFolder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("tcp/{}", taken.local_addr().unwrap());
@@ -278,12 +281,12 @@ fn what_keeps_a_link_from_listening_is_said() {
         eventually("it has the role", || holds().is_some());
         signal(holds().unwrap(), Signal::TERM);
         child.wait().unwrap();
-        eventually("none is left", || holds().or(place.holder("link-standby")).is_none());
+        eventually("no process is left", || holds().or(place.holder("link-standby")).is_none());
     };
     for words in [["run", "--listen"], ["start", "--listen"]] {
         let mut command = place.command(&words);
         command.arg(&at);
-        // In the background it is said as well.
+        // In the background it is reported as well.
         let (child, said) = first_line(command);
         let words = "rnet-link: --listen: cannot listen on tcp/127.0.0.1:";
         assert!(said.starts_with(words) && said.ends_with("retrying until it works"), "{said}");
@@ -307,7 +310,7 @@ fn what_keeps_a_link_from_listening_is_said() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
+fn port_in_use_is_retried_until_it_is_free() {
     let place = LinkFolder::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = format!("tcp/{}", taken.local_addr().unwrap());
@@ -327,7 +330,7 @@ fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
             found
         });
     };
-    until("it says what it waits for", &|status| {
+    until("it reports what it waits for", &|status| {
         status.listen.is_empty() && status.problems.iter().any(|problem| problem.contains(&at))
     });
     drop(taken);
@@ -337,7 +340,7 @@ fn a_port_that_is_taken_is_tried_again_until_it_is_free() {
 }
 
 #[test]
-fn lan_says_that_anyone_can_join() {
+fn lan_warns_that_anyone_can_join() {
     let place = LinkFolder::new();
     place.configure("[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]");
     let mut command = place.command(&["run", "--listen"]);
@@ -359,7 +362,7 @@ fn lan_says_that_anyone_can_join() {
 }
 
 #[test]
-fn two_hosts_talk() {
+fn two_hosts_communicate() {
     let (one, two) = (LinkFolder::new(), LinkFolder::new());
     let port = free_port();
     one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
@@ -372,33 +375,33 @@ fn two_hosts_talk() {
     let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
     let mut scans = lidar.publisher_with::<[u8]>("/scan", options).unwrap();
     let options = rnet::SubscriberOptions::new().reliable();
-    let mut heard = map.subscriber_with::<[u8]>("/scan", options).unwrap();
+    let mut subscriber = map.subscriber_with::<[u8]>("/scan", options).unwrap();
     scans.wait_for_subscribers(1, Some(LONG)).unwrap();
     for n in 0..100_u8 {
         scans.send(&[n]).unwrap();
     }
     for n in 0..100 {
-        let sample = heard.recv(Some(LONG)).unwrap();
+        let sample = subscriber.recv(Some(LONG)).unwrap();
         assert_eq!((&*sample, sample.node()), (&[n][..], "@one/robot"));
     }
-    // The state of either is there for the other.
+    // Either host can read the state of the other.
     lidar.state().unwrap().set("/mode", "idle").unwrap();
     let state = map.state_of("one").unwrap();
     assert_eq!(state.get("/mode").unwrap().value, Some("idle".into()));
     state.set("/mode", "moving").unwrap();
     assert_eq!(lidar.state().unwrap().get("/mode").unwrap(), Some("moving".into()));
-    // With the last node goes the link, and with it what it stood for.
+    // The link exits with the last node, and its endpoints are gone.
     drop((scans, lidar));
-    eventually("the first link ends", || one.holder("link").is_none());
-    eventually("its publisher is gone", || heard.publisher_count() == 0);
+    eventually("the first link exits", || one.holder("link").is_none());
+    eventually("its publisher is gone", || subscriber.publisher_count() == 0);
 }
 
-/// One link is stopped, then one is killed, and so on, on either side, while a publisher goes on.
+/// One link is stopped, then one is killed, and so on, on either side, while a publisher continues.
 #[test]
 fn links_change_hands_under_traffic() {
     let (one, two) = (LinkFolder::new(), LinkFolder::new());
     let port = free_port();
-    // Of a link that is stopped nothing is heard for 500 ms, and on a machine that is busy for longer.
+    // A stopped link is silent for 500 ms, and for longer on a busy machine.
     let network = "[network]\nlost_after_ms = 10000";
     one.configure(&format!("{network}\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
     two.configure(&format!("{network}\nhost = \"two\"\nconnect = [\"tcp/127.0.0.1:{port}\"]"));
@@ -412,58 +415,60 @@ fn links_change_hands_under_traffic() {
         .transient_local(10_000);
     let mut numbers = from.publisher_with::<[u8]>("/numbers", options).unwrap();
     let options = rnet::SubscriberOptions::new().reliable();
-    let mut heard = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
+    let mut subscriber = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
     numbers.wait_for_subscribers(1, Some(LONG)).unwrap();
-    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let sending = std::thread::spawn(move || {
         let mut number = 0_u64;
-        // sleep: about a thousand a second, until it is told to end.
-        while told.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
+        // sleep: about a thousand a second, until it is stopped.
+        while stopped.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
             numbers.send(&number.to_le_bytes()).unwrap();
             number += 1;
         }
         (numbers, number)
     });
     let mut next = 0;
-    let mut take = |heard: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
-        let begun = Instant::now();
-        while until.is_none_or(|until| next < until) {
-            match heard.recv(Some(limit.saturating_sub(begun.elapsed()))) {
-                Ok(message) => {
-                    let number = u64::from_le_bytes(message[..8].try_into().unwrap());
-                    assert_eq!(number, next, "in order, and once");
-                    next += 1;
+    let mut take =
+        |subscriber: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
+            let begun = Instant::now();
+            while until.is_none_or(|until| next < until) {
+                match subscriber.recv(Some(limit.saturating_sub(begun.elapsed()))) {
+                    Ok(message) => {
+                        let number = u64::from_le_bytes(message[..8].try_into().unwrap());
+                        assert_eq!(number, next, "in order, and once");
+                        next += 1;
+                    }
+                    Err(rnet::Error::Timeout { .. }) => return next,
+                    Err(error) => panic!("{error} after {next}"),
                 }
-                Err(rnet::Error::Timeout { .. }) => return next,
-                Err(error) => panic!("{error} after {next}"),
             }
-        }
-        next
-    };
+            next
+        };
     for (round, place) in [&one, &two, &one, &two].into_iter().enumerate() {
         let (link, standby) = place.wait_for_both();
-        let before = take(&mut heard, None, Duration::from_millis(300));
+        let before = take(&mut subscriber, None, Duration::from_millis(300));
         assert!(before > 0);
         signal(link, if round < 2 { Signal::STOP } else { Signal::KILL });
         let begun = Instant::now();
-        eventually("the one who stood by links", || place.holder("link") == Some(standby));
+        eventually("the standby takes over", || place.holder("link") == Some(standby));
         eventually("it is heard again", || {
-            take(&mut heard, None, Duration::from_millis(20)) > before + 500
+            take(&mut subscriber, None, Duration::from_millis(20)) > before + 500
         });
         println!("round {round}: {:?}", begun.elapsed());
-        eventually("the one before is gone", || {
+        eventually("the earlier one is gone", || {
             fs::read_to_string(format!("/proc/{link}/stat")).map_or(true, |s| s.contains(") Z "))
         });
     }
-    drop(tell);
+    drop(stop);
     let (_numbers, sent) = sending.join().unwrap();
-    assert_eq!(take(&mut heard, Some(sent), LONG), sent);
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(take(&mut subscriber, Some(sent), LONG), sent);
+    assert_eq!(subscriber.lost().total(), 0);
 }
 
-/// A node that opens while the link ends with the one before finds it still there, and has one all the same.
+/// A node that opens while the link exits with the previous node finds the link still present, and gets
+/// another one.
 #[test]
-fn a_node_that_comes_as_the_link_ends_has_a_link() {
+fn node_that_opens_as_the_link_exits_gets_a_link() {
     let place = LinkFolder::with_port();
     let mut node = place.node();
     assert!(place.run(&["start"]).status.success());
@@ -478,7 +483,7 @@ fn a_node_that_comes_as_the_link_ends_has_a_link() {
 }
 
 #[test]
-fn a_host_of_another_domain_is_a_problem_that_is_named() {
+fn host_of_another_domain_is_reported() {
     let (one, two) = (LinkFolder::new(), LinkFolder(Folder::new("otherdomain")));
     let port = free_port();
     one.configure(&format!("[network]\nhost = \"one\"\nlisten = [\"tcp/127.0.0.1:{port}\"]"));
@@ -499,13 +504,13 @@ fn a_host_of_another_domain_is_a_problem_that_is_named() {
             break;
         }
     }
-    // It is none once that host is gone.
+    // The problem disappears with that host.
     let [node, other] = nodes;
     drop((other, two));
     status(&node, "nothing is wrong", |status| status.problems.is_empty());
 }
 
-/// The status that fits; others are passed over.
+/// The first matching status; others are skipped.
 fn status(node: &rnet::Node, what: &str, mut fits: impl FnMut(&LinkStatus) -> bool) -> LinkStatus {
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
@@ -520,7 +525,7 @@ fn status(node: &rnet::Node, what: &str, mut fits: impl FnMut(&LinkStatus) -> bo
 const RULE: &str = "\n[[network.rule]]\ntopic = \"/secret\"\nallow = false\n";
 
 #[test]
-fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
+fn changed_file_is_reloaded_and_a_mistake_is_reported() {
     let place = LinkFolder::new();
     let port = free_port();
     let file = |host: &str, more: &str| {
@@ -530,21 +535,21 @@ fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
     let node = place.node();
     assert!(place.run(&["start"]).status.success());
     let (link, standby) = place.wait_for_both();
-    // A mistake changes nothing, and is told by its place.
+    // A mistake changes nothing, and is reported with its location.
     place.configure(&file("two", "lisen = []\n"));
-    let told = status(&node, "the mistake is told", |status| {
+    let link_status = status(&node, "the mistake is reported", |status| {
         status.problems.iter().any(|problem| problem.contains("lisen"))
     });
-    let problem = &told.problems[0];
+    let problem = &link_status.problems[0];
     assert!(problem.contains("robot.toml:4") && problem.contains("lisen"), "{problem}");
     assert!(problem.contains("the previous settings stay in effect"), "{problem}");
-    assert_eq!((told.host.as_str(), told.pid), ("one", link));
-    // Mended, it holds: the one that stood by links, by what the file says now.
+    assert_eq!((link_status.host.as_str(), link_status.pid), ("one", link));
+    // After the correction, the standby links with the new settings.
     place.configure(&file("two", RULE));
-    let told = status(&node, "the new settings hold", |status| status.host == "two");
-    assert_eq!((told.pid, told.problems.len()), (standby, 0));
+    let link_status = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((link_status.pid, link_status.problems.len()), (standby, 0));
     place.wait_for_both();
-    // What says the same in other words changes nothing.
+    // A file with the same settings in other words changes nothing.
     let before = place.wait_for_both();
     place.configure(&format!("{}# the same\n", file("two", RULE)));
     std::thread::sleep(Duration::from_secs(2)); // sleep: nothing shows that nothing happens
@@ -552,37 +557,38 @@ fn a_file_that_changes_is_read_again_and_one_with_a_mistake_is_told() {
 }
 
 #[test]
-fn a_file_that_is_made_while_the_link_runs_is_read() {
+fn file_created_while_the_link_runs_is_read() {
     let place = LinkFolder::new();
     let at = format!("tcp/127.0.0.1:{}", free_port());
     let node = place.node();
     assert!(place.run(&["start", "--listen", &at]).status.success());
     let (link, standby) = place.wait_for_both();
-    // One that others may have made is not read, and no pipe is waited for.
+    // A file that other users may have created is not read, and reading does not block on a pipe.
     let file = place.file();
     place.configure("[network]\nhost = \"evil\"\n");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-    let told = status(&node, "it is told", |status| !status.problems.is_empty());
-    let problem = &told.problems[0];
+    let link_status =
+        status(&node, "the problem is reported", |status| !status.problems.is_empty());
+    let problem = &link_status.problems[0];
     assert!(problem.contains("mode 666") && problem.contains("--config"), "{problem}");
     fs::remove_file(&file).unwrap();
     let fifo = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &file, fifo, 0o600.into(), 0).unwrap();
     let seconds = |status: &LinkStatus| status.timestamp.as_ref().map_or(0, |at| at.seconds);
-    let begun = status(&node, "it is there", |_| true);
-    status(&node, "the link goes on", |status| seconds(status) > seconds(&begun) + 2);
+    let begun = status(&node, "the link runs", |_| true);
+    status(&node, "the link still runs", |status| seconds(status) > seconds(&begun) + 2);
     fs::remove_file(&file).unwrap();
-    // One that says nothing changes nothing, and a mistake is told.
+    // An empty file changes nothing, and a mistake is reported.
     place.configure("");
     place.configure("[network]\nlisen = []\n");
-    let told = status(&node, "the mistake is told", |status| {
+    let link_status = status(&node, "the mistake is reported", |status| {
         status.problems.iter().any(|problem| problem.contains("lisen"))
     });
-    assert_eq!(told.pid, link);
-    let problem = told.problems.last().unwrap();
+    assert_eq!(link_status.pid, link);
+    let problem = link_status.problems.last().unwrap();
     assert!(problem.contains("robot.toml:2") && problem.contains("lisen"), "{problem}");
     place.configure("[network]\nhost = \"two\"\n");
-    let told = status(&node, "the new settings hold", |status| status.host == "two");
-    assert_eq!((told.pid, told.listen.as_slice()), (standby, [at].as_slice()));
+    let link_status = status(&node, "the new settings hold", |status| status.host == "two");
+    assert_eq!((link_status.pid, link_status.listen.as_slice()), (standby, [at].as_slice()));
     place.wait_for_both();
 }

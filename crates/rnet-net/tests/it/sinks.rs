@@ -1,4 +1,4 @@
-//! What the tests of networks share: a sink that keeps what it is told.
+//! Shared by the tests of networks: a sink that records its events.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct RecordedEvents {
     pub frames: Vec<(Lane, HostId, Vec<u8>)>,
     /// Presences, with whether they came or went, and when.
     pub presences: Vec<(Presence, bool, Instant)>,
-    /// Domains and versions of links that are there and are not understood.
+    /// Domains and versions of the incompatible links that are present.
     pub incompatible: Vec<(String, u32)>,
 }
 
@@ -26,25 +26,25 @@ impl RecordedEvents {
         ours.map(|(.., frame)| u64::from_le_bytes(frame[..8].try_into().unwrap())).collect()
     }
 
-    /// Whether this presence was told last as there; `None` if it was never told.
+    /// Whether this presence was last reported as up; `None` if it was never reported.
     pub fn is_up(&self, presence: Presence) -> Option<bool> {
         self.presences.iter().rev().find(|(of, ..)| *of == presence).map(|(_, up, _)| *up)
     }
 
-    /// When this presence was last told as there or gone.
+    /// When this presence was last reported as up or down.
     pub fn told_at(&self, presence: Presence, up: bool) -> Option<Instant> {
         self.presences
             .iter()
             .rev()
-            .find(|told| (told.0, told.1) == (presence, up))
-            .map(|told| told.2)
+            .find(|seen| (seen.0, seen.1) == (presence, up))
+            .map(|seen| seen.2)
     }
 }
 
-/// Keeps what a network tells, for a test that waits for it.
+/// Records the events of a network, for a test that waits for them.
 #[derive(Default)]
 pub struct Recorder {
-    heard: Mutex<RecordedEvents>,
+    events: Mutex<RecordedEvents>,
     changed: Condvar,
 }
 
@@ -53,47 +53,51 @@ impl Recorder {
         Arc::default()
     }
 
-    /// Waits until `found` gives something.
+    /// Waits until `found` returns a value.
     ///
     /// # Panics
-    /// If it has not within [`LIMIT`].
+    /// If it does not within [`LIMIT`].
     pub fn wait<T>(&self, what: &str, found: impl Fn(&RecordedEvents) -> Option<T>) -> T {
         let end = Instant::now() + LIMIT;
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(found) = found(&heard) {
+            if let Some(found) = found(&events) {
                 return found;
             }
             let left = end.saturating_duration_since(Instant::now());
             assert!(
                 !left.is_zero(),
                 "after {LIMIT:?} not {what}: {:?}, {} frames",
-                heard.presences,
-                heard.frames.len()
+                events.presences,
+                events.frames.len()
             );
-            heard =
-                self.changed.wait_timeout(heard, left).unwrap_or_else(PoisonError::into_inner).0;
+            events =
+                self.changed.wait_timeout(events, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits until a presence is there (`up`) or gone.
+    /// Waits until a presence is up (`up`) or down.
     pub fn wait_presence(&self, presence: Presence, up: bool) -> Instant {
-        self.wait(&format!("{presence:?} up={up}"), |heard| {
-            heard.is_up(presence).filter(|&is| is == up).and_then(|up| heard.told_at(presence, up))
+        self.wait(&format!("{presence:?} up={up}"), |events| {
+            events
+                .is_up(presence)
+                .filter(|&is| is == up)
+                .and_then(|up| events.told_at(presence, up))
         })
     }
 
-    /// Waits until a frame of this number has come, and returns all numbers from that host in order of arrival.
+    /// Waits until a frame of this number has come, and returns all numbers from that host in order of
+    /// arrival.
     pub fn wait_number(&self, lane: Lane, from: HostId, number: u64) -> Vec<u64> {
-        self.wait(&format!("{lane:?} frame {number} from {from}"), |heard| {
-            Some(heard.numbers(lane, from)).filter(|numbers| numbers.contains(&number))
+        self.wait(&format!("{lane:?} frame {number} from {from}"), |events| {
+            Some(events.numbers(lane, from)).filter(|numbers| numbers.contains(&number))
         })
     }
 }
 
 impl Sink for Recorder {
     fn on_frame(&self, lane: Lane, from: HostId, frame: &[u8]) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).frames.push((
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).frames.push((
             lane,
             from,
             frame.to_vec(),
@@ -102,24 +106,24 @@ impl Sink for Recorder {
     }
 
     fn on_up(&self, presence: Presence) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.presences.push((presence, true, Instant::now()));
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.presences.push((presence, true, Instant::now()));
         self.changed.notify_all();
     }
 
     fn on_incompatible(&self, domain: &DomainId, version: u32, is_there: bool) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let kind = (domain.to_string(), version);
         match is_there {
-            true => heard.incompatible.push(kind),
-            false => heard.incompatible.retain(|other| *other != kind),
+            true => events.incompatible.push(kind),
+            false => events.incompatible.retain(|other| *other != kind),
         }
         self.changed.notify_all();
     }
 
     fn on_down(&self, presence: Presence) {
-        let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.presences.push((presence, false, Instant::now()));
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.presences.push((presence, false, Instant::now()));
         self.changed.notify_all();
     }
 }

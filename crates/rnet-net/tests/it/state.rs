@@ -1,4 +1,5 @@
-//! State between hosts: who reads, writes and follows keys of another host, and what is told while that is away.
+//! State between hosts: which hosts read, write and follow keys of another host, and the results while that
+//! host is away.
 
 use crate::common;
 use crate::hosts;
@@ -23,12 +24,12 @@ fn away(error: &Error) -> bool {
     *may_hold
 }
 
-fn told(change: &Change) -> (&str, Option<Value>) {
+fn key_and_value(change: &Change) -> (&str, Option<Value>) {
     (&change.key, change.entry.as_ref().map(|entry| entry.value.clone()))
 }
 
-/// The state of the first host, once its home is found: on a busy machine that may take longer than one that is away is
-/// waited for.
+/// The state of the first host, once its home is found: on a busy machine that may take longer than the
+/// time-out for an absent home.
 fn state_of_host0(node: &Node) -> RemoteState {
     let remote = node.state_of("host0").unwrap();
     let is_there = || remote.get("/found").is_ok() && remote.delete("/found").is_ok();
@@ -77,7 +78,7 @@ fn reads_and_writes_reach_the_home() {
     assert_eq!(here.get_message::<Twist>("/twist").unwrap(), Some(twist));
     let read = remote.get("/twist").unwrap().value.unwrap();
     assert_eq!(read.as_message().unwrap().decode::<Twist>().unwrap(), twist);
-    // Options, and what the home refuses.
+    // Options, and writes that the home refuses.
     remote.put("/short").ttl(Duration::from_secs(100)).set(1).unwrap();
     assert!(remote.entry("/short").unwrap().value.unwrap().ttl_left().is_some());
     let now = remote.compare_and_set("/arm/mode", revision, "moving").unwrap();
@@ -93,7 +94,7 @@ fn reads_and_writes_reach_the_home() {
 }
 
 #[test]
-fn parameters_are_what_their_node_declared() {
+fn parameters_match_their_declaration() {
     let hosts = Hosts::new("params", 2);
     let _home = hosts.home(0);
     let (arm, desk) = (hosts.node(0, "arm"), hosts.node(1, "desk"));
@@ -111,7 +112,7 @@ fn parameters_are_what_their_node_declared() {
 }
 
 #[test]
-fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
+fn replica_follows_and_ages_while_the_home_is_away() {
     let hosts = Hosts::new("replica", 2);
     let _home = hosts.home(0);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
@@ -122,14 +123,14 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     let replica = remote.mirror("/arm").unwrap();
     assert_eq!(replica.list().value.len(), 1);
     let first = replica.recv(LONG).unwrap();
-    assert!(first.initial && told(&first) == ("/arm/mode", Some("idle".into())));
+    assert!(first.initial && key_and_value(&first) == ("/arm/mode", Some("idle".into())));
     here.set("/arm/mode", "moving").unwrap();
     let change = replica.recv(LONG).unwrap();
-    assert_eq!(told(&change), ("/arm/mode", Some("moving".into())));
+    assert_eq!(key_and_value(&change), ("/arm/mode", Some("moving".into())));
     here.set_message("/arm/twist", &Twist::default()).unwrap();
     assert_eq!(replica.recv(LONG).unwrap().key, "/arm/twist");
     here.delete("/arm/twist").unwrap();
-    assert_eq!(told(&replica.recv(LONG).unwrap()), ("/arm/twist", None));
+    assert_eq!(key_and_value(&replica.recv(LONG).unwrap()), ("/arm/twist", None));
     // Read once, and not followed.
     assert_eq!(remote.get("/other").unwrap().value, Some(1.into()));
     hosts.cut(0, 1);
@@ -138,15 +139,15 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     here.set("/arm/mode", "lost").unwrap();
     here.set("/arm/new", 7).unwrap();
     here.set("/other", 2).unwrap();
-    // One that is sent before it is known that nobody hears it may hold later.
-    eventually("nobody is there to be asked", || !away(&remote.set("/unheard", 1).unwrap_err()));
+    // A request that was sent before the home is known to be away may be applied later.
+    eventually("the home is known to be away", || !away(&remote.set("/unheard", 1).unwrap_err()));
     assert!(replica.age() > before, "it grows");
     let held = replica.get("/arm/mode").unwrap();
     assert_eq!((held.value, held.is_stale), (Some("moving".into()), true));
     let read = remote.get("/other").unwrap();
     assert!(read.is_stale && read.age >= Duration::from_millis(100), "{read:?}");
     assert_eq!(read.value, Some(1.into()));
-    // Of a key that was never read nothing is known; of one below the prefix it is known that it was absent.
+    // The value of a key that was never read is unknown; a key below the prefix is known to be absent.
     assert!(!away(&remote.get("/unread").unwrap_err()));
     assert_eq!(remote.get("/arm/new").unwrap().value, None);
     hosts.heal(0, 1);
@@ -155,14 +156,14 @@ fn a_replica_follows_and_its_age_grows_while_the_home_is_away() {
     eventually("it is current again", || !replica.is_stale());
     let mut seen = [replica.recv(LONG).unwrap(), replica.recv(LONG).unwrap()];
     seen.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(told(&seen[0]), ("/arm/mode", Some("lost".into())));
-    assert_eq!(told(&seen[1]), ("/arm/new", Some(7.into())));
+    assert_eq!(key_and_value(&seen[0]), ("/arm/mode", Some("lost".into())));
+    assert_eq!(key_and_value(&seen[1]), ("/arm/new", Some(7.into())));
     assert_eq!(remote.get("/other").unwrap().value, Some(2.into()));
     assert_eq!(replica.try_recv().unwrap(), None);
 }
 
 #[test]
-fn a_write_that_was_cut_off_says_that_it_may_hold() {
+fn interrupted_write_reports_that_it_may_have_been_applied() {
     let hosts = Hosts::new("cut write", 2);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
     // A home whose answers are late, at the names of the real one.
@@ -172,7 +173,7 @@ fn a_write_that_was_cut_off_says_that_it_may_hold() {
         .service::<StateAsk, StateReply>(&name)
         .serve(move |ask| {
             asked.send(ask.key.clone())?;
-            std::thread::sleep(SHORT); // sleep: an answer that takes its time
+            std::thread::sleep(SHORT); // sleep: a slow answer
             Ok::<_, HandlerError>(StateReply::default())
         })
         .unwrap();
@@ -191,14 +192,14 @@ fn a_write_that_was_cut_off_says_that_it_may_hold() {
     assert!(asks.try_recv().is_err());
 }
 
-/// FNV-1a, as in the names of what a home offers.
+/// FNV-1a, as in the names of a home's services and topics.
 fn fnv(text: &str) -> u64 {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 #[test]
-fn writes_of_many_hosts_are_decided_once_at_the_home() {
+fn home_serializes_writes_of_many_hosts() {
     let hosts = Hosts::new("counters", 3);
     let _home = hosts.home(0);
     let robot = hosts.node(0, "robot");
@@ -252,12 +253,12 @@ fn sixty_four_replicas_end_with_the_newest_values() {
         while let Some(change) = replica.try_recv().unwrap() {
             last = change;
         }
-        assert_eq!(told(&last).1, Some(19.into()));
+        assert_eq!(key_and_value(&last).1, Some(19.into()));
     }
 }
 
 #[test]
-fn a_home_that_ends_and_comes_back_is_followed_on() {
+fn replica_follows_a_restarted_home() {
     let hosts = Hosts::new("new home", 2);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
     let here = robot.state().unwrap();
@@ -267,7 +268,7 @@ fn a_home_that_ends_and_comes_back_is_followed_on() {
     let replica = remote.mirror("/").unwrap();
     has(&replica, "/a", 1);
     drop(home);
-    eventually("nobody tells", || replica.is_stale());
+    eventually("the home is away", || replica.is_stale());
     here.set("/a", 2).unwrap();
     here.set("/b", 3).unwrap();
     here.delete("/b").unwrap();
@@ -279,7 +280,7 @@ fn a_home_that_ends_and_comes_back_is_followed_on() {
 }
 
 #[test]
-fn a_rule_that_holds_writes_lets_reads_pass() {
+fn rule_that_denies_writes_allows_reads() {
     let rule = "[[network.rule]]\ntopic = \"/_rnet/call/_rnet/state/*/write/**\"\ndirection = \"in\"\nallow = false\n";
     let hosts = Hosts::with_config("rules", &[rule, ""]);
     let _home = hosts.home(0);
@@ -293,7 +294,7 @@ fn a_rule_that_holds_writes_lets_reads_pass() {
 }
 
 #[test]
-fn a_host_of_that_name_that_is_another_is_not_believed() {
+fn host_with_a_stolen_name_is_not_trusted() {
     let hosts = Hosts::new("impostor", 3);
     let (real, liar) = (hosts.node(0, "real"), hosts.node(1, "liar"));
     real.state().unwrap().set("/a", 1).unwrap();
@@ -315,7 +316,7 @@ fn a_host_of_that_name_that_is_another_is_not_believed() {
     }
 }
 
-/// What a home of no good will tells: each is refused by name, and takes nobody down.
+/// Replies of a hostile home: each is refused with an error that names it, and does no harm.
 fn hostile_replies() -> Vec<StateReply> {
     let entry = |key: &str, kind, value: &[u8]| StateEntry {
         key: key.to_owned(),
@@ -353,7 +354,7 @@ fn hostile_replies() -> Vec<StateReply> {
 }
 
 #[test]
-fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
+fn hostile_home_and_hostile_client_are_refused() {
     let hosts = Hosts::new("hostile", 2);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
     let name = |end: &str| format!("/_rnet/state/h{:016x}/{end}", fnv("host0"));
@@ -385,7 +386,7 @@ fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
             drop(remote.mirror("/a"));
         }
     }
-    // What is asked of the real home.
+    // Requests to the real home.
     let _home = hosts.home(0);
     let state = robot.state().unwrap();
     state.set("/a", 1).unwrap();
@@ -401,7 +402,7 @@ fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
                 let ttl_ns = Some(u64::MAX);
                 let ask = StateAsk { action, key, entry, ttl_ns, ..StateAsk::default() };
                 let reply = client.call(&ask, LONG).unwrap().into_message();
-                // A list of nothing, or of all; else it is refused with its name.
+                // An empty or complete list; otherwise it is refused with its name.
                 let lists = end == "read" && matches!(action, 1..=3 | 6);
                 let deletes = end == "write" && action == 5;
                 assert!(lists || deletes || reply.refusal.is_some(), "{end} {ask:?}: {reply:?}");
@@ -413,7 +414,7 @@ fn a_hostile_home_is_refused_and_a_hostile_asker_too() {
 }
 
 #[test]
-fn a_feed_that_tells_nonsense_is_asked_anew() {
+fn invalid_feed_is_requested_again() {
     let hosts = Hosts::new("nonsense", 2);
     let (robot, desk) = (hosts.node(0, "robot"), hosts.node(1, "desk"));
     let topic = "/_rnet/state/nonsense";

@@ -1,4 +1,4 @@
-//! What the link says of itself: what crosses, what does not and why, and counts that outlast a cut.
+//! The status of the link: what crosses, what does not and why, and counters that survive a cut.
 
 use crate::common;
 use crate::hosts;
@@ -23,7 +23,7 @@ impl Watch {
         Watch { statuses: node.subscriber_with("/_rnet/link", options).unwrap(), last: None }
     }
 
-    /// Waits until the only other host is in this state, and this topic is as it should be.
+    /// Waits until the only other host is in this state, and this topic matches.
     pub fn until(
         &mut self,
         what: &str,
@@ -45,15 +45,15 @@ impl Watch {
     }
 }
 
-/// In a star each host that is connected to the middle is told which others are there that it does not hear.
+/// In a star, each host that is connected to the middle learns which other present hosts it does not hear.
 #[test]
-fn hosts_that_only_a_third_one_hears_are_named() {
+fn hosts_heard_only_by_a_third_host_are_listed() {
     let hosts = Hosts::new("star", 3);
     hosts.cut(1, 2);
     let mut statuses = [1, 2].map(|host| Watch::of(&hosts.node(host, "look")));
     let mut until_named = |named: bool| {
         for (watch, other) in statuses.iter_mut().zip(["host2", "host1"]) {
-            eventually("the middle is said to hear the other", || {
+            eventually("the middle reports that it reaches the other", || {
                 while let Some(status) = watch.statuses.try_recv().unwrap() {
                     watch.last = Some(LinkStatus::clone(&status));
                 }
@@ -71,7 +71,7 @@ fn hosts_that_only_a_third_one_hears_are_named() {
 }
 
 #[test]
-fn what_does_not_cross_is_told_with_its_cause() {
+fn topics_that_do_not_cross_are_listed_with_cause() {
     let config = "[[network.rule]]\ntopic = \"/denied\"\nallow = false\n\
                   [[network.rule]]\ntopic = \"/unwanted\"\ndirection = \"in\"\nallow = false\n\
                   [[network.topic]]\ntopic = \"/limited\"\nrate_limit_hz = 0.1\n\
@@ -83,14 +83,15 @@ fn what_does_not_cross_is_told_with_its_cause() {
     let topics = ["/denied", "/unheard", "/limited", "/newest", "/some"];
     let mut publishers = topics.map(|topic| from.publisher::<[u8]>(topic).unwrap());
     let _heard = ["/limited", "/newest", "/some"].map(|topic| {
-        let heard = to.subscriber::<[u8]>(topic).unwrap();
+        let subscriber = to.subscriber::<[u8]>(topic).unwrap();
         let publisher = publishers.iter().find(|publisher| publisher.topic() == topic).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        heard
+        subscriber
     });
     let _from_there = to.publisher::<[u8]>("/denied").unwrap();
     let unwanted = from.subscriber::<[u8]>("/unwanted").unwrap();
-    // The newest of what comes while nobody looks; sent again, as the link may look at each.
+    // The newest of the messages that come while the link does not read; sent again, because the link may
+    // read each.
     let causes = [
         ("/denied", Direction::Out, Cause::Rule, "robot.toml:1"),
         ("/denied", Direction::In, Cause::Rule, "robot.toml:1"),
@@ -110,7 +111,7 @@ fn what_does_not_cross_is_told_with_its_cause() {
     // Without the names of the topics that the rules withhold, which do not cross either.
     let withheld = "rules in its robot.toml withhold 2 of its topics from this host";
     eventually("both topics are counted", || {
-        there.until("nobody here", State::Connected, ("/unheard", Direction::In), |topic| {
+        there.until("no subscriber here", State::Connected, ("/unheard", Direction::In), |topic| {
             topic.held_back() == Cause::NoSubscriber
         });
         there.last.as_ref().unwrap().peers[0].text == withheld
@@ -118,13 +119,13 @@ fn what_does_not_cross_is_told_with_its_cause() {
     assert_eq!(here.last.as_ref().unwrap().peers[0].text, "");
     drop((publishers, unwanted));
     eventually("nothing is withheld any more", || {
-        there.until("it is there", State::Connected, ("/denied", Direction::Out), |_| true);
+        there.until("the topic is listed", State::Connected, ("/denied", Direction::Out), |_| true);
         there.last.as_ref().unwrap().peers[0].text.is_empty()
     });
 }
 
 #[test]
-fn where_the_link_looks_for_others_is_shown() {
+fn status_shows_where_the_link_connects() {
     let config = "[network]\nconnect = [\"tcp/10.0.0.2:7450\"]\n";
     let lan = "[network]\nmode = \"lan\"\ninterfaces = [\"lo\"]\n";
     let hosts = Hosts::with_config("looks", &[config, lan]);
@@ -137,15 +138,16 @@ fn where_the_link_looks_for_others_is_shown() {
     assert_eq!((two.mode.as_str(), two.interfaces), ("lan", vec!["lo".to_owned()]));
 }
 
-/// The log of the publisher goes round while the link waits for its turn: what it passed over is left out as well.
+/// The log of the publisher wraps around while the link waits for its turn: the messages that it skipped
+/// count as left out as well.
 #[test]
-fn what_newest_only_passes_over_is_no_loss() {
+fn messages_skipped_by_newest_only_are_not_lost() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nnewest_only = true\nrate_limit_hz = 20\n";
     let hosts = Hosts::with_config("passed over", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().log_len_bytes(1 << 16);
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let mut sent = 0_u64;
     for _ in 0..5 {
@@ -154,34 +156,41 @@ fn what_newest_only_passes_over_is_no_loss() {
             publisher.send(&[sent.to_le_bytes(); 1 << 10].concat()).unwrap();
         }
         // The last of them crosses.
-        while heard.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
+        while subscriber.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
     }
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(subscriber.lost().total(), 0);
     let mut here = Watch::of(&from);
-    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
-        assert_eq!(topic.lost, Some(Lost::default()));
-        topic.messages + topic.skipped == sent
-    });
+    here.until(
+        "all messages are accounted for",
+        State::Connected,
+        ("/t", Direction::Out),
+        |topic| {
+            assert_eq!(topic.lost, Some(Lost::default()));
+            topic.messages + topic.skipped == sent
+        },
+    );
 }
 
-/// The numbers that come, up to this one.
-fn numbers(heard: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
-    let mut came = Vec::new();
-    while came.last() != Some(&last) {
-        came.push(u64::from_le_bytes((*heard.recv(LONG).unwrap()).try_into().unwrap()));
+/// The received numbers, up to this one.
+fn numbers(subscriber: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
+    let mut received = Vec::new();
+    while received.last() != Some(&last) {
+        received.push(u64::from_le_bytes((*subscriber.recv(LONG).unwrap()).try_into().unwrap()));
     }
-    came
+    received
 }
 
-/// The numbers say which cross, and not how many a link has read: it may be another one meanwhile.
+/// The message numbers decide which messages cross, and not the count of a link's reads: another link may
+/// take over.
 #[test]
-fn one_of_so_many_crosses_over_hand_overs_as_well() {
+fn every_nth_message_crosses_across_hand_overs() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
     let mut hosts = Hosts::with_config("every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let mut subscriber =
+        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let mut sent = 0_u64;
     let mut send = |until: u64| {
@@ -192,29 +201,34 @@ fn one_of_so_many_crosses_over_hand_overs_as_well() {
     };
     let thirds = |from: u64, last: u64| (from..=last).step_by(3).collect::<Vec<_>>();
     send(301);
-    assert_eq!(numbers(&mut heard, 300), thirds(0, 300));
+    assert_eq!(numbers(&mut subscriber, 300), thirds(0, 300));
     let mut here = Watch::of(&from);
-    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
-        assert_eq!(topic.lost, Some(Lost::default()));
-        (topic.messages, topic.skipped) == (101, 200)
-    });
-    // Each hand-over finds another place among the three.
+    here.until(
+        "all messages are accounted for",
+        State::Connected,
+        ("/t", Direction::Out),
+        |topic| {
+            assert_eq!(topic.lost, Some(Lost::default()));
+            (topic.messages, topic.skipped) == (101, 200)
+        },
+    );
+    // Each hand-over happens at another position among the three.
     send(302);
     hosts.settle();
     hosts.start(0, config);
     send(400);
-    assert_eq!(numbers(&mut heard, 399), thirds(303, 399));
+    assert_eq!(numbers(&mut subscriber, 399), thirds(303, 399));
     send(402);
     hosts.settle();
     hosts.start(1, "");
     send(500);
-    assert_eq!(numbers(&mut heard, 498), thirds(402, 498));
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(numbers(&mut subscriber, 498), thirds(402, 498));
+    assert_eq!(subscriber.lost().total(), 0);
 }
 
-/// One that is kept for later subscribers is the first that crosses, whatever its number is.
+/// A message kept for late subscribers is the first that crosses, whatever its number.
 #[test]
-fn what_is_kept_crosses_where_one_of_so_many_does() {
+fn kept_message_crosses_with_every_n() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
     let hosts = Hosts::with_config("kept of every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -224,50 +238,55 @@ fn what_is_kept_crosses_where_one_of_so_many_does() {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
     let options = SubscriberOptions::new().transient_local();
-    let mut heard = to.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     for number in 5..10_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
-    assert_eq!(numbers(&mut heard, 9), [4, 6, 9]);
+    assert_eq!(numbers(&mut subscriber, 9), [4, 6, 9]);
 }
 
 #[test]
-fn a_rate_limit_lets_so_many_pass_and_the_last_one() {
+fn rate_limit_passes_its_rate_and_the_last_message() {
     const HZ: f64 = 20.0;
     let config = format!("[[network.topic]]\ntopic = \"/t\"\nrate_limit_hz = {HZ}\n");
     let hosts = Hosts::with_config("rate", &[&config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let begun = Instant::now();
-    let (mut sent, mut came) = (0_u64, Vec::new());
+    let (mut sent, mut received) = (0_u64, Vec::new());
     eventually("some cross", || {
         publisher.send(&sent.to_le_bytes()).unwrap();
         sent += 1;
-        while let Some(sample) = heard.try_recv().unwrap() {
-            came.push(u64::from_le_bytes((*sample).try_into().unwrap()));
+        while let Some(sample) = subscriber.try_recv().unwrap() {
+            received.push(u64::from_le_bytes((*sample).try_into().unwrap()));
         }
-        came.len() >= 10
+        received.len() >= 10
     });
-    // None follows that would wake the link.
+    // No later message would wake the link.
     publisher.send(&sent.to_le_bytes()).unwrap();
-    came.extend(numbers(&mut heard, sent));
-    // The first two may follow each other at once: a period that nobody used is no debt.
+    received.extend(numbers(&mut subscriber, sent));
+    // The first two may follow each other at once: an unused period is not carried over.
     let most = 2.0 + HZ * begun.elapsed().as_secs_f64();
-    assert!(came.len() as f64 <= most, "{} of at most {most}", came.len());
-    assert!(came.is_sorted_by(|a, b| a < b), "{came:?}");
-    assert_eq!(heard.lost().total(), 0);
+    assert!(received.len() as f64 <= most, "{} of at most {most}", received.len());
+    assert!(received.is_sorted_by(|a, b| a < b), "{received:?}");
+    assert_eq!(subscriber.lost().total(), 0);
     let mut here = Watch::of(&from);
-    here.until("all is accounted for", State::Connected, ("/t", Direction::Out), |topic| {
-        assert_eq!(topic.lost, Some(Lost::default()));
-        topic.messages == came.len() as u64 && topic.messages + topic.skipped == sent + 1
-    });
+    here.until(
+        "all messages are accounted for",
+        State::Connected,
+        ("/t", Direction::Out),
+        |topic| {
+            assert_eq!(topic.lost, Some(Lost::default()));
+            topic.messages == received.len() as u64 && topic.messages + topic.skipped == sent + 1
+        },
+    );
 }
 
 #[test]
-fn a_subscriber_without_room_is_told_by_both() {
+fn full_subscriber_is_reported_by_both_hosts() {
     let hosts = Hosts::new("credit", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
@@ -275,13 +294,13 @@ fn a_subscriber_without_room_is_told_by_both() {
     let _heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let mut here = Watch::of(&from);
-    here.until("no room there", State::Connected, ("/t", Direction::Out), |topic| {
+    here.until("the subscriber there is full", State::Connected, ("/t", Direction::Out), |topic| {
         while publisher.send(&[0; 1000]).is_ok() {}
-        // It says how old the message is that waits.
+        // The status has the age of the waiting message.
         topic.held_back() == Cause::Credit && topic.waited.is_some()
     });
     let mut there = Watch::of(&to);
-    there.until("no room here", State::Connected, ("/t", Direction::In), |topic| {
+    there.until("the subscriber here is full", State::Connected, ("/t", Direction::In), |topic| {
         topic.held_back() == Cause::Credit
     });
 }
@@ -292,7 +311,7 @@ fn counts_outlast_a_cut() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
     let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut heard = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let both = |here: &mut Watch, there: &mut Watch, state: State, messages: u64| {
         here.until("sent", state, ("/t", Direction::Out), |t| t.messages == messages);
@@ -300,7 +319,7 @@ fn counts_outlast_a_cut() {
     };
     for _ in 0..5 {
         publisher.send(b"x").unwrap();
-        heard.recv(LONG).unwrap();
+        subscriber.recv(LONG).unwrap();
     }
     both(&mut here, &mut there, State::Connected, 5);
     hosts.cut(0, 1);
@@ -311,9 +330,9 @@ fn counts_outlast_a_cut() {
     both(&mut here, &mut there, State::Connected, 6);
 }
 
-/// Each client of a service has topics of its own: what is told of those that are gone does not grow with them.
+/// Each client of a service has its own topics: the list of absent topics does not grow with them.
 #[test]
-fn topics_that_are_gone_are_added_up() {
+fn absent_topics_are_summed_up() {
     const COUNT: u64 = 150;
     let hosts = Hosts::new("ended", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -321,31 +340,31 @@ fn topics_that_are_gone_are_added_up() {
     let ends: Vec<_> = (0..COUNT)
         .map(|number| {
             let topic = format!("/client{number}");
-            let mut heard = to.subscriber::<[u8]>(&topic).unwrap();
+            let mut subscriber = to.subscriber::<[u8]>(&topic).unwrap();
             let mut publisher = from.publisher::<[u8]>(&topic).unwrap();
             publisher.wait_for_subscribers(1, LONG).unwrap();
             publisher.send(b"x").unwrap();
-            heard.recv(LONG).unwrap();
-            (heard, publisher)
+            subscriber.recv(LONG).unwrap();
+            (subscriber, publisher)
         })
         .collect();
     let last = format!("/client{}", COUNT - 1);
     here.until("it is sent", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
     there.until("it came", State::Connected, (&last, Direction::In), |t| t.messages == 1);
-    // While the host is away, and when it is back, each is told by itself.
+    // While the host is away, and when it is back, each is listed separately.
     hosts.cut(0, 1);
-    here.until("it is told", State::Lost, (&last, Direction::Out), |t| t.messages == 1);
-    there.until("it is told", State::Lost, (&last, Direction::In), |t| t.messages == 1);
+    here.until("it is listed", State::Lost, (&last, Direction::Out), |t| t.messages == 1);
+    there.until("it is listed", State::Lost, (&last, Direction::In), |t| t.messages == 1);
     hosts.heal(0, 1);
     let all = |publisher: &rnet::Publisher<[u8]>| publisher.subscriber_count() == 1;
     eventually("all are matched again", || ends.iter().all(|(_, publisher)| all(publisher)));
-    here.until("it is told", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
+    here.until("it is listed", State::Connected, (&last, Direction::Out), |t| t.messages == 1);
     let rows = &here.last.as_ref().unwrap().peers[0].topics;
     assert!(rows.iter().all(|topic| topic.name != "(ended)"), "{rows:?}");
     drop(ends);
     for (watch, direction) in [(&mut here, Direction::Out), (&mut there, Direction::In)] {
         let mut rows = Vec::new();
-        watch.until("they are added up", State::Connected, ("(ended)", direction), |topic| {
+        watch.until("they are summed up", State::Connected, ("(ended)", direction), |topic| {
             topic.messages == COUNT - 64
         });
         let peer = &watch.last.as_ref().unwrap().peers[0];
@@ -357,9 +376,9 @@ fn topics_that_are_gone_are_added_up() {
     }
 }
 
-/// A host wants a publisher once, however many of its nodes hear it.
+/// A host requests a publisher once, however many of its nodes subscribe to it.
 #[test]
-fn a_message_crosses_once_for_two_subscribers_of_a_host() {
+fn message_crosses_once_for_two_subscribers_of_a_host() {
     const COUNT: u64 = 50;
     let hosts = Hosts::new("once", 2);
     let from = hosts.node(0, "from");
@@ -368,28 +387,28 @@ fn a_message_crosses_once_for_two_subscribers_of_a_host() {
     let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
     let nodes = ["one", "two"].map(|name| hosts.node(1, name));
     let reliable = || SubscriberOptions::new().reliable();
-    let mut heard = nodes.each_ref().map(|node| {
-        let heard = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
-        // The second finds a channel that is there.
+    let mut subscribers = nodes.each_ref().map(|node| {
+        let subscriber = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+        // The second subscriber finds an existing channel.
         eventually("it is counted", || publisher.subscriber_count() > 0);
-        heard
+        subscriber
     });
     publisher.wait_for_subscribers(2, LONG).unwrap();
     for number in 0..COUNT {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
-    for heard in &mut heard {
+    for subscriber in &mut subscribers {
         for number in 0..COUNT {
-            assert_eq!(*heard.recv(LONG).unwrap(), number.to_le_bytes());
+            assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
         }
     }
     let crossed = |topic: &Topic| topic.messages == COUNT;
     here.until("each was sent once", State::Connected, ("/t", Direction::Out), crossed);
     there.until("each came once", State::Connected, ("/t", Direction::In), crossed);
-    // A copy that is still under way would be counted with this one.
+    // A copy that is still in flight would be counted with this one.
     publisher.send(b"last").unwrap();
-    for heard in &mut heard {
-        assert_eq!(*heard.recv(LONG).unwrap(), *b"last");
+    for subscriber in &mut subscribers {
+        assert_eq!(*subscriber.recv(LONG).unwrap(), *b"last");
     }
     let crossed = |topic: &Topic| {
         assert!(topic.messages <= COUNT + 1, "{} messages", topic.messages);

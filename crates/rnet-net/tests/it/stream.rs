@@ -1,4 +1,4 @@
-//! Two streams over a network that a test makes up: time is a number, and chance has a seed.
+//! Two streams over a simulated network: time is a number, and randomness has a seed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,9 +16,9 @@ const S: u64 = 1_000 * MS;
 #[derive(Clone, Copy, Debug)]
 struct Cable {
     delay_ns: u64,
-    /// Delay beyond that, at random: frames overtake each other.
+    /// Additional random delay: frames overtake each other.
     jitter_ns: u64,
-    /// How late the receiver looks at most; frames keep their order.
+    /// The longest delay of the receiver; frames keep their order.
     late_ns: Option<u64>,
     /// Of 100 frames.
     lost: u64,
@@ -39,19 +39,19 @@ const IDEAL_CABLE: Cable = Cable {
     rate: None,
 };
 
-/// What was pushed or read, by the terms of sender and receiver.
+/// Pushed or read messages, by the terms of sender and receiver.
 type Log = BTreeMap<(u64, u64), Vec<u64>>;
 
-/// A frame under way: when it arrives, in which order it was sent, at whom, its bytes.
+/// A frame in flight: its arrival, its order, its receiver, its bytes.
 type Arriving = (u64, u64, usize, Vec<u8>);
 
 struct Side {
     stream: Stream,
     term: u64,
     lane: Lane,
-    /// How far its clock is ahead of the simulation's at time 0.
+    /// The offset of its clock from the simulation's at time 0.
     clock_ns: u64,
-    /// By how much it is faster.
+    /// How much faster it is.
     ppm: u64,
     cable: Cable,
     busy_until_ns: u64,
@@ -83,7 +83,7 @@ impl Side {
 }
 
 impl Side {
-    /// What its clock shows.
+    /// The time of its clock.
     fn clock(&self, now_ns: u64) -> u64 {
         now_ns + self.clock_ns + now_ns / 1_000_000 * self.ppm
     }
@@ -140,7 +140,7 @@ impl Network {
         self.sides[0].stream.push(&Item::Unsubscribe { channel: 1 })
     }
 
-    /// Hands to the cable what may leave.
+    /// Sends the frames that may leave.
     fn poll(&mut self) {
         for at in 0..2 {
             let mut frames = 0;
@@ -150,7 +150,7 @@ impl Network {
                 let (cable, frame) = (side.cable, frame.to_vec());
                 side.frames += 1;
                 frames += 1;
-                assert!(frames < 10_000, "one moment sends without an end");
+                assert!(frames < 10_000, "one moment sends without limit");
                 let start_ns = match cable.rate {
                     None => self.now_ns,
                     Some(rate) => {
@@ -192,16 +192,16 @@ impl Network {
                     side.read_bytes += frame.len() as u64;
                 }
             }
-            Accept::Corrupt => panic!("an honest frame is said to be corrupt: {header:?}"),
+            Accept::Corrupt => panic!("a valid frame counts as corrupt: {header:?}"),
             _ => {}
         }
     }
 
-    /// One moment in which something happens, before `until_ns`.
+    /// Runs the next moment with an event, before `until_ns`.
     fn step(&mut self, until_ns: u64) -> bool {
         self.poll();
         let wakes = self.sides.iter().filter_map(|side| {
-            // A little late where its clock is fast.
+            // A little late if its clock is fast.
             side.stream.wake_at().map(|at_ns| at_ns.saturating_sub(side.clock_ns))
         });
         let arrives = self.under_way.peek().map(|Reverse((at_ns, ..))| *at_ns);
@@ -225,7 +225,7 @@ impl Network {
         while self.step(until_ns) {}
     }
 
-    /// Runs until nothing is under way or waited for.
+    /// Runs until nothing is in flight or awaited.
     fn settle(&mut self) {
         let until_ns = self.now_ns + 100 * S;
         while self.step(until_ns) {}
@@ -240,12 +240,15 @@ impl Network {
     fn meet(lane: Lane, cable: Cable, seed: u64) -> Self {
         let mut network = Network::new(lane, cable, seed);
         network.settle();
-        // Links say something each 100 ms, which these do not.
-        network.sides.iter_mut().for_each(|side| side.stream.meet(side.clock(network.now_ns)));
+        // Links send at least each 100 ms, which these streams do not.
+        network
+            .sides
+            .iter_mut()
+            .for_each(|side| side.stream.note_heard(side.clock(network.now_ns)));
         network
     }
 
-    /// What was read is the beginning of what was pushed; all of it, in the terms that hold.
+    /// The read messages are a prefix of the pushed ones, and all of them in the current terms.
     fn check(&self) {
         for (from, to) in [(0, 1), (1, 0)] {
             let (from, to) = (&self.sides[from], &self.sides[to]);
@@ -286,7 +289,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn what_is_pushed_arrives_once_and_in_order(
+    fn pushed_messages_arrive_once_and_in_order(
         steps in steps(), seed in any::<u64>(), bulk in any::<bool>(),
     ) {
         let lane = if bulk { Lane::Bulk } else { Lane::Urgent };
@@ -319,13 +322,13 @@ proptest! {
         network.settle();
         network.check();
         let frames = network.sides[0].frames + network.sides[1].frames - before;
-        // Each of 1,400 bytes at least, but for the last, with an acknowledgement, and once more.
+        // Each of 1,400 bytes at least, except the last, with an acknowledgement, and once more.
         prop_assert!(frames <= 40 + kept / 1400 * 6, "{frames} frames for {kept} bytes");
     }
 }
 
-/// Fills the stream of side 0 for so long; returns bytes that were read per second, and the longest queue
-/// in bytes, after the first `warm_ns`.
+/// Fills the stream of side 0 for `for_ns`; returns the bytes read per second, and the longest queue in
+/// bytes, after the first `warm_ns`.
 fn saturate(network: &mut Network, warm_ns: u64, for_ns: u64) -> (u64, u64) {
     let payload = vec![1; 64 << 10];
     let rate = network.sides[0].cable.rate.unwrap();
@@ -334,7 +337,7 @@ fn saturate(network: &mut Network, warm_ns: u64, for_ns: u64) -> (u64, u64) {
     while network.now_ns < end_ns {
         let len = network.sides[0].stream.fragment_len();
         while network.push(0, &payload[..len]).is_ok() {}
-        // As a lane does that has nothing more to read, or no room for it.
+        // Like a lane that has no more to read, or no capacity for it.
         network.sides[0].stream.flush();
         network.step(end_ns);
         if network.now_ns >= start_ns {
@@ -347,9 +350,9 @@ fn saturate(network: &mut Network, warm_ns: u64, for_ns: u64) -> (u64, u64) {
     (read * S / for_ns, longest_ns * rate / S)
 }
 
-/// 20 Mbit/s and 2 ms of round trip, for longer than a smallest round trip counts.
+/// 20 Mbit/s and 2 ms of round trip, for longer than a smallest round trip is valid.
 #[test]
-fn a_narrow_cable_is_full_and_its_queue_short() {
+fn narrow_cable_is_full_with_a_short_queue() {
     let rate = 2_500_000;
     let mut network = Network::meet(Lane::Bulk, Cable { rate: Some(rate), ..IDEAL_CABLE }, 1);
     let (read, queue) = saturate(&mut network, 2 * S, 30 * S);
@@ -358,7 +361,7 @@ fn a_narrow_cable_is_full_and_its_queue_short() {
 }
 
 #[test]
-fn a_fast_cable_is_full() {
+fn fast_cable_is_full() {
     let rate = 125_000_000;
     let cable = Cable { rate: Some(rate), delay_ns: 100_000, ..IDEAL_CABLE };
     let mut network = Network::meet(Lane::Bulk, cable, 1);
@@ -368,9 +371,9 @@ fn a_fast_cable_is_full() {
     assert!(queue <= rate / 1000, "{queue} bytes in the queue");
 }
 
-/// Hosts that look late are not taken for a queue.
+/// The delays of busy hosts do not count as a queue.
 #[test]
-fn a_cable_between_busy_hosts_is_full() {
+fn cable_between_busy_hosts_is_full() {
     for (rate, late_ns, queue_ns) in
         [(1_250_000_000, MS / 5, 3 * MS), (125_000_000, MS, 2 * MS), (2_500_000, MS, 4 * MS)]
     {
@@ -383,10 +386,10 @@ fn a_cable_between_busy_hosts_is_full() {
     }
 }
 
-/// Frames that have arrived and are not acknowledged yet say nothing of the cable: a window that they widen would let a
-/// burst queue before the urgent lane.
+/// Frames that have arrived and are not acknowledged yet carry no information about the cable: a window
+/// that they widen would let a burst queue before the urgent lane.
 #[test]
-fn a_flow_of_half_a_cable_widens_no_window() {
+fn half_used_cable_does_not_widen_the_window() {
     let cable = Cable { rate: Some(125_000_000), delay_ns: 100_000, ..IDEAL_CABLE };
     let mut network = Network::meet(Lane::Bulk, cable, 1);
     for _ in 0..2000 {
@@ -402,7 +405,7 @@ fn a_flow_of_half_a_cable_widens_no_window() {
 }
 
 #[test]
-fn a_cable_that_becomes_narrow_is_not_flooded() {
+fn narrowed_cable_is_not_flooded() {
     let mut network =
         Network::meet(Lane::Bulk, Cable { rate: Some(125_000_000), ..IDEAL_CABLE }, 1);
     saturate(&mut network, S, S);
@@ -413,7 +416,7 @@ fn a_cable_that_becomes_narrow_is_not_flooded() {
     assert!(queue <= 5 * 1400, "{queue} bytes in the queue");
 }
 
-/// Messages in both directions, for so long.
+/// Messages in both directions, for `for_ns`.
 fn chat(network: &mut Network, for_ns: u64) {
     for _ in 0..for_ns / (10 * MS) {
         for side in 0..2 {
@@ -424,7 +427,7 @@ fn chat(network: &mut Network, for_ns: u64) {
     }
 }
 
-/// Holds what both sides know of each other's clock against the truth.
+/// Compares what both sides know of each other's clock with the truth.
 fn check_clocks(network: &Network, largest_ns: u64) {
     let now = |side: usize| network.sides[side].clock(network.now_ns);
     for (own, other) in [(0, 1), (1, 0)] {
@@ -437,8 +440,8 @@ fn check_clocks(network: &Network, largest_ns: u64) {
 }
 
 #[test]
-fn clocks_are_told_apart_within_what_is_stated() {
-    // One way is three times the other, and both are disturbed.
+fn clock_offsets_are_within_their_uncertainty() {
+    // One way is three times the other, and both have jitter.
     let cable = Cable { jitter_ns: 10 * MS, ..IDEAL_CABLE };
     let mut network = Network::new(Lane::Urgent, cable, 7);
     network.sides[0].cable.delay_ns = 3 * MS;
@@ -460,7 +463,7 @@ fn clocks_are_told_apart_within_what_is_stated() {
 }
 
 #[test]
-fn a_drift_is_told_within_what_is_stated() {
+fn drift_is_within_its_uncertainty() {
     let mut network = Network::meet(Lane::Urgent, IDEAL_CABLE, 1);
     network.sides[1].ppm = 50;
     for _ in 0..30 {
@@ -468,14 +471,14 @@ fn a_drift_is_told_within_what_is_stated() {
     }
     for (side, really) in [(0, 50e-6), (1, -50e-6)] {
         let of = &network.sides[side];
-        let drift = of.stream.drift(of.clock(network.now_ns)).expect("it was measured");
+        let drift = of.stream.drift(of.clock(network.now_ns)).expect("the drift was measured");
         assert!((drift.rate - really).abs() <= drift.uncertainty + 1e-8, "{drift:?}");
         assert!(drift.uncertainty < 1e-4, "{drift:?}");
     }
 }
 
 #[test]
-fn a_cut_cable_fills_the_stream_and_nothing_is_lost() {
+fn cut_cable_fills_the_stream_without_loss() {
     for lane in [Lane::Urgent, Lane::Bulk] {
         let mut network = Network::meet(lane, IDEAL_CABLE, 1);
         network.sides[0].cable.cut = true;
@@ -488,7 +491,7 @@ fn a_cut_cable_fills_the_stream_and_nothing_is_lost() {
         assert!(kept <= (4 << 20) + (64 << 10), "{kept} bytes");
         let since = network.sides[0].stream.stats().unacknowledged_since_ns;
         assert_eq!(since, Some(network.now_ns));
-        // Nothing is heard: one frame now and then.
+        // Nothing is heard: one frame at intervals.
         let before = network.sides[0].frames;
         network.run(60 * S);
         assert!(network.sides[0].frames - before <= 60 * 5);
@@ -497,14 +500,14 @@ fn a_cut_cable_fills_the_stream_and_nothing_is_lost() {
         network.run(S);
         network.check();
         network.settle();
-        // Twice at most, but for those that asked whether the cable is there.
+        // Twice at most, except those that probe the cable.
         let Side { frames, stream, .. } = &network.sides[0];
         assert!(stream.stats().frames_repeated <= kept / 1000 + 300, "{frames} frames");
     }
 }
 
 #[test]
-fn a_frame_is_acknowledged_soon_and_an_acknowledgement_never() {
+fn frame_is_acknowledged_soon_and_an_acknowledgement_never() {
     let mut network = Network::meet(Lane::Urgent, IDEAL_CABLE, 1);
     let before = network.sides.each_ref().map(|side| side.frames);
     network.push(0, &[1; 22]).unwrap();
@@ -517,9 +520,10 @@ fn a_frame_is_acknowledged_soon_and_an_acknowledgement_never() {
     assert_eq!([after[0] - before[0], after[1] - before[1]], [1, 1]);
 }
 
-/// Each acknowledgement wakes five threads of two hosts: more than one for a few messages would cost more than these.
+/// Each acknowledgement wakes five threads of two hosts: more than one for a few messages would cost more
+/// than these.
 #[test]
-fn a_steady_stream_is_acknowledged_seldom() {
+fn steady_stream_is_acknowledged_rarely() {
     for late_ns in [None, Some(MS / 10), Some(MS / 2), Some(2 * MS)] {
         let cable = Cable { rate: Some(125_000_000), delay_ns: 50_000, late_ns, ..IDEAL_CABLE };
         let mut network = Network::meet(Lane::Bulk, cable, 1);
@@ -538,7 +542,7 @@ fn a_steady_stream_is_acknowledged_seldom() {
 }
 
 #[test]
-fn what_no_frame_holds_is_refused() {
+fn rejects_item_larger_than_frame() {
     let mut network = Network::new(Lane::Urgent, IDEAL_CABLE, 1);
     assert_eq!(network.push_nowhere(), Err(PushError::NoPeer));
     network.settle();
@@ -552,7 +556,7 @@ fn what_no_frame_holds_is_refused() {
 }
 
 #[test]
-fn an_acknowledgement_of_what_was_never_sent_is_corrupt() {
+fn acknowledgement_of_unsent_frame_is_corrupt() {
     let mut network = Network::meet(Lane::Urgent, IDEAL_CABLE, 1);
     let header = Header { flags: ACK_ONLY, from_term: 1, to_term: 1, ..Header::default() };
     let side = &mut network.sides[0].stream;
@@ -564,9 +568,9 @@ fn an_acknowledgement_of_what_was_never_sent_is_corrupt() {
 }
 
 proptest! {
-    /// Whatever a peer says of terms, numbers and times.
+    /// Any terms, numbers and times of a peer.
     #[test]
-    fn any_header_is_borne(
+    fn accepts_any_header_without_panic(
         headers in vec((any::<u8>(), any::<[u8; 7]>(), any::<[u64; 7]>()), 1..60),
         bulk in any::<bool>(),
     ) {
@@ -575,7 +579,7 @@ proptest! {
         let stream = &mut network.sides[0].stream;
         let mut now_ns = network.now_ns;
         for (flags, small, words) in headers {
-            // Near what is right, or anything.
+            // Near the valid values, or anything.
             let near = [1, 1, 0, 0, now_ns, now_ns, 0];
             let word = |at: usize| match small[at] {
                 0..200 => u64::wrapping_add(near[at], u64::from(small[at] % 3)),

@@ -1,11 +1,11 @@
-//! A frame allocates once, for its count of holders, and a message not at all.
+//! A frame allocates once, for its reference count, and a message does not allocate.
 
 use crate::common::allocator::ALLOCATIONS;
 use rnet::{Lane, Meta};
 use rnet_net::stream::{Accept, Limits, Stream};
 use rnet_net::wire::{Data, Header, Item, Items};
 
-/// Hands over what there is; returns frames and messages.
+/// Exchanges all frames; returns frames and messages.
 fn exchange(from: &mut Stream, to: &mut Stream, now_ns: u64) -> (u64, u64) {
     let (mut frames, mut messages) = (0, 0);
     while let Some(frame) = from.poll(now_ns) {
@@ -19,7 +19,7 @@ fn exchange(from: &mut Stream, to: &mut Stream, now_ns: u64) -> (u64, u64) {
 }
 
 #[test]
-fn a_message_allocates_nothing() {
+fn message_does_not_allocate() {
     for lane in [Lane::Urgent, Lane::Bulk] {
         let mut streams = [Stream::new(1, Limits::of(lane)), Stream::new(1, Limits::of(lane))];
         let [from, to] = &mut streams;
@@ -51,8 +51,8 @@ fn a_message_allocates_nothing() {
         let (frames, messages) = run(1000);
         let allocations = ALLOCATIONS.get() - before;
         assert!(messages >= 45_000, "{messages} messages");
-        // That of an acknowledgement has its bytes as well.
+        // The one of an acknowledgement includes its bytes.
         assert!(allocations <= 2 * frames && frames <= 5000, "{allocations} in {frames} frames");
-        assert!(allocations > 0, "the count does not count");
+        assert!(allocations > 0, "the allocation counter does not count");
     }
 }

@@ -1,5 +1,5 @@
-//! A trace follows messages from host to host, and says how well the clocks are known by which it does. The hosts of
-//! these tests have one clock in truth, so what is said of times can be held against it.
+//! A trace follows messages from host to host, and reports the uncertainty of the clock offsets that it
+//! uses. The hosts of these tests share one real clock, so the times can be checked.
 
 use crate::common;
 use crate::hosts;
@@ -11,7 +11,7 @@ use hosts::Hosts;
 use rnet::trace::{TraceRecord, trace_topic};
 use rnet::{Error, Node, Publisher, Subscriber, SubscriberOptions, TopicName, now_ns};
 
-/// Between two messages of a sensor.
+/// The interval of a sensor's messages.
 const PERIOD: Duration = Duration::from_millis(2);
 
 fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
@@ -20,18 +20,18 @@ fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
     node.subscriber_with(topic.as_str(), options).unwrap()
 }
 
-/// A record as it came: whose it is, and how its times are put on the clock of the tracer's host.
+/// A received record: its node, and the conversion of its times to the clock of the tracer's host.
 struct TracedRecord {
     node: String,
     record: TraceRecord,
-    /// What is to be added to its times.
+    /// Added to its times.
     offset_ns: i64,
-    /// How far from the truth that may be; `None` if it is not known.
+    /// The largest error of that; `None` if it is unknown.
     uncertain_ns: Option<u64>,
 }
 
 impl TracedRecord {
-    /// How far from the truth its send may be on the tracer's clock.
+    /// The largest error of its send time on the tracer's clock.
     fn sent_uncertain_ns(&self) -> Option<u64> {
         let there = Some(self.record.uncertain_ns).filter(|ns| *ns != u64::MAX)?;
         Some(there + self.uncertain_ns?)
@@ -42,7 +42,7 @@ impl TracedRecord {
 fn next(tracer: &mut Subscriber<[u8]>) -> Option<TracedRecord> {
     let sample = match tracer.recv(Some(PERIOD)) {
         Ok(sample) => sample,
-        // A tracer that comes as another one leaves meets the end of that one's trace.
+        // A tracer that starts as another one leaves meets the end of that one's trace.
         Err(Error::Timeout { .. } | Error::PeerLost { .. }) => return None,
         Err(error) => panic!("{error}"),
     };
@@ -56,7 +56,7 @@ fn next(tracer: &mut Subscriber<[u8]>) -> Option<TracedRecord> {
     })
 }
 
-/// A sensor that notes from when to when each of its sends lasted.
+/// A sensor that records the start and the end of each send.
 struct Lidar {
     scans: Publisher<[u8]>,
     sent: Vec<[u64; 2]>,
@@ -88,7 +88,7 @@ impl Lidar {
 }
 
 #[test]
-fn a_message_is_traced_from_host_to_host_on_whichever_the_tracer_is() {
+fn message_is_traced_across_hosts_from_any_host() {
     let hosts = Hosts::new("trace hosts", 3);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
     let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
@@ -98,35 +98,35 @@ fn a_message_is_traced_from_host_to_host_on_whichever_the_tracer_is() {
         let mut trace = tracer(&node, "/scan");
         let seen_as = if host == 1 { "/map" } else { "@host1/map" };
         let is_known =
-            |came: &TracedRecord| came.node == seen_as && came.sent_uncertain_ns().is_some();
-        let came = lidar.until(&mut trace, is_known);
-        // Its own host has no clock but its own; another one's is never known exactly.
-        assert_eq!(came.uncertain_ns == Some(0), host == 1, "{:?}", came.uncertain_ns);
-        assert!(came.record.uncertain_ns > 0);
-        let (publisher, seq) = came.record.message();
+            |traced: &TracedRecord| traced.node == seen_as && traced.sent_uncertain_ns().is_some();
+        let traced = lidar.until(&mut trace, is_known);
+        // Its own host has only its own clock; another host's clock is never known exactly.
+        assert_eq!(traced.uncertain_ns == Some(0), host == 1, "{:?}", traced.uncertain_ns);
+        assert!(traced.record.uncertain_ns > 0);
+        let (publisher, seq) = traced.record.message();
         assert_eq!(publisher, lidar.scans.id());
         let [before_ns, after_ns] = lidar.sent[seq as usize];
-        let sent_ns = came.record.sent_ns.saturating_add_signed(came.offset_ns);
-        let uncertain_ns = came.sent_uncertain_ns().unwrap();
+        let sent_ns = traced.record.sent_ns.saturating_add_signed(traced.offset_ns);
+        let uncertain_ns = traced.sent_uncertain_ns().unwrap();
         assert!(
             (before_ns.saturating_sub(uncertain_ns)..=after_ns + uncertain_ns).contains(&sent_ns),
             "sent at {before_ns} to {after_ns}, {sent_ns} ± {uncertain_ns} on the tracer's host"
         );
-        // Beside the publisher there is one clock. The link that forwards is nobody who receives.
+        // On the publisher's host there is one clock. The forwarding link does not count as a receiver.
         let beside = hosts.node(0, "beside");
         let _beside = beside.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
-        let came = lidar.until(&mut trace, |came| came.node != seen_as);
-        assert!(came.node.ends_with("/beside"), "{}", came.node);
-        assert_eq!((came.record.uncertain_ns, came.record.origin_publisher), (0, 0));
+        let traced = lidar.until(&mut trace, |traced| traced.node != seen_as);
+        assert!(traced.node.ends_with("/beside"), "{}", traced.node);
+        assert_eq!((traced.record.uncertain_ns, traced.record.origin_publisher), (0, 0));
     }
 }
 
 #[test]
-fn a_cut_cable_ends_a_trace_from_afar_and_it_goes_on_when_it_is_whole() {
+fn cut_cable_ends_a_remote_trace_which_resumes_after_healing() {
     let hosts = Hosts::new("trace cut", 2);
     let (lidar, map, desk) = (hosts.node(1, "lidar"), hosts.node(1, "map"), hosts.node(0, "desk"));
-    let (tell, told) = std::sync::mpsc::channel();
-    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(move |_| tell.send(()).unwrap());
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(move |_| sender.send(()).unwrap());
     let mut lidar = Lidar::new(&lidar);
     let mut trace = tracer(&desk, "/scan");
     lidar.until(&mut trace, |_| true);
@@ -136,11 +136,11 @@ fn a_cut_cable_ends_a_trace_from_afar_and_it_goes_on_when_it_is_whole() {
     };
     assert!(is_traced());
     hosts.cut(0, 1);
-    eventually("nobody there records for a host that is gone", || !is_traced());
-    told.try_iter().for_each(drop);
+    eventually("no node there records for the lost host", || !is_traced());
+    receiver.try_iter().for_each(drop);
     lidar.scans.send(b"meanwhile").unwrap();
-    told.recv_timeout(LONG.unwrap()).unwrap();
-    eventually("the tracer is told", || trace.publisher_count() == 0);
+    receiver.recv_timeout(LONG.unwrap()).unwrap();
+    eventually("the tracer learns of the loss", || trace.publisher_count() == 0);
     hosts.heal(0, 1);
     assert_eq!(lidar.until(&mut trace, |_| true).node, "@host1/map");
 }

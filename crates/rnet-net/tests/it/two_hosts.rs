@@ -1,4 +1,4 @@
-//! Nodes of two hosts: two domains of this machine, joined by links over a network in memory.
+//! Nodes of two hosts: two domains of this machine, joined by links over an in-memory network.
 
 use crate::common;
 use crate::hosts;
@@ -9,15 +9,15 @@ use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::{EndpointEvent, Error, LossCause, Meta, OnFull, PublisherOptions, SubscriberOptions};
 
-/// Between two looks for room.
+/// The interval between two checks for capacity.
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[test]
-fn a_message_crosses() {
+fn message_crosses() {
     let hosts = Hosts::new("crosses", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
     let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
-    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
     scans.wait_for_subscribers(1, LONG).unwrap();
     assert_eq!(scans.subscribers()[0].node, "@host1/map");
     for number in 0..5_u8 {
@@ -25,38 +25,38 @@ fn a_message_crosses() {
         scans.send_with(&[number; 22], meta).unwrap();
     }
     for number in 0..5_u8 {
-        let scan = heard.recv(LONG).unwrap();
+        let scan = subscriber.recv(LONG).unwrap();
         assert_eq!((&*scan, scan.node()), (&[number; 22][..], "@host0/lidar"));
         assert_eq!((scan.correlation(), scan.source_ns()), (Some(number.into()), Some(7)));
         let origin = scan.origin().unwrap();
         assert_eq!((origin.publisher, origin.seq), (scans.id(), number.into()));
     }
-    assert_eq!(heard.lost().total(), 0);
+    assert_eq!(subscriber.lost().total(), 0);
 }
 
 #[test]
-fn either_may_wait_for_the_other() {
+fn publisher_and_subscriber_may_wait_for_each_other() {
     let hosts = Hosts::new("waits", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
-    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
     let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
-    // Whoever has been told that the publisher is there gets what it sends from then on.
-    heard.wait_for_publishers(1, LONG).unwrap();
+    // A subscriber that has matched the publisher receives all messages sent from then on.
+    subscriber.wait_for_publishers(1, LONG).unwrap();
     scans.send(b"first").unwrap();
-    assert_eq!(&*heard.recv(LONG).unwrap(), b"first");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
     scans.wait_for_subscribers(1, LONG).unwrap();
-    drop(heard);
-    eventually("it is counted no more", || scans.subscriber_count() == 0);
-    let mut heard = map.subscriber::<[u8]>("/scan").unwrap();
+    drop(subscriber);
+    eventually("it is not counted any more", || scans.subscriber_count() == 0);
+    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
     scans.wait_for_subscribers(1, LONG).unwrap();
     scans.send(b"second").unwrap();
-    assert_eq!(&*heard.recv(LONG).unwrap(), b"second");
+    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"second");
     drop(scans);
-    eventually("it has left", || heard.publisher_count() == 0);
+    eventually("it has left", || subscriber.publisher_count() == 0);
 }
 
 #[test]
-fn late_joiners_get_what_was_kept() {
+fn late_subscribers_get_kept_messages() {
     let hosts = Hosts::new("late", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
     let mut maps =
@@ -80,7 +80,7 @@ fn late_joiners_get_what_was_kept() {
 }
 
 #[test]
-fn a_large_message_crosses_whole() {
+fn large_message_crosses_intact() {
     let hosts = Hosts::new("large", 2);
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -98,7 +98,7 @@ fn a_large_message_crosses_whole() {
 }
 
 #[test]
-fn a_reliable_subscriber_there_holds_the_publisher_back() {
+fn reliable_remote_subscriber_blocks_the_publisher() {
     let hosts = Hosts::new("reliable", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 16);
@@ -108,29 +108,29 @@ fn a_reliable_subscriber_there_holds_the_publisher_back() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     let message = |number: u64| [&number.to_le_bytes()[..], &[0; 1000]].concat();
     let (mut sent, mut refused) = (0_u64, 0);
-    // What the link reads makes room for some more, for as long as the other host has room.
+    // Messages that the link reads free capacity, while the other host has capacity.
     while refused < 100 {
         match publisher.send(&message(sent)) {
             Ok(()) => (sent, refused) = (sent + 1, 0),
             Err(Error::Full { .. }) => {
                 refused += 1;
-                std::thread::sleep(PAUSE); // sleep: nothing tells when the link makes no more room
+                std::thread::sleep(PAUSE); // sleep: no event shows that the link reads no more
             }
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(sent < 10_000, "the link has taken {sent} messages of 1 kB");
+    assert!(sent < 10_000, "the link has accepted {sent} messages of 1 kB");
     for number in 0..sent {
         let message = subscriber.recv(LONG).unwrap();
         assert_eq!(message[..8], number.to_le_bytes());
     }
-    // And it goes on.
-    eventually("there is room", || publisher.send(&[0; 8]).is_ok());
+    // And the publisher continues.
+    eventually("the publisher has capacity", || publisher.send(&[0; 8]).is_ok());
     assert_eq!(subscriber.lost().total(), 0);
 }
 
 #[test]
-fn types_and_quality_of_service_are_compared_across() {
+fn types_and_qos_are_compared_between_hosts() {
     let hosts = Hosts::new("mismatch", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let publisher = from.publisher::<rnet::msgs::Imu>("/imu").unwrap();
@@ -139,7 +139,7 @@ fn types_and_quality_of_service_are_compared_across() {
     let text = error.to_string();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{text}");
     assert!(text.contains("@host0/from") && text.contains("/imu"), "{text}");
-    eventually("the publisher is told", || {
+    eventually("the publisher knows", || {
         publisher.incompatible().iter().any(|error| error.to_string().contains("@host1/to"))
     });
     let reliable = SubscriberOptions::new().reliable();
@@ -148,7 +148,7 @@ fn types_and_quality_of_service_are_compared_across() {
 }
 
 #[test]
-fn a_death_there_is_told_here() {
+fn remote_death_is_reported() {
     let hosts = Hosts::new("death", 2);
     let to = hosts.node(1, "to");
     let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
@@ -166,7 +166,7 @@ fn a_death_there_is_told_here() {
 }
 
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node(&role);
@@ -178,7 +178,7 @@ fn child_entry() {
 }
 
 #[test]
-fn a_cut_cable_is_a_loss_that_is_counted_and_heals() {
+fn cut_cable_causes_counted_loss_and_heals() {
     let hosts = Hosts::new("cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     // A short log, so that some of it is gone.
@@ -191,7 +191,7 @@ fn a_cut_cable_is_a_loss_that_is_counted_and_heals() {
     assert_eq!(*subscriber.recv(LONG).unwrap(), 0_u64.to_le_bytes());
     hosts.cut(0, 1);
     assert!(matches!(subscriber.recv(LONG).unwrap_err(), Error::PeerLost { .. }));
-    eventually("nobody is counted there", || publisher.subscriber_count() == 0);
+    eventually("no subscriber there is counted", || publisher.subscriber_count() == 0);
     let many = 10_000_u64;
     for number in 1..many {
         publisher.send(&number.to_le_bytes()).unwrap();
@@ -208,29 +208,29 @@ fn a_cut_cable_is_a_loss_that_is_counted_and_heals() {
     }
     let lost = subscriber.lost();
     assert!(got < many, "the log is too short for all of them");
-    // What came at once when the cable was whole again may have been too much for a short log.
+    // The burst after the healing may have been too large for a short log.
     assert_eq!(got + lost.total(), many, "{lost:?}");
     assert!(lost.link > 0 && lost.total() == lost.link + lost.overrun, "{lost:?}");
 }
 
 #[test]
-fn endpoints_of_all_hosts_are_seen() {
+fn endpoints_of_all_hosts_are_visible() {
     let hosts = Hosts::new("seen", 3);
     let (one, two) = (hosts.node(0, "one"), hosts.node(1, "two"));
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     let watcher = hosts.node(2, "watcher");
     let _watch = watcher
         .on_endpoint(move |event| {
             let endpoint = event.endpoint();
             if endpoint.proxy.is_some() {
                 let opened = matches!(event, EndpointEvent::Opened(_));
-                tell.send((endpoint.node.clone(), endpoint.topic.clone(), opened)).unwrap();
+                sender.send((endpoint.node.clone(), endpoint.topic.clone(), opened)).unwrap();
             }
         })
         .unwrap();
     let publisher = one.publisher::<rnet::msgs::Imu>("/imu").unwrap();
     let subscriber = two.subscriber::<[u8]>("/stop").unwrap();
-    let next = || told.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     let mut seen = [next(), next()];
     seen.sort();
     let of = |node: &str, topic: &str, opened| (node.to_owned(), topic.to_owned(), opened);
@@ -242,7 +242,7 @@ fn endpoints_of_all_hosts_are_seen() {
 }
 
 #[test]
-fn a_known_gap_is_counted_there() {
+fn known_gap_is_counted_remotely() {
     let hosts = Hosts::new("gap", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let mut publisher = from.publisher::<[u8]>("/t").unwrap();
@@ -254,7 +254,7 @@ fn a_known_gap_is_counted_there() {
 }
 
 #[test]
-fn what_is_sent_through_a_cut_before_the_first_message_is_accounted_for() {
+fn messages_sent_in_a_cut_before_the_first_are_accounted_for() {
     let hosts = Hosts::new("first_cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().log_len_bytes(1 << 16);
@@ -264,7 +264,7 @@ fn what_is_sent_through_a_cut_before_the_first_message_is_accounted_for() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     hosts.cut(0, 1);
     assert!(matches!(subscriber.recv(LONG).unwrap_err(), Error::PeerLost { .. }));
-    eventually("nobody is counted there", || publisher.subscriber_count() == 0);
+    eventually("no subscriber there is counted", || publisher.subscriber_count() == 0);
     for number in 0..10_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
@@ -283,7 +283,7 @@ fn what_is_sent_through_a_cut_before_the_first_message_is_accounted_for() {
 }
 
 #[test]
-fn what_is_missing_at_the_end_is_told_though_no_message_follows() {
+fn loss_at_the_end_is_reported_without_a_later_message() {
     let hosts = Hosts::new("let_go", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new()
@@ -295,7 +295,7 @@ fn what_is_missing_at_the_end_is_told_though_no_message_follows() {
     publisher.wait_for_subscribers(1, LONG).unwrap();
     publisher.send(&[0; 1000]).unwrap();
     subscriber.recv(LONG).unwrap();
-    // The link stands still, and is let go.
+    // The link is stopped by the cut, and is evicted.
     hosts.cut(0, 1);
     for _ in 0..1000 {
         publisher.send(&[1; 1000]).unwrap();
@@ -303,7 +303,7 @@ fn what_is_missing_at_the_end_is_told_though_no_message_follows() {
     hosts.heal(0, 1);
     let (mut got, mut lost) = (1, 0);
     eventually("every message has come or is lost", || {
-        // An error is that the host was lost, if this has taken as long as that.
+        // If this took too long, the error is that the host was lost.
         while let Some(message) = subscriber.try_recv().transpose() {
             got += u64::from(message.is_ok());
         }
@@ -314,7 +314,7 @@ fn what_is_missing_at_the_end_is_told_though_no_message_follows() {
 }
 
 #[test]
-fn what_waits_for_room_is_read_after_its_publisher_has_closed() {
+fn waiting_messages_are_read_after_their_publisher_closed() {
     const COUNT: u64 = 2000;
     let hosts = Hosts::new("room", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -323,12 +323,13 @@ fn what_waits_for_room_is_read_after_its_publisher_has_closed() {
     let mut subscriber =
         to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // More than the log of the proxy holds, and less than the link takes: nobody waits for the reader.
+    // More than the log of the proxy holds, and less than the link accepts: the publisher does not wait for
+    // the reader.
     for number in 0..COUNT {
         publisher.send(&[&number.to_le_bytes()[..], &[7; 1000]].concat()).unwrap();
     }
     drop(publisher);
-    std::thread::sleep(20 * PAUSE); // sleep: nothing shows that the other host has heard of the end
+    std::thread::sleep(20 * PAUSE); // sleep: no event shows that the other host knows of the end
     for number in 0..COUNT {
         let message = subscriber.recv(LONG).unwrap();
         assert_eq!(message[..8], number.to_le_bytes());
@@ -337,8 +338,8 @@ fn what_waits_for_room_is_read_after_its_publisher_has_closed() {
 }
 
 #[test]
-fn a_slow_reader_there_that_goes_on_is_waited_for() {
-    // Twice what the link takes ahead of the reader; and that takes the reader longer than anybody waits.
+fn slow_remote_reader_with_progress_is_waited_for() {
+    // Twice what the link reads ahead of the reader; and the reader takes longer for it than any time-out.
     const LEN: usize = 16 << 10;
     const CREDIT_LEN: usize = 4 << 20;
     const POOL_LEN: usize = 1 << 20;
@@ -358,14 +359,14 @@ fn a_slow_reader_there_that_goes_on_is_waited_for() {
     let both = [("/waits", OnFull::Wait(stall)), ("/detaches", OnFull::Detach { stall })].map(open);
     std::thread::scope(|scope| {
         for (mut publisher, mut subscriber) in both {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (sender, receiver) = std::sync::mpsc::channel();
             scope.spawn(move || {
-                // What the link of the other host keeps is within the credit; the rest is in the pools.
+                // The credit limits what the link of the other host keeps; the rest is in the pools.
                 let most = (CREDIT_LEN + 2 * POOL_LEN) / LEN + 8;
                 let mut read = 0;
                 for number in 0..COUNT {
                     publisher.send(&[&number.to_le_bytes()[..], &[7; LEN - 8]].concat()).unwrap();
-                    read += told.try_iter().count();
+                    read += receiver.try_iter().count();
                     assert!(number as usize - read <= most, "{number} were sent, {read} read");
                 }
             });
@@ -373,7 +374,7 @@ fn a_slow_reader_there_that_goes_on_is_waited_for() {
                 for number in 0..COUNT {
                     let message = subscriber.recv(LONG).unwrap();
                     assert_eq!(message[..8], number.to_le_bytes());
-                    let _ = tell.send(());
+                    let _ = sender.send(());
                     std::thread::sleep(TAKES); // sleep: the reader is slow
                 }
                 assert_eq!(subscriber.lost().total(), 0);
@@ -382,9 +383,9 @@ fn a_slow_reader_there_that_goes_on_is_waited_for() {
     });
 }
 
-/// What is compressed takes little of the credit: all of it may wait on the other host.
+/// Compressed messages use little of the credit: all of them may wait on the other host.
 #[test]
-fn a_slow_reader_there_of_compressed_messages_misses_none() {
+fn slow_remote_reader_of_compressed_messages_misses_none() {
     const LENS: [usize; 2] = [4 << 10, 1 << 20];
     const POOL_LEN: u64 = 4 << 20;
     let config = "[[network.topic]]\ntopic = \"/**\"\ncompression = \"lz4\"\n";
@@ -397,9 +398,10 @@ fn a_slow_reader_there_of_compressed_messages_misses_none() {
         let mut subscriber =
             to.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
         publisher.wait_for_subscribers(1, LONG).unwrap();
-        // Three times what the link would keep of messages that are not compressed.
+        // Three times what the link would keep of uncompressed messages.
         let count = 3 * ((8 << 20) + POOL_LEN) / len as u64;
-        // Compressed, the large ones are longer than what crosses whole: they come in pieces.
+        // Even compressed, the large ones exceed the length of an unfragmented message: they cross in
+        // fragments.
         let mut random = 1_u64;
         let noise = (0..len / 32).map(|_| {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
@@ -418,8 +420,8 @@ fn a_slow_reader_there_of_compressed_messages_misses_none() {
     }
 }
 
-/// What has come and waits for room is read, also of a host that never comes back, or comes again.
-fn what_waits_when_its_host_is_lost(test: &str, reads_on: bool) {
+/// Messages that wait for capacity are read, also those of a host that never returns, or that returns.
+fn waiting_messages_when_host_is_lost(test: &str, reads_on: bool) {
     const COUNT: u64 = 2000;
     let hosts = Hosts::new(test, 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
@@ -428,7 +430,7 @@ fn what_waits_when_its_host_is_lost(test: &str, reads_on: bool) {
     let mut subscriber =
         to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     publisher.wait_for_subscribers(1, LONG).unwrap();
-    // More than the log of the proxy holds, and less than the link takes.
+    // More than the log of the proxy holds, and less than the link accepts.
     for number in 0..COUNT {
         publisher.send(&[&number.to_le_bytes()[..], &[7; 1000]].concat()).unwrap();
     }
@@ -464,26 +466,26 @@ fn what_waits_when_its_host_is_lost(test: &str, reads_on: bool) {
 }
 
 #[test]
-fn what_waits_for_room_is_read_after_its_host_was_lost() {
-    what_waits_when_its_host_is_lost("orphan_read", true);
+fn waiting_messages_are_read_after_their_host_was_lost() {
+    waiting_messages_when_host_is_lost("orphan_read", true);
 }
 
 #[test]
-fn what_waits_for_room_for_long_comes_again_with_its_host() {
-    what_waits_when_its_host_is_lost("orphan_again", false);
+fn long_waiting_messages_come_again_with_their_host() {
+    waiting_messages_when_host_is_lost("orphan_again", false);
 }
 
 #[test]
-fn a_publisher_that_is_gone_before_it_was_read_leaves_nothing_there() {
+fn publisher_gone_before_it_was_read_leaves_nothing_remotely() {
     let hosts = Hosts::new("unread", 2);
     let to = hosts.node(1, "to");
     let known = || hosts.domain(1).inspect().publishers.iter().any(|info| info.topic == "/t");
     let mut child = hosts.child(0, "talker");
     eventually("it is known there", known);
-    // From now on it admits nobody.
+    // From now on it admits no subscriber.
     child.stop();
     let _subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    eventually("the link asks it", || {
+    eventually("the link requests it", || {
         hosts.domain(0).inspect().forwarders.iter().any(|info| info.topic == "/t")
     });
     child.kill();

@@ -1,4 +1,5 @@
-//! Last wills between hosts: what subscribers of another host get when a publisher's process dies, or its host is lost.
+//! Last wills between hosts: what subscribers of another host receive when a publisher's process dies, or
+//! its host is lost.
 
 use crate::common;
 use crate::hosts;
@@ -9,7 +10,7 @@ use rnet::{Error, PublisherOptions, Subscriber};
 
 /// The roles of the children: a publisher with a will.
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of child processes"]
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node("talker");
@@ -29,8 +30,8 @@ fn child_entry() {
     }
 }
 
-/// A publisher on the first host, and a subscriber on the second that has had a message of it.
-fn heard(hosts: &Hosts, role: &str) -> (Child, rnet::Node, Subscriber<[u8]>) {
+/// A publisher on the first host, and a subscriber on the second that has received a message of it.
+fn matched_pair(hosts: &Hosts, role: &str) -> (Child, rnet::Node, Subscriber<[u8]>) {
     let to = hosts.node(1, "to");
     let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
     let mut child = hosts.child(0, role);
@@ -50,7 +51,7 @@ fn until_known(hosts: &Hosts, host: usize, len: Option<u64>) {
     });
 }
 
-/// The next is the will, once, and then the loss of the publisher.
+/// The next message is the will, once, and then the loss of the publisher.
 #[track_caller]
 fn gets_the_will(subscriber: &mut Subscriber<[u8]>, will: &[u8]) {
     let sample = subscriber.recv(LONG).unwrap();
@@ -69,10 +70,10 @@ fn is_lost(subscriber: &mut Subscriber<[u8]>) {
 }
 
 #[test]
-fn a_killed_process_leaves_its_will_there() {
+fn killed_process_leaves_its_will_remotely() {
     for role in ["bulk", "urgent"] {
         let hosts = Hosts::new("will", 2);
-        let (mut child, to, mut subscriber) = heard(&hosts, role);
+        let (mut child, to, mut subscriber) = matched_pair(&hosts, role);
         let mut second = to.subscriber::<[u8]>("/t").unwrap();
         second.wait_for_publishers(1, LONG).unwrap();
         child.say("send");
@@ -86,9 +87,9 @@ fn a_killed_process_leaves_its_will_there() {
 
 /// It is changed at the last moment: the forwarder reads it when the publisher is dead.
 #[test]
-fn the_will_of_a_killed_process_is_its_last() {
+fn killed_process_leaves_its_latest_will() {
     let hosts = Hosts::new("changed", 2);
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("change");
     child.say("send");
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
@@ -97,29 +98,30 @@ fn the_will_of_a_killed_process_is_its_last() {
 }
 
 #[test]
-fn a_closed_publisher_leaves_none() {
+fn closed_publisher_leaves_no_will() {
     let hosts = Hosts::new("closed", 2);
-    let (mut child, to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, to, mut subscriber) = matched_pair(&hosts, "bulk");
     until_known(&hosts, 1, Some(4));
     child.say("close");
     eventually("it has left", || subscriber.publisher_count() == 0);
     assert!(subscriber.try_recv().unwrap().is_none());
     child.kill();
     drop((to, subscriber));
-    // One that has taken its will back dies without.
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    // A publisher that has withdrawn its will dies without one.
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("clear");
     until_known(&hosts, 1, None);
     child.kill();
     is_lost(&mut subscriber);
 }
 
-/// The new link was told of neither: that the node is there with what else it has says that the publisher was closed.
+/// The new link has no report of either: the presence of the node with its other endpoints shows that the
+/// publisher was closed.
 #[test]
-fn one_that_closes_while_its_link_changes_hands_leaves_none_and_one_that_dies_does() {
+fn will_follows_death_but_not_close_during_a_link_restart() {
     for closes in [true, false] {
         let mut hosts = Hosts::new("meanwhile", 2);
-        let (mut child, _to, mut subscriber) = heard(&hosts, "beside");
+        let (mut child, _to, mut subscriber) = matched_pair(&hosts, "beside");
         until_known(&hosts, 1, Some(4));
         hosts.stop(0);
         if closes {
@@ -141,15 +143,15 @@ fn one_that_closes_while_its_link_changes_hands_leaves_none_and_one_that_dies_do
 }
 
 #[test]
-fn a_lost_host_leaves_the_will_that_was_told_last() {
+fn lost_host_leaves_the_last_announced_will() {
     let hosts = Hosts::new("lost", 2);
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("change");
     until_known(&hosts, 1, Some(13));
     hosts.cut(0, 1);
     gets_the_will(&mut subscriber, b"gone for good");
     hosts.heal(0, 1);
-    // It lives, and goes on: its death is another.
+    // It lives and continues: its death is another event.
     subscriber.wait_for_publishers(1, LONG).unwrap();
     child.say("send");
     assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
@@ -158,14 +160,14 @@ fn a_lost_host_leaves_the_will_that_was_told_last() {
 }
 
 #[test]
-fn a_link_that_changes_hands_leaves_none() {
+fn restarted_link_leaves_no_will() {
     let mut hosts = Hosts::new("hand-over", 2);
-    let (mut child, _to, mut subscriber) = heard(&hosts, "bulk");
+    let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     until_known(&hosts, 1, Some(4));
     for host in [1, 0] {
         hosts.stop(host);
         hosts.start(host, "");
-        // Nothing else comes before it.
+        // Nothing else precedes it.
         eventually("a message crosses", || {
             child.say("send");
             match subscriber.recv(Some(std::time::Duration::from_millis(20))) {

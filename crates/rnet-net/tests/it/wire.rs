@@ -1,4 +1,4 @@
-//! Frames, items and reassembly: what is written is read, and no bytes do harm.
+//! Frames, items and reassembly: encoding round-trips, and no bytes do harm.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn meta() -> impl Strategy<Value = Meta> {
     )
 }
 
-/// Numbers that follow each other often, and others.
+/// Numbers that are often consecutive, and others.
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![4 => 0..4_u64, 1 => any::<u64>(), 1 => Just(u64::MAX)]
 }
@@ -148,7 +148,7 @@ fn frame(header: &mut Header, items: &[Owned]) -> Vec<u8> {
     frame
 }
 
-/// The items, read by the shorter way where there is one.
+/// The items, read by the fast path where it applies.
 fn shortly(items: &[u8]) -> impl Iterator<Item = Result<Item<'_>, WireError>> {
     let mut items = Items::new(items);
     std::iter::from_fn(move || match items.next_plain() {
@@ -160,10 +160,10 @@ fn shortly(items: &[u8]) -> impl Iterator<Item = Result<Item<'_>, WireError>> {
     })
 }
 
-/// Reads a frame as its receiver does, and holds what is found against what was there.
+/// Reads a frame as its receiver does, and checks the items against each other.
 fn read(frame: &[u8]) {
     let Ok((_, items)) = Header::decode(frame) else { return };
-    assert!(Items::new(items).eq(shortly(items)), "the shorter way reads the same");
+    assert!(Items::new(items).eq(shortly(items)), "the fast path reads the same");
     let mut whole = Reassembly::new(1 << 16);
     let mut out = Vec::new();
     let mut payload = 0;
@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn every_truncation_and_every_flipped_bit_is_read_or_refused(
+    fn every_truncation_and_bit_flip_is_read_or_refused(
         mut header in header(), items in items(),
     ) {
         let mut frame = frame(&mut header, &items);
@@ -219,7 +219,7 @@ proptest! {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(mut header in header(), items in items()) {
+    fn encoding_round_trips(mut header in header(), items in items()) {
         let frame = frame(&mut header, &items);
         let (read, rest) = Header::decode(&frame).unwrap();
         prop_assert_eq!(read, header);
@@ -228,9 +228,10 @@ proptest! {
         prop_assert_eq!(found, sent);
     }
 
-    /// Messages as most are have a shorter way in and out of a frame: byte by byte the same as the long one.
+    /// Messages with the common fields only have a fast path in encoding and decoding: the bytes equal
+    /// those of the general path.
     #[test]
-    fn plain_messages_are_written_and_read_as_all_are(
+    fn plain_path_equals_general_path(
         messages in vec((0..3_u32, 0..3_u64, any::<u64>(), 0..64_u32, vec(any::<u8>(), 0..300)), 0..40),
     ) {
         let (mut one, mut other) = (Encoder::default(), Encoder::default());
@@ -238,7 +239,7 @@ proptest! {
         let (mut seqs, mut sent_ns) = ([u64::MAX - 2; 3], 0_u64);
         let mut sent = Vec::new();
         for (channel, gap, time, bits, payload) in &messages {
-            // Most follow each other soon, and any may come.
+            // Most messages follow each other soon; any interval is possible.
             sent_ns = sent_ns.wrapping_add(time.checked_shr(*bits).unwrap_or(0));
             let seq = seqs[*channel as usize].wrapping_add(gap / 2);
             seqs[*channel as usize] = seq.wrapping_add(1);
@@ -260,9 +261,9 @@ proptest! {
         read(&frame);
     }
 
-    /// Against a list of what has come.
+    /// Compared with a list of the received parts.
     #[test]
-    fn parts_make_a_whole_or_are_refused(
+    fn parts_are_reassembled_or_refused(
         limit in 0..60_usize,
         parts in vec((0..2_u8, 0..70_u64, 0..70_u64, vec(any::<u8>(), 0..30)), 0..40),
         honest in any::<bool>(),
@@ -300,7 +301,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_compressed_is_decompressed(
+    fn compression_round_trips(
         message in vec(prop_oneof![4 => Just(7_u8), 1 => any::<u8>()], 0..3000),
         cut in any::<prop::sample::Index>(), flip in any::<prop::sample::Index>(),
     ) {
@@ -324,7 +325,7 @@ proptest! {
 }
 
 #[test]
-fn a_bomb_is_refused_before_it_is_given_memory() {
+fn decompression_bomb_is_refused_before_allocation() {
     // 2 GiB, in four bytes.
     let mut out = Vec::new();
     let bomb = [0x80, 0x80, 0x80, 0x80, 0x08, 0, 0, 0, 0];
@@ -333,7 +334,7 @@ fn a_bomb_is_refused_before_it_is_given_memory() {
 }
 
 #[test]
-fn an_unknown_kind_is_passed_over_unless_it_must_be_understood() {
+fn unknown_kind_is_skipped_unless_mandatory() {
     let mut bytes = vec![0x1f, 3, 1, 2, 3];
     Encoder::default().encode(&Item::Unsubscribe { channel: 5 }, &mut bytes);
     // A field of a later version.
@@ -346,14 +347,14 @@ fn an_unknown_kind_is_passed_over_unless_it_must_be_understood() {
 }
 
 #[test]
-fn a_cause_of_a_later_version_is_counted_as_the_links() {
+fn loss_cause_of_a_later_version_counts_as_link() {
     let found = Items::new(&[9, 4, 1, 2, 3, 77]).next();
     let gap = Item::Gap { channel: 1, seq: 2, count: 3, cause: LossCause::Link };
     assert_eq!(found, Some(Ok(gap)));
 }
 
 #[test]
-fn signs_of_a_publisher_have_these_bytes() {
+fn publisher_status_items_have_these_bytes() {
     let items = [
         Item::KnownLost { channel: 3, known: [0, 200, 1, 0] },
         Item::Alive { channel: 3 },
@@ -371,7 +372,7 @@ fn signs_of_a_publisher_have_these_bytes() {
 }
 
 #[test]
-fn a_small_message_costs_four_bytes() {
+fn small_message_costs_four_bytes() {
     let mut out = Vec::new();
     let mut encoder = Encoder::default();
     let mut data = Data {
@@ -400,7 +401,7 @@ fn a_small_message_costs_four_bytes() {
 }
 
 #[test]
-fn a_document_is_cut_and_put_together() {
+fn document_is_split_and_reassembled() {
     for len in [0, 1, DocumentPart::MAX_LEN, DocumentPart::MAX_LEN + 1, 5 * DocumentPart::MAX_LEN] {
         let body: Vec<u8> = (0..len).map(|at| at as u8).collect();
         let mut whole = Reassembly::new(len);
@@ -415,10 +416,10 @@ fn a_document_is_cut_and_put_together() {
     }
 }
 
-/// Rows of the table of the page that has this in its first row, as cells.
+/// The rows of the page's table with this header, as cells.
 fn table(head: &str) -> Vec<Vec<String>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/wire.md");
-    let page = std::fs::read_to_string(page).expect("the page is there");
+    let page = std::fs::read_to_string(page).expect("cannot read the page");
     let rows = page.lines().skip_while(|line| *line != head).skip(2);
     let rows = rows.take_while(|line| line.starts_with('|'));
     let cells = |row: &str| {
@@ -430,7 +431,7 @@ fn table(head: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_page_draws_the_header() {
+fn page_describes_the_header() {
     let header = Header {
         version: VERSION,
         flags: ACK_ONLY | ACK_AT_ONCE,
@@ -482,10 +483,10 @@ fn the_page_draws_the_header() {
 }
 
 #[test]
-fn the_page_lists_the_items() {
+fn page_lists_the_items() {
     let meta = Meta::default();
     let part = |of| Item::DocumentPart(DocumentPart { of, total: 0, offset: 0, bytes: &[] });
-    // Such that no bit of a message's kind is set.
+    // Such that no flag of a message's kind is set.
     let (channel, seq, sent_ns, compressed) = (1, 1, 1, false);
     let want = Subscribe {
         channel,
@@ -539,7 +540,7 @@ fn the_page_lists_the_items() {
 }
 
 #[test]
-fn the_page_says_when_a_field_of_a_message_is_there() {
+fn page_describes_when_a_message_field_is_present() {
     let base = Data {
         channel: 1,
         seq: 5,

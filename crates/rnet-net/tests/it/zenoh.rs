@@ -1,4 +1,4 @@
-//! The network on Zenoh: two and three hosts on 127.0.0.1, in this process and in processes of their own.
+//! The Zenoh network: two and three hosts on 127.0.0.1, in this process and in separate processes.
 
 use crate::cable;
 use crate::sinks;
@@ -63,71 +63,73 @@ fn exchange(from: (&ZenohNet, Presence), to: (&Recorder, Presence), count: u64) 
 fn frames_of_three_hosts_arrive_in_order_on_both_lanes() {
     let [one, two] = [free_port(), free_port()];
     let ids = [presence(1, 1), presence(2, 5), presence(3, 1)];
-    // The third listens nowhere: it is reached over the connections that it has made.
+    // The third does not listen: it is reached over the connections that it has made.
     let hosts = [
         open(&options(&[one], &[two]), ids[0]),
         open(&options(&[two], &[one]), ids[1]),
         open(&options(&[], &[one, two]), ids[2]),
     ];
-    for (a, (_, heard)) in hosts.iter().enumerate() {
+    for (a, (_, recorder)) in hosts.iter().enumerate() {
         for (b, other) in ids.iter().enumerate() {
             if a != b {
-                heard.wait_presence(*other, true);
+                recorder.wait_presence(*other, true);
             }
         }
     }
     for (a, (net, _)) in hosts.iter().enumerate() {
-        for (b, (_, heard)) in hosts.iter().enumerate() {
+        for (b, (_, recorder)) in hosts.iter().enumerate() {
             if a != b {
-                exchange((net, ids[a]), (heard, ids[b]), 500);
+                exchange((net, ids[a]), (recorder, ids[b]), 500);
             }
         }
     }
-    for (_, heard) in &hosts {
-        heard.wait("nobody else, and nobody gone", |heard| {
-            (heard.presences.len() == 2).then_some(())
+    for (_, recorder) in &hosts {
+        recorder.wait("no other link, and none gone", |events| {
+            (events.presences.len() == 2).then_some(())
         });
     }
 }
 
 #[test]
-fn a_frame_of_64_kib_arrives_whole() {
+fn frame_of_64_kib_arrives_intact() {
     let port = free_port();
-    let (a, heard_a) = open(&options(&[port], &[]), presence(1, 1));
-    let (_b, heard_b) = open(&options(&[], &[port]), presence(2, 1));
-    heard_a.wait_presence(presence(2, 1), true);
+    let (a, recorder_a) = open(&options(&[port], &[]), presence(1, 1));
+    let (_b, recorder_b) = open(&options(&[], &[port]), presence(2, 1));
+    recorder_a.wait_presence(presence(2, 1), true);
     let frame: Vec<u8> = (0..65_536_u32).map(|at| (at % 251) as u8).collect();
     a.send(Lane::Bulk, presence(2, 1).host, frame.clone().into()).unwrap();
-    heard_b
-        .wait("the frame", |heard| heard.frames.first().map(|(.., came)| assert!(*came == frame)));
+    recorder_b.wait("the frame", |events| {
+        events.frames.first().map(|(.., received)| assert!(*received == frame))
+    });
 }
 
 #[test]
-fn a_host_that_leaves_is_told_as_gone_and_comes_again_with_another_term() {
+fn leaving_host_is_reported_and_returns_with_another_term() {
     let port = free_port();
-    let (a, heard) = open(&options(&[port], &[]), presence(1, 1));
+    let (a, recorder) = open(&options(&[port], &[]), presence(1, 1));
     let (b, _) = open(&options(&[], &[port]), presence(2, 1));
-    heard.wait_presence(presence(2, 1), true);
+    recorder.wait_presence(presence(2, 1), true);
     let began = Instant::now();
     drop(b);
-    let gone = heard.wait_presence(presence(2, 1), false);
+    let gone = recorder.wait_presence(presence(2, 1), false);
     println!("gone after its goodbye: {:?}", gone - began);
-    let (_b, heard_b) = open(&options(&[], &[port]), presence(2, 2));
-    heard.wait_presence(presence(2, 2), true);
-    exchange((&a, presence(1, 1)), (&heard_b, presence(2, 2)), 10);
-    // Sent to one that is not there: no error.
+    let (_b, recorder_b) = open(&options(&[], &[port]), presence(2, 2));
+    recorder.wait_presence(presence(2, 2), true);
+    exchange((&a, presence(1, 1)), (&recorder_b, presence(2, 2)), 10);
+    // Sending to an absent host is not an error.
     a.send(Lane::Bulk, presence(9, 1).host, numbered(0).into()).unwrap();
 }
 
-/// Each boot of a host is another one to send to. What is kept of those that are gone must cost the others no frame.
+/// Each boot of a host creates another target. The data kept for absent hosts must not delay frames of the
+/// others.
 #[test]
-fn hundreds_of_hosts_that_are_gone_cost_no_frame() {
+fn hundreds_of_absent_hosts_delay_no_frame() {
     let port = free_port();
     let (own, other) = (presence(1, 1), presence(2, 1));
-    let (a, heard_a) = open(&options(&[port], &[]), own);
-    let (b, heard_b) = open(&options(&[], &[port]), other);
-    heard_a.wait_presence(other, true);
-    heard_b.wait_presence(own, true);
+    let (a, recorder_a) = open(&options(&[port], &[]), own);
+    let (b, recorder_b) = open(&options(&[], &[port]), other);
+    recorder_a.wait_presence(other, true);
+    recorder_b.wait_presence(own, true);
     let count = 500;
     for number in 0..count {
         for lane in LANES {
@@ -138,56 +140,61 @@ fn hundreds_of_hosts_that_are_gone_cost_no_frame() {
     }
     for lane in LANES {
         let all: Vec<u64> = (0..count).collect();
-        assert_eq!(heard_b.wait_number(lane, own.host, count - 1), all);
-        assert_eq!(heard_a.wait_number(lane, other.host, count - 1), all);
+        assert_eq!(recorder_b.wait_number(lane, own.host, count - 1), all);
+        assert_eq!(recorder_a.wait_number(lane, other.host, count - 1), all);
     }
 }
 
 #[test]
-fn a_host_whose_listener_comes_later_is_found_and_found_again() {
+fn host_with_a_late_listener_is_found_repeatedly() {
     let port = free_port();
-    let (_b, heard_b) = open(&options(&[], &[port]), presence(2, 1));
+    let (_b, recorder_b) = open(&options(&[], &[port]), presence(2, 1));
     for term in 1..3 {
         let (a, _) = open(&options(&[port], &[]), presence(1, term));
         let opened = Instant::now();
-        println!("found after {:?}", heard_b.wait_presence(presence(1, term), true) - opened);
+        println!("found after {:?}", recorder_b.wait_presence(presence(1, term), true) - opened);
         a.send(Lane::Urgent, presence(2, 1).host, numbered(term).into()).unwrap();
-        heard_b.wait_number(Lane::Urgent, presence(1, term).host, term);
+        recorder_b.wait_number(Lane::Urgent, presence(1, term).host, term);
         drop(a);
-        heard_b.wait_presence(presence(1, term), false);
+        recorder_b.wait_presence(presence(1, term), false);
     }
 }
 
 #[test]
 fn domains_that_share_a_connection_do_not_hear_each_other() {
     let port = free_port();
-    let (_a, heard) = open(&options(&[port], &[]), presence(1, 1));
+    let (_a, recorder) = open(&options(&[port], &[]), presence(1, 1));
     let other = Recorder::new();
     let stranger = options(&[], &[port]);
     let gone =
         ZenohNet::open(&stranger, presence(2, 1), &DomainId::new("else").unwrap(), other.clone())
             .unwrap();
     let (_b, _) = open(&stranger, presence(3, 1));
-    heard.wait_presence(presence(3, 1), true);
-    // One of the same domain that connects later than the stranger: it has been there for long enough to be seen.
+    recorder.wait_presence(presence(3, 1), true);
+    // A link of the same domain that connects later than the stranger: the stranger has been present long
+    // enough to be seen.
     let (_c, _) = open(&stranger, presence(4, 1));
-    heard.wait_presence(presence(4, 1), true);
-    heard
-        .wait("the two of its own domain only", |heard| (heard.presences.len() == 2).then_some(()));
-    other.wait("nobody", |heard| heard.presences.is_empty().then_some(()));
+    recorder.wait_presence(presence(4, 1), true);
+    recorder.wait("the two of its own domain only", |events| {
+        (events.presences.len() == 2).then_some(())
+    });
+    other.wait("no host", |events| events.presences.is_empty().then_some(()));
     // But each knows why.
     let met = |domain: &str| vec![(domain.to_owned(), 1)];
-    heard
-        .wait("the stranger is told of", |heard| (heard.incompatible == met("else")).then_some(()));
-    other.wait("so is it", |heard| (heard.incompatible == met("test")).then_some(()));
+    recorder.wait("the stranger is reported", |events| {
+        (events.incompatible == met("else")).then_some(())
+    });
+    other.wait("the other way round, too", |events| {
+        (events.incompatible == met("test")).then_some(())
+    });
     drop(gone);
-    heard.wait("it is gone", |heard| heard.incompatible.is_empty().then_some(()));
+    recorder.wait("it is gone", |events| events.incompatible.is_empty().then_some(()));
 }
 
 #[test]
-fn a_link_of_another_version_is_told_of_and_not_heard() {
+fn link_of_another_version_is_reported_and_not_heard() {
     let port = free_port();
-    let (_a, heard) = open(&options(&[port], &[]), presence(1, 1));
+    let (_a, recorder) = open(&options(&[port], &[]), presence(1, 1));
     let mut config = zenoh::Config::default();
     for (key, value) in [
         ("mode", "\"peer\"".to_owned()),
@@ -199,24 +206,24 @@ fn a_link_of_another_version_is_told_of_and_not_heard() {
     let session = zenoh::open(config).wait().unwrap();
     let token = |key: String| session.liveliness().declare_token(key).wait().unwrap();
     let of = |version: &str| format!("rnet/{version}/test/urgent/host/{:016x}/{:016x}", 2, 1);
-    // The others are made up by somebody.
+    // The others are invented tokens.
     let _tokens = ["x", "-1", "9", "99999999999"].map(|version| token(of(version)));
-    heard.wait("it is told of", |heard| {
-        (heard.incompatible == [("test".to_owned(), 9)]).then_some(())
+    recorder.wait("it is reported", |events| {
+        (events.incompatible == [("test".to_owned(), 9)]).then_some(())
     });
-    // Of those that are made up, no more are told than a few.
+    // Only a few of the invented versions are reported.
     let many: Vec<_> = (100..200).map(|version| token(of(&version.to_string()))).collect();
     let (_b, _) = open(&options(&[], &[port]), presence(3, 1));
-    heard.wait_presence(presence(3, 1), true);
-    heard.wait("no more than a few", |heard| (heard.incompatible.len() == 16).then_some(()));
-    heard.wait("one that is heard", |heard| (heard.presences.len() == 1).then_some(()));
+    recorder.wait_presence(presence(3, 1), true);
+    recorder.wait("no more than a few", |events| (events.incompatible.len() == 16).then_some(()));
+    recorder.wait("one that is heard", |events| (events.presences.len() == 1).then_some(()));
     drop(many);
-    heard.wait("the one is left", |heard| {
-        (heard.incompatible == [("test".to_owned(), 9)]).then_some(())
+    recorder.wait("only one is left", |events| {
+        (events.incompatible == [("test".to_owned(), 9)]).then_some(())
     });
 }
 
-/// A host in a process of its own, for the tests that kill or stop it.
+/// A host in its own process, for the tests that kill or stop it.
 struct Process(Child);
 
 impl Process {
@@ -242,39 +249,39 @@ impl Drop for Process {
 }
 
 #[test]
-#[ignore = "run by the tests that need a process of its own"]
+#[ignore = "run by the tests that need a separate process"]
 fn a_process() {
     let Ok(given) = env::var("A_PROCESS") else { return };
     let numbers: Vec<u64> = given.split(' ').map(|number| number.parse().unwrap()).collect();
     let port = u16::try_from(numbers[0]).unwrap();
     let (_net, _heard) = open(&options(&[], &[port]), presence(numbers[1], numbers[2]));
-    // Until the parent has closed it, or ended.
+    // Until the parent has closed it, or exited.
     let _ = std::io::read_to_string(std::io::stdin());
 }
 
 #[test]
-fn a_process_that_is_killed_is_told_as_gone() {
+fn killed_process_is_reported_as_gone() {
     let port = free_port();
-    let (_a, heard) = open(&options(&[port], &[]), presence(1, 1));
+    let (_a, recorder) = open(&options(&[port], &[]), presence(1, 1));
     let other = Process::spawn(port, presence(2, 1));
-    heard.wait_presence(presence(2, 1), true);
+    recorder.wait_presence(presence(2, 1), true);
     let began = Instant::now();
     other.signal(Signal::KILL);
-    println!("gone after its kill: {:?}", heard.wait_presence(presence(2, 1), false) - began);
+    println!("gone after its kill: {:?}", recorder.wait_presence(presence(2, 1), false) - began);
 }
 
 #[test]
-fn a_process_that_is_stopped_holds_up_nobody_for_long_and_comes_back() {
+fn stopped_process_delays_no_other_for_long_and_returns() {
     let port = free_port();
-    let (a, heard) = open(&options(&[port], &[]), presence(1, 1));
-    let (_c, heard_c) = open(&options(&[], &[port]), presence(3, 1));
+    let (a, recorder) = open(&options(&[port], &[]), presence(1, 1));
+    let (_c, recorder_c) = open(&options(&[], &[port]), presence(3, 1));
     let other = Process::spawn(port, presence(2, 1));
     for there in [presence(2, 1), presence(3, 1)] {
-        heard.wait_presence(there, true);
+        recorder.wait_presence(there, true);
     }
     other.signal(Signal::STOP);
     let stopped = Instant::now();
-    // More than the buffers of the kernel take, to both, for longer than Zenoh's own patience of 5 s.
+    // More than the buffers of the kernel accept, to both, for longer than Zenoh's own time-out of 5 s.
     let mut longest = Duration::ZERO;
     let mut number = 0;
     let mut frame = vec![0; 16 << 10];
@@ -285,85 +292,90 @@ fn a_process_that_is_stopped_holds_up_nobody_for_long_and_comes_back() {
         a.send(Lane::Bulk, presence(3, 1).host, frame.clone().into()).unwrap();
         longest = longest.max(began.elapsed());
         if number % 100 == 0 {
-            heard_c.wait_number(Lane::Bulk, presence(1, 1).host, number);
+            recorder_c.wait_number(Lane::Bulk, presence(1, 1).host, number);
         }
         number += 1;
     }
-    let gone = heard.wait_presence(presence(2, 1), false);
+    let gone = recorder.wait_presence(presence(2, 1), false);
     println!(
         "gone {:?} after its stop; the longest send took {longest:?}; {number} frames",
         gone - stopped
     );
-    let came = heard_c.wait_number(Lane::Bulk, presence(1, 1).host, number - 1);
-    assert!(came.iter().copied().eq(0..number), "each frame, in order");
-    heard.wait("the other is never told as gone", |heard| {
-        (heard.is_up(presence(3, 1)) == Some(true)).then_some(())
+    let received = recorder_c.wait_number(Lane::Bulk, presence(1, 1).host, number - 1);
+    assert!(received.iter().copied().eq(0..number), "each frame, in order");
+    recorder.wait("the other is never reported as gone", |events| {
+        (events.is_up(presence(3, 1)) == Some(true)).then_some(())
     });
-    let other_told = heard.wait("told", |heard| {
-        Some(heard.presences.iter().filter(|told| told.0 == presence(3, 1)).count())
+    let other_count = recorder.wait("reported", |events| {
+        Some(events.presences.iter().filter(|seen| seen.0 == presence(3, 1)).count())
     });
-    assert_eq!(other_told, 1);
+    assert_eq!(other_count, 1);
 
     let goes_on = Instant::now();
     other.signal(Signal::CONT);
-    println!("back after {:?} of {LIMIT:?}", heard.wait_presence(presence(2, 1), true) - goes_on);
+    println!(
+        "back after {:?} of {LIMIT:?}",
+        recorder.wait_presence(presence(2, 1), true) - goes_on
+    );
 }
 
-/// Zenoh ends a connection that is silent, and one that takes no frame. Where both happened to one connection, the
-/// second end took the connection that was made in between out of Zenoh's table: it stayed open, the hosts were told as
-/// there, and no frame left over it any more.
+/// Zenoh ends a connection that is silent, and one that accepts no frame. If both happened to one
+/// connection, the second end removed the connection that was made in between from Zenoh's table: it stayed
+/// open, the hosts were reported as present, and no frame left over it any more.
 #[test]
-fn a_connection_that_is_silent_while_a_frame_waits_is_followed_by_one_that_works() {
+fn silent_connection_with_a_waiting_frame_is_replaced() {
     let [far, near] = [free_port(), free_port()];
     let cable = Cable::lay(near, far);
-    let (a, heard_a) = open(&options(&[far], &[]), presence(1, 1));
-    let (b, heard_b) = open(&options(&[], &[near]), presence(2, 1));
-    // In order of time, so that none is taken for an earlier one.
+    let (a, recorder_a) = open(&options(&[far], &[]), presence(1, 1));
+    let (b, recorder_b) = open(&options(&[], &[near]), presence(2, 1));
+    // Increasing with time, so that none is mistaken for an earlier one.
     let mut number = 0;
-    let mut hear = |net: &ZenohNet, to: Presence, heard: &Recorder, from: Presence, lane| {
+    let mut hear = |net: &ZenohNet, to: Presence, recorder: &Recorder, from: Presence, lane| {
         let end = Instant::now() + LIMIT;
         loop {
             number += 1;
             net.send(lane, to.host, numbered(number).into()).unwrap();
-            std::thread::sleep(Duration::from_millis(20)); // sleep: between two frames, of which some are lost
-            let came = heard.wait("frames", |heard| Some(heard.numbers(lane, from.host)));
-            if came.contains(&number) {
+            std::thread::sleep(Duration::from_millis(20)); // sleep: interval of the frames
+            let received = recorder.wait("frames", |events| Some(events.numbers(lane, from.host)));
+            if received.contains(&number) {
                 return;
             }
             assert!(Instant::now() < end, "{lane:?} frames to {to:?} do not come: {number}");
         }
     };
     for _ in 0..3 {
-        heard_a.wait_presence(presence(2, 1), true);
-        heard_b.wait_presence(presence(1, 1), true);
+        recorder_a.wait_presence(presence(2, 1), true);
+        recorder_b.wait_presence(presence(1, 1), true);
         for lane in LANES {
-            hear(&a, presence(2, 1), &heard_b, presence(1, 1), lane);
-            hear(&b, presence(1, 1), &heard_a, presence(2, 1), lane);
+            hear(&a, presence(2, 1), &recorder_b, presence(1, 1), lane);
+            hear(&b, presence(1, 1), &recorder_a, presence(2, 1), lane);
         }
-        let gone = |heard: &Recorder| {
-            heard.wait("told", |heard| Some(heard.presences.iter().filter(|told| !told.1).count()))
+        let gone = |recorder: &Recorder| {
+            recorder.wait("reported", |events| {
+                Some(events.presences.iter().filter(|seen| !seen.1).count())
+            })
         };
-        let before = gone(&heard_a);
+        let before = gone(&recorder_a);
         cable.freeze();
         let frozen = Instant::now();
-        // So that the silence is over before the frame is given up.
-        std::thread::sleep(Duration::from_millis(700)); // sleep: half of the silence that Zenoh bears
+        // So that the silence is over before the frame is dropped.
+        std::thread::sleep(Duration::from_millis(700)); // sleep: half of the silence that Zenoh tolerates
         let frame = [numbered(0), vec![0; 32 << 10]].concat();
-        while gone(&heard_a) == before {
-            assert!(frozen.elapsed() < LIMIT, "the silence is told");
+        while gone(&recorder_a) == before {
+            assert!(frozen.elapsed() < LIMIT, "the silence is reported");
             a.send(Lane::Bulk, presence(2, 1).host, frame.clone().into()).unwrap();
         }
         println!("gone {:?} after the cable froze", frozen.elapsed());
     }
-    heard_a.wait_presence(presence(2, 1), true);
+    recorder_a.wait_presence(presence(2, 1), true);
     for lane in LANES {
-        hear(&a, presence(2, 1), &heard_b, presence(1, 1), lane);
-        hear(&b, presence(1, 1), &heard_a, presence(2, 1), lane);
+        hear(&a, presence(2, 1), &recorder_b, presence(1, 1), lane);
+        hear(&b, presence(1, 1), &recorder_a, presence(2, 1), lane);
     }
 }
 
 #[test]
-fn what_cannot_be_opened_is_named_with_what_to_do() {
+fn failed_open_is_reported_with_advice() {
     let port = free_port();
     let taken = TcpListener::bind(("127.0.0.1", port + 1)).unwrap();
     let try_open = |options: &ZenohOptions| {

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use rnet_core::NodeName;
-use rnet_shm::domain::{DomainConfig, DomainDir};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 
 use crate::wait_strategy::WaitTarget;
 

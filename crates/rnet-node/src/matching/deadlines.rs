@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::Result;
-use rnet_shm::clock;
-use rnet_shm::publisher::{PeerPublisher, PublisherMap};
+use rnet_shm::channel::publisher::{PeerPublisher, PublisherMap};
+use rnet_shm::os::clock;
 
 use super::Matching;
 use super::own::{OwnPublisher, OwnSubscription};

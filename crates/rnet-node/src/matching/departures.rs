@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rnet_shm::node::{Entry, incarnation_of};
+use rnet_shm::domain::node::{Entry, incarnation_of};
 
 use super::Matching;
 use super::own::endpoints_of_node;

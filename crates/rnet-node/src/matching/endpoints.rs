@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rnet_core::{Error, Result, TopicName};
-use rnet_shm::clock;
-use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
-use rnet_shm::publisher::PeerPublisher;
-use rnet_shm::shortage::is_transient;
-use rnet_shm::subscription::PeerSubscription;
+use rnet_shm::channel::publisher::PeerPublisher;
+use rnet_shm::channel::subscription::PeerSubscription;
+use rnet_shm::domain::node::{EndpointKind, Entry, incarnation_of};
+use rnet_shm::os::clock;
+use rnet_shm::os::shortage::is_transient;
 
 use super::Matching;
 use super::own::endpoints_of_node;

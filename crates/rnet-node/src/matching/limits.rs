@@ -1,7 +1,7 @@
 //! The limits of a domain: how many nodes and topics there may be.
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN, MAX_TOPICS_PER_DOMAIN, RESERVED_TOOL_NODES, Result};
-use rnet_shm::registry::{Peer, TOOL_LANGUAGE};
+use rnet_shm::domain::registry::{Peer, TOOL_LANGUAGE};
 
 use super::Matching;
 

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rnet_core::{Durability, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, is_internal};
-use rnet_shm::channel::{PublisherLocation, Reader};
-use rnet_shm::node::incarnation_of;
-use rnet_shm::publisher::{PeerPublisher, PublisherMeta};
-use rnet_shm::reader_table::ReaderTable;
-use rnet_shm::ring::binding::HistoryRequest;
-use rnet_shm::subscription::{
+use rnet_shm::channel::publisher::{PeerPublisher, PublisherMeta};
+use rnet_shm::channel::reader::{PublisherLocation, Reader};
+use rnet_shm::channel::reader_table::ReaderTable;
+use rnet_shm::channel::subscription::{
     Binding, PassivePage, PeerSubscription, SubscriptionFile, SubscriptionMeta, too_many_publishers,
 };
+use rnet_shm::domain::node::incarnation_of;
+use rnet_shm::ring::binding::HistoryRequest;
 
 use super::deadlines::WatchedPublisher;
 use super::succession::ProxyTracker;

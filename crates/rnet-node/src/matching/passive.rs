@@ -2,9 +2,9 @@
 //! other, and served by the publishers that the link names.
 
 use rnet_core::{Error, Result};
-use rnet_shm::node::Entry;
-use rnet_shm::shortage::is_transient;
-use rnet_shm::subscription::PassivePage;
+use rnet_shm::channel::subscription::PassivePage;
+use rnet_shm::domain::node::Entry;
+use rnet_shm::os::shortage::is_transient;
 
 use super::Matching;
 use super::own::OwnSubscription;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rnet_core::{Error, Result};
-use rnet_shm::bell::Bells;
-use rnet_shm::node::{EndpointKind, Entry, incarnation_of};
+use rnet_shm::domain::node::{EndpointKind, Entry, incarnation_of};
+use rnet_shm::os::bell::Bells;
 
 use super::Matching;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, ProtobufType, Result, TypeDesc};
-use rnet_shm::node::incarnation_of;
-use rnet_shm::shortage::is_transient;
-use rnet_shm::types::is_lost;
+use rnet_shm::domain::node::incarnation_of;
+use rnet_shm::domain::types::is_lost;
+use rnet_shm::os::shortage::is_transient;
 
 use super::Matching;
 use crate::compatibility::PeerType;

@@ -1,7 +1,7 @@
 //! Proxies: endpoints that stand for those of other hosts.
 
 use rnet_core::{Error, Proxy, Result};
-use rnet_shm::node::Entry;
+use rnet_shm::domain::node::Entry;
 
 use super::Matching;
 use super::own::OwnPublisher;

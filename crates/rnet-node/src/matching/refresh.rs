@@ -1,9 +1,9 @@
 //! Looks at the domain: all of it, the nodes that have rung, or the known ones.
 
 use rnet_core::Result;
-use rnet_shm::node::incarnation_of;
-use rnet_shm::orphans::ReleasedNames;
-use rnet_shm::registry::Changes;
+use rnet_shm::domain::node::incarnation_of;
+use rnet_shm::domain::orphans::ReleasedNames;
+use rnet_shm::domain::registry::Changes;
 
 use super::{MatchState, Matching};
 use crate::match_event::Notice;

@@ -2,9 +2,9 @@
 //! of memory, a place in a table. The user is told once, and it is tried again until it works.
 
 use rnet_core::Error;
-use rnet_shm::node::Entry;
-use rnet_shm::shortage::is_transient;
-use rnet_shm::subscription::PeerSubscription;
+use rnet_shm::channel::subscription::PeerSubscription;
+use rnet_shm::domain::node::Entry;
+use rnet_shm::os::shortage::is_transient;
 
 use super::own::{OwnPublisher, OwnSubscription};
 use super::{MatchState, Matching};

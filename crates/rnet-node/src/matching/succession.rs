@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rnet_core::{Proxy, ns_saturating};
-use rnet_shm::clock;
+use rnet_shm::os::clock;
 
 use super::Matching;
 use super::own::OwnSubscription;

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rnet_core::{TopicName, fnv1a_64, trace_topic, traced_topic};
-use rnet_shm::node::{EndpointKind, incarnation_of};
-use rnet_shm::subscription::SubscriptionMeta;
+use rnet_shm::channel::subscription::SubscriptionMeta;
+use rnet_shm::domain::node::{EndpointKind, incarnation_of};
 
 use super::Matching;
 use crate::subscriber_state::SubscriberState;

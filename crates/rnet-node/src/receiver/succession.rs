@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use rnet_core::{MAX_PUBLISHERS_PER_SUBSCRIPTION, Origin, Proxy};
-use rnet_shm::channel::Reader;
+use rnet_shm::channel::reader::Reader;
 
 use super::Receiver;
 

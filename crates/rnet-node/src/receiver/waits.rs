@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_shm::barrier::SleeperBarrier;
-use rnet_shm::bell::{MAX_SLEEP, SleepMode, WakeReason};
-use rnet_shm::channel::Reader;
-use rnet_shm::cpu;
+use rnet_shm::channel::reader::Reader;
+use rnet_shm::os::barrier::SleeperBarrier;
+use rnet_shm::os::bell::{MAX_SLEEP, SleepMode, WakeReason};
+use rnet_shm::os::cpu;
 
 use super::Receiver;
 use crate::wait_source::WaitSource;

@@ -11,8 +11,8 @@ use crate::match_event::PublisherState;
 use crate::options::deadline;
 use crate::types;
 use rnet_core::{Error, KnownGap, LossCause, MAX_INLINE_LEN_BYTES, Meta, Result, TopicName};
-use rnet_shm::node::{EndpointKind, Entry};
-use rnet_shm::publisher::{PublisherMeta, Writer, WriterLoan};
+use rnet_shm::channel::publisher::{PublisherMeta, Writer, WriterLoan};
+use rnet_shm::domain::node::{EndpointKind, Entry};
 
 use crate::{
     DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,

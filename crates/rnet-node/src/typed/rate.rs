@@ -10,8 +10,8 @@ use crate::node_time::NodeTime;
 use crate::schedule::{Schedule, Tick};
 use crate::wait_set_member::WaitSetMember;
 use crate::wait_source::WaitSource;
-use rnet_shm::bell::{Bells, WakeReason};
-use rnet_shm::clock::now_ns;
+use rnet_shm::os::bell::{Bells, WakeReason};
+use rnet_shm::os::clock::now_ns;
 
 /// Keeps a loop at a rate: [`Rate::sleep`] returns at multiples of the period, however long the loop took.
 ///

@@ -3,8 +3,8 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use rnet_shm::channel::ReceivedMessage;
-use rnet_shm::received::{Payload, Stamp};
+use rnet_shm::channel::reader::ReceivedMessage;
+use rnet_shm::channel::received::{Payload, Stamp};
 
 use crate::Message;
 use crate::types::SchemaCache;

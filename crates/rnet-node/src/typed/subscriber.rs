@@ -10,7 +10,7 @@ use crate::options::deadline;
 use crate::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
 use crate::types;
 use rnet_core::{Backlog, Error, LossCounts, Result, TopicName};
-use rnet_shm::subscription::SubscriptionFile;
+use rnet_shm::channel::subscription::SubscriptionFile;
 
 use super::sample::{OwnedSample, Sample};
 use crate::{

@@ -7,8 +7,8 @@ use crate::options::deadline;
 use crate::wait_source::WaitSource;
 use crate::wait_strategy::{WaitStrategy, note_woken};
 use rnet_core::{Result, Wait};
-use rnet_shm::bell::Waiter;
-use rnet_shm::cpu;
+use rnet_shm::os::bell::Waiter;
+use rnet_shm::os::cpu;
 
 use super::subscriber::Subscriber;
 use super::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};

@@ -9,8 +9,8 @@ use crate::interrupt::WaitControl;
 use crate::sync::lock;
 use crate::wait_source::WaitSource;
 use rnet_core::{Error, Result};
-use rnet_shm::bell::WakeReason;
-use rnet_shm::fork::ForkGuard;
+use rnet_shm::os::bell::WakeReason;
+use rnet_shm::os::fork::ForkGuard;
 
 use super::rate::Rate;
 use super::subscriber::Subscriber;

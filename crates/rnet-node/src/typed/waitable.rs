@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rnet_core::Result;
-use rnet_shm::bell::Bells;
+use rnet_shm::os::bell::Bells;
 
 use super::rate::Rate;
 use super::sample::OwnedSample;

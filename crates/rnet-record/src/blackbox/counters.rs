@@ -1,4 +1,4 @@
-//! Triggers that nobody sends: nodes that die, messages that are lost, deadlines that pass.
+//! Triggers without a message: nodes that die, messages that are lost, deadlines that are missed.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use rnet::inspect::{Domain, Location, Snapshot, SubscriptionInfo};
 use super::trigger::{Trigger, TriggerKind, pattern_matches};
 use super::trigger_queue::{FiredTrigger, TriggerQueue};
 
-/// Between two looks.
+/// Interval between two polls.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What goes on and on fires once, and again when it has rested for so long.
+/// A condition that persists fires once, and again after it was absent for this long.
 pub const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
-/// What was counted at an endpoint by the last look: lost messages and missed deadlines.
+/// Lost messages and missed deadlines of an endpoint at the last poll.
 type EndpointCounts = BTreeMap<u64, (u64, u64)>;
 
-/// Says which nodes are meant to end: whoever has begun their session stops its processes.
+/// Tells which nodes are expected to exit: those of sessions whose processes are being stopped.
 #[derive(Clone)]
 pub struct ExpectedExits {
     session: fn(i32) -> Option<i32>,
@@ -28,8 +28,8 @@ pub struct ExpectedExits {
 }
 
 impl ExpectedExits {
-    /// Asks `session` for the number of the session of a process that runs, and `is_meant`, when a process has died,
-    /// whether those of its session are meant to end.
+    /// `session` returns the session id of a running process. `is_meant` returns whether the processes of a
+    /// session are expected to exit; it is called after one of them has died.
     pub fn new(
         session: fn(i32) -> Option<i32>,
         is_meant: impl Fn(i32) -> bool + Send + Sync + 'static,
@@ -45,23 +45,24 @@ impl fmt::Debug for ExpectedExits {
 }
 
 pub struct CounterTriggers {
-    /// For deaths; a snapshot would take what has happened as seen.
+    /// For deaths; a snapshot would mark past events as seen.
     domain: Domain,
     snapshot_domain: Domain,
     triggers: Vec<Trigger>,
     expected: Option<ExpectedExits>,
-    /// The sessions of the nodes' processes: nobody says them of a process that has ended.
+    /// The sessions of the nodes' processes: the session of a process that has exited is unknown.
     sessions: BTreeMap<String, i32>,
-    /// Those that were known before them: a node may have ended since it was looked at whether one has died.
+    /// The sessions before the last update: a node may have exited between the update and the check for
+    /// deaths.
     sessions_before: BTreeMap<String, i32>,
     polled_at: Option<Instant>,
     counts: EndpointCounts,
-    /// When an endpoint has lost messages last (`false`) or missed a deadline (`true`).
+    /// When an endpoint last lost messages (`false`) or missed a deadline (`true`).
     last_growth: BTreeMap<(u64, bool), Instant>,
 }
 
 impl CounterTriggers {
-    /// Looks at the domain, so that what was before fires nothing.
+    /// Takes a first snapshot of the domain, so that earlier events fire nothing.
     pub fn new(
         location: &Location,
         triggers: &[Trigger],
@@ -92,12 +93,12 @@ impl CounterTriggers {
         Ok(counters)
     }
 
-    /// Everything that there is now.
+    /// A snapshot of the domain.
     pub fn snapshot(&mut self) -> rnet::Result<Snapshot> {
         self.snapshot_domain.snapshot()
     }
 
-    /// Looks, if it is time for that.
+    /// Polls, if the interval has elapsed.
     pub fn poll(&mut self, trigger_queue: &TriggerQueue) {
         if self.triggers.is_empty() || self.polled_at.is_some_and(|at| at.elapsed() < INTERVAL) {
             return;
@@ -124,7 +125,7 @@ impl CounterTriggers {
         }
     }
 
-    /// Whether a node is meant to end.
+    /// Whether the node is expected to exit.
     pub fn is_expected(&self, node: &str) -> bool {
         let session = self.sessions.get(node).or_else(|| self.sessions_before.get(node));
         session.zip(self.expected.as_ref()).is_some_and(|(session, of)| (of.is_meant)(*session))
@@ -191,7 +192,7 @@ impl CounterTriggers {
         }
     }
 
-    /// Whether what has grown had rested before.
+    /// Whether the counter did not grow during the quiet period.
     fn is_new_growth(&mut self, id: u64, is_deadline: bool) -> bool {
         let before = self.last_growth.insert((id, is_deadline), Instant::now());
         before.is_none_or(|at| at.elapsed() >= QUIET_PERIOD)
@@ -210,7 +211,7 @@ impl CounterTriggers {
     }
 }
 
-/// Of all publishers together: those of one that is gone move, and are no new ones.
+/// Sums all publishers: the counts of a publisher that is gone move to `past`, and are not new.
 fn total_counts(of: &SubscriptionInfo) -> (u64, u64) {
     of.channels.iter().chain(&of.past).fold((0, 0), |(lost, missed), channel| {
         (lost + channel.lost.total(), missed + channel.deadline_missed)
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_session_of_a_node_that_has_just_ended_is_known() {
+    fn knows_session_of_node_that_just_exited() {
         let dir = std::env::temp_dir().join(format!("rnet-counters-{}", std::process::id()));
         std::fs::create_dir(&dir).unwrap();
         let node = rnet::Node::builder("/n").dir(&dir).domain("counters").open().unwrap();
@@ -232,7 +233,7 @@ mod tests {
         drop(node);
         counters.learn_sessions();
         assert!(counters.sessions.is_empty() && counters.is_expected("/n"));
-        // It is told with the next events; then nobody needs it any more.
+        // The next events report the exit; then the session is no longer needed.
         counters.learn_sessions();
         assert!(!counters.is_expected("/n"));
         std::fs::remove_dir_all(&dir).unwrap();

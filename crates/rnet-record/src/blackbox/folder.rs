@@ -1,4 +1,5 @@
-//! The folder of a black box's files: which are a domain's, how long all of them may be, and whether one more can be made.
+//! The folder of a black box's files: lists the files of a domain, limits their size, checks that a file can
+//! be written.
 
 use std::fs;
 use std::io;
@@ -11,7 +12,7 @@ use rustix::fs::{Access, access};
 use super::trigger_queue::TriggerQueue;
 use crate::error::{RecordError, Result};
 
-/// Removes the oldest files of a domain if all are too long; the newest stays.
+/// Removes the oldest files of a domain until their total size is at most `max`; keeps the newest.
 pub(super) fn remove_oldest(folder: &Path, prefix: &str, max: u64, trigger_queue: &TriggerQueue) {
     let mut files = match files(folder, prefix) {
         Ok(files) => files,
@@ -30,13 +31,14 @@ pub(super) fn remove_oldest(folder: &Path, prefix: &str, max: u64, trigger_queue
     }
 }
 
-/// Whether a name has this prefix and the time behind it: a domain whose name begins with that of another is another.
+/// Whether a name is this prefix followed by a time. The name of one domain may begin with the name of
+/// another.
 pub(super) fn is_of_domain(name: &str, prefix: &str) -> bool {
     let time = name.strip_prefix(prefix).and_then(|rest| rest.split_once('-'));
     time.is_some_and(|(ms, _)| ms.len() >= 13 && ms.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// The black box's files of a domain in a folder, the oldest first, with their bytes.
+/// The black box files of a domain in a folder with their sizes in bytes, the oldest first.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -58,7 +60,7 @@ fn files(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, u64)>> {
     Ok(files)
 }
 
-/// What has such a name in a folder.
+/// The entries of a folder whose name matches.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -68,12 +70,12 @@ pub(super) fn list_named(folder: &Path, is_one: impl Fn(&str) -> bool) -> io::Re
     Ok(wanted.map(|entry| entry.path()).collect())
 }
 
-/// What the names of the files of a domain begin with.
+/// Prefix of the file names of a domain.
 pub(super) fn prefix(location: &Location) -> String {
     format!("blackbox-{}-", location.id().as_str())
 }
 
-/// The folder of a box, and the file system on which it was when the box was started.
+/// The folder of a box, and the file system that contained it when the box started.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     path: PathBuf,
@@ -81,15 +83,15 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder as it is now. It need not be there.
+    /// The folder in its current state. It need not exist.
     pub fn at(path: &Path) -> Folder {
         Folder { path: path.to_owned(), device: device(path) }
     }
 
-    /// Makes the folder, and sees whether files can be made there.
+    /// Creates the folder, and checks that files can be created in it.
     ///
     /// # Errors
-    /// It cannot be made, or not be written to.
+    /// The folder cannot be created or written to.
     pub fn open(path: &Path) -> Result<Folder> {
         let folder = Folder::at(path);
         folder.ensure()?;
@@ -100,16 +102,16 @@ impl Folder {
         &self.path
     }
 
-    /// Whether it can be on the disk on which it was.
+    /// Whether its file system is the one on which it was opened.
     pub fn is_on_same_disk(&self) -> bool {
         device(&self.path) == self.device
     }
 
-    /// Makes it again if somebody has removed it, and a folder in it. Where its disk is gone it does not: files beside the
-    /// disk would fill the one below, and nobody would look for them there.
+    /// Recreates the folder if it was removed, and `dir` in it. If its disk is not mounted, it fails: files
+    /// in the empty mount point would fill the underlying disk and be hidden by the mount.
     ///
     /// # Errors
-    /// It cannot be made, or its disk is gone.
+    /// The folder cannot be created, or its disk is not mounted.
     pub fn create(&self, dir: &Path) -> io::Result<()> {
         if !self.is_on_same_disk() {
             return Err(io::Error::other(
@@ -120,10 +122,10 @@ impl Folder {
         fs::create_dir_all(dir)
     }
 
-    /// Makes it again, and sees whether files can be made there.
+    /// Recreates the folder if it was removed, and checks that files can be created in it.
     ///
     /// # Errors
-    /// It cannot be made, or not be written to.
+    /// The folder cannot be created or written to.
     pub fn ensure(&self) -> Result<()> {
         let path = &self.path;
         self.create(path).map_err(|error| RecordError::file("create", path, error))?;
@@ -131,13 +133,14 @@ impl Folder {
             .map_err(|error| RecordError::file("write to", path, error))
     }
 
-    /// Why no file can be made in it now: it cannot be written to, or has less room than the ring may need.
+    /// Why a file cannot be written now: the folder is not writable, or has less free space than the ring may
+    /// need.
     pub fn write_problem(&self, ring_bytes: u64) -> Option<String> {
         if let Err(error) = self.ensure() {
             return Some(error.to_string());
         }
-        let room = rustix::fs::statvfs(&self.path).ok()?;
-        (room.f_bavail.saturating_mul(room.f_frsize) < ring_bytes).then(|| {
+        let stat = rustix::fs::statvfs(&self.path).ok()?;
+        (stat.f_bavail.saturating_mul(stat.f_frsize) < ring_bytes).then(|| {
             format!(
                 "{} has less free space than the {ring_bytes} bytes that a file may need",
                 self.path.display()
@@ -146,10 +149,10 @@ impl Folder {
     }
 }
 
-/// The file system of a path, or of what there is on the way to it.
+/// The file system of a path, or of its nearest existing ancestor.
 fn device(path: &Path) -> Option<u64> {
     let mut there = path.ancestors().map(|path| match path.as_os_str().is_empty() {
-        // On the way to a relative path.
+        // The last ancestor of a relative path is empty.
         true => Path::new("."),
         false => path,
     });
@@ -161,14 +164,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_made_again_on_its_disk_and_on_no_other() {
+    fn recreates_folder_on_its_own_disk_only() {
         let base = std::env::temp_dir().join(format!("rnet-disk-{}", std::process::id()));
         let path = base.join("a/b");
         let mut folder = Folder::open(&path).unwrap();
         fs::remove_dir_all(&base).unwrap();
         folder.ensure().unwrap();
         fs::remove_dir_all(&base).unwrap();
-        // As if the disk of this path had been another, which is unplugged.
+        // Simulates that the disk of this path was another one, which is unplugged.
         folder.device = Path::new("/proc").metadata().ok().map(|proc| proc.dev());
         let error = folder.ensure().unwrap_err().to_string();
         assert!(error.contains("a/b") && error.contains("mount that disk again"), "{error}");

@@ -1,41 +1,42 @@
-//! Which triggers make a file: at most a few a minute, and one for each cause until that rests.
+//! Limits which triggers make a file: at most a few per minute, and one per cause until the cause has been
+//! quiet.
 //!
-//! A robot with a loose connector fires for hours. Each file would be like the one before, and the disk would be full of
-//! them when something else happens.
+//! A robot with a loose connector fires triggers for hours. Each file would be like the one before, and the
+//! disk would be full when another fault occurs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::trigger_queue::FiredTrigger;
 
-/// Files that are begun within [`MINUTE`], those that somebody asks for apart.
+/// Maximum number of files that begin within [`MINUTE`], without requested files.
 const MAX_PER_MINUTE: usize = 3;
 const MINUTE: Duration = Duration::from_secs(60);
-/// Causes that are told apart.
+/// Maximum number of causes that are distinguished.
 const MAX_CAUSES: usize = 256;
 
-/// What becomes of a trigger.
+/// The decision about a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It makes a file, or is a part of the one that is in the making.
+    /// It makes a file, or extends the pending one.
     Accepted,
-    /// Its cause has had a file, and has not rested since.
+    /// Its cause already had a file, and has not been quiet since.
     Repeated,
-    /// There were as many files within a minute as there may be.
+    /// The limit of files per minute is reached.
     TooMany,
 }
 
-/// What has fired lately.
+/// Recent files and triggers.
 #[derive(Debug, Default)]
 pub struct RateLimit {
     /// When files were begun.
     begun: VecDeque<Instant>,
-    /// When each cause has fired last.
+    /// When each cause last fired.
     causes: BTreeMap<String, Instant>,
 }
 
 impl RateLimit {
-    /// Judges a trigger that fires at `now`; `is_open`: a file is in the making.
+    /// Decides about a trigger that fires at `now`; `is_open`: a file is pending.
     pub fn check(
         &mut self,
         fired: &FiredTrigger,
@@ -47,7 +48,7 @@ impl RateLimit {
         while self.begun.front().is_some_and(|at| now.duration_since(*at) >= MINUTE) {
             self.begun.pop_front();
         }
-        // Somebody who asks for a file gets one.
+        // A requested file is always written.
         if is_call {
             return Verdict::Accepted;
         }
@@ -69,7 +70,7 @@ impl RateLimit {
     }
 }
 
-/// The trigger and its reason without numbers, which change from time to time. Those within names stay.
+/// The trigger and its reason without numbers, which vary. Numbers within names stay.
 fn cause(fired: &FiredTrigger) -> String {
     let mut cause = format!("{}: ", fired.name);
     let (mut in_number, mut in_name) = (false, false);
@@ -81,7 +82,7 @@ fn cause(fired: &FiredTrigger) -> String {
             (true, false) => cause.push('#'),
             (false, _) => {
                 cause.push(c);
-                // A `-` begins a number, and goes on with a name.
+                // A `-` begins a number, or continues a name.
                 in_name = c.is_alphanumeric() || matches!(c, '_' | '/') || in_name && c == '-';
             }
         }
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_counts_again_when_it_has_rested_for_a_minute() {
+    fn accepts_cause_again_after_one_quiet_minute() {
         let (mut limit, start) = (RateLimit::default(), Instant::now());
         let mut at = |s, why: &str| {
             let now = start + Duration::from_secs(s);
@@ -106,13 +107,13 @@ mod tests {
         };
         assert_eq!(at(0, "over current: 17.2 A"), Verdict::Accepted);
         assert_eq!(at(30, "over current: 18 A"), Verdict::Repeated);
-        assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "it has not rested");
+        assert_eq!(at(85, "over current: 9.1 A"), Verdict::Repeated, "it was not quiet");
         assert_eq!(at(86, "no answer"), Verdict::Accepted);
         assert_eq!(at(145, "over current: 9.1 A"), Verdict::Accepted);
     }
 
     #[test]
-    fn numbers_in_names_are_of_the_cause() {
+    fn keeps_numbers_in_names_as_part_of_cause() {
         let cause = |why| super::cause(&fired("death", why));
         assert_ne!(cause("node /motor_1 has died"), cause("node /motor_2 has died"));
         assert_ne!(cause("/cam1: no image"), cause("/cam2: no image"));
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_has_few_files_beside_those_that_are_asked_for() {
+    fn limits_files_per_minute_except_requested_ones() {
         let (mut limit, start) = (RateLimit::default(), Instant::now());
         let mut at = |s, n: u8, is_open, is_call| {
             let name = char::from(b'a' + n).to_string();
@@ -131,7 +132,7 @@ mod tests {
         for n in 0..3 {
             assert_eq!(at(u64::from(n), n, false, false), Verdict::Accepted);
         }
-        assert_eq!(at(3, 3, true, false), Verdict::Accepted, "it is a part of the third");
+        assert_eq!(at(3, 3, true, false), Verdict::Accepted, "it extends the third file");
         assert_eq!(at(30, 4, false, false), Verdict::TooMany);
         assert_eq!(at(30, 5, false, true), Verdict::Accepted);
         assert_eq!(at(60, 4, false, false), Verdict::Accepted, "the first was a minute ago");

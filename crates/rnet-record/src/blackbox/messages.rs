@@ -1,7 +1,7 @@
-//! Triggers that messages fire: a field, a log line, a command that falls back.
+//! Triggers that messages fire: a field, a log line, the fallback of a command.
 //!
-//! Runs on the thread that follows. What a trigger needs of a publisher's type is worked out at its first message; after
-//! that a message of a topic of no trigger costs the look into a map.
+//! Runs on the recorder's reader thread. The first message of a publisher resolves its type for the
+//! triggers. After that, a message on a topic without a trigger costs one map lookup.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,15 +18,15 @@ use super::trigger_queue::{FiredTrigger, TriggerQueue};
 use crate::read::FieldReader;
 use crate::recorder::{MessageHook, Publisher};
 
-/// Before and behind the name of a command in the topic of its audit trail.
+/// Prefix and suffix around the name of a command in the topic of its audit trail.
 const COMMAND_LOG: (&str, &str) = ("/_rnet/command", "/log");
-/// Characters of a log line that stand in the reason.
+/// Maximum number of characters of a log line in the reason.
 const MAX_LINE_CHARS: usize = 200;
 
 pub struct MessageTriggers {
     triggers: Vec<Trigger>,
     trigger_queue: Arc<TriggerQueue>,
-    /// What was sent before is the past: it fires nothing.
+    /// Messages sent before this time fire nothing.
     since_ns: u64,
     by_publisher: Mutex<HashMap<u64, Vec<PublisherTrigger>>>,
 }
@@ -37,11 +37,11 @@ impl std::fmt::Debug for MessageTriggers {
     }
 }
 
-/// A trigger that the messages of a publisher may fire.
+/// A trigger that messages of one publisher may fire.
 struct PublisherTrigger {
     name: String,
     condition: Condition,
-    /// The bytes of the field.
+    /// Buffer for the bytes of the field.
     bytes: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl MessageTriggers {
                     }
                 }
             }
-            // What the box itself says would make files of the box.
+            // The box's own log lines would make it write files about itself.
             TriggerKind::Log { level, text }
                 if publisher.topic == LOG_TOPIC && publisher.source.node != NODE =>
             {
@@ -109,7 +109,7 @@ impl MessageHook for MessageTriggers {
         if of.is_empty() {
             return;
         }
-        // A publisher may say any time: one that is still to come would hold the file back until then.
+        // A publisher may set any time. A time in the future would delay the file until then.
         let sent_ns = sent_ns.min(rnet::now_ns());
         for trigger in of {
             if let Some(why) = trigger.check(sent_ns, bytes)
@@ -131,11 +131,11 @@ impl MessageHook for MessageTriggers {
 }
 
 impl PublisherTrigger {
-    /// Whether this message fires it, and why. One that is malformed fires nothing.
+    /// Whether this message fires the trigger, and why. A malformed message fires nothing.
     fn check(&mut self, sent_ns: u64, message: &[u8]) -> Option<String> {
         match &mut self.condition {
             Condition::Field { reader, op, limit, holds } => {
-                // Without the field there is nothing to compare.
+                // A message without the field is not compared.
                 let value = reader.read_f64(message, &mut self.bytes).ok().flatten();
                 let now = value.is_some_and(|value| op.holds(value, *limit));
                 let begins = !std::mem::replace(holds, now) && now;
@@ -162,7 +162,7 @@ impl PublisherTrigger {
                 }
                 match event.kind() {
                     Kind::InForce => *is_in_force = true,
-                    // A driver that gives its authority back has ended its work.
+                    // A driver that releases its authority has finished its work.
                     Kind::Released => *is_in_force = false,
                     Kind::Fallback if std::mem::take(is_in_force) => {
                         return Some(format!("{command} has fallen back: {}", event.text));

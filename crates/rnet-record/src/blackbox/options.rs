@@ -1,4 +1,4 @@
-//! What a black box is told.
+//! Options of a black box.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,32 +10,32 @@ use super::trigger::Trigger;
 use super::{DEFAULT_MAX_DISK_BYTES, MIN_MEMORY_BYTES};
 use crate::recorder::Selection;
 
-/// What [`BlackBox::start`](super::BlackBox::start) is told.
+/// Options of [`BlackBox::start`](super::BlackBox::start).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BlackBoxOptions {
-    /// What fires, beside calls.
+    /// Triggers, in addition to calls.
     pub triggers: Vec<Trigger>,
-    /// What is kept.
+    /// Which topics are kept.
     pub selection: Selection,
-    /// How much of the time before a trigger a file has.
+    /// Time that a file covers before its first trigger.
     pub before: Duration,
-    /// How much of the time after the last trigger it has.
+    /// Time that a file covers after its last trigger.
     pub after: Duration,
-    /// Memory of the box, in bytes, the ring included: at least [`MIN_MEMORY_BYTES`]. A message that is larger than an
-    /// eighth of it may be held twice beside that.
+    /// Memory of the box in bytes, including the ring: at least [`MIN_MEMORY_BYTES`]. A message larger than
+    /// an eighth of it may be held twice in addition.
     pub memory_len_bytes: u64,
-    /// Where the files go.
+    /// The folder of the files.
     pub folder: PathBuf,
-    /// The oldest files are removed so that all are no longer than this, in bytes.
+    /// Maximum size of all files, in bytes. The oldest files are removed to keep it.
     pub max_disk: u64,
-    /// The domain; that of the environment, if it is not said.
+    /// The domain; `None` for the domain of the environment.
     pub location: Option<Location>,
-    /// The name of this host; of the system, if it is not said.
+    /// The name of this host; `None` for the name of the system.
     pub host: Option<String>,
-    /// Where durable state is kept, if not where the environment says.
+    /// Folder of the durable state; `None` for the one of the environment.
     pub state_dir: Option<PathBuf>,
-    /// What the files say of how they were made: the command line.
+    /// The command line, which is stored in the files.
     pub command_line: String,
     /// Which deaths fire nothing.
     pub expected: Option<ExpectedExits>,

@@ -1,4 +1,4 @@
-//! What a box that was killed has left: files of it, by the next box or without one.
+//! Recovers the files of a box that was killed, when the next box starts or without one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,11 +12,12 @@ use super::window::{self, FinishedWindow, Window};
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
 
-/// Writes what a box that was killed has left: the files that it had begun, and else one of the ring. Says which files
-/// these are, and what is wrong with them. Where nothing is left, nothing is made.
+/// Writes the files of a box that was killed: the pending files, or else one file of the ring. Returns the
+/// paths of these files, and notes about problems with them. If nothing is left, it writes nothing.
 ///
 /// # Errors
-/// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is left as it is then.
+/// [`RecordError`]: a box runs; the folder cannot be read; a file cannot be written. The ring is then
+/// unchanged.
 pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
     let (trigger_queue, prefix) = (TriggerQueue::default(), prefix(location));
     let waiting = window::pending_windows(folder, &prefix)?;
@@ -41,7 +42,7 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
     let mut files = Vec::new();
     let mut failed = None;
     for over in waiting {
-        // One that cannot be written keeps no other from it.
+        // A file that cannot be written does not prevent the others.
         match window::write_file(&over, &trigger_queue) {
             Ok(file) => files.extend(file),
             Err(why) => failed = failed.or(Some(RecordError::Format { path: over.dir, why })),
@@ -51,17 +52,17 @@ pub fn recover(location: &Location, folder: &Path) -> Result<(Vec<PathBuf>, Vec<
         return Err(error);
     }
     for part in &left {
-        // The next box would make a file of it once more.
+        // Otherwise the next box would write the same file again.
         let removed = std::fs::remove_file(&part.path);
         removed.map_err(|error| RecordError::file("remove", &part.path, error))?;
     }
     Ok((files, trigger_queue.take_notes()))
 }
 
-/// Gives the windows of a box that was killed what they still need of its ring.
+/// Copies the parts that the windows of a killed box still need from its ring.
 ///
 /// # Errors
-/// There is no room for it. What could be copied is there.
+/// The disk is full. The parts that fit have been copied.
 pub(super) fn resume_windows(
     waiting: Vec<PathBuf>,
     left: &[RingPart],
@@ -77,7 +78,7 @@ pub(super) fn resume_windows(
         taken = std::mem::replace(&mut taken, Ok(())).and(its);
         trigger_queue
             .note(format!("{} is written now: its black box had exited", window.pending().file));
-        // It lacks what could not be copied.
+        // The window lacks the parts that could not be copied.
         window.end()
     };
     let over = waiting.into_iter().map(&mut take).collect();

@@ -1,4 +1,4 @@
-//! The directory of the ring: whose it is, and what an earlier box has left there.
+//! The directory of the ring: its owner, and the parts that an earlier box left.
 
 use std::fs::{DirBuilder, File};
 use std::io::Write;
@@ -16,7 +16,7 @@ use crate::names;
 use crate::read::Recording;
 use crate::recorder::RingPart;
 
-/// The directory, which is ours as long as this lives.
+/// The directory, locked while this value lives.
 #[derive(Debug)]
 pub struct Ring {
     dir: PathBuf,
@@ -24,21 +24,22 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Where the ring of a domain is: beside its directory, which is memory as a rule.
+    /// Path of the ring of a domain: next to the domain's directory, which is usually in memory.
     pub fn path_of(domain: &Path) -> PathBuf {
         let name = domain.file_name().unwrap_or_default().to_string_lossy();
         domain.with_file_name(format!("blackbox-{name}"))
     }
 
-    /// Takes the directory, and makes it if need be. `memory_bytes` is for who looks at it.
+    /// Locks the directory, and creates it if needed. `memory_bytes` is stored for inspection tools.
     ///
     /// # Errors
-    /// Another box has it; it cannot be made.
+    /// Another box holds the lock; the directory cannot be created.
     pub fn acquire(location: &Location, memory_bytes: u64) -> Result<Ring> {
         let dir = Self::path_of(location.path());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
         made.map_err(|error| RecordError::file("create", &dir, error))?;
-        // Anybody may make directories there: what is recorded is for nobody else to read or to lay out.
+        // Any user may create directories here, and recordings must not be readable or writable for other
+        // users.
         let there = std::fs::symlink_metadata(&dir);
         let there = there.map_err(|error| RecordError::file("inspect", &dir, error))?;
         if !there.is_dir() || there.uid() != rustix::process::geteuid().as_raw() {
@@ -62,20 +63,22 @@ impl Ring {
             }
             Err(errno) => return Err(RecordError::file("lock", &path, errno)),
         }
-        // For people: what counts is the lock.
+        // For people only: the lock decides.
         let pid = std::process::id();
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{pid} {memory_bytes}"));
         Ok(Ring { dir, _lock: lock })
     }
 
-    /// The first file of a new recording, of a name that no other has: it says the boot, whose times are in it.
+    /// A unique file name for a new recording. The name contains the boot id, because the times in the file
+    /// are relative to the boot.
     pub fn file(&self) -> PathBuf {
         self.dir.join(format!("ring-{}-{}.mcap", rnet::now_ns(), boot_id()))
     }
 
-    /// What an earlier box of this boot has left, the oldest first. The rest is removed: its times mean nothing any more.
+    /// The parts that an earlier box of this boot left, the oldest first. Removes the others: their times are
+    /// invalid.
     pub fn parts_of_this_boot(&self) -> Vec<RingPart> {
-        // A directory on a disk outlives a boot, and a boot that was shorter has times that would fit.
+        // A directory on a disk outlives a boot, and the times of a shorter boot could match by chance.
         let (now_ns, boot_id) = (rnet::now_ns(), boot_id());
         let is_of_this = |part: &RingPart| {
             let name = part.path.file_name().unwrap_or_default().to_string_lossy();
@@ -89,7 +92,7 @@ impl Ring {
         left
     }
 
-    /// What an earlier box has left, the oldest first. What cannot be read at all is removed.
+    /// The parts that an earlier box left, the oldest first. Removes unreadable parts.
     pub fn remaining_parts(&self) -> Vec<RingPart> {
         let files = list_named(&self.dir, |name| name.ends_with(".mcap")).unwrap_or_default();
         let mut left: Vec<RingPart> = files
@@ -97,7 +100,7 @@ impl Ring {
             .filter_map(|path| {
                 let part = read_part(&path);
                 if part.is_none() {
-                    // It was cut off before it began.
+                    // The part was cut off before its first record.
                     let _ = std::fs::remove_file(&path);
                 }
                 part
@@ -108,37 +111,38 @@ impl Ring {
     }
 }
 
-/// Which boot of the machine this is, in names of files.
+/// Id of the machine's current boot, for file names.
 fn boot_id() -> String {
     format!("{:016x}", rnet::boot_id())
 }
 
-/// The memory of a domain's black box, as its ring shows it to who looks from outside.
+/// The memory of a domain's black box, as its ring shows it to inspection tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct RingMemory {
-    /// Where the ring is.
+    /// Path of the ring.
     pub ring: PathBuf,
-    /// Bytes that the ring takes now.
+    /// Current size of the ring in bytes.
     pub ring_bytes: u64,
-    /// What the box takes at most, in bytes, the ring included; `None` if it does not say so.
+    /// Maximum memory of the box in bytes, including the ring; `None` if the box has not stored it.
     pub most_bytes: Option<u64>,
 }
 
 impl RingMemory {
-    /// That of the domain in this directory; `None` if there is no ring. A box that has ended may have left one.
+    /// Reads the memory of the domain in this directory; `None` without a ring. A box that has exited may
+    /// have left one.
     pub fn of(domain: &Path) -> Option<RingMemory> {
         let ring = Ring::path_of(domain);
         let said = std::fs::read_to_string(ring.join("lock")).ok()?;
         let most_bytes = said.split_whitespace().nth(1).and_then(|bytes| bytes.parse().ok());
         let files = std::fs::read_dir(&ring).ok()?.flatten().filter_map(|f| f.metadata().ok());
-        // Blocks: what is reserved ahead is taken too.
+        // Counts blocks, because space that is reserved ahead is used too.
         let ring_bytes = files.map(|file| file.blocks() * 512).sum();
         Some(RingMemory { ring, ring_bytes, most_bytes })
     }
 }
 
-/// A file of the ring, with the times that it says itself.
+/// A file of the ring, with the times that it contains.
 pub(super) fn read_part(path: &Path) -> Option<RingPart> {
     let recording = Recording::open(path).ok()?;
     let said = |of: &str, key: &str| recording.metadata(of)?.get(key)?.parse::<i64>().ok();

@@ -1,4 +1,4 @@
-//! How a black box is, for whoever asks.
+//! The status of a black box.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,50 +8,50 @@ use serde::Serialize;
 
 use super::trigger_queue::FiredTrigger;
 
-/// How a box is.
+/// Status of a black box. Counters begin with its start.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct BlackBoxStatus {
     /// Its domain.
     pub domain: String,
-    /// Where the ring is, and its bytes.
+    /// Path of the ring.
     pub ring: PathBuf,
-    /// Bytes of the ring.
+    /// Size of the ring in bytes.
     pub ring_bytes: u64,
-    /// Memory that the box may take, in bytes.
+    /// Maximum memory of the box in bytes.
     pub memory_bytes: u64,
-    /// How far back the ring goes now, in s.
+    /// Time that the ring covers now, in s.
     pub kept_s: f64,
-    /// Messages that it has kept since it was started.
+    /// Messages recorded.
     pub messages: u64,
-    /// Messages that it was too slow for since then.
+    /// Messages missed, because the box was too slow.
     pub missing: u64,
-    /// Publishers that it has seen and not heard, or not to their end.
+    /// Publishers that the box has seen but not read, or not read to their end.
     pub unheard: u64,
-    /// Why it keeps less than the time that a file is to have before its trigger, if it does.
+    /// Why the ring covers less time than a file needs before its trigger, if so.
     pub shorter: Option<String>,
-    /// Triggers that have fired since then.
+    /// Triggers fired.
     pub fired: u64,
-    /// Those of them that made no file: their cause had one already, or there were too many within a minute.
+    /// Triggers that made no file: their cause already had one, or the limit per minute was reached.
     pub merged: u64,
-    /// The last of them.
+    /// The last trigger.
     pub last: Option<FiredTrigger>,
-    /// The file that is in the making.
+    /// The pending file.
     pub pending: Option<String>,
-    /// Files that were written since then.
+    /// Files written.
     pub files: u64,
-    /// The last of them.
+    /// The last file written.
     pub last_file: Option<PathBuf>,
-    /// Where they go.
+    /// The folder of the files.
     pub folder: PathBuf,
-    /// What fires.
+    /// The triggers.
     pub triggers: Vec<String>,
-    /// What keeps it from writing now, in words, by what cannot be written: `ring`, `folder`, `window`, `file`. Empty while
-    /// all is well.
+    /// What prevents the box from writing now, keyed by what cannot be written: `ring`, `folder`, `window`,
+    /// `file`. Empty without problems.
     pub problems: BTreeMap<&'static str, String>,
-    /// Files that were not written because somebody removed what was to become them.
+    /// Files that were not written because their pending data was removed.
     pub lost_files: u64,
-    /// Files that end without what could not be written in time; each says why.
+    /// Files that lack data that could not be written in time; each contains the reason.
     pub incomplete_files: u64,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn with_status<T>(
     with(&mut status.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Says what keeps the box from writing this, or that nothing does.
+/// Sets or clears the problem that prevents the box from writing `of`.
 pub(super) fn set_problem(status: &SharedStatus, of: &'static str, why: Option<String>) {
     with_status(status, |status| match why {
         Some(why) => drop(status.problems.insert(of, why)),

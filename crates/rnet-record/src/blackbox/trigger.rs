@@ -1,4 +1,4 @@
-//! What makes a black box write a file.
+//! The conditions that make a black box write a file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +8,11 @@ use rnet::{LogLevel, NamePattern, TopicName};
 
 use crate::error::RecordError;
 
-/// What is expected, for who wrote something else.
+/// The expected syntax, for error messages.
 const SYNTAX: &str = "`/TOPIC.FIELD OP NUMBER` with OP one of < <= > >= == !=, `death [NODE]`, `loss [TOPIC]`, \
                         `deadline [TOPIC]`, `fallback [COMMAND]` or `log LEVEL [TEXT]`";
 
-/// Something that may happen. Its text is that of `rnet blackbox run --trigger`.
+/// A condition that makes a black box write a file. Its text is that of `rnet blackbox run --trigger`.
 ///
 /// ```
 /// use rnet_record::blackbox::Trigger;
@@ -38,15 +38,15 @@ pub(super) enum TriggerKind {
     Log { level: LogLevel, text: String },
 }
 
-/// How a value is compared with a number.
+/// A comparison of a value with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CompareOp(&'static str);
 
 impl CompareOp {
-    /// Those of two characters first.
+    /// Operators of two characters first, because the parser takes the first match.
     const ALL: [&'static str; 6] = ["<=", ">=", "==", "!=", "<", ">"];
 
-    /// Whether it holds. A value that is no number is different from all, and nothing else holds of it.
+    /// Whether the comparison is true. For NaN only `!=` is true.
     pub(super) fn holds(self, value: f64, limit: f64) -> bool {
         match self.0 {
             "<" => value < limit,
@@ -130,7 +130,7 @@ fn parse_keyword(text: &str) -> Result<TriggerKind, String> {
     })
 }
 
-/// Whether a name is meant: any is, where none is named.
+/// Whether a pattern matches a name; an absent pattern matches any name.
 pub(super) fn pattern_matches(pattern: &Option<NamePattern>, name: &str) -> bool {
     pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
 }
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_meant_is_read() {
+    fn parses_valid_triggers() {
         for (text, topic, field, op, limit) in [
             ("/battery.voltage < 21", "/battery", "voltage", CompareOp("<"), 21.0),
             (" /a/b.c.d[2]>=-1e3 ", "/a/b", "c.d[2]", CompareOp(">="), -1e3),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_told() {
+    fn rejects_invalid_triggers() {
         for (text, why) in [
             ("", "death [NODE]"),
             ("/battery < 21", "does not name a field"),

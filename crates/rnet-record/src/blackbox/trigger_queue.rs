@@ -1,4 +1,4 @@
-//! What has fired and waits for the box, and what the box has to say.
+//! Queue of fired triggers, and of notes for the user.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,27 +6,28 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Triggers that wait; further ones are only counted. The box takes them twenty times a second.
+/// Maximum number of queued triggers; further ones are only counted. The box takes them twenty times a
+/// second.
 const MAX_WAITING: usize = 256;
-/// Notes that are kept until somebody takes them.
+/// Maximum number of queued notes.
 const MAX_NOTES: usize = 1000;
 
 /// A trigger that has fired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FiredTrigger {
-    /// The trigger's text; `call` if somebody asked for a file.
+    /// The trigger's text; `call` for a requested file.
     pub name: String,
-    /// What happened, in words.
+    /// The reason.
     pub why: String,
     /// When it happened, in ns of CLOCK_MONOTONIC.
     pub at_ns: u64,
 }
 
-/// A trigger that waits for the box.
+/// A queued trigger.
 #[derive(Debug)]
 pub struct PendingTrigger {
     pub fired: FiredTrigger,
-    /// The node because of which it fired, if a stop of that node explains it.
+    /// The node whose exit fired the trigger, if an expected exit of that node explains it.
     pub by: Option<String>,
 }
 
@@ -39,7 +40,7 @@ pub struct TriggerQueue {
 #[derive(Debug, Default)]
 struct Inner {
     fired: VecDeque<PendingTrigger>,
-    /// Those for which there was no room.
+    /// Triggers that did not fit into the queue.
     more: u64,
     notes: Vec<String>,
     is_stopped: bool,
@@ -50,7 +51,7 @@ impl TriggerQueue {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something has fired; see [`PendingTrigger::by`].
+    /// Queues a fired trigger; for `by` see [`PendingTrigger::by`].
     pub fn push(&self, fired: FiredTrigger, by: Option<String>) {
         let mut inner = self.lock();
         if inner.fired.len() < MAX_WAITING {
@@ -61,7 +62,7 @@ impl TriggerQueue {
         self.pushed.notify_one();
     }
 
-    /// What has fired, and how many more; waits for it up to `limit`.
+    /// Takes the queued triggers and the number of triggers that did not fit; waits up to `limit` for one.
     pub fn wait(&self, limit: Duration) -> (VecDeque<PendingTrigger>, u64) {
         let none = |inner: &mut Inner| inner.fired.is_empty() && !inner.is_stopped;
         let waited = self.pushed.wait_timeout_while(self.lock(), limit, none);
@@ -78,7 +79,7 @@ impl TriggerQueue {
         self.lock().is_stopped
     }
 
-    /// Something to tell people; nothing twice in a row.
+    /// Adds a note for the user, unless it equals the last one.
     pub fn note(&self, note: String) {
         let mut inner = self.lock();
         if inner.notes.last() != Some(&note) && inner.notes.len() < MAX_NOTES {

@@ -1,8 +1,9 @@
-//! A file in the making: the time that it is to cover, and the parts that it has so far.
+//! A pending file: the time that it is to cover, and the parts copied so far.
 //!
-//! A window is a directory beside the files, `.NAME.pending`. Parts of the ring are copied there as they end, so the ring
-//! goes on within its bounds however long the window gets, and whoever comes after a box that was killed finds all that
-//! is needed to write the file ([`write_file`]): `pending.json`, which stands first, and the parts.
+//! A window is a directory next to the files, `.NAME.pending`. Parts of the ring are copied there when they
+//! end. So the ring keeps its limits however long the window gets. After a box was killed, the window
+//! contains all that is needed to write the file ([`write_file`]): `pending.json`, which is written first,
+//! and the parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -20,42 +21,42 @@ use super::write::write;
 use crate::error::{RecordError, Result};
 use crate::recorder::RingPart;
 
-/// Ends of windows are not put off further than this behind their first trigger.
+/// Maximum time from the first trigger to the end of a window.
 const MAX_WINDOW: Duration = Duration::from_secs(600);
-/// Triggers that a file names; further ones are counted.
+/// Maximum number of triggers that a file names; further ones are counted.
 const MAX_FIRED: usize = 1000;
-/// Between two tries to write where there is no room.
+/// Interval between two attempts to copy when the disk is full.
 const COPY_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// So long behind its end a window waits for the part that holds it.
+/// How long after its end a window waits for the part that contains the end.
 const PART_WAIT: Duration = Duration::from_secs(5);
 
-/// So much without a message at the end is not told as missing.
+/// A shorter gap without messages at the end is not reported as missing.
 const MIN_REPORTED_GAP: Duration = Duration::from_secs(1);
 
 const PENDING_FILE: &str = "pending.json";
 const GRAPH_FILE: &str = "graph.json";
 const SUFFIX: &str = ".pending";
 
-/// What is known of a window.
+/// Description of a window.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PendingFile {
     /// Name of the file.
     pub file: String,
-    /// The time that it is to cover, CLOCK_MONOTONIC.
+    /// The time that the file is to cover, CLOCK_MONOTONIC.
     pub from_ns: u64,
     pub to_ns: u64,
     pub fired: Vec<FiredTrigger>,
-    /// Triggers beyond those.
+    /// Number of further triggers.
     pub more: u64,
-    /// Why it lacks something of its time, if it does.
+    /// Why the file lacks data of its time, if it does.
     #[serde(default)]
     pub incomplete: Option<String>,
 }
 
-/// A window that is over.
+/// A window that has ended.
 pub struct FinishedWindow {
     pub dir: PathBuf,
-    /// See [`PendingFile::incomplete`], which a full disk may not take.
+    /// See [`PendingFile::incomplete`]; kept here too, because a full disk may prevent saving it.
     pub incomplete: Option<String>,
 }
 
@@ -70,25 +71,25 @@ pub struct Window {
     dir: PathBuf,
     pending: PendingFile,
     graph: Option<Vec<u8>>,
-    /// `pending.json` says what is so, but for what it lacks.
+    /// `pending.json` is up to date, apart from `incomplete`.
     is_saved: bool,
-    /// It says what it lacks.
+    /// `pending.json` contains `incomplete`.
     is_reason_saved: bool,
-    /// Names of the parts that were copied, and their bytes.
+    /// Names and total bytes of the copied parts.
     copied: BTreeSet<OsString>,
     len_bytes: u64,
-    /// The parts of its time that the ring had at some look, by name, and the time that each covers, in ns.
+    /// The parts of its time that the ring had at some poll, by name, and the time that each covers, in ns.
     seen: BTreeMap<OsString, u64>,
-    /// Names of those that were gone when they were to be copied.
+    /// Names of the parts that the ring had removed before they were copied.
     gone: BTreeSet<OsString>,
-    /// When something could not be written, and why.
+    /// When and why the last write failed.
     failed: Option<(Instant, String)>,
-    /// Why something could not be written at any time.
+    /// Why any earlier write failed.
     copy_error: Option<String>,
 }
 
 impl Window {
-    /// Of the first trigger.
+    /// A new window, for the first trigger.
     pub fn new(
         folder: Folder,
         prefix: &str,
@@ -127,9 +128,9 @@ impl Window {
         &self.pending
     }
 
-    /// Of an earlier box.
+    /// Reopens the window of an earlier box.
     pub fn reopen(dir: PathBuf) -> Option<Window> {
-        // What is wrong with one that cannot be read, `write_file` tells.
+        // `write_file` reports what is wrong with a window that cannot be read.
         let pending = read(&dir).ok()?;
         let copied = parts(&dir).ok()?;
         let copied: BTreeSet<OsString> =
@@ -138,13 +139,14 @@ impl Window {
         Some(Window { is_saved: true, copied, ..Window::of(folder, dir, pending, None) })
     }
 
-    /// Says that its box ended within its time, if nothing is recorded of the rest.
+    /// Notes that the box exited within the window's time, if the rest of it is not recorded.
     pub fn note_early_exit(&mut self, ring: &[RingPart]) {
         let copied = parts(&self.dir).unwrap_or_default();
         let copied = copied.iter().filter_map(|path| Some(read_part(path)?.to_ns));
         let last_ns = ring.iter().map(|part| part.to_ns).chain(copied).max().unwrap_or(0);
         let lacks_ns = self.pending.to_ns.saturating_sub(last_ns.max(self.pending.from_ns));
-        // Parts that are read back end with their last message, on a quiet robot a while before the box did.
+        // Parts that are read back end with their last message; on a quiet robot the box may have exited much
+        // later.
         if lacks_ns > MIN_REPORTED_GAP.as_nanos() as u64 {
             let lacks_s = lacks_ns as f64 / 1e9;
             let before = self.pending.incomplete.iter().map(|before| format!("{before}; "));
@@ -164,7 +166,7 @@ impl Window {
         &self.dir
     }
 
-    /// A further trigger before the end: the end is `after` behind it.
+    /// Adds a further trigger before the end; moves the end to `after` behind it.
     pub fn extend(&mut self, fired: FiredTrigger, after: Duration) {
         let first_ns = self.pending.fired[0].at_ns;
         let most_ns = first_ns.saturating_add(MAX_WINDOW.as_nanos() as u64);
@@ -177,13 +179,14 @@ impl Window {
         self.is_saved = false;
     }
 
-    /// Triggers that are only counted.
+    /// Counts triggers without naming them.
     pub fn extend_by(&mut self, more: u64) {
         self.pending.more += more;
         self.is_saved = false;
     }
 
-    /// Copies what has ended of the ring and belongs here. Once it has `max` bytes, its end is now.
+    /// Copies the parts of the ring that have ended and belong to the window. When it has `max` bytes, it
+    /// ends now.
     pub fn copy_from(&mut self, ring: &[RingPart], max: u64, trigger_queue: &TriggerQueue) {
         self.try_copy(ring, max, trigger_queue);
         self.note_overwritten(ring);
@@ -210,7 +213,8 @@ impl Window {
         }
     }
 
-    /// Notes which parts of its time the ring has, and whether some are gone that were not copied: its file says so.
+    /// Records which parts of its time the ring has, and which were removed before they were copied, for the
+    /// file.
     fn note_overwritten(&mut self, ring: &[RingPart]) {
         let PendingFile { from_ns, to_ns, .. } = self.pending;
         let names = |part: &RingPart| part.path.file_name().map(ToOwned::to_owned);
@@ -234,19 +238,19 @@ impl Window {
         ));
     }
 
-    /// Why something of it could not be written at the last try.
+    /// Why the last write failed.
     pub fn problem(&self) -> Option<&str> {
         self.failed.as_ref().map(|(_, why)| &**why)
     }
 
-    /// Copies what there is at the end, and says whether it has it all.
+    /// Copies the remaining parts at the end; returns whether all were copied.
     pub fn copy_last(&mut self, ring: &[RingPart], trigger_queue: &TriggerQueue) -> bool {
         self.failed = None;
         self.copy_from(ring, u64::MAX, trigger_queue);
         self.failed.is_none()
     }
 
-    /// Ends it. It lacks what the ring has forgotten, and what could not be written at the last try.
+    /// Ends the window. It lacks the parts that the ring has removed, and those whose last write failed.
     pub fn end(mut self) -> FinishedWindow {
         if let Some((_, why)) = self.failed.take() {
             let forgotten = self.pending.incomplete.iter().map(|before| format!("{before}; "));
@@ -263,18 +267,18 @@ impl Window {
             return Ok(());
         }
         if !is_there {
-            // If somebody has removed it, what the ring still has is copied once more.
+            // If the window was removed, the parts that the ring still has are copied again.
             (self.copied, self.len_bytes) = (BTreeSet::new(), 0);
         }
         self.folder.create(&self.dir)?;
         if let (false, Some(graph)) = (is_there, &self.graph) {
-            // A file without it is a file.
+            // The file is valid without the graph.
             let _ = fs::write(self.dir.join(GRAPH_FILE), graph);
         }
         let path = self.dir.join(format!("{PENDING_FILE}.new"));
         let mut new = fs::File::create(&path)?;
         new.write_all(&serde_json::to_vec(&self.pending)?)?;
-        // Else a power cut may leave the name with nothing behind it, and parts of which nobody knows what they are for.
+        // Otherwise a power cut may leave an empty file under the name, and parts without a description.
         new.sync_all()?;
         fs::rename(path, self.dir.join(PENDING_FILE))?;
         (self.is_saved, self.is_reason_saved) = (true, true);
@@ -287,7 +291,7 @@ impl Window {
             let is_left =
                 |name: &&OsStr| !self.copied.contains(*name) && !self.gone.contains(*name);
             let Some(name) = part.path.file_name().filter(is_left) else { continue };
-            // Under its name it is whole.
+            // The rename publishes the part only when it is complete.
             let new = self.dir.join("copy");
             let copied = fs::copy(&part.path, &new).and_then(|len| {
                 fs::rename(&new, self.dir.join(name))?;
@@ -295,7 +299,7 @@ impl Window {
             });
             match copied {
                 Ok(len) => self.len_bytes += len,
-                // The ring was faster.
+                // The ring has removed the part.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !part.path.exists() => {
                     self.gone.insert(name.to_owned());
                     continue;
@@ -310,18 +314,18 @@ impl Window {
         Ok(())
     }
 
-    /// Whether it has all that it will get.
+    /// Whether the window has all the parts it will get.
     pub fn is_complete(&self, ring: &[RingPart]) -> bool {
         let (to_ns, now_ns) = (self.pending.to_ns, rnet::now_ns());
         let has_all = ring.last().is_some_and(|part| part.to_ns >= to_ns) && self.failed.is_none();
-        // One that is not saved has nothing that a file could be made of.
+        // No file can be made of a window that is not saved.
         self.is_saved
             && now_ns >= to_ns
             && (has_all || now_ns - to_ns >= PART_WAIT.as_nanos() as u64)
     }
 }
 
-/// Windows that wait in a folder, those of a box with this prefix. There are none where there is no folder.
+/// The pending windows in a folder, of boxes with this prefix. Empty if the folder does not exist.
 ///
 /// # Errors
 /// The folder cannot be read.
@@ -339,10 +343,10 @@ pub fn pending_windows(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>> {
     Ok(dirs)
 }
 
-/// Writes the file of a window, and removes the window. A file that is there already was written before.
+/// Writes the file of a window, and removes the window. If the file exists, it was written before.
 ///
 /// # Errors
-/// In words. The window stays, and it can be tried again.
+/// The reason as text. The window is kept for another attempt.
 pub fn write_file(
     over: &FinishedWindow,
     trigger_queue: &TriggerQueue,
@@ -352,7 +356,7 @@ pub fn write_file(
         parts(dir).map_err(|error| format!("cannot read the folder {}: {error}", dir.display()))?;
     let pending = match read(dir) {
         Ok(pending) => pending,
-        // Its box was killed before it knew what for.
+        // The box was killed before it had saved the window.
         Err(error) if error.kind() == io::ErrorKind::NotFound && parts.is_empty() => {
             return remove(dir).map(|()| None);
         }
@@ -368,7 +372,7 @@ pub fn write_file(
     let file = dir.with_file_name(&pending.file);
     if !file.exists() {
         let new = dir.join("file");
-        // Of a try that was cut off.
+        // Left by an interrupted attempt.
         let _ = fs::remove_file(&new);
         let graph = fs::read(dir.join(GRAPH_FILE)).ok();
         let incomplete = over.incomplete.as_deref().or(pending.incomplete.as_deref());
@@ -390,7 +394,7 @@ fn remove(dir: &Path) -> std::result::Result<(), String> {
     fs::remove_dir_all(dir).map_err(|error| format!("cannot remove {}: {error}", dir.display()))
 }
 
-/// Whether somebody has removed a window. One in a folder that cannot be read, or searched, may be there.
+/// Whether a window was removed. If its folder cannot be read or searched, the window may still exist.
 pub fn is_removed(dir: &Path) -> bool {
     let is_absent = dir.symlink_metadata().is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
     is_absent && dir.parent().is_some_and(|folder| fs::read_dir(folder).is_ok())
@@ -398,7 +402,7 @@ pub fn is_removed(dir: &Path) -> bool {
 
 fn read(dir: &Path) -> io::Result<PendingFile> {
     let pending: PendingFile = serde_json::from_slice(&fs::read(dir.join(PENDING_FILE))?)?;
-    // It stands beside the window, whatever the text says.
+    // The file is written next to the window, whatever path the text contains.
     let is_name = Path::new(&pending.file).file_name() == Some(pending.file.as_ref());
     match is_name && !pending.fired.is_empty() {
         true => Ok(pending),
@@ -409,7 +413,7 @@ fn read(dir: &Path) -> io::Result<PendingFile> {
 /// The parts of a window, the oldest first.
 fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let mut parts = list_named(dir, |name| name.ends_with(".mcap"))?;
-    // `ring-START-BOOT.mcap`, `ring-START-BOOT_1.mcap`: by their numbers.
+    // `ring-START-BOOT.mcap`, `ring-START-BOOT_1.mcap`: ordered by their numbers.
     parts.sort_by_key(|path| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let (start, number) = name.split_once('_').unwrap_or((&name, "0"));
@@ -419,7 +423,7 @@ fn parts(dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(parts)
 }
 
-/// The name of a trigger as part of a file's.
+/// The name of a trigger in a form suitable for file names.
 fn slug(name: &str) -> String {
     let mut slug = String::new();
     for c in name.chars().take(40) {

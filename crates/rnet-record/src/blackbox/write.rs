@@ -1,4 +1,4 @@
-//! One file of the parts that a window has.
+//! Writes one file from the parts of a window.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -11,14 +11,15 @@ use crate::names;
 use crate::read::{Message, Recording, Select};
 use crate::tools::{OutputFile, ToolError, WrittenMessages, offset_ns};
 
-/// Writes the parts, the oldest first, as one file, with what made it be written, and why it lacks some, if it does. Says
-/// which parts cannot be read.
+/// Writes the parts, the oldest first, as one file, with its triggers and with the reason for missing data,
+/// if any. Returns which parts cannot be read.
 ///
-/// Parts follow each other in time, so they are written one behind the other; a part that begins with what stood in one
-/// before it (the state, and what transient_local publishers keep) does not say it again.
+/// Parts follow each other in time, so they are written one after the other. A part repeats records of
+/// earlier parts at its start (the state, and the messages that transient_local publishers keep); these
+/// repetitions are not written.
 ///
 /// # Errors
-/// The file is there already, or cannot be written.
+/// The file already exists, or cannot be written.
 pub fn write(
     parts: &[PathBuf],
     to: &Path,
@@ -56,7 +57,7 @@ pub fn write(
                 names::LOSSES => add_counts(&mut losses, &metadata.metadata),
                 names::UNHEARD => {
                     add_counts(&mut unheard, &metadata.metadata);
-                    // Of a box it is the number since it was started, which grows.
+                    // For a black box it is the number since its start, which only grows.
                     let said = metadata.metadata.get("followed").and_then(|n| n.parse().ok());
                     followed = said.unwrap_or(0).max(followed);
                 }
@@ -127,7 +128,7 @@ fn trigger(fired: &FiredTrigger, wall: &WallOffset, incomplete: Option<&str>) ->
     Metadata { name: names::TRIGGER.to_owned(), metadata }
 }
 
-/// What a part may say once more.
+/// Detects records that a part repeats.
 #[derive(Default)]
 struct RepeatFilter {
     /// Messages of transient_local publishers, and records about messages.
@@ -137,7 +138,7 @@ struct RepeatFilter {
 }
 
 impl RepeatFilter {
-    /// Whether it was said already.
+    /// Whether the message was already written.
     fn is_repeated(&mut self, message: &Message, offset_ns: i64) -> bool {
         let channel = &message.channel;
         let is_kept = |durability: &String| durability == "transient_local";

@@ -1,4 +1,4 @@
-//! Where the bytes of a file wait until a chunk of them is whole, and the room that is reserved for them.
+//! Buffers the bytes of a file until a chunk is complete, and reserves disk space for them.
 
 use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
@@ -12,22 +12,22 @@ use rustix::io::Errno;
 
 use crate::error::{RecordError, Result};
 
-/// Room is reserved in steps of this length.
+/// Space is reserved in steps of this length.
 const RESERVE_STEP_BYTES: u64 = 8 << 20;
 
-/// A file that is written from its start to its end, a piece at a time. All clones are the same file.
+/// A file that is written sequentially, one block at a time. All clones share the file.
 #[derive(Clone)]
 pub struct Sink(Rc<RefCell<Inner>>);
 
 struct Inner {
     path: PathBuf,
     file: File,
-    /// Bytes in the file.
+    /// Bytes written to the file.
     written: u64,
-    /// Bytes behind them, which are not there yet, and where in them the next write goes.
+    /// Bytes not yet written, which follow them; `at` is the offset in them of the next write.
     pending: Vec<u8>,
     at: usize,
-    /// End of the room that the file has; `None` where the file system reserves none.
+    /// End of the reserved space; `None` if the file system does not support reservation.
     reserved: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Sink {
         Ok(Sink(Rc::new(RefCell::new(inner))))
     }
 
-    /// Bytes in the file.
+    /// Bytes written to the file.
     pub fn written(&self) -> u64 {
         self.0.borrow().written
     }
@@ -57,7 +57,7 @@ impl Sink {
         self.0.borrow().file.try_clone()
     }
 
-    /// Sees to it that what is pending and `len` bytes more have room in the file.
+    /// Reserves space in the file for the pending bytes and `len` more.
     ///
     /// # Errors
     /// `Full`, `File`.
@@ -81,21 +81,22 @@ impl Sink {
             Err(errno) if is_full(errno) => {
                 return Err(RecordError::Full { path: inner.path.clone() });
             }
-            // The file system knows no reserve: a full disk is met when it is written.
+            // The file system does not support reservation: a full disk is detected by the write.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => inner.reserved = None,
-            Err(errno) => return Err(RecordError::file("reserve room for", &inner.path, errno)),
+            Err(errno) => return Err(RecordError::file("reserve space for", &inner.path, errno)),
         }
         Ok(())
     }
 
-    /// Writes what is pending. If that fails, the file is cut to what it had before.
+    /// Writes the pending bytes. If that fails, the file is truncated to its length before.
     ///
     /// # Errors
     /// `Full`, `File`.
     pub fn commit(&self) -> Result<()> {
         let mut inner = self.0.borrow_mut();
         if let Err(error) = inner.file.write_all_at(&inner.pending, inner.written) {
-            // If this fails too, the file ends within a chunk, which readers have to expect after a power cut anyway.
+            // If this fails too, the file ends within a chunk, which readers must expect after a power cut
+            // anyway.
             let _ = inner.file.set_len(inner.written);
             return Err(RecordError::file("write", &inner.path, error));
         }
@@ -123,7 +124,7 @@ impl Write for Sink {
 }
 
 impl Seek for Sink {
-    /// Only within what is pending, where the header of the open chunk is.
+    /// Only within the pending bytes, which contain the header of the open chunk.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let mut inner = self.0.borrow_mut();
         let here = inner.written + inner.at as u64;

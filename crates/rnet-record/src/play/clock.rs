@@ -1,15 +1,15 @@
-//! The time of the recording on `/clock`.
+//! Publishes the time of the recording on `/clock`.
 
 use rnet::{Node, Publisher, Result, msgs};
 
-/// What nodes with simulated time follow.
+/// Topic that nodes with simulated time follow.
 pub const CLOCK_TOPIC: &str = "/clock";
 
-/// Publishes the time in even steps of it.
+/// Publishes the time in equal steps.
 pub struct ClockPublisher {
     publisher: Publisher<msgs::Clock>,
     period_ns: u64,
-    /// The next time to publish; before the first, that of the first message.
+    /// The next time to publish; before the first message, `None`.
     next_ns: Option<u64>,
 }
 
@@ -24,7 +24,7 @@ impl ClockPublisher {
         &self.publisher
     }
 
-    /// The time that is to be published before a message of this time.
+    /// The time to publish before a message of this time.
     pub fn due(&self, before_ns: u64) -> Option<u64> {
         Some(self.next_ns.unwrap_or(before_ns)).filter(|next| *next <= before_ns)
     }
@@ -34,7 +34,7 @@ impl ClockPublisher {
         self.publisher.send(&msgs::Clock { time_ns: i64::try_from(ns).unwrap_or(i64::MAX) })
     }
 
-    /// The time jumps.
+    /// The time jumps to `ns`.
     pub fn seek(&mut self, ns: u64) {
         self.next_ns = Some(ns);
     }

@@ -1,7 +1,7 @@
-//! Messages in the order in which they were sent.
+//! Yields messages in the order in which they were sent.
 //!
-//! A file has them in the order in which they were taken, a few milliseconds apart from it. So some are held back until
-//! nothing can come that was sent before them.
+//! A file contains them in the order in which they were recorded, which differs by a few milliseconds. So
+//! messages are held back until no earlier message can follow.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -12,9 +12,10 @@ use super::recorded_meta::RecordedMeta;
 use crate::names;
 use crate::read::{Message, Messages, ReadError, Recording, Select};
 
-/// How long before it was taken a message is sent, at most, to find its place. Others are sent when they are found.
+/// Maximum time between sending and recording for which messages are reordered. Later ones are yielded when
+/// they are read.
 const REORDER_WINDOW_NS: u64 = 200_000_000;
-/// Messages that are held back, at most.
+/// Maximum number of messages that are held back.
 const MAX_PENDING: usize = 4096;
 
 /// A message, its due time and its metadata.
@@ -32,7 +33,7 @@ pub struct OrderedMessages {
     by_send_time: bool,
     pending: BinaryHeap<PendingMessage>,
     read_count: u64,
-    /// Log time of the last that was read.
+    /// Log time of the last message read.
     read_ns: u64,
     ended: bool,
 }
@@ -58,7 +59,7 @@ impl OrderedMessages {
         }
     }
 
-    /// Whether nothing that is still to be read can be due before the first that is held.
+    /// Whether no unread message can be due before the first pending one.
     fn is_ready(&self) -> bool {
         match self.pending.peek() {
             Some(first) => {
@@ -98,7 +99,7 @@ impl Iterator for OrderedMessages {
     }
 }
 
-/// The earliest is the greatest; of the same time, the one that was read first.
+/// The earliest is the greatest; among equal times, the one that was read first.
 impl Ord for PendingMessage {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.due.at_ns, other.number).cmp(&(self.due.at_ns, self.number))

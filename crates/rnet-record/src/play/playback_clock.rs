@@ -1,7 +1,7 @@
-//! When a time of the recording is now.
+//! Maps times of the recording to the monotonic clock.
 //!
-//! The thread sleeps until shortly before, and spins for the rest: to be woken takes some 50 us and, on a busy machine,
-//! more.
+//! The thread sleeps until shortly before the due time and spins for the rest: a wakeup takes about 50 us,
+//! and more on a busy machine.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use rustix::time::{ClockId, Timespec};
 
 use super::Position;
 
-/// Between two questions to the controller, in ns.
+/// Interval between two polls of the controller, in ns.
 const CONTROLLER_POLL_NS: u64 = 20_000_000;
-/// How long before its time the thread is awake, in ns.
+/// How long before the due time the thread wakes up, in ns.
 const SPIN_NS: u64 = 150_000;
-/// From the start to the first message, so that it is not late, in ns.
+/// Delay from the start to the first message, so that it is not late, in ns.
 const LEAD_NS: u64 = 10_000_000;
 
-/// What comes of waiting.
+/// Result of waiting.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WaitOutcome {
-    /// It is time.
+    /// The message is due.
     Due,
-    /// It is not, and the controller is to be asked.
+    /// The message is not due yet, and the controller is to be polled.
     PollController,
 }
 
-/// A line from the times of the recording to those of the monotonic clock.
+/// A linear mapping from times of the recording to those of the monotonic clock.
 pub struct PlaybackClock {
     rate: Option<f64>,
     paused: bool,
-    /// A time of the recording, and when it is or was, in ns.
+    /// A time of the recording, and the corresponding monotonic time, in ns.
     base: (u64, u64),
-    /// When the controller was asked last.
+    /// When the controller was last polled.
     polled_ns: u64,
     /// The time up to which the recording is played.
     reached_ns: u64,
@@ -42,14 +42,14 @@ pub struct PlaybackClock {
 
 impl PlaybackClock {
     pub fn new(start_ns: u64, rate: Option<f64>, paused: bool) -> Self {
-        // Where it is refused, sleeps end up to 50 us later.
+        // If it is refused, sleeps end up to 50 us later.
         let _ = set_current_timer_slack(NonZeroU64::new(1));
         let now = now_ns();
         let base = (start_ns, now + LEAD_NS);
         Self { rate, paused, base, polled_ns: now, reached_ns: start_ns }
     }
 
-    /// Waits until this time of the recording, but no longer than until the controller is to be asked.
+    /// Waits until this time of the recording, but at most until the controller is to be polled.
     pub fn wait(&mut self, at_ns: u64) -> WaitOutcome {
         let poll_at = self.polled_ns + CONTROLLER_POLL_NS;
         let due = match (self.paused, self.rate) {
@@ -88,7 +88,7 @@ impl PlaybackClock {
         }
     }
 
-    /// How long ago it was this time; `None` where nothing is due at a time.
+    /// How long ago this time was due; `None` if messages have no due time.
     pub fn late_ns(&self, at_ns: u64) -> Option<u64> {
         let rate = self.rate.filter(|_| !self.paused)?;
         Some(now_ns().saturating_sub(self.due_ns(at_ns, rate)))
@@ -109,20 +109,20 @@ impl PlaybackClock {
         }
     }
 
-    /// From now on it is this time of the recording.
+    /// Sets the current time of the recording.
     pub fn seek(&mut self, ns: u64) {
         self.base = (ns, now_ns());
         self.reached_ns = ns;
     }
 
-    /// Stops, or goes on from where it stopped.
+    /// Pauses, or resumes at the same position.
     pub fn toggle_pause(&mut self) {
         let now = self.file_now();
         self.paused = !self.paused;
         self.seek(now);
     }
 
-    /// One message of this time is published while nothing else is.
+    /// Pauses at this time, for publishing a single message.
     pub fn step_to(&mut self, ns: u64) {
         self.paused = true;
         self.seek(ns);
@@ -138,6 +138,6 @@ impl PlaybackClock {
 fn sleep_until(due_ns: u64) {
     let due = Duration::from_nanos(due_ns);
     let due = Timespec { tv_sec: due.as_secs() as i64, tv_nsec: due.subsec_nanos().into() };
-    // Woken early by a signal: whoever waits spins or asks.
+    // A signal may wake it early: the caller spins or polls again.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
 }

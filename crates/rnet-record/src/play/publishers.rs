@@ -1,4 +1,4 @@
-//! A publisher for each channel that is played.
+//! Publishers for the channels that are played.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ use super::{ClockPublisher, PlayOptions};
 use crate::read::{Channel, Recording, TypeError};
 use crate::{Source, SourceError};
 
-/// How long a reliable subscriber may stand still before the player goes on without it.
+/// How long a reliable subscriber may make no progress before the player detaches it.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a subscriber is awaited for that is not connected yet, between two looks.
+/// Interval between two checks whether a subscriber is connected.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Why a recording is not played.
+/// Why a recording cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// Somebody publishes the topic.
+    /// Another node publishes the topic.
     #[error(
         "{topic} is already published by {node}; remap it to another name, exclude it (for /clock: omit \
          --clock), or force it"
@@ -29,45 +29,45 @@ pub enum PlayError {
     AlreadyPublished {
         /// The topic.
         topic: String,
-        /// Name of the node.
+        /// Name of the other node.
         node: String,
     },
     /// The type of a channel cannot be read.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// What the file says of a publisher means nothing.
+    /// The file's metadata about a publisher is invalid.
     #[error("{topic}: {error}")]
     Source {
         /// Topic of the channel.
         topic: String,
-        /// What is wrong.
+        /// The error.
         error: SourceError,
     },
-    /// Two topics that differ in their lane get the same name.
-    #[error("{topic} would have both lanes")]
+    /// Two topics with different lanes are mapped to the same name.
+    #[error("{topic} would be both urgent and bulk; remap one of the topics to another name")]
     LaneConflict {
         /// The topic.
         topic: String,
     },
-    /// No thread can be started.
+    /// The thread cannot be started.
     #[error("cannot start the thread that reads ahead: {0}")]
     Thread(std::io::Error),
-    /// A publisher cannot be made.
+    /// A publisher cannot be created.
     #[error(transparent)]
     Rnet(#[from] Error),
 }
 
-/// Who was there before.
+/// The endpoints that existed before playback.
 #[derive(Default)]
 pub struct ExistingEndpoints {
     /// The node that publishes a topic.
     publishers: BTreeMap<String, String>,
-    /// How many subscribers a topic has.
+    /// Number of subscribers of a topic.
     subscribers: BTreeMap<String, usize>,
 }
 
 impl ExistingEndpoints {
-    /// As a look at the domain showed it.
+    /// Collects the endpoints of a snapshot.
     pub fn of(snapshot: &Snapshot) -> Self {
         let mut existing = Self::default();
         for publisher in &snapshot.publishers {
@@ -80,15 +80,15 @@ impl ExistingEndpoints {
     }
 }
 
-/// By id of the channel.
+/// The publishers by channel id.
 pub struct Publishers {
     of: HashMap<u16, Publisher<[u8]>>,
-    /// Topics that are left out, since their types cannot be read or their names are none of ours, in words.
+    /// Skipped topics, whose types cannot be read or whose names are invalid, each with the reason.
     pub skipped: Vec<String>,
 }
 
-/// Topics below this are the library's own: requests, replies, logs. Played again they would act, so they are only
-/// where they are named.
+/// Prefix of the library's own topics: requests, replies, logs. Played again they would have effects, so they
+/// are played only if they are named.
 pub const INTERNAL_TOPICS: &str = "/_rnet/";
 
 impl Publishers {
@@ -150,19 +150,19 @@ impl Publishers {
         self.of.get_mut(&channel)
     }
 
-    /// Why a subscriber of a publisher does not fit, if one does not.
+    /// Why a subscriber is incompatible with a publisher, if one is.
     pub fn incompatibility(&self, publisher: u64) -> Option<String> {
         let one = self.of.values().find(|one| one.id() == publisher)?;
         one.incompatible().first().map(ToString::to_string)
     }
 
-    /// Topic and id of each.
+    /// Topic and id of each publisher.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.of.values().map(|publisher| (publisher.topic(), publisher.id()))
     }
 
-    /// Waits until those who were there before are connected, to the clock as well. Who does not fit, never is. Returns
-    /// the topics of those who are not after so long.
+    /// Waits until the subscribers that existed before are connected, including those of the clock.
+    /// Incompatible ones never connect. Returns the topics with unconnected subscribers after the timeout.
     pub fn wait<'a>(
         &'a self,
         clock: Option<&'a ClockPublisher>,
@@ -193,7 +193,7 @@ fn source(channel: &Channel) -> Result<Source, PlayError> {
 
 fn publisher_options(source: &Source, rate: Option<f64>) -> PublisherOptions {
     let mut options = PublisherOptions::new();
-    // As fast as they can who receive reliably: each has to be waited for.
+    // At the highest rate, each reliable subscriber has to be waited for.
     if source.reliability == Reliability::Reliable || rate.is_none() {
         options = options.reliable(OnFull::Detach { stall: STALL_TIMEOUT });
     }

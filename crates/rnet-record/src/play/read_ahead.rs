@@ -1,4 +1,4 @@
-//! The thread that reads ahead, so that publishing waits for no disk and no decompression.
+//! A thread that reads ahead, so that publishing does not wait for the disk or for decompression.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,12 +8,12 @@ use std::thread::Builder;
 use super::order::{DueMessage, OrderedMessages};
 use crate::read::{ReadError, Recording, Select};
 
-/// Bytes of messages that wait to be published.
+/// Maximum bytes of messages that wait to be published.
 const MAX_BYTES: usize = 64 << 20;
-/// Messages that wait to be published.
+/// Maximum number of messages that wait to be published.
 const MAX_MESSAGES: usize = 16_384;
 
-/// The messages that were read ahead. Dropping it ends the thread.
+/// The messages that were read ahead. Dropping it stops the thread.
 pub struct ReadAhead {
     shared: Arc<Shared>,
 }
@@ -27,11 +27,11 @@ struct Shared {
 struct Queue {
     items: VecDeque<Result<DueMessage, ReadError>>,
     bytes: usize,
-    /// The last has been read.
+    /// The last message was read.
     ended: bool,
-    /// Read from there instead.
+    /// Restart reading at this log time.
     restart: Option<u64>,
-    /// The player or the reading thread has ended.
+    /// The player or the reading thread has finished.
     closed: bool,
 }
 
@@ -59,7 +59,7 @@ impl ReadAhead {
         Ok(Self { shared })
     }
 
-    /// The next message; `None` at the end. Passes on a panic of the thread.
+    /// The next message; `None` at the end. Propagates a panic of the thread.
     pub fn next(&mut self) -> Option<Result<DueMessage, ReadError>> {
         let mut queue = self.shared.lock();
         loop {
@@ -76,7 +76,7 @@ impl ReadAhead {
         }
     }
 
-    /// From now on messages come from this log time on.
+    /// Restarts reading at this log time.
     pub fn restart(&mut self, ns: u64) {
         let mut queue = self.shared.lock();
         queue.items.clear();
@@ -93,7 +93,7 @@ impl Drop for ReadAhead {
     }
 }
 
-/// Closes the queue when the reading thread ends, so that the player does not wait for ever after a panic.
+/// Closes the queue when the reading thread exits, so that the player does not wait forever after a panic.
 struct CloseOnDrop<'a>(&'a Shared);
 
 impl Drop for CloseOnDrop<'_> {
@@ -108,7 +108,7 @@ fn len(item: &Result<DueMessage, ReadError>) -> usize {
 
 fn read(shared: &Shared, recording: &Recording, mut select: Select) {
     let _guard = CloseOnDrop(shared);
-    // Subscribers get what transient_local publishers kept when the playing begins, there or elsewhere.
+    // At every start position, subscribers get the messages that transient_local publishers kept there.
     select.with_latched = true;
     loop {
         for item in OrderedMessages::new(recording, select.clone()) {

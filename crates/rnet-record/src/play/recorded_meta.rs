@@ -1,4 +1,4 @@
-//! What messages carried beside their content, as it stands in a recording.
+//! Metadata of messages, as stored in a recording.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use serde_json::Value;
 use crate::names;
 use crate::read::Message;
 
-/// Id of the host of an origin that is known from a recording alone. No host has it.
+/// Host id of an origin that is known from a recording only. No host has this id.
 const RECORDED_HOST: u64 = 0;
-/// What is remembered for messages that have not come. Each stands directly before its message.
+/// Maximum number of metadata records whose message has not followed yet. Each directly precedes its message.
 const MAX_PENDING_META: usize = 1024;
 
-/// By publisher and the low 32 bits of the number.
+/// By publisher and the low 32 bits of the sequence number.
 #[derive(Default)]
 pub struct RecordedMeta {
     by_message: HashMap<(u64, u32), Meta>,
 }
 
 impl RecordedMeta {
-    /// Takes in a message of [`names::META_TOPIC`]. One that means nothing says nothing.
+    /// Stores a message of [`names::META_TOPIC`]. Ignores an invalid one.
     pub fn insert(&mut self, text: &[u8]) {
         let Ok(value) = serde_json::from_slice::<Value>(text) else { return };
         let Some(publisher) = id(&value["publisher"]) else { return };
@@ -46,7 +46,7 @@ impl RecordedMeta {
         self.by_message.insert((publisher, seq as u32), meta);
     }
 
-    /// What a message carries when it is played.
+    /// The metadata that a played message carries.
     pub fn take(&mut self, message: &Message) -> Meta {
         let channel = &message.channel;
         let publisher = channel.metadata.get(names::PUBLISHER_KEY).and_then(|id| id.parse().ok());
@@ -59,7 +59,7 @@ impl RecordedMeta {
     }
 }
 
-/// Ids are text, since readers of JSON keep 53 bits of a number.
+/// Ids are text, because JSON readers keep only 53 bits of a number.
 fn id(value: &Value) -> Option<u64> {
     value.as_str()?.parse().ok()
 }

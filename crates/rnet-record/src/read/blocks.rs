@@ -1,4 +1,4 @@
-//! Where the messages of a file stand: in chunks, or one after the other without.
+//! Blocks of messages in a file: chunks, or runs of records outside of chunks.
 
 use super::channels::Channels;
 use super::chunk::{Chunk, MAX_CHUNK_LEN_BYTES};
@@ -8,40 +8,40 @@ use super::record;
 use mcap::records::{ChunkHeader, MessageHeader, op};
 use std::ops::Range;
 
-/// Messages outside of chunks are read in pieces of this length.
+/// Messages outside of chunks are read in blocks of this length.
 pub const MAX_UNCHUNKED_LEN_BYTES: u64 = 1 << 20;
 
 /// A part of the file that is read at once.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// It is a chunk, and not records outside of chunks.
+    /// Whether it is a chunk, or records outside of chunks.
     pub is_chunk: bool,
     pub offset: u64,
-    /// Behind its last byte.
+    /// Offset after its last byte.
     pub end: u64,
-    /// The first and last log time in it, as far as the file is to be believed, in ns.
+    /// The first and last log time in it, as the file declares them, in ns.
     pub times: (u64, u64),
-    /// The channels whose messages are in it, in order; `None` if that is not known.
+    /// The channels of its messages, in order; `None` if they are unknown.
     pub channels: Option<Vec<u16>>,
 }
 
-/// What is in a block.
+/// The content of a block.
 pub struct BlockContents {
-    /// What the chunk says of itself.
+    /// The header of the chunk.
     pub header: ChunkHeader,
     pub bytes: Vec<u8>,
-    /// Messages, in the order of the file: what stands before their data, and where that is in `bytes`.
+    /// Messages in the order of the file: their headers, and the ranges of their data in `bytes`.
     pub messages: Vec<(MessageHeader, Range<usize>)>,
-    /// Where the record of each of them begins.
+    /// Offset of each message's record.
     pub offsets: Vec<u64>,
-    /// What is wrong with the rest of it.
+    /// What is wrong with the rest of the block.
     pub problem: Option<ReadError>,
 }
 
 impl Block {
-    /// Reads it. Schemas and channels that it describes are added to those that are known.
+    /// Reads the block. Adds schemas and channels that it contains to `channels`.
     ///
-    /// What stands before something that is wrong is there, and what stands behind it is not.
+    /// The result contains the messages before an error, and none after it.
     pub fn read(&self, input: &Input, channels: &mut Channels) -> Result<BlockContents, ReadError> {
         match self.is_chunk {
             true => self.read_chunk(input, channels),
@@ -55,7 +55,8 @@ impl Block {
         }
     }
 
-    /// The length of a chunk stands in its head and in the index. If they differ, the one with which it can be read holds.
+    /// The length of a chunk is stored in its head and in the index. If they differ, the one that makes the
+    /// chunk readable is used.
     fn read_chunk(
         &self,
         input: &Input,
@@ -66,7 +67,7 @@ impl Block {
         let body_len = (self.end - self.offset).saturating_sub(HEAD_LEN_BYTES);
         let head = Head { opcode: op::CHUNK, offset: self.offset, body_len };
         let is_same = (opcode, said) == (op::CHUNK, body_len);
-        // What fails its CRC or cannot be decompressed may be anything, so nothing of it is taken.
+        // Nothing is used of a chunk that fails its CRC or cannot be decompressed.
         let chunk = match Chunk::read(input, &head) {
             Err(error) if !is_same => {
                 let by_head = input.head(self.offset, input.len());
@@ -76,7 +77,7 @@ impl Block {
             read => read?,
         };
         let mut contents = parse_records(chunk, 0, channels);
-        // What is wrong inside is reported at the chunk: what is compressed has no offset in the file.
+        // Problems inside are reported at the chunk: compressed data has no offset in the file.
         contents.problem.iter_mut().for_each(|problem| problem.offset = self.offset);
         if !is_same {
             let problem = Problem::HeadMismatch { what: RecordName(opcode), said, len: body_len };
@@ -106,12 +107,12 @@ impl Block {
             compressed_size: bytes.len() as u64,
         };
         let chunk = Chunk { header, records: bytes };
-        // Offsets of what is wrong in it are those of the file.
+        // Problems are reported at their offsets in the file.
         Ok(parse_records(chunk, self.offset, channels))
     }
 }
 
-/// Reads the records of a chunk, which begin at `start`.
+/// Parses the records of a chunk, which begin at `start`.
 fn parse_records(chunk: Chunk, start: u64, channels: &mut Channels) -> BlockContents {
     let (mut messages, mut offsets) = (Vec::new(), Vec::new());
     let mut problem = None;
@@ -142,7 +143,8 @@ fn parse_records(chunk: Chunk, start: u64, channels: &mut Channels) -> BlockCont
             _ => Ok(()),
         };
         if let Err(wrong) = taken {
-            // The record has its length, so what follows can be read; the first that is wrong is told.
+            // The length of the record is known, so the following ones can be read; only the first error is
+            // reported.
             problem = problem.or(Some(wrong));
         }
     }

@@ -11,7 +11,7 @@ use super::error::{Problem, ReadError};
 use crate::ros2::{self, CdrType};
 use crate::{Source, SourceError, TypeKind, names};
 
-/// The type of messages as a file describes it.
+/// The message type that a file describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
     /// Its id in the file.
@@ -24,7 +24,7 @@ pub struct Schema {
     pub data: Vec<u8>,
 }
 
-/// A channel: the messages of one publisher in recordings of robot-net, those of a topic in others.
+/// A channel: the messages of one publisher in recordings of robot-net, of one topic in other files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
     /// Its id in the file.
@@ -33,15 +33,15 @@ pub struct Channel {
     pub topic: String,
     /// How its messages are encoded: `protobuf`, `rnet-plain`, `bytes`, `cdr`, `json`, …
     pub message_encoding: String,
-    /// What describes its messages.
+    /// The schema of its messages.
     pub schema: Option<Arc<Schema>>,
-    /// What else the file says of it.
+    /// Further metadata in the file.
     pub metadata: BTreeMap<String, String>,
-    /// Of ROS 2, once it was asked for.
+    /// The ROS 2 type, computed on first use.
     cdr: CachedCdr,
 }
 
-/// What follows from a channel, and is no part of it.
+/// A cached value derived from a channel; not part of its identity.
 #[derive(Clone, Debug, Default)]
 struct CachedCdr(OnceLock<Result<Arc<CdrType>, String>>);
 
@@ -53,13 +53,13 @@ impl PartialEq for CachedCdr {
 
 impl Eq for CachedCdr {}
 
-/// Why the messages of a channel have no type here.
+/// Why the messages of a channel have no readable type.
 #[derive(Debug, thiserror::Error)]
 #[error("the type of {topic} cannot be read: {why}")]
 pub struct TypeError {
     /// Topic of the channel.
     pub topic: String,
-    /// Why not.
+    /// The reason.
     pub why: String,
 }
 
@@ -74,7 +74,7 @@ impl Channel {
         Channel { id, topic, message_encoding, schema, metadata, cdr: CachedCdr::default() }
     }
 
-    /// The type of a channel of ROS 2.
+    /// The ROS 2 type of a channel.
     fn cdr(&self) -> Option<&Result<Arc<CdrType>, String>> {
         let schema = self.schema.as_ref().filter(|schema| {
             self.message_encoding == ros2::CDR && schema.encoding == ros2::ROS2MSG
@@ -85,15 +85,15 @@ impl Channel {
         }))
     }
 
-    /// A message of this channel as [`Channel::message_type`] says: as it stands in the file, but those of ROS 2 are
-    /// protobuf. Fails in words: what is no message of its type.
+    /// A message of this channel, encoded as [`Channel::message_type`] describes: unchanged, except that ROS
+    /// 2 messages are converted to protobuf.
     ///
     /// # Errors
-    /// Of ROS 2 alone: it is no CDR, or not of its type.
+    /// The reason as text, for ROS 2 only: the data is not CDR, or not of the channel's type.
     pub fn content<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         match self.cdr() {
             Some(Ok(cdr)) => Ok(Cow::Owned(cdr.to_protobuf(data)?)),
-            // Its type cannot be read: it is bytes.
+            // Its type cannot be read, so it is bytes.
             Some(Err(_)) | None => Ok(Cow::Borrowed(data)),
         }
     }
@@ -101,12 +101,12 @@ impl Channel {
     /// Its publisher.
     ///
     /// # Errors
-    /// Metadata that means nothing.
+    /// Invalid metadata.
     pub fn source(&self) -> Result<Source, SourceError> {
         Source::from_metadata(&self.metadata)
     }
 
-    /// Name of the type of its messages, `raw` where they have none.
+    /// Name of the type of its messages, `raw` without a type.
     pub fn type_name(&self) -> &str {
         match (&self.schema, self.metadata.get(names::TYPE_KEY)) {
             (Some(schema), _) => &schema.name,
@@ -115,15 +115,15 @@ impl Channel {
         }
     }
 
-    /// The recorder wrote it to itself: no publisher had this topic.
+    /// The recorder itself wrote it: no publisher had this topic.
     pub fn is_reserved(&self) -> bool {
         self.topic.starts_with(names::RESERVED_TOPICS)
     }
 
-    /// The type by which its messages are read. Encodings that are not known here are bytes.
+    /// The type by which its messages are read. Unknown encodings are bytes.
     ///
     /// # Errors
-    /// A description that cannot be read; of CDR, also one in another language than `ros2msg`.
+    /// The description cannot be read; CDR is described in another language than `ros2msg`.
     pub fn message_type(&self) -> Result<MessageType, TypeError> {
         let failed = |why: String| TypeError { topic: self.topic.clone(), why };
         let Some(schema) = &self.schema else { return Ok(MessageType::Raw) };
@@ -153,7 +153,7 @@ impl Channel {
         }
     }
 
-    /// The kind of what was published, as far as the file says so.
+    /// The kind of the published type, if the file contains it.
     pub fn kind(&self) -> TypeKind {
         match (self.source(), self.message_encoding.as_str()) {
             (Ok(source), _) if self.metadata.contains_key(names::KIND_KEY) => source.kind,
@@ -164,7 +164,7 @@ impl Channel {
     }
 }
 
-/// All of them, as far as the file has been read.
+/// All channels and schemas, as far as the file has been read.
 #[derive(Clone, Debug, Default)]
 pub struct Channels {
     schemas: BTreeMap<u16, Arc<Schema>>,
@@ -184,7 +184,7 @@ impl Channels {
         self.schemas.values()
     }
 
-    /// Takes in a Schema or Channel record; others say nothing of either. The first description of an id holds.
+    /// Adds a Schema or Channel record; ignores other records. The first description of an id is used.
     pub fn add(&mut self, record: Record<'_>, offset: u64) -> Result<(), ReadError> {
         match record {
             Record::Schema { header, data } => {

@@ -1,4 +1,4 @@
-//! Comparing everything in a file that is said twice.
+//! Compares all redundant data of a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,42 +16,41 @@ use super::scan::MAX_RECORD_LEN_BYTES;
 use crate::names;
 use crate::sequence_set::SequenceSet;
 
-/// The data is read in pieces of this length for its CRC.
+/// The data is read in blocks of this length for its CRC.
 const PIECE_LEN_BYTES: u64 = 1 << 20;
 
-/// Differences of the statistics that are reported one by one.
+/// Maximum number of differences of the statistics that are reported one by one.
 const MAX_REPORTED_DIFFERENCES: usize = 16;
 
-/// Runs of numbers without a gap that are kept, of all channels: some megabytes.
+/// Maximum number of contiguous runs of sequence numbers, of all channels: some megabytes.
 const MAX_RUNS: usize = 1 << 16;
 
-/// What was read and compared.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Messages that could be read.
     pub messages: u64,
     /// Chunks that could be read.
     pub chunks: u64,
-    /// Problems that were told.
+    /// Problems reported.
     pub problems: u64,
-    /// Messages that publishers sent and that are not in the file, by the numbers of those that are. Of recordings of
-    /// robot-net only.
+    /// Messages missing from the file, by the gaps in the sequence numbers. For recordings of robot-net only.
     pub missing: u64,
-    /// The numbers have more gaps than are kept (65,536): a message that is there twice is only found if the gaps between
-    /// the two are fewer, and what fills a gap so late is still counted as missing.
+    /// The numbers have more gaps than the limit of 65,536. Then a duplicate message is found only if fewer
+    /// gaps lie between the two, and a message that fills an older gap still counts as missing.
     pub has_too_many_gaps: bool,
-    /// Publishers that the recorder saw and did not hear, or not to their end, and those that it followed, as the file
-    /// says; `None` where it does not say it.
+    /// Publishers that the recorder saw but did not read, or not to their end, as the file states; `None` if
+    /// it does not.
     pub unheard: Option<u64>,
-    /// See `unheard`.
+    /// Publishers that the recorder followed, as the file states; `None` if it does not.
     pub followed: Option<u64>,
 }
 
-/// Reads a file to its end: every record, every CRC, the order of messages, and whether the indexes and the statistics
-/// say what is so. Each problem is told.
+/// Reads a file to its end: every record, every CRC, the order of messages, and whether the indexes and the
+/// statistics are correct. Reports each problem to `on_problem`.
 ///
 /// # Errors
-/// The file cannot be read, or is no MCAP file.
+/// The file cannot be read, or is not an MCAP file.
 pub fn check(
     path: &Path,
     on_problem: &mut dyn FnMut(&ReadError),
@@ -82,7 +81,7 @@ pub fn check(
     Ok(check.checked)
 }
 
-/// What is in the data, to compare the index with.
+/// Summary of the data, for comparison with the index.
 #[derive(Default)]
 struct DataSummary {
     counts: BTreeMap<u16, u64>,
@@ -99,11 +98,11 @@ struct Checker<'a> {
     checked: CheckReport,
     seen: DataSummary,
     channels: Channels,
-    /// The numbers of the messages of each channel of a publisher, in recordings of robot-net.
+    /// The sequence numbers of each channel, in recordings of robot-net.
     numbers: BTreeMap<u16, SequenceSet>,
-    /// Their runs.
+    /// Number of their runs.
     runs: usize,
-    /// The chunk before, until its message indexes have been read.
+    /// The preceding chunk, until its message indexes have been read.
     chunk: Option<LastChunk>,
 }
 
@@ -161,7 +160,7 @@ impl Checker<'_> {
                     if self.is_rnet_recording && found.name == names::UNHEARD {
                         let claimed = |key| found.metadata.get(key).and_then(|n| n.parse().ok());
                         let CheckReport { unheard, followed, .. } = &mut self.checked;
-                        // A file that was made of several has several.
+                        // A file that was merged from several has several.
                         if let Some(n) = claimed("total") {
                             *unheard = Some(unheard.unwrap_or(0).saturating_add(n));
                         }
@@ -173,7 +172,7 @@ impl Checker<'_> {
             }
             op::ATTACHMENT => {
                 self.seen.attachments += 1;
-                // Its CRC is compared on the way.
+                // Reading the record checks its CRC.
                 self.input.record(head, MAX_CHUNK_LEN_BYTES).map(drop)
             }
             _ => Ok(()),
@@ -208,7 +207,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a message was not met before, as far as its publisher numbers it.
+    /// Whether a message is new, if its publisher numbers its messages.
     fn is_new(&mut self, message: &MessageHeader) -> bool {
         let id = message.channel_id;
         if self.channels.get(id).is_some_and(|channel| channel.is_reserved()) {
@@ -263,7 +262,7 @@ impl Checker<'_> {
             unreachable!("a record of this opcode is parsed as an index");
         };
         let id = index.channel_id;
-        // That of a chunk that cannot be read.
+        // The index of a chunk that cannot be read.
         let Some(chunk) = &mut self.chunk else { return Ok(()) };
         if let Some(seen) = self.seen.chunks.get_mut(&chunk.offset) {
             seen.message_index_offsets.insert(id, head.offset);
@@ -285,7 +284,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// All messages of a chunk are in one of its indexes, if it has any.
+    /// Checks that all messages of a chunk are in one of its indexes, if it has any.
     fn end_of_chunk(&mut self) {
         let Some(chunk) = self.chunk.take() else { return };
         let indexed = self.seen.chunks.get(&chunk.offset);
@@ -376,14 +375,14 @@ impl Checker<'_> {
             attachment_count: u32::try_from(self.seen.attachments).unwrap_or(u32::MAX),
             message_start_time: self.seen.times.map_or(0, |times| times.0),
             message_end_time: self.seen.times.map_or(0, |times| times.1),
-            // Writers may name channels without messages.
+            // Writers may list channels without messages.
             channel_message_counts: claimed
                 .channel_message_counts
                 .keys()
                 .map(|id| (*id, 0))
                 .chain(self.seen.counts.clone())
                 .collect(),
-            // Those in the summary alone count as well.
+            // Those in the summary only count as well.
             schema_count: claimed.schema_count,
             channel_count: claimed.channel_count,
         };
@@ -396,7 +395,7 @@ impl Checker<'_> {
     }
 }
 
-/// Where the statistics differ from what is there, in words.
+/// Describes where the statistics differ from the data.
 fn differences(claimed: &Statistics, seen: &Statistics) -> String {
     let sums = [
         ("messages", claimed.message_count, seen.message_count),

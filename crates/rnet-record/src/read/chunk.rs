@@ -1,4 +1,4 @@
-//! The inside of a chunk.
+//! Reads and decompresses chunks.
 
 use std::io::Read;
 
@@ -8,17 +8,17 @@ use super::error::{Problem, ReadError, RecordName};
 use super::input::{Head, Input};
 use super::record;
 
-/// The longest chunk that is read, compressed and not.
+/// Maximum length of a chunk, compressed or uncompressed.
 pub const MAX_CHUNK_LEN_BYTES: u64 = 1 << 30;
 
-/// A chunk without its compression.
+/// A decompressed chunk.
 pub struct Chunk {
     pub header: ChunkHeader,
     pub records: Vec<u8>,
 }
 
 impl Chunk {
-    /// Reads and decompresses a chunk. Its CRC is compared, unless it has none.
+    /// Reads and decompresses a chunk. Checks its CRC, unless it has none.
     pub fn read(input: &Input, head: &Head) -> Result<Self, ReadError> {
         let body = input.body(head, MAX_CHUNK_LEN_BYTES)?;
         let Record::Chunk { header, data } = record::parse(op::CHUNK, &body, head.offset)? else {
@@ -35,10 +35,10 @@ impl Chunk {
     }
 }
 
-/// What a chunk holds.
+/// The decompressed records of a chunk.
 fn decompress(header: &ChunkHeader, data: &[u8]) -> Result<Vec<u8>, Problem> {
     let mut records = Vec::new();
-    // One more than there should be, so that too many are found; a lie about the size costs no memory.
+    // One byte more than declared, to detect an excess; a false size allocates no memory.
     let limit = header.uncompressed_size + 1;
     let name = header.compression.as_str();
     let read = match name {
@@ -63,7 +63,7 @@ fn decompress(header: &ChunkHeader, data: &[u8]) -> Result<Vec<u8>, Problem> {
 
 fn check_crc(header: &ChunkHeader, records: Vec<u8>) -> Result<Vec<u8>, Problem> {
     let saved = header.uncompressed_crc;
-    // 0 is none.
+    // 0 means no CRC.
     let found = if saved == 0 { 0 } else { crc32fast::hash(&records) };
     match saved == found {
         true => Ok(records),

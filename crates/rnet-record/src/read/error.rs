@@ -1,127 +1,127 @@
-//! What is wrong with a file, and where.
+//! Problems of a file, and their offsets.
 
 use std::fmt;
 use std::io;
 
-/// What is wrong at a place of a file.
+/// A problem at an offset of a file.
 #[derive(Debug, thiserror::Error)]
 #[error("at byte {offset}: {problem}")]
 pub struct ReadError {
-    /// Where, in bytes from the start of the file: the record in question, or the chunk that holds it.
+    /// Offset of the affected record or of the chunk that contains it, in bytes from the start of the file.
     pub offset: u64,
-    /// What.
+    /// The problem.
     #[source]
     pub problem: Problem,
 }
 
 impl ReadError {
-    /// This problem, there.
+    /// A problem at an offset.
     pub fn new(offset: u64, problem: Problem) -> Self {
         Self { offset, problem }
     }
 }
 
-/// What can be wrong with a file.
+/// A problem of a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It does not begin as MCAP files do.
+    /// The file does not begin with the MCAP magic bytes.
     #[error("not an MCAP file: it does not begin with the MCAP magic bytes")]
     NotMcap,
-    /// It was written by a recorder with a later format.
+    /// A recorder with a later format version wrote the file.
     #[error(
         "the recording has format version {found}, but this program reads up to version {known}; use a \
          newer rnet"
     )]
     Version {
-        /// That of the file.
+        /// Version of the file.
         found: String,
-        /// The highest that is read here.
+        /// The highest version that this reader supports.
         known: u32,
     },
-    /// It ends inside of a record.
+    /// The file ends within a record.
     #[error("the file ends within a {what} record: {there} of its {len} bytes exist")]
     Truncated {
-        /// What is cut.
+        /// Kind of the truncated record.
         what: RecordName,
         /// Length of the record, in bytes.
         len: u64,
-        /// Bytes of it that are there.
+        /// Bytes of it in the file.
         there: u64,
     },
-    /// The head of a chunk and the index say different things.
+    /// The head of a chunk and the index contradict each other.
     #[error(
-        "the record header here says {what} with {said} bytes, but the index says Chunk with {len}"
+        "the record header here is {what} with {said} bytes, but the index lists a Chunk with {len}"
     )]
     HeadMismatch {
-        /// The kind of record that the head says.
+        /// The kind of record in the head.
         what: RecordName,
-        /// Length by the head, in bytes.
+        /// Length in the head, in bytes.
         said: u64,
-        /// Length by the index, in bytes.
+        /// Length in the index, in bytes.
         len: u64,
     },
-    /// The head of a record is damaged, and the index says where the next one begins.
+    /// The head of a record is damaged; reading continues at the next record in the index.
     #[error("the record here cannot be read; reading continues at byte {next}, found in the index")]
     Skipped {
-        /// Where reading continues.
+        /// Offset where reading continues.
         next: u64,
     },
-    /// It ends without the records that end a file.
+    /// The file has no footer.
     #[error("the file ends without a footer: it is still being written, or its writer was killed")]
     MissingFooter,
-    /// It has no index, which MCAP allows.
+    /// The file has no index, which MCAP allows.
     #[error("the file has no chunk index or no statistics")]
     NoIndex,
-    /// A record means nothing.
+    /// A record is malformed.
     #[error("a {what} record cannot be read: {why}")]
     Record {
-        /// Which kind.
+        /// Kind of the record.
         what: RecordName,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// Something is longer than is read.
+    /// A record exceeds the length limit.
     #[error("a {what} record claims {len} bytes, more than the limit of {limit}")]
     TooLong {
-        /// Which kind.
+        /// Kind of the record.
         what: RecordName,
         /// Its length, in bytes.
         len: u64,
         /// The limit, in bytes.
         limit: u64,
     },
-    /// A chunk is compressed in a way that is not known here.
+    /// The compression of a chunk is unknown.
     #[error("a chunk is compressed with {name:?}; only \"zstd\", \"lz4\" and \"\" are supported")]
     Compression {
-        /// The name that it has.
+        /// Name of the compression.
         name: String,
     },
     /// A chunk cannot be decompressed.
     #[error("a chunk cannot be decompressed with {name}: {why}")]
     Decompress {
-        /// How it is compressed.
+        /// Name of the compression.
         name: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A checksum is not that of the data.
-    #[error("the CRC of {what} is {found:08x}, but the file says {saved:08x}")]
+    /// A checksum does not match the data.
+    #[error("the CRC of {what} is {found:08x}, but the file contains {saved:08x}")]
     Crc {
-        /// Of what.
+        /// The checked part of the file.
         what: &'static str,
-        /// What is written.
+        /// The checksum in the file.
         saved: u32,
-        /// What it is.
+        /// The checksum of the data.
         found: u32,
     },
-    /// A message belongs to a channel that nothing describes.
+    /// A message belongs to a channel without a description.
     #[error("a message belongs to channel {channel}, which is not described before it")]
     UnknownChannel {
-        /// Its id.
+        /// Id of the channel.
         channel: u16,
     },
-    /// A channel names a schema that nothing describes.
+    /// A channel uses a schema without a description.
     #[error("channel {topic} uses schema {schema}, which is not described before it")]
     UnknownSchema {
         /// Topic of the channel.
@@ -129,15 +129,15 @@ pub enum Problem {
         /// Id of the schema.
         schema: u16,
     },
-    /// The same id is described twice, differently.
+    /// The same id has two different descriptions.
     #[error("{what} {id} is described twice with different content")]
     Conflict {
         /// `channel` or `schema`.
         what: &'static str,
-        /// Its id.
+        /// The id.
         id: u16,
     },
-    /// The index, or the summary that it stands in, says what is not so.
+    /// The index, or the summary that contains it, contradicts the data.
     #[error("the index is wrong: {0}")]
     Index(String),
     /// The file cannot be read.
@@ -145,11 +145,11 @@ pub enum Problem {
     Io(#[from] io::Error),
 }
 
-/// The name of a record's kind.
+/// The name of a record kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordName(pub u8);
 
-/// By opcode, from 1 on.
+/// By opcode, starting at 1.
 const NAMES: &str = "Header Footer Schema Channel Message Chunk MessageIndex ChunkIndex Attachment \
                      AttachmentIndex Statistics Metadata MetadataIndex SummaryOffset DataEnd";
 

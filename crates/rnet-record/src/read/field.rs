@@ -1,7 +1,7 @@
-//! A field of the messages of a channel, as a number or an array of numbers of one size.
+//! Reads a field of messages as a number or an array of numbers of one size.
 //!
-//! In a plain message it stands at a fixed offset, and in a protobuf message the way to it is walked; neither builds the
-//! message.
+//! In a plain message the field is at a fixed offset; in a protobuf message the reader walks to it. Neither
+//! decodes the whole message.
 
 use rnet::schema::prost_reflect::Kind;
 use rnet::schema::{Columns, FieldPath, NumberReader};
@@ -16,19 +16,19 @@ use super::series::number;
 pub struct FieldError {
     /// Topic of the channel.
     pub topic: String,
-    /// The field, as it was asked for.
+    /// The requested field.
     pub field: String,
-    /// Why not, and what there is instead.
+    /// The reason, and the available fields.
     pub why: String,
-    /// The type of the messages has no such field; that of another publisher may.
+    /// The type of the messages has no such field; the type of another publisher may have it.
     pub is_missing: bool,
 }
 
-/// Why a type has no number there.
+/// Why a type has no number at a path.
 enum NumberError {
-    /// It has no such field.
+    /// The type has no such field.
     Missing(String),
-    /// It is not a number.
+    /// The field is not a number.
     Other(String),
 }
 
@@ -44,7 +44,7 @@ impl From<NumberError> for String {
 pub struct FieldReader {
     /// Type of the number, or of the elements of the array.
     pub prim: Prim,
-    /// Lengths of the array, the outer dimension first; empty for a single number.
+    /// Dimensions of the array, the outer one first; empty for a single number.
     pub shape: Vec<usize>,
     location: FieldLocation,
 }
@@ -54,14 +54,14 @@ enum FieldLocation {
     Protobuf(NumberReader),
 }
 
-/// How long messages are.
+/// The lengths that messages may have.
 struct MessageSize {
     len: usize,
     tail: bool,
 }
 
 impl FieldReader {
-    /// Of the messages of this channel, whose type is `ty`.
+    /// A reader for the messages of this channel, whose type is `ty`.
     pub fn new(channel: &Channel, ty: &MessageType, field: &str) -> Result<Self, FieldError> {
         let failed = |refused: NumberError| {
             let (topic, field) = (channel.topic.clone(), field.to_owned());
@@ -71,7 +71,7 @@ impl FieldReader {
         Self::of_type(ty, &channel.message_encoding, field).map_err(failed)
     }
 
-    /// Of messages of this type, which are called `encoding` where they have none.
+    /// A reader for messages of this type; `encoding` names messages without a type.
     fn of_type(ty: &MessageType, encoding: &str, field: &str) -> Result<Self, NumberError> {
         match ty {
             MessageType::Plain(plain) => Self::plain(plain, field),
@@ -89,10 +89,10 @@ impl FieldReader {
         }
     }
 
-    /// Of messages of this type, from wherever they come: a single number.
+    /// A reader for a single number in messages of this type, from any source.
     ///
     /// # Errors
-    /// In words, why there is no number of this name.
+    /// Why the field is not a number, as text.
     pub fn single_number(ty: &MessageType, field: &str) -> Result<Self, String> {
         let reader = Self::of_type(ty, "raw", field)?;
         match reader.shape.is_empty() {
@@ -103,10 +103,11 @@ impl FieldReader {
         }
     }
 
-    /// What a message has there, as `f64`; `None` if it has nothing there. Integers beyond 2^53 are rounded.
+    /// The value of the field in a message, as `f64`; `None` if it is absent. Integers beyond 2^53 are
+    /// rounded.
     ///
     /// # Errors
-    /// In words, why the message is none of its type.
+    /// Why the message does not match its type, as text.
     pub fn read_f64(&self, message: &[u8], buffer: &mut Vec<u8>) -> Result<Option<f64>, String> {
         buffer.clear();
         let is_there = self.read(message, buffer)?;
@@ -134,7 +135,8 @@ impl FieldReader {
         Ok(Self { prim, shape, location: FieldLocation::Plain { offset, size, message } })
     }
 
-    /// Appends what a message has there, little endian. False, and zeros, if it has nothing there.
+    /// Appends the value of the field in a message, little endian. If it is absent, appends zeros and returns
+    /// false.
     pub fn read(&self, message: &[u8], out: &mut Vec<u8>) -> Result<bool, String> {
         match &self.location {
             FieldLocation::Plain { offset, size, message: MessageSize { len, tail } } => {
@@ -144,7 +146,7 @@ impl FieldReader {
                 }
                 let bytes = &message[*offset..offset + size];
                 match self.prim {
-                    // Anything but 0 is true, and whoever reads the column knows 0 and 1 alone.
+                    // Any byte other than 0 is true, and readers of the column accept only 0 and 1.
                     Prim::Bool => out.extend(bytes.iter().map(|byte| u8::from(*byte != 0))),
                     _ => out.extend_from_slice(bytes),
                 }
@@ -160,11 +162,11 @@ impl FieldReader {
 }
 
 impl Channel {
-    /// The fields of its messages that can be read as numbers, each single number and each array of a fixed length. Lists
-    /// of protobuf messages are not among them: their elements are, by name (`ranges[0]`).
+    /// The fields that can be read as numbers: single numbers and arrays of a fixed length. Repeated protobuf
+    /// fields are not included, but their elements can be read by name (`ranges[0]`).
     ///
     /// # Errors
-    /// As [`Channel::message_type`], and of a type with more fields than a table has columns.
+    /// As [`Channel::message_type`]; the type has more fields than a table may have columns.
     pub fn number_fields(&self) -> Result<Vec<String>, TypeError> {
         let failed = |why: String| TypeError { topic: self.topic.clone(), why };
         match self.message_type()? {
@@ -186,7 +188,8 @@ impl Channel {
     }
 }
 
-/// The numbers of a struct and the arrays of numbers in it. Structs in arrays have names that are to be asked for.
+/// Collects the numbers of a struct and its arrays of numbers. Structs in arrays have to be requested by
+/// name.
 fn collect_number_fields(plain: &PlainType, within: &str, fields: &mut Vec<String>) {
     for field in plain.fields.iter().filter(|field| !field.is_padding()) {
         let path = format!("{within}{}", field.name);
@@ -222,7 +225,7 @@ fn prim_of(kind: &Kind) -> Prim {
         Kind::Uint64 | Kind::Fixed64 => Prim::U64,
         Kind::Uint32 | Kind::Fixed32 => Prim::U32,
         Kind::Bool => Prim::Bool,
-        // The others are refused by `NumberReader::new`.
+        // `NumberReader::new` rejects the others.
         _ => Prim::I32,
     }
 }

@@ -1,4 +1,4 @@
-//! The index at the end of a file.
+//! Reads the index at the end of a file.
 
 use std::collections::BTreeMap;
 
@@ -13,39 +13,39 @@ use super::input::{HEAD_LEN_BYTES, Head, Input, heads};
 use super::record;
 use super::scan::MAX_RECORD_LEN_BYTES;
 
-/// Offsets and CRC.
+/// Length of the footer's offsets and CRC.
 const FOOTER_BODY_LEN_BYTES: u64 = 20;
-/// Longest summary that is read.
+/// Maximum length of a summary.
 const MAX_SUMMARY_LEN_BYTES: u64 = 1 << 30;
-/// Metadata records of a file that are read with its index.
+/// Maximum number of metadata records that are read with the index.
 const MAX_METADATA: usize = 10_000;
 
-/// What the summary says.
+/// Content of the summary.
 pub struct Summary {
     pub footer: Footer,
-    /// Of the Footer record.
+    /// Offset of the Footer record.
     pub footer_at: u64,
     pub channels: Channels,
-    /// It has channels whose schemas it does not repeat; they are not among `channels`.
+    /// Whether it has channels whose schemas it does not repeat; they are missing in `channels`.
     pub lacks_schemas: bool,
     pub statistics: Option<Statistics>,
     pub chunks: Vec<ChunkIndex>,
     pub metadata: Vec<MetadataIndex>,
-    /// Where they begin, and where they end.
+    /// Start and end offsets.
     pub attachments: Vec<(u64, u64)>,
 }
 
-/// What the index says is in the file.
+/// The content of the file according to its index.
 ///
 /// # Errors
-/// There is none, or it contradicts itself or the file, so that it cannot be used.
+/// The index is missing, or contradicts itself or the file.
 pub fn read(input: &Input, start: u64) -> Result<RecordingInfo, ReadError> {
     let mut summary = summary(input)?;
     let lies = |why: String| ReadError::new(summary.footer.summary_start, Problem::Index(why));
     let Some(statistics) = summary.statistics.take() else {
         return Err(ReadError::new(summary.footer_at, Problem::NoIndex));
     };
-    // Messages outside of chunks have no index, and chunks, channels and schemas need not be named once more.
+    // Messages outside of chunks have no index, and a summary need not repeat chunks, channels and schemas.
     let no_channels = summary.channels.iter().next().is_none();
     let lacks_chunks = statistics.chunk_count == 0 || summary.chunks.is_empty();
     let lacks_channels = no_channels || summary.lacks_schemas;
@@ -113,16 +113,16 @@ pub fn read(input: &Input, start: u64) -> Result<RecordingInfo, ReadError> {
     Ok(found)
 }
 
-/// What stands in a file beside its chunks. Writers need not index it.
+/// Records of a file outside of chunks. Writers need not index them.
 #[derive(Default)]
 struct OtherRecords {
     metadata: Vec<Head>,
-    /// Where they begin, and where they end.
+    /// Start and end offsets.
     attachments: Vec<(u64, u64)>,
 }
 
-/// The chunks of the index, in the order of the file. Every byte between them is looked at, so that nothing is
-/// missing that the index does not name.
+/// The chunks of the index, in the order of the file. Reads every gap between them, to find records that the
+/// index does not list.
 fn blocks(
     input: &Input,
     start: u64,
@@ -141,7 +141,7 @@ fn blocks(
             return Err(lies("a chunk overlaps the record before it".to_owned()));
         }
         let (first, last) = (chunk.message_start_time, chunk.message_end_time);
-        // No time would be found in it.
+        // Such a chunk would not match any time range.
         if first > last {
             return Err(lies(format!("the chunk here claims the times {first} to {last}")));
         }
@@ -176,7 +176,7 @@ fn blocks(
     Ok(blocks)
 }
 
-/// Takes in what stands between chunks.
+/// Reads the records between chunks.
 fn read_gap(
     input: &Input,
     start: u64,
@@ -220,7 +220,7 @@ fn footer(input: &Input) -> Result<(Footer, u64), ReadError> {
     }
 }
 
-/// Reads the summary, and compares its CRC.
+/// Reads the summary, and checks its CRC.
 pub fn summary(input: &Input) -> Result<Summary, ReadError> {
     let (footer, footer_at) = footer(input)?;
     let start = footer.summary_start;
@@ -261,7 +261,7 @@ pub fn summary(input: &Input) -> Result<Summary, ReadError> {
         let body = &bytes[(head.body() - start) as usize..(head.end() - start) as usize];
         match record::parse(head.opcode, body, offset)? {
             record @ Record::Schema { .. } => summary.channels.add(record, offset)?,
-            // The schemas may stand behind them.
+            // The schemas may follow the channels.
             record @ Record::Channel(_) => channels.push((record.into_owned(), offset)),
             Record::Statistics(statistics) => summary.statistics = Some(statistics),
             Record::ChunkIndex(chunk) => summary.chunks.push(chunk),

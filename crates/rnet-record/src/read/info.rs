@@ -1,4 +1,4 @@
-//! What is known of a file before its messages are read.
+//! Information about a file that is available before its messages are read.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use super::blocks::Block;
 use super::channels::Channels;
 use super::error::{Problem, ReadError};
 
-/// Problems that are kept by one reader; the others are counted.
+/// Maximum number of problems that a reader keeps; further ones are counted.
 const MAX_PROBLEMS: usize = 100;
 
-/// What is in a file, as its index says or as a reader of all of it found.
+/// Content of a file, from its index or from a scan of the whole file.
 #[derive(Debug, Default)]
 pub struct RecordingInfo {
     pub(super) channels: Channels,
     pub(super) blocks: Vec<Block>,
-    /// Messages by channel.
+    /// Number of messages by channel.
     pub counts: BTreeMap<u16, u64>,
     /// The first and last log time, in ns since 1970 UTC.
     pub times: Option<(u64, u64)>,
     /// Metadata records, in the order of the file.
     pub metadata: Vec<Metadata>,
-    /// Where its attachments stand: the first byte of each, and the one behind it.
+    /// Start and end offset of each attachment.
     pub attachments: Vec<(u64, u64)>,
     /// Number of chunks.
     pub chunks: u64,
-    /// How the chunks are compressed: bytes before and after, by the name of the method.
+    /// Compression of the chunks: compressed and uncompressed bytes, by name of the compression.
     pub compression: BTreeMap<String, (u64, u64)>,
-    /// The file has been read to its end, since it has no index that can be used. Then this says why not.
+    /// Why the file was scanned to its end instead of using its index; `None` if the index was used.
     pub scan_reason: Option<&'static str>,
-    /// What is wrong with the file, as far as it has been read.
+    /// Problems found so far.
     pub problems: Vec<ReadError>,
-    /// Problems beyond those.
+    /// Number of further problems.
     pub more_problems: u64,
 }
 
@@ -44,8 +44,8 @@ impl RecordingInfo {
         }
     }
 
-    /// Whether some written data cannot be read. A file without an end (still written, or its writer was killed) is not
-    /// damaged.
+    /// Whether written data cannot be read. A missing end is not damage: the file is still being written, or
+    /// its writer was killed.
     pub fn is_damaged(&self) -> bool {
         let is_end = |one: &ReadError| {
             matches!(one.problem, Problem::Truncated { .. } | Problem::MissingFooter)
@@ -53,7 +53,7 @@ impl RecordingInfo {
         self.more_problems > 0 || !self.problems.iter().all(is_end)
     }
 
-    /// Messages of all channels.
+    /// Number of messages of all channels.
     pub fn messages(&self) -> u64 {
         self.counts.values().sum()
     }

@@ -1,6 +1,7 @@
-//! The bytes of a file. What is asked for is compared with its length before it is allocated.
+//! Reads the bytes of a file. Each length is compared with the file before memory is allocated.
 //!
-//! The file is read, not mapped: it may be cut while it is read, and a mapping would then end the process.
+//! The file is read, not mapped: it may be truncated while it is read, and a mapping would then kill the
+//! process.
 
 use std::fs::File;
 use std::io;
@@ -12,23 +13,23 @@ use mcap::records::Record;
 use super::error::{Problem, ReadError, RecordName};
 use super::record;
 
-/// Opcode and length, before each record.
+/// Length of opcode and length, which precede each record.
 pub const HEAD_LEN_BYTES: u64 = 9;
 
-/// A file, as long as it was when it was opened.
+/// A file, with the length that it had when it was opened.
 #[derive(Debug)]
 pub struct Input {
     file: File,
     len: u64,
 }
 
-/// Kind and place of a record.
+/// Kind and position of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub opcode: u8,
-    /// Of the opcode.
+    /// Offset of the opcode.
     pub offset: u64,
-    /// Without opcode and length.
+    /// Length without opcode and length field.
     pub body_len: u64,
 }
 
@@ -37,7 +38,7 @@ impl Head {
         self.offset + HEAD_LEN_BYTES
     }
 
-    /// Offset of what comes behind it.
+    /// Offset after the record.
     pub fn end(&self) -> u64 {
         self.body() + self.body_len
     }
@@ -61,7 +62,7 @@ impl Input {
         self.len
     }
 
-    /// So many bytes from there.
+    /// Reads `len` bytes at `offset`.
     pub fn read(&self, offset: u64, len: u64) -> Result<Vec<u8>, ReadError> {
         let there = self.len.saturating_sub(offset);
         if len > there {
@@ -75,7 +76,7 @@ impl Input {
         Ok(bytes)
     }
 
-    /// The record that begins there, in a section that ends at `end`; `None` at its end.
+    /// The head of the record at `offset`, in a section that ends at `end`; `None` at its end.
     pub fn head(&self, offset: u64, end: u64) -> Result<Option<Head>, ReadError> {
         let end = end.min(self.len);
         if offset >= end {
@@ -87,7 +88,7 @@ impl Input {
         head.map(Some).map_err(|problem| ReadError::new(offset, problem))
     }
 
-    /// What a record holds.
+    /// The body of a record.
     pub fn body(&self, head: &Head, limit: u64) -> Result<Vec<u8>, ReadError> {
         if head.body_len > limit {
             let problem = Problem::TooLong { what: head.name(), len: head.body_len, limit };
@@ -103,8 +104,8 @@ impl Input {
     }
 }
 
-/// The head of the record at the start of `bytes` (at least one byte). The record is at `offset` of its section, and
-/// `there` bytes of the section remain.
+/// The head of the record at the start of `bytes` (at least one byte). `offset` is the record's position in
+/// its section, and `there` bytes of the section remain.
 pub fn head_of(bytes: &[u8], offset: u64, there: u64) -> Result<Head, Problem> {
     let (opcode, body_len) = match there >= HEAD_LEN_BYTES {
         true => split_head(bytes),
@@ -130,7 +131,7 @@ pub fn heads(bytes: &[u8], start: u64) -> impl Iterator<Item = Result<Head, Read
     })
 }
 
-/// Opcode and length of the record that these bytes begin with, of which there are nine at least.
+/// Opcode and length of the record at the start of these bytes, which are at least nine.
 pub fn split_head(bytes: &[u8]) -> (u8, u64) {
     let mut len = [0; 8];
     len.copy_from_slice(&bytes[1..9]);

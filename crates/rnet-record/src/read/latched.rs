@@ -1,4 +1,4 @@
-//! What transient_local publishers kept at a time: their last messages before it.
+//! The messages that transient_local publishers kept at a time: their last messages before it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use crate::names;
 /// A message in the bytes of its chunk.
 type InChunk = (MessageHeader, Range<usize>);
 
-/// A message, and before it the record about it that directly precedes it in the file.
+/// A message, preceded by its metadata record if the file has one directly before it.
 type Pair<T> = (Option<T>, T);
 
-/// The retained messages of a channel. They are copies, so that a message does not keep its whole chunk in memory.
+/// The retained messages of a channel. They are copies, so that they do not keep whole chunks in memory.
 struct LatchedChannel {
     channel: Arc<Channel>,
     depth: usize,
@@ -36,8 +36,8 @@ impl LatchedChannel {
     }
 }
 
-/// The last messages before `start_ns` of each transient_local channel that is selected, in the order of their log
-/// times, which become `start_ns`. Only chunks that may hold one are read, the last first.
+/// The last messages before `start_ns` of each selected transient_local channel, in the order of their log
+/// times, which are then set to `start_ns`. Reads only chunks that may contain one, the last first.
 pub fn messages_before(
     recording: &Recording,
     select: &Select,
@@ -83,7 +83,7 @@ pub fn messages_before(
     all.map(|message| message.logged_at(start_ns)).collect()
 }
 
-/// Takes the messages of a chunk that may be among the last.
+/// Collects the messages of a chunk that may be among the last.
 fn collect_latched(
     kept: &mut BTreeMap<u16, LatchedChannel>,
     contents: &BlockContents,

@@ -1,8 +1,8 @@
-//! The messages of a file in the order of time.
+//! Yields the messages of a file in the order of time.
 //!
-//! A block is opened when the next message may be in it: blocks whose times overlap are open at the same time. Few do in
-//! a file as its recorder wrote it. In others any number may, so no more than [`MAX_OPEN`] are, and what would need
-//! more comes in the order of the file.
+//! A block is opened when it may contain the next message, so blocks with overlapping times are open at the
+//! same time. Recorders write files with few overlaps. Other files may have any number, so at most
+//! [`MAX_OPEN`] blocks are open; beyond that, messages are yielded in the order of the file.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -20,31 +20,31 @@ use super::latched;
 use super::recording::Recording;
 use crate::names;
 
-/// Blocks that are read at the same time.
+/// Maximum number of open blocks.
 const MAX_OPEN: usize = 16;
 
-/// Which messages of a file. The default is all that publishers sent.
+/// A selection of messages. The default selects all messages that publishers sent.
 #[derive(Clone, Debug, Default)]
 pub struct Select {
-    /// Only those of these topics; of all, if there are none. Topics of the recorder itself have to be named.
+    /// The topics; empty for all. The recorder's own topics have to be named.
     pub topics: Vec<String>,
-    /// Not those of these ids of channels.
+    /// Ids of excluded channels.
     pub excluded_channels: BTreeSet<u16>,
-    /// From this log time on, in ns since 1970 UTC.
+    /// First log time, in ns since 1970 UTC.
     pub start_ns: Option<u64>,
-    /// Up to before this log time, in ns since 1970 UTC.
+    /// End of the log times (exclusive), in ns since 1970 UTC.
     pub end_ns: Option<u64>,
-    /// All channels, also those that the recorder wrote to itself.
+    /// Also the recorder's own channels.
     pub with_reserved: bool,
-    /// Also what transient_local publishers kept at `start_ns`: their last messages before it. They come first, with
-    /// `start_ns` as their log time.
+    /// Also the messages that transient_local publishers kept at `start_ns`: their last messages before it.
+    /// They come first, with `start_ns` as their log time.
     pub with_latched: bool,
     /// Include the records about messages (`/_rnet/recording/meta`).
     pub with_meta: bool,
 }
 
 impl Select {
-    /// Whether messages of a channel are among them.
+    /// Whether the messages of a channel are selected.
     pub fn includes(&self, channel: &Channel) -> bool {
         if self.with_meta && channel.topic == names::META_TOPIC {
             return true;
@@ -60,7 +60,7 @@ impl Select {
         self.start_ns.is_none_or(|start| ns >= start) && self.end_ns.is_none_or(|end| ns < end)
     }
 
-    /// The blocks that may hold such messages, by their places in [`RecordingInfo::blocks`].
+    /// The blocks that may contain selected messages, as indexes into [`RecordingInfo::blocks`].
     pub(super) fn blocks(&self, found: &RecordingInfo) -> impl Iterator<Item = usize> {
         let taken = found.channels.iter().filter(|channel| self.includes(channel));
         let taken: BTreeSet<u16> = taken.map(|channel| channel.id).collect();
@@ -91,10 +91,10 @@ impl Message {
         &self.bytes[self.data.clone()]
     }
 
-    /// Its content as the type of its channel says ([`Channel::content`]).
+    /// Its content, encoded as the type of its channel describes ([`Channel::content`]).
     ///
     /// # Errors
-    /// In words: a message of ROS 2 that is none of its type.
+    /// The reason as text: a ROS 2 message does not match its type.
     pub fn content(&self) -> Result<Cow<'_, [u8]>, String> {
         self.channel.content(self.data())
     }
@@ -104,7 +104,7 @@ impl Message {
         Message { channel, header, bytes: Arc::new(content), data }
     }
 
-    /// The same message with another content.
+    /// The same message with other content.
     pub(crate) fn with(&self, channel: Arc<Channel>, content: Vec<u8>) -> Message {
         Message::new(channel, self.header, content)
     }
@@ -115,41 +115,42 @@ impl Message {
         self
     }
 
-    /// Its number, or the low 32 bits of it.
+    /// Its sequence number, or the low 32 bits of it.
     pub fn sequence(&self) -> u32 {
         self.header.sequence
     }
 
-    /// When it was received, in ns since 1970 UTC.
+    /// Receive time, in ns since 1970 UTC.
     pub fn log_ns(&self) -> u64 {
         self.header.log_time
     }
 
-    /// When it was sent, in ns since 1970 UTC.
+    /// Send time, in ns since 1970 UTC.
     pub fn publish_ns(&self) -> u64 {
         self.header.publish_time
     }
 
-    /// As MCAP has it.
+    /// The MCAP message header.
     pub fn header(&self) -> &MessageHeader {
         &self.header
     }
 }
 
-/// The messages of a file, ordered by log time. What cannot be read is an error where it stands, and the messages
-/// behind it follow; but what opening the file has found already ([`super::RecordingInfo::problems`]) is not told again.
+/// The messages of a file, ordered by log time. An unreadable part is yielded as an error at its position,
+/// followed by the messages after it. Problems that were found when the file was opened
+/// ([`super::RecordingInfo::problems`]) are not yielded again.
 pub struct Messages {
     recording: Recording,
     select: Select,
-    /// Those of the recording, and what blocks describe besides.
+    /// The channels of the recording, and those that blocks describe in addition.
     channels: Channels,
-    /// Blocks that are to be read, by their places in the file, the last first.
+    /// Unread blocks, as indexes in the order of the file, the last first.
     unread_blocks: Vec<usize>,
     open: Vec<Option<OpenBlock>>,
-    /// The next message of each open block: its time, the order of blocks, and its place in `open`.
+    /// The next message of each open block: its time, the order of the block, and its index in `open`.
     next: BinaryHeap<Reverse<(u64, u64, usize)>>,
     problems: Vec<ReadError>,
-    /// What comes before all blocks: see [`Select::with_latched`].
+    /// Messages that precede all blocks: see [`Select::with_latched`].
     latched: std::vec::IntoIter<Message>,
 }
 
@@ -181,7 +182,7 @@ impl Messages {
         Self { recording, select, channels, unread_blocks, open, next, problems, latched }
     }
 
-    /// Opens all blocks in which the next message may be.
+    /// Opens all blocks that may contain the next message.
     fn open_blocks(&mut self) {
         while let Some(at) = self.unread_blocks.last() {
             let block = &self.recording.info().blocks[*at];
@@ -202,7 +203,7 @@ impl Messages {
         }
     }
 
-    /// What is wrong with a file that was read to its end when it was opened stands there already.
+    /// A scanned file has its problems in the info already.
     fn problem(&mut self, problem: ReadError) {
         if self.recording.info().scan_reason.is_none() {
             self.problems.push(problem);
@@ -217,7 +218,7 @@ impl Messages {
             channel.is_some_and(|channel| self.select.includes(channel))
                 && self.select.includes_time(header.log_time)
         });
-        // Stable: those of the same time stay in the order of the file.
+        // Stable: messages of the same time stay in the order of the file.
         messages.sort_by_key(|(header, _)| header.log_time);
         let Some((first, _)) = messages.first() else { return };
         let time = first.log_time;

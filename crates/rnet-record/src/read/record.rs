@@ -1,4 +1,4 @@
-//! Records of bytes that may be anything.
+//! Parses records from untrusted bytes.
 
 use mcap::records::{MessageHeader, Record, op};
 
@@ -6,21 +6,21 @@ use super::error::{Problem, ReadError, RecordName};
 
 /// Bytes of a Message record before its data.
 pub const MESSAGE_HEADER_LEN_BYTES: usize = 22;
-/// What stands behind the texts of an Attachment record at least: the length of the data, and its CRC.
+/// Minimum length after the strings of an Attachment record: the length of the data, and its CRC.
 const ATTACHMENT_END_LEN_BYTES: usize = 12;
-/// Where the index of one channel begins, in a ChunkIndex record: the channel, and the offset.
+/// Length of an entry of a ChunkIndex record's map of message indexes: the channel, and the offset.
 const INDEX_OFFSET_LEN_BYTES: usize = 2 + 8;
 
-/// What a record says. It may not be a message, which is read by [`message_header`].
+/// Parses a record other than a message; for messages, see [`message_header`].
 pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadError> {
     let failed =
         |why: String| ReadError::new(offset, Problem::Record { what: RecordName(opcode), why });
-    // mcap asks for memory of the length that a text says, 4 GiB at most, before it looks whether so much is there.
-    // And of what is there of an attachment it subtracts the length of the CRC.
+    // mcap allocates the declared length of a string (up to 4 GiB) before it checks whether so much data
+    // exists. It also subtracts the length of the CRC from the rest of an attachment without a check.
     if !strings_fit(opcode, body) {
         return Err(failed("a string is longer than the record".to_owned()));
     }
-    // An error of the parser is many lines long, of which the first says what it is.
+    // The first line of a parser error names the problem; the others are details.
     mcap::parse_record(opcode, body).map_err(|error| {
         let text = match &error {
             mcap::McapError::Parse(error) => error.to_string(),
@@ -31,16 +31,17 @@ pub fn parse(opcode: u8, body: &[u8], offset: u64) -> Result<Record<'_>, ReadErr
     })
 }
 
-/// Whether all texts of a record end within it, with room for what follows in an attachment. A record that ends before its texts begin is the parser's to refuse.
+/// Whether all strings of a record end within it, with space for the fields that follow in an attachment. The
+/// parser itself rejects a record that ends before its strings begin.
 fn strings_fit(opcode: u8, body: &[u8]) -> bool {
-    // Bytes before the texts, and how many texts stand behind each other.
+    // Bytes before the strings, and the number of consecutive strings.
     let (at, texts) = match opcode {
         op::HEADER => (0, 2),
         op::SCHEMA => (2, 2),
         op::CHANNEL => (4, 2),
         op::CHUNK => (28, 1),
-        // Behind the offsets of its indexes, whose length stands there, and the length of these. The parser reads whole
-        // offsets, also where that length ends within one.
+        // The string follows the map of index offsets with its length and a further length field. The parser
+        // reads whole offsets, even if the map ends within one.
         op::CHUNK_INDEX => match read_len(body, 32) {
             Some(len) => (32 + 4 + len.next_multiple_of(INDEX_OFFSET_LEN_BYTES) + 8, 1),
             None => return true,
@@ -66,12 +67,12 @@ fn strings_fit(opcode: u8, body: &[u8]) -> bool {
     if !matches!(opcode, op::CHANNEL | op::METADATA) {
         return true;
     }
-    // A map of texts, with its length in bytes before it.
+    // A map of strings, preceded by its length in bytes.
     let Some(len) = read_len(body, at) else { return true };
     at += 4;
     let end = at + len;
     while at < end {
-        // A key and its value, also where the map ends between them.
+        // A key and its value, even if the map ends between them.
         for _ in 0..2 {
             let Some(len) = read_len(body, at) else { return true };
             at += 4 + len;
@@ -83,13 +84,13 @@ fn strings_fit(opcode: u8, body: &[u8]) -> bool {
     true
 }
 
-/// The length that stands in the four bytes from `at` on.
+/// The length stored in the four bytes at `at`.
 fn read_len(body: &[u8], at: usize) -> Option<usize> {
     let bytes = body.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*bytes) as usize)
 }
 
-/// What stands before the data of a message.
+/// The fields of a message before its data.
 pub fn message_header(body: &[u8], offset: u64) -> Result<MessageHeader, ReadError> {
     let Some(header) = body.first_chunk::<MESSAGE_HEADER_LEN_BYTES>() else {
         let why = format!("it has {} bytes", body.len());
@@ -118,7 +119,7 @@ mod tests {
         [&len, text.as_bytes()].concat()
     }
 
-    /// Each kind of record that has texts, with the places of their lengths.
+    /// Each kind of record with strings, with the offsets of their lengths.
     fn records() -> Vec<(u8, Vec<u8>, Vec<usize>)> {
         let map = |entries: Vec<u8>| [&(entries.len() as u32).to_le_bytes()[..], &entries].concat();
         let entries = map([text("key"), text("value")].concat());
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_ends_behind_its_record_asks_for_no_memory() {
+    fn string_beyond_its_record_allocates_no_memory() {
         for (opcode, body, lengths) in records() {
             parse(opcode, &body, 0).unwrap_or_else(|error| panic!("{opcode}: {error}"));
             for at in lengths {
@@ -160,7 +161,7 @@ mod tests {
                 let error = parse(opcode, &body, 7).unwrap_err().to_string();
                 assert!(error.contains("longer than the record"), "{opcode}: {error}");
             }
-            // A map that ends within an offset, all of which the parser reads.
+            // A map that ends within an offset, which the parser reads completely.
             if opcode == op::CHUNK_INDEX {
                 for len in 1..INDEX_OFFSET_LEN_BYTES {
                     let mut body = body.clone();

@@ -1,4 +1,4 @@
-//! A file, opened.
+//! An open MCAP file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use super::messages::{Messages, Select};
 use super::{index, scan};
 use crate::names;
 
-/// The highest version of a recording that is read.
+/// The highest supported version of a recording.
 const VERSION: u32 = 1;
-/// Longest Header record.
+/// Maximum length of a Header record.
 const MAX_HEADER_LEN_BYTES: u64 = 1 << 20;
 
-/// An MCAP file: its channels, what is known of its messages, and the messages.
+/// An MCAP file: its channels, information about its messages, and the messages.
 ///
 /// ```no_run
 /// use rnet_record::read::{Recording, Select};
@@ -51,12 +51,12 @@ struct Inner {
 }
 
 impl Recording {
-    /// Opens a file by its index, without reading its messages. One without an index that can be used is read to its
-    /// end: a recording that is still written, or whose recorder was killed.
+    /// Opens a file by its index, without reading its messages. A file without a usable index is scanned to
+    /// its end: it is still being written, or its recorder was killed.
     ///
     /// # Errors
-    /// The file cannot be read, is no MCAP file, or is a recording of a later version. Whatever else is wrong with it
-    /// stands in [`RecordingInfo::problems`].
+    /// The file cannot be read, is not an MCAP file, or is a recording of a later version. Other problems are
+    /// listed in [`RecordingInfo::problems`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         Self::open_by(path, |input, start| match index::read(input, start) {
             Ok(found) => found,
@@ -64,7 +64,7 @@ impl Recording {
         })
     }
 
-    /// Opens a file and reads it to its end. Its index is used only to go on behind what is damaged.
+    /// Opens a file and scans it to its end. Uses the index only to continue after damaged parts.
     ///
     /// # Errors
     /// As [`Recording::open`].
@@ -99,7 +99,7 @@ impl Recording {
         }
     }
 
-    /// Its path, as it was opened.
+    /// Path that was passed to `open`.
     pub fn path(&self) -> &Path {
         &self.inner.path
     }
@@ -109,17 +109,17 @@ impl Recording {
         self.inner.input.len()
     }
 
-    /// Profile in its header: `rnet`, `ros2`, or whatever its writer says.
+    /// Profile in its header: `rnet`, `ros2`, or another text of the writer.
     pub fn profile(&self) -> &str {
         &self.inner.profile
     }
 
-    /// The library that wrote it, as that says.
+    /// The library that wrote it, according to its header.
     pub fn library(&self) -> &str {
         &self.inner.library
     }
 
-    /// What is in it.
+    /// Information about its content.
     pub fn info(&self) -> &RecordingInfo {
         &self.inner.info
     }
@@ -140,10 +140,10 @@ impl Recording {
         found.map(|metadata| &metadata.metadata)
     }
 
-    /// The attachment that stands there, which is one of [`RecordingInfo::attachments`].
+    /// The attachment at this place, which is one of [`RecordingInfo::attachments`].
     ///
     /// # Errors
-    /// There is none, or it is longer than 1 GiB.
+    /// The place contains no attachment, or the attachment is longer than 1 GiB.
     pub fn attachment(&self, place: (u64, u64)) -> Result<mcap::Attachment<'static>, ReadError> {
         let head = self.inner.input.head(place.0, place.1)?;
         let head = head.filter(|head| head.opcode == op::ATTACHMENT).ok_or_else(|| {
@@ -162,8 +162,8 @@ impl Recording {
         }
     }
 
-    /// What is in a block. Users know [`Recording::channels`], so that messages of a channel which the index does not
-    /// describe cannot be among them; that there are such which `select` would take is a problem of the block.
+    /// The content of a block. Callers know only [`Recording::channels`], so messages of a channel that the
+    /// index does not describe are removed; if `select` includes such a channel, the block gets a problem.
     pub(super) fn contents(
         &self,
         block: &Block,
@@ -195,7 +195,7 @@ impl Recording {
     }
 }
 
-/// What is in the file by reading all of it, and what is wrong with its index.
+/// Scans the whole file, and reports the problem of its index.
 fn scan_file(
     input: &Input,
     start: u64,
@@ -213,7 +213,7 @@ fn scan_file(
     found
 }
 
-/// Profile and library of the file, and where its data begins.
+/// Profile and library of the file, and the offset of its data.
 pub(super) fn read_header(input: &Input) -> Result<(String, String, u64), ReadError> {
     let magic = MAGIC.len() as u64;
     if input.len() < magic || input.read(0, magic)? != MAGIC {

@@ -1,4 +1,4 @@
-//! Reading a file from its start to where it ends or is cut off.
+//! Scans a file from its start to its end, or to where it is truncated.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use super::index::Summary;
 use super::info::RecordingInfo;
 use super::input::{HEAD_LEN_BYTES, Head, Input};
 
-/// Longest record that is neither a chunk nor a message.
+/// Maximum length of a record other than a chunk or a message.
 pub const MAX_RECORD_LEN_BYTES: u64 = 64 << 20;
 
-/// Why a file without end is read as a whole.
+/// Why a file without an end is scanned.
 const NO_END: &str = "it has no end: it is still being written, or its writer was killed";
 
-/// Where records begin and end by an index whose CRC is right. It is used where the head of a record is damaged.
+/// Offsets of records from an index with a correct CRC, used if the head of a record is damaged.
 #[derive(Default)]
 struct IndexedRecords {
     /// Chunks, attachments and metadata records.
     records: BTreeMap<u64, Head>,
-    /// Where the summary begins.
+    /// Offset of the summary.
     data_end: Option<u64>,
 }
 
@@ -50,12 +50,13 @@ impl IndexedRecords {
         IndexedRecords { records, data_end: Some(data_end) }
     }
 
-    /// The first record behind this place.
+    /// The first record after this offset.
     fn next(&self, at: u64) -> Option<u64> {
         self.records.range(at.saturating_add(1)..).next().map(|(offset, _)| *offset)
     }
 
-    /// The record here: by its head, unless the index contradicts it; then by the index. `None` at the end.
+    /// The head of the record at this offset: as stored, unless the index contradicts it; then from the
+    /// index. `None` at the end.
     fn head(&self, input: &Input, at: u64) -> Result<Option<Head>, ReadError> {
         let read = input.head(at, input.len());
         let known = self.records.get(&at).copied();
@@ -76,8 +77,8 @@ impl IndexedRecords {
     }
 }
 
-/// What is in the file. What cannot be read is left out, and stands among the problems. A summary whose CRC is right
-/// says where records begin whose heads are damaged, and describes channels whose descriptions are.
+/// Scans the file. Unreadable parts are skipped and reported as problems. A summary with a correct CRC
+/// locates records whose heads are damaged, and describes channels whose descriptions are damaged.
 pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> RecordingInfo {
     let summary = summary.filter(|summary| summary.footer.summary_crc != 0);
     let known = summary.map(IndexedRecords::of).unwrap_or_default();
@@ -129,7 +130,7 @@ pub fn scan(input: &Input, start: u64, summary: Option<&Summary>) -> RecordingIn
     found
 }
 
-/// Takes in a record that is no loose message.
+/// Processes a record other than an unchunked message.
 fn add_record(input: &Input, head: &Head, found: &mut RecordingInfo) -> Result<(), ReadError> {
     match head.opcode {
         op::CHUNK => {
@@ -152,12 +153,12 @@ fn add_record(input: &Input, head: &Head, found: &mut RecordingInfo) -> Result<(
             found.attachments.push((head.offset, head.end()));
             Ok(())
         }
-        // What comes later does not belong here: indexes, and records that are not known.
+        // Message indexes and unknown records are ignored.
         _ => Ok(()),
     }
 }
 
-/// Takes in the messages of a block.
+/// Counts the messages of a block.
 fn add_block(input: &Input, mut block: Block, found: &mut RecordingInfo) -> Result<(), ReadError> {
     let BlockContents { header: chunk, bytes, messages, problem, .. } =
         block.read(input, &mut found.channels)?;
@@ -184,14 +185,14 @@ fn add_block(input: &Input, mut block: Block, found: &mut RecordingInfo) -> Resu
     problem.map_or(Ok(()), Err)
 }
 
-/// Messages outside of chunks, gathered until they fill a block.
+/// Messages outside of chunks, collected until they fill a block.
 #[derive(Default)]
 struct UnchunkedBlock {
     block: Option<Block>,
 }
 
 impl UnchunkedBlock {
-    /// Whether a record can be read together with what is gathered.
+    /// Whether a record can be added to the collected ones.
     fn takes(&self, head: &Head) -> bool {
         match &self.block {
             Some(block) => {

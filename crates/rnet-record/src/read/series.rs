@@ -1,7 +1,7 @@
-//! Fields of a topic over time, as columns of numbers: what plots, tables and numpy take.
+//! Fields of a topic over time, as columns of numbers for plots, tables and numpy.
 //!
-//! The chunks that hold messages of the topic are read one after the other, and of each message no more than its fields
-//! and its times are kept, so memory is that of the columns.
+//! Reads the chunks with messages of the topic one after the other, and keeps only the fields and times of
+//! each message. So the columns determine the memory use.
 
 use std::collections::BTreeMap;
 
@@ -13,42 +13,43 @@ use super::field::{FieldError, FieldReader};
 use super::messages::Select;
 use super::recording::Recording;
 
-/// Problems that are kept; the others are counted.
+/// Maximum number of problems that are kept; further ones are counted.
 const MAX_PROBLEMS: usize = 100;
 
 /// Fields of the messages of a topic, in the order of log time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// When each message was received, in ns since 1970 UTC.
+    /// Receive time of each message, in ns since 1970 UTC.
     pub log_ns: Vec<u64>,
-    /// When each was sent, in ns since 1970 UTC.
+    /// Send time of each message, in ns since 1970 UTC.
     pub publish_ns: Vec<u64>,
-    /// The fields, in the order in which they were asked for.
+    /// The fields, in the requested order.
     pub columns: Vec<Column>,
-    /// What could not be read, the first hundred: chunks, of which all messages are missing, and messages, which have no row.
+    /// The first hundred problems: unreadable chunks, whose messages are all missing, and messages without a
+    /// row.
     pub problems: Vec<String>,
-    /// Problems beyond those.
+    /// Number of further problems.
     pub more_problems: u64,
 }
 
-/// One field of each message.
+/// One field of all messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The field, as it was asked for.
+    /// The requested field.
     pub field: String,
     /// Type of the numbers.
     pub prim: Prim,
-    /// Lengths of the array that each message has, the outer dimension first; empty for a single number.
+    /// Dimensions of the array in each message, the outer one first; empty for a single number.
     pub shape: Vec<usize>,
-    /// The numbers of all messages, one behind the other, little endian. Zeros where a message has none.
+    /// The values of all messages in order, little endian. Zeros for a message without a value.
     pub values: Vec<u8>,
-    /// The rows whose message has nothing there: an optional field that is not set, an element that is not there, or a
-    /// field that another version of the type has.
+    /// Rows without a value: an optional field that is not set, a missing element, or a field that only
+    /// another version of the type has.
     pub absent: Vec<usize>,
 }
 
 impl Column {
-    /// The numbers as `f64`, NaN where a message has none. Integers beyond 2^53 are rounded.
+    /// The values as `f64`, NaN for a message without one. Integers beyond 2^53 are rounded.
     pub fn to_f64(&self) -> Vec<f64> {
         let size = self.prim.size();
         let per_row: usize = self.shape.iter().product();
@@ -61,7 +62,7 @@ impl Column {
     }
 }
 
-/// A number of this type as `f64`.
+/// A number of this type, converted to `f64`.
 pub(super) fn number(prim: Prim, bytes: &[u8]) -> f64 {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -78,25 +79,25 @@ pub(super) fn number(prim: Prim, bytes: &[u8]) -> f64 {
     }
 }
 
-/// Why there is no series.
+/// Why a series cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SeriesError {
-    /// The file has no such topic.
+    /// The file does not have the topic.
     #[error("{}", no_topic(topic, known))]
     NoTopic {
         /// The topic.
         topic: String,
-        /// Those that the file has.
+        /// The topics of the file.
         known: Vec<String>,
     },
     /// The type of its messages cannot be read.
     #[error(transparent)]
     Type(#[from] TypeError),
-    /// There is no such field, or it is no number.
+    /// The field does not exist, or is not a number.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// Two channels of the topic have different types there.
+    /// Two channels of the topic have different types for the field.
     #[error("field {field:?} of {topic} is {} in one channel and {} in another; exclude one of them", .types.0, .types.1)]
     TypeMismatch {
         /// The topic.
@@ -122,9 +123,9 @@ fn no_topic(topic: &str, known: &[String]) -> String {
 }
 
 impl Recording {
-    /// Reads fields of all messages of a topic. A field is a number, a boolean, an enum, or an array of a fixed length, by
-    /// its path: `linear_acceleration.x`, `legs[2].force`. `select` may choose times and leave channels out; its topics do
-    /// not count.
+    /// Reads fields of all messages of a topic. A field is a number, a boolean, an enum, or an array of a
+    /// fixed length, given by its path: `linear_acceleration.x`, `legs[2].force`. `select` may limit times
+    /// and exclude channels; its topics are ignored.
     ///
     /// ```no_run
     /// use rnet_record::read::{Recording, Select};
@@ -138,7 +139,8 @@ impl Recording {
     /// ```
     ///
     /// # Errors
-    /// [`SeriesError`] says what there is instead. What cannot be read of the file stands in [`Series::problems`].
+    /// [`SeriesError`], which lists the available topics or fields. Unreadable parts of the file are listed
+    /// in [`Series::problems`].
     pub fn series(
         &self,
         topic: &str,
@@ -159,7 +161,7 @@ impl Recording {
                         check_same_type(topic, column, &reader)?;
                         Some(reader)
                     }
-                    // Another version of the type may have it.
+                    // Another version of the type may have the field.
                     Err(error) if error.is_missing => {
                         missing[n].get_or_insert(error);
                         None
@@ -190,10 +192,10 @@ impl Recording {
     }
 }
 
-/// A channel, and what reads each field; nothing does where its type lacks the field.
+/// A channel, and a reader for each field; `None` if its type lacks the field.
 type ChannelReaders<'a> = (&'a Channel, Vec<Option<FieldReader>>);
 
-/// That a field is of the same type in another channel.
+/// Checks that a field has the same type in another channel.
 fn check_same_type(topic: &str, column: &Column, reader: &FieldReader) -> Result<(), SeriesError> {
     if (column.prim, &column.shape) == (reader.prim, &reader.shape) {
         return Ok(());
@@ -227,7 +229,7 @@ impl Series {
         select: &Select,
         readers: &BTreeMap<u16, ChannelReaders<'_>>,
     ) {
-        // What opening the file has found is told here too: the rows do not say what is missing between them.
+        // Problems found while opening are repeated here, because the rows do not show gaps.
         let found = recording.info();
         found.problems.iter().for_each(|problem| self.problem(problem.to_string()));
         self.more_problems += found.more_problems;
@@ -266,7 +268,7 @@ impl Series {
         }
     }
 
-    /// A row of a message, or none.
+    /// Appends the row of a message; on an error, no row is added.
     fn row(&mut self, readers: &[Option<FieldReader>], message: &[u8]) -> Result<(), String> {
         let row = self.log_ns.len();
         for (n, reader) in readers.iter().enumerate() {
@@ -291,7 +293,7 @@ impl Series {
         Ok(())
     }
 
-    /// What is wrong with a file that was read to its end when it was opened has been told.
+    /// A scanned file has already reported its problems.
     fn report_unreadable(&mut self, recording: &Recording, problem: &ReadError) {
         if recording.info().scan_reason.is_none() {
             self.problem(problem.to_string());
@@ -305,7 +307,7 @@ impl Series {
         }
     }
 
-    /// By log time; rows of the same time stay in the order of the file.
+    /// Sorts by log time; rows of the same time stay in the order of the file.
     fn sort(&mut self) {
         if self.log_ns.is_sorted() {
             return;
@@ -328,7 +330,7 @@ impl Series {
 }
 
 impl Column {
-    /// Bytes of each message.
+    /// Bytes of a row.
     fn row_len(&self) -> usize {
         self.prim.size() * self.shape.iter().product::<usize>()
     }

@@ -1,4 +1,4 @@
-//! What goes from who follows to who writes.
+//! Entries of the queue from the topic reader to the writer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use serde::{Serialize, Serializer};
 use super::loss::RecordLossCause;
 use crate::source::Source;
 
-/// A publisher that is recorded.
+/// A recorded publisher.
 #[derive(Debug)]
 pub struct Publisher {
     pub topic: String,
     pub source: Source,
     pub type_desc: TypeDesc,
-    /// The protobuf type that it names, if that could be read.
+    /// The protobuf type that it declares, if it could be read.
     pub schema: Option<Schema>,
 }
 
 impl Publisher {
-    /// The plain type of its messages.
+    /// The plain type of its messages, if they have one.
     pub fn plain(&self) -> Option<&PlainType> {
         match &self.type_desc {
             TypeDesc::Plain(plain) => Some(plain),
@@ -31,7 +31,7 @@ impl Publisher {
     }
 }
 
-/// A message, as it was sent.
+/// A message as it was sent.
 #[derive(Debug)]
 pub struct ReceivedMessage {
     pub publisher: Arc<Publisher>,
@@ -42,12 +42,12 @@ pub struct ReceivedMessage {
     pub bytes: Vec<u8>,
 }
 
-/// Missing messages, in the form of the recording.
+/// Missing messages, in the format of the recording.
 #[derive(Debug, Serialize)]
 pub struct MissedMessages {
     pub topic: String,
     pub node: String,
-    /// As text: readers of JSON keep 53 bits of a number.
+    /// As text, because JSON readers keep only 53 bits of a number.
     #[serde(serialize_with = "as_text")]
     pub publisher: u64,
     pub first_seq: u64,
@@ -61,11 +61,11 @@ fn as_text<S: Serializer>(id: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(id)
 }
 
-/// A key of the state as it is now.
+/// The current value of a state key.
 #[derive(Debug)]
 pub struct StateKey {
     pub key: String,
-    /// What is written of it.
+    /// The recorded fields.
     pub fields: serde_json::Map<String, serde_json::Value>,
     pub is_deleted: bool,
     pub at_ns: u64,
@@ -75,23 +75,23 @@ pub struct StateKey {
 pub enum Item {
     Message(ReceivedMessage),
     Missed(MissedMessages),
-    /// A publisher that was seen and is not heard.
+    /// A publisher that was seen but cannot be read.
     Unheard(UnreadPublisher),
     Key(StateKey),
-    /// A publisher is gone, and all that it sent was put before.
+    /// A publisher is gone; all its messages were queued before.
     PublisherGone(u64),
-    /// The nodes that are there now: what is told of each, by name.
+    /// The current nodes: a description of each, by name.
     Nodes(BTreeMap<String, String>),
-    /// Whether messages are wanted now: see `--while`.
+    /// Whether messages are to be recorded now: see `--while`.
     Gate(bool),
 }
 
 impl Item {
-    /// Bytes that it holds.
+    /// Size in bytes.
     pub fn len_bytes(&self) -> usize {
         match self {
             Item::Message(received) => received.bytes.len(),
-            // Text of about twice its bytes, once as a map.
+            // JSON text of about twice the value's bytes, plus the map.
             Item::Key(key) => {
                 512 + key.fields.values().map(|v| v.as_str().map_or(64, str::len)).sum::<usize>()
             }

@@ -1,4 +1,4 @@
-//! What the recorder says itself, as JSON. docs/design/recording.md has the forms.
+//! Messages of the recorder itself, as JSON. docs/design/recording.md describes their format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,12 +7,12 @@ use rnet::state::{Change, StateMessage, Value};
 use rnet::{MessageType, Meta, TypeDesc, float_to_json};
 use serde_json::{Map, Value as Json, json};
 
-/// What a message carries beside its content; `None` if it is nothing.
+/// The metadata of a message; `None` if it is empty.
 pub fn meta(publisher: u64, seq: u64, meta: &Meta) -> Option<Json> {
     if *meta == Meta::default() {
         return None;
     }
-    // Ids as text: readers of JSON keep 53 bits of a number.
+    // Ids as text, because JSON readers keep only 53 bits of a number.
     let mut record = json!({"publisher": publisher.to_string(), "seq": seq});
     if let Some(origin) = meta.origin {
         record["origin"] = json!({
@@ -67,7 +67,7 @@ pub fn change(change: &Change) -> Map<String, Json> {
     record
 }
 
-/// The name of its type. That of a message stands beside it, with its schema.
+/// The name of the value's kind. The type of a message is stored next to it, with its schema.
 fn kind(value: &Value) -> &str {
     match value {
         Value::Message(_) => "message",
@@ -88,7 +88,7 @@ fn value(of: &Value) -> Json {
     }
 }
 
-/// The fields of a message; `None` if they cannot be read.
+/// The fields of a message; `None` if they cannot be decoded.
 fn fields(message: &StateMessage) -> Option<Json> {
     match message.message_type() {
         MessageType::Protobuf(schema) => {

@@ -1,4 +1,4 @@
-//! What transient_local publishers keep, as far as it was seen: the start of each part after the first.
+//! The last messages of transient_local publishers, which each part after the first repeats at its start.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::item::ReceivedMessage;
 /// The last messages of each transient_local publisher.
 #[derive(Debug)]
 pub struct Latched {
-    /// Bytes that are kept at most, of all publishers together.
+    /// Maximum bytes of all publishers together.
     limit: usize,
     by_publisher: BTreeMap<u64, VecDeque<Arc<ReceivedMessage>>>,
     len: usize,
-    /// Messages that were not kept because others took all of the room.
+    /// Messages that were not kept because the limit was reached.
     dropped: u64,
 }
 
@@ -29,7 +29,7 @@ impl Latched {
         depth(received) > 0
     }
 
-    /// Keeps a message, in the place of its publisher's oldest.
+    /// Keeps a message, and drops the publisher's oldest beyond its depth.
     pub fn insert(&mut self, received: Arc<ReceivedMessage>) {
         let (depth, len) = (depth(&received) as usize, received.bytes.len());
         let of = self.by_publisher.entry(received.publisher.source.publisher).or_default();
@@ -41,18 +41,18 @@ impl Latched {
         }
     }
 
-    /// A publisher is gone, and with it what it kept.
+    /// Drops the messages of a publisher that is gone.
     pub fn remove(&mut self, publisher: u64) {
         let gone = self.by_publisher.remove(&publisher).into_iter().flatten();
         self.len -= gone.map(|received| received.bytes.len()).sum::<usize>();
     }
 
-    /// All that are kept, those of a publisher in their order.
+    /// All kept messages, those of each publisher in order.
     pub fn all(&self) -> Vec<Arc<ReceivedMessage>> {
         self.by_publisher.values().flatten().cloned().collect()
     }
 
-    /// Messages that were not kept for want of room.
+    /// Messages that were not kept because the limit was reached.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,4 +1,4 @@
-//! What a recording does not have, by topic, node and cause.
+//! Counts the messages that a recording lacks, by topic, node and cause.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rnet::inspect::{MissedCause, UnreadCause};
 use serde::Serialize;
 use strum::IntoStaticStr;
 
-/// Names of unheard publishers that are kept; further publishers are counted without a name.
+/// Maximum number of unread publishers whose names are kept; further ones are counted without a name.
 const MAX_NAMES: usize = 1000;
 /// Replaces an unknown topic or node.
 const UNKNOWN: &str = "?";
@@ -17,21 +17,21 @@ const UNKNOWN: &str = "?";
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum RecordLossCause {
-    /// The publisher wrote over it before the recorder had read it.
+    /// The publisher overwrote it before the recorder had read it.
     Overrun,
-    /// The publisher used the memory of a large message anew before the recorder had copied it.
+    /// The publisher reused the memory of a large message before the recorder had copied it.
     Reused,
     /// The file was written too slowly, and the recorder's memory was full.
     Queue,
-    /// There was no room on the disk.
+    /// The disk was full.
     DiskFull,
-    /// A plain message that was to be recorded as protobuf is none of its type.
+    /// A plain message that was to be recorded as protobuf does not match its type.
     Malformed,
     /// The recording is for ROS 2, which has no message of its type.
     NoCounterpart,
-    /// Somebody removed the file while it was written.
+    /// The file was removed while it was written.
     Removed,
-    /// It could not be written for another reason.
+    /// The write failed for another reason.
     Write,
 }
 
@@ -57,11 +57,11 @@ pub struct CauseCounts<C> {
     counts: BTreeMap<(String, String, C), u64>,
 }
 
-/// Numbers of messages that are missing.
+/// Numbers of missing messages.
 pub type LossCounts = CauseCounts<RecordLossCause>;
 
-/// Numbers of publishers that were seen and not heard to their end. The number of their messages is unknown. `?` is an
-/// unknown topic or node.
+/// Numbers of publishers that were seen but not read, or not to their end. The number of their messages is
+/// unknown. `?` is an unknown topic or node.
 pub type UnheardCounts = CauseCounts<UnreadCause>;
 
 impl<C> Default for CauseCounts<C> {
@@ -71,23 +71,23 @@ impl<C> Default for CauseCounts<C> {
 }
 
 impl<C: Copy + Ord> CauseCounts<C> {
-    /// Counts `count` of a topic from a node.
+    /// Adds `count` for a topic and a node.
     pub fn add(&mut self, topic: &str, node: &str, cause: C, count: u64) {
         let count_of = self.counts.entry((topic.to_owned(), node.to_owned(), cause)).or_default();
         *count_of = count_of.saturating_add(count);
     }
 
-    /// All of them.
+    /// The sum of all counts.
     pub fn total(&self) -> u64 {
         self.counts.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Topic, node, cause, number, for each that has any.
+    /// Topic, node, cause and count of each entry.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, C, u64)> {
         self.counts.iter().map(|((topic, node, cause), count)| (&**topic, &**node, *cause, *count))
     }
 
-    /// As the record at the end of a file.
+    /// The metadata record at the end of a file.
     pub fn to_metadata(&self, name: fn(C) -> &'static str) -> BTreeMap<String, String> {
         let counts = self.iter().map(|(topic, node, cause, count)| {
             (format!("{topic} {node} {}", name(cause)), count.to_string())
@@ -97,7 +97,7 @@ impl<C: Copy + Ord> CauseCounts<C> {
 }
 
 impl LossCounts {
-    /// Numbers by cause, of all topics.
+    /// Counts by cause, of all topics.
     pub fn by_cause(&self) -> BTreeMap<RecordLossCause, u64> {
         let mut sums = BTreeMap::new();
         for (.., cause, count) in self.iter() {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_kept_up_to_a_number_and_counts_are_not_lost() {
+    fn limits_names_without_losing_counts() {
         let mut unheard = UnheardCounts::default();
         for n in 0..MAX_NAMES + 5 {
             unheard.add_publisher(Some("/scan"), &format!("/n{n}"), UnreadCause::Closed);

@@ -1,13 +1,13 @@
-//! Who is shown what is recorded, while it is recorded.
+//! A hook that sees messages while they are recorded.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::item::Publisher;
 
-/// Is called on the thread that follows, and may do nothing that could take long.
+/// Called on the reader thread; must return quickly.
 pub trait MessageHook: Debug + Send + Sync {
-    /// A message has come.
+    /// A message was received.
     fn on_message(&self, publisher: &Arc<Publisher>, sent_ns: u64, bytes: &[u8]);
 
     /// A publisher is gone.

@@ -1,4 +1,4 @@
-//! What is to be recorded, and how.
+//! Options of a recording.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,57 +13,58 @@ use super::selection::Selection;
 use crate::error::{RecordError, Result};
 use crate::part::ChunkCompression;
 
-/// Memory for what waits to be written.
+/// Default memory of the queue.
 const DEFAULT_BUFFER_LEN_BYTES: u64 = 256 << 20;
-/// Less would not hold what a chunk may need.
+/// Smaller parts could not hold what a chunk may need.
 const MIN_SPLIT_BYTES: u64 = 1 << 20;
-/// Parts of less would be files of nothing.
+/// Shorter parts would be nearly empty.
 const MIN_SPLIT_TIME: Duration = Duration::from_millis(10);
-/// With less, the writer takes one message at a time.
+/// With less memory, the writer would take one message at a time.
 const MIN_BUFFER_BYTES: u64 = 64 << 10;
-/// Into how many parts `max_disk` is divided where nothing is said of their size.
+/// Number of parts into which `max_disk` is divided if no part size is given.
 const PARTS_PER_MAX_DISK: u64 = 8;
 
-/// What [`Recorder::start`](crate::Recorder::start) is told.
+/// Options of [`Recorder::start`](crate::Recorder::start).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordOptions {
-    /// What is recorded.
+    /// Which publishers are recorded.
     pub selection: Selection,
-    /// How chunks are compressed.
+    /// Compression of the chunks.
     pub compress: ChunkCompression,
-    /// Plain messages are recorded as they are, also those that have a Foxglove message of the same meaning.
+    /// Record plain messages unchanged, even if a Foxglove message of the same meaning exists.
     pub raw: bool,
-    /// The file is one that ROS 2 reads: built-in messages become its standard messages in CDR. What has no counterpart is
-    /// counted as missing; state and what else a recording has beside messages is left out.
+    /// Write a file that ROS 2 can read: built-in messages become its standard messages in CDR. Messages
+    /// without a counterpart are counted as missing; state and other additional data are omitted.
     pub ros2: bool,
-    /// Ends after this time.
+    /// Stop after this time.
     pub duration: Option<Duration>,
-    /// A new part begins when one is this long, in bytes.
+    /// Begin a new part when the current one has this length, in bytes.
     pub split_size: Option<u64>,
-    /// A new part begins when one is this old.
+    /// Begin a new part when the current one has this age.
     pub split_time: Option<Duration>,
-    /// The oldest parts are removed so that all together are no longer than this, in bytes.
+    /// Maximum size of all parts, in bytes. The oldest parts are removed to keep it.
     pub max_disk: Option<u64>,
-    /// Parts that have ended longer ago than this are removed.
+    /// Parts that ended longer ago than this are removed.
     pub keep_time: Option<Duration>,
-    /// Records only while this topic has a publisher.
+    /// Record only while this topic has a publisher.
     pub while_topic: Option<String>,
-    /// Memory for what waits to be written, in bytes; as much again keeps what transient_local publishers keep.
+    /// Memory of the queue in bytes; the same amount is used in addition for messages of transient_local
+    /// publishers.
     pub buffer_len_bytes: u64,
-    /// Whether the state is recorded, and parameters with it.
+    /// Whether state and parameters are recorded.
     pub state: bool,
-    /// The name of this host; of the system, if it is not said.
+    /// The name of this host; `None` for the name of the system.
     pub host: Option<String>,
-    /// What the recording says of how it was made: the command line.
+    /// The command line, which is stored in the recording.
     pub command_line: String,
-    /// Where the domain is; that of the environment, if it is not said.
+    /// The domain; `None` for the domain of the environment.
     pub location: Option<Location>,
-    /// Where durable state is kept, if not where the environment says.
+    /// Folder of the durable state; `None` for the one of the environment.
     pub state_dir: Option<PathBuf>,
-    /// Parts of an earlier recording, the oldest first, that are removed as those of this one are.
+    /// Parts of an earlier recording, the oldest first, which are removed like those of this one.
     pub(crate) earlier_parts: Vec<RingPart>,
-    /// Who is shown each message before it waits to be written.
+    /// A hook that sees each message before it is queued.
     pub(crate) message_hook: Option<Arc<dyn MessageHook>>,
 }
 
@@ -93,7 +94,7 @@ impl Default for RecordOptions {
 }
 
 impl RecordOptions {
-    /// Checks them, and says what follows from them.
+    /// Validates the options, and fills in derived values.
     pub(super) fn validate(mut self) -> Result<Self> {
         self.location = Some(resolve_location(&self.location)?);
         if let Some(max) = self.max_disk {
@@ -139,12 +140,12 @@ impl RecordOptions {
     }
 }
 
-/// This location, or that of the environment.
+/// This location, or the one of the environment.
 pub(crate) fn resolve_location(location: &Option<Location>) -> rnet::Result<Location> {
     location.clone().map_or_else(|| Location::new(None, None, None), Ok)
 }
 
-/// The file of a part: `run.mcap`, `run_1.mcap`, `run_2.mcap`.
+/// Path of a part: `run.mcap`, `run_1.mcap`, `run_2.mcap`.
 pub(crate) fn part_path(file: &Path, number: u64) -> PathBuf {
     if number == 0 {
         return file.to_owned();
@@ -163,14 +164,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_have_numbers_before_the_ending() {
+    fn part_number_precedes_extension() {
         assert_eq!(part_path(Path::new("/d/run.mcap"), 0), Path::new("/d/run.mcap"));
         assert_eq!(part_path(Path::new("/d/run.mcap"), 2), Path::new("/d/run_2.mcap"));
         assert_eq!(part_path(Path::new("run"), 1), Path::new("run_1"));
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn rejects_invalid_limits() {
         let of = |split_size, max_disk| {
             RecordOptions { split_size, max_disk, ..RecordOptions::default() }.validate()
         };

@@ -1,4 +1,4 @@
-//! A part of a recording: which channel is whose, the times, and what the recorder says itself.
+//! Writes a part of a recording: channels of publishers, times, and the recorder's own messages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -24,40 +24,40 @@ use crate::source::TypeKind;
 
 type Result<T, E = RecordError> = std::result::Result<T, E>;
 
-/// A file has room for 65,535 channels; a new one begins before.
+/// MCAP allows 65,535 channels; a new part begins before.
 const MAX_CHANNELS: usize = 60_000;
-/// The wall clock has been set if it is this far from where it was.
+/// A wall clock that deviates by more than this was set.
 const CLOCK_STEP_NS: u64 = 1_000_000;
 
-/// A part that is written.
+/// A part being written.
 pub struct PartWriter {
     part: Part,
     begun: Instant,
     raw: bool,
     ros2: bool,
-    /// The start of the part, CLOCK_MONOTONIC: the log time of what it repeats from earlier parts.
+    /// The start of the part, CLOCK_MONOTONIC: the log time of messages repeated from earlier parts.
     begun_ns: u64,
-    /// What is written now repeats earlier parts.
+    /// Whether messages written now repeat earlier parts.
     in_preamble: bool,
-    /// By which the times of this file were made, and what was last said of the clock.
+    /// The offset that converts the times of this file, and the last reported offset.
     clock: WallOffset,
     reported_clock: WallOffset,
     /// By publisher.
     channels: HashMap<u64, Channel>,
-    /// What the messages of a publisher become for ROS 2, if they become anything.
+    /// The ROS 2 counterpart of each publisher's messages; `None` without one.
     counterparts: HashMap<u64, Option<(Schema, Counterpart)>>,
-    /// Those of the recorder itself, by topic, and the number of the next message.
+    /// The recorder's own channels by topic, with the number of the next message.
     internal_channels: HashMap<&'static str, (u16, u32)>,
-    /// Nodes that were seen.
+    /// Nodes seen.
     pub nodes: BTreeMap<String, String>,
 }
 
 struct Channel {
     id: u16,
     publisher: Arc<Publisher>,
-    /// Messages in the chunk that is open.
+    /// Messages in the open chunk.
     in_chunk: Run,
-    /// Messages in the part, without those of its beginning.
+    /// Messages in the part, without the preamble.
     in_part: Run,
 }
 
@@ -77,19 +77,19 @@ impl Run {
     }
 }
 
-/// What became of a message.
+/// Result of writing a message.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WriteOutcome {
     Written,
-    /// It is none of its type.
+    /// The message does not match its type.
     Malformed,
     /// ROS 2 has no message of its type.
     NoCounterpart,
 }
 
 impl PartWriter {
-    /// Begins part `number` of `recording` at `path`. What is written until [`PartWriter::end_preamble`] repeats earlier parts and is
-    /// logged at `begun_ns`, so that the part covers its own time alone.
+    /// Begins part `number` of `recording` at `path`. Messages written before [`PartWriter::end_preamble`]
+    /// repeat earlier parts and are logged at `begun_ns`, so that the part covers only its own time.
     pub fn create(
         path: &Path,
         options: &RecordOptions,
@@ -134,7 +134,7 @@ impl PartWriter {
         &self.part
     }
 
-    /// Whether it is to be ended, because it is this long, this old, or has too many channels.
+    /// Whether the part is to end because of its length, its age or its number of channels.
     pub fn is_full(&self, options: &RecordOptions) -> bool {
         options.split_size.is_some_and(|size| self.part.len_bytes() >= size)
             || options.split_time.is_some_and(|time| self.begun.elapsed() >= time)
@@ -144,7 +144,7 @@ impl PartWriter {
     /// Adds a message.
     ///
     /// # Errors
-    /// `Full` before anything of it is written; those of [`Part::flush`].
+    /// `Full`, before any of it is written; those of [`Part::flush`].
     pub fn message(&mut self, received: &ReceivedMessage) -> Result<WriteOutcome> {
         let publisher = &received.publisher;
         let converted = match publisher.plain().filter(|_| !self.raw) {
@@ -173,7 +173,7 @@ impl PartWriter {
             self.write_internal(names::META_TOPIC, text.as_bytes(), publish_time, log_time)?;
         }
         self.part.reserve_space(bytes.len() as u64)?;
-        // The number has 32 bits in this format; a reader tells gaps by differences.
+        // MCAP stores 32 bits of the number; readers find gaps by differences.
         let sequence = received.seq as u32;
         if let Some(channel) = self.channels.get_mut(&source.publisher) {
             channel.in_chunk.add(received.seq);
@@ -185,7 +185,7 @@ impl PartWriter {
         Ok(WriteOutcome::Written)
     }
 
-    /// A message as ROS 2 has it.
+    /// Converts a message to its ROS 2 counterpart.
     fn cdr(
         &mut self,
         publisher: &Arc<Publisher>,
@@ -201,7 +201,8 @@ impl PartWriter {
         Ok(counterpart.encode(decoded.message()))
     }
 
-    /// The channel of a publisher, made for its first message. The schema is that of what its messages were made of.
+    /// The channel of a publisher, created for its first message. The schema is the one of the converted
+    /// messages.
     fn channel(&mut self, publisher: &Arc<Publisher>, converted: Option<&Schema>) -> Result<u16> {
         let source = &publisher.source;
         if let Some(channel) = self.channels.get(&source.publisher) {
@@ -239,7 +240,7 @@ impl PartWriter {
         Ok(id)
     }
 
-    /// Adds what the recorder says itself.
+    /// Adds a message of the recorder itself.
     fn write_internal(
         &mut self,
         topic: &'static str,
@@ -262,23 +263,23 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Adds a key of the state: as it is at the start, or a change.
+    /// Adds a state key: its initial value, or a change.
     pub fn key(&mut self, key: &StateKey, is_initial: bool) -> Result<()> {
         let mut said = key.fields.clone();
         if is_initial {
-            // What was missing before it is said where it came.
+            // An earlier part already counted the values skipped before it.
             said.remove("skipped");
             said.insert("initial".to_owned(), true.into());
         }
         let at = self.wall(key.at_ns);
-        // When it was written, which is before somebody acted on it; the recorder sees it some ms later.
+        // The write time, which precedes any reaction to it; the recorder sees the change some ms later.
         let written = key.fields.get("written_unix_ns").and_then(serde_json::Value::as_u64);
         let sent = written.filter(|_| !is_initial).map_or(at, |written| written.min(at));
         let text = serde_json::Value::Object(said).to_string();
         self.write_internal(names::STATE_TOPIC, text.as_bytes(), sent, self.log_time(key.at_ns))
     }
 
-    /// Adds what is missing.
+    /// Adds a record of missing messages.
     pub fn missed(&mut self, missed: &MissedMessages) -> Result<()> {
         let at = self.wall(missed.at_ns);
         self.write_internal(
@@ -289,7 +290,7 @@ impl PartWriter {
         )
     }
 
-    /// Sees to it that nothing waits for longer than it may, and that a step of the wall clock is told.
+    /// Flushes a chunk that is too old, and records a step of the wall clock.
     pub fn maintain(&mut self, checks_clock: bool) -> Result<()> {
         if checks_clock {
             let now = rnet::wall_offset();
@@ -312,13 +313,13 @@ impl PartWriter {
         }
     }
 
-    /// What was written by now stands in earlier parts, too, and is not lost with this one.
+    /// Messages written so far are also in earlier parts, and are not lost with this one.
     pub fn end_preamble(&mut self) {
         self.in_preamble = false;
         self.channels.values_mut().for_each(|channel| channel.in_part = Run::default());
     }
 
-    /// The messages that are lost with the file, or only those of the open chunk.
+    /// The messages that are lost with the whole file, or only those of the open chunk.
     pub fn lost_messages(&self, with_file: bool, cause: RecordLossCause) -> Vec<MissedMessages> {
         let runs = self.channels.values().map(|channel| {
             (&channel.publisher, if with_file { channel.in_part } else { channel.in_chunk })
@@ -327,7 +328,8 @@ impl PartWriter {
         lost.map(|(of, run)| MissedMessages::new(of, (run.first_seq, run.count), cause)).collect()
     }
 
-    /// Ends the file, which says at its end what is missing, who was not heard, and how many were followed.
+    /// Finishes the file with the counts of missing messages, of unread publishers and of followed
+    /// publishers.
     pub fn end(
         mut self,
         losses: &LossCounts,
@@ -346,7 +348,7 @@ impl PartWriter {
         wall(monotonic_ns, &self.clock)
     }
 
-    /// The log time of what was received at this time.
+    /// The log time of a receive time.
     fn log_time(&self, received_ns: u64) -> u64 {
         self.wall(if self.in_preamble { received_ns.max(self.begun_ns) } else { received_ns })
     }

@@ -1,4 +1,4 @@
-//! How a recording is going: what its threads tell whoever asks.
+//! Progress of a recording, which its threads share.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,65 +7,65 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::loss::{LossCounts, UnheardCounts};
 
-/// Notes that are kept until somebody takes them.
+/// Maximum number of queued notes.
 const MAX_NOTES: usize = 1000;
 
-/// How far a recording is.
+/// Progress of a recording.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Publishers that are followed.
+    /// Publishers followed now.
     pub publishers: usize,
-    /// Publishers that were followed since it began, those of now among them.
+    /// Publishers followed since the start, including the current ones.
     pub followed: u64,
-    /// Publishers that were seen and not heard, or not to their end.
+    /// Publishers that were seen but not read, or not to their end.
     pub unheard: UnheardCounts,
-    /// Messages that were recorded.
+    /// Messages recorded.
     pub messages: u64,
     /// Bytes of these messages.
     pub bytes: u64,
-    /// Bytes that wait to be written.
+    /// Bytes in the queue.
     pub queued_bytes: u64,
-    /// The file that is written; `None` while there is none.
+    /// The file being written; `None` without one.
     pub path: Option<PathBuf>,
-    /// Files that were ended, the oldest first, those that `max_disk` has removed not among them.
+    /// Completed files, the oldest first, without those that `max_disk` has removed.
     pub ended: Vec<PathBuf>,
-    /// The same files, with their times.
+    /// The same files with their times.
     pub(crate) parts: Vec<RingPart>,
-    /// Bytes of all files that are there.
+    /// Bytes of all existing files.
     pub file_bytes: u64,
-    /// Bytes that are free where the file is; `None` until that was looked at.
+    /// Free space on the disk in bytes; `None` before it was checked.
     pub free_bytes: Option<u64>,
-    /// Files that `max_disk` has removed.
+    /// Files removed because of `max_disk`.
     pub removed: u64,
-    /// Files that others removed while they were written; their messages are missing.
+    /// Files that were removed by others while they were written; their messages are missing.
     pub gone: Vec<PathBuf>,
-    /// Messages that are missing.
+    /// Missing messages.
     pub losses: LossCounts,
-    /// Values of keys of the state that are not recorded, since others were written over them too fast. The newest of each
-    /// key is. Where nobody knows how many they are, they count as one.
+    /// Values of state keys that were overwritten before they were recorded. The newest value of each key is
+    /// recorded. If their number is unknown, they count as one.
     pub skipped_values: u64,
     /// Nothing is written because the disk is full.
     pub disk_is_full: bool,
-    /// What keeps it from writing now beside a full disk, in words, by what cannot be written.
+    /// Other problems that prevent writing now, keyed by what cannot be written.
     pub problems: BTreeMap<&'static str, String>,
     /// Nothing is recorded because the topic of `while_topic` has no publisher.
     pub is_waiting: bool,
-    /// Of a recording that has ended: what happened since the last [`Recorder::take_notes`](crate::Recorder::take_notes).
+    /// After the end: the notes since the last [`Recorder::take_notes`](crate::Recorder::take_notes).
     pub notes: Vec<String>,
 }
 
-/// A part that was ended.
+/// A completed part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RingPart {
     pub path: PathBuf,
     pub len_bytes: u64,
-    /// When it was begun and ended, CLOCK_MONOTONIC.
+    /// Its start and end, CLOCK_MONOTONIC.
     pub from_ns: u64,
     pub to_ns: u64,
 }
 
-/// What the threads of a recorder share.
+/// State that the threads of a recorder share.
 #[derive(Debug, Default)]
 pub struct Shared {
     stop: AtomicBool,
@@ -90,7 +90,7 @@ impl Shared {
         lock(&self.progress)
     }
 
-    /// What keeps this from being written, or that nothing does.
+    /// Sets or clears the problem that prevents `of` from being written.
     pub fn set_problem(&self, of: &'static str, why: Option<String>) {
         let mut progress = self.progress();
         match why {
@@ -99,12 +99,12 @@ impl Shared {
         }
     }
 
-    /// Whether that is new.
+    /// Sets the gate; returns whether it changed.
     pub fn set_gate_open(&self, is_gate_open: bool) -> bool {
         std::mem::replace(&mut self.progress().is_waiting, !is_gate_open) == is_gate_open
     }
 
-    /// Something to tell people; nothing twice in a row.
+    /// Adds a note for the user, unless it equals the last one.
     pub fn note(&self, note: String) {
         let mut notes = lock(&self.notes);
         if notes.last() != Some(&note) && notes.len() < MAX_NOTES {

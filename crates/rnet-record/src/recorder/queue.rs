@@ -1,40 +1,42 @@
-//! What waits between who follows and who writes, bounded by bytes.
+//! A queue between the topic reader and the writer, bounded by bytes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What an entry of the queue takes beside its bytes.
+/// Size of a queue entry without its bytes.
 const ENTRY_LEN_BYTES: usize = 128;
-/// The writer is woken for this much; else it looks by itself.
+/// The writer is woken at this size; otherwise it polls.
 const WAKE_LEN_BYTES: usize = 512 << 10;
-/// A message from this length on is moved into the queue, and a shorter one copied.
+/// A message of at least this length is moved into the queue; a shorter one is copied.
 pub const LARGE_LEN_BYTES: usize = 64 << 10;
-/// Memory of so many is kept at most.
+/// Maximum number of spare buffers.
 const MAX_SPARE: usize = 2;
 
-/// A queue with several that put and one that takes. Entries come and go many at a time: a lock for each of them would
-/// cost as much as what is done with a small message.
+/// A queue with several producers and one consumer. Entries are put and taken in batches: a lock per entry
+/// would cost as much as processing a small message.
 pub struct Queue<T> {
     inner: Mutex<Inner<T>>,
     ready: Condvar,
     limit: usize,
-    /// Bytes of all, those that the writer has taken and not done with among them. Nothing else is read by it.
+    /// Bytes of all entries, including those that the writer has taken but not released. No other data is
+    /// synchronized by it.
     len: AtomicUsize,
 }
 
 struct Inner<T> {
     items: VecDeque<T>,
-    /// Bytes of those in `items`.
+    /// Bytes of the entries in `items`.
     waiting: usize,
-    /// Memory of large messages that were written: a new one each time would cost as much as another copy.
+    /// Buffers of written large messages: a new allocation per message would cost as much as another copy.
     spare: Vec<Vec<u8>>,
     is_closed: bool,
 }
 
 impl<T> Queue<T> {
-    /// A queue for `limit` bytes. Entries are taken in until it is full, also those that are longer than its rest.
+    /// A queue for `limit` bytes. Accepts entries until it is full, including one that exceeds the remaining
+    /// capacity.
     pub fn new(limit: usize) -> Self {
         let (items, spare) = (VecDeque::new(), Vec::new());
         let inner = Inner { items, waiting: 0, spare, is_closed: false };
@@ -42,11 +44,11 @@ impl<T> Queue<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner<T>> {
-        // Whoever panicked left whole entries.
+        // A panic leaves only complete entries.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it is full with `more` bytes that are not in it yet; nothing should be put then.
+    /// Whether it is full with `more` bytes that are not yet in it; then nothing should be put.
     pub fn is_full(&self, more: usize) -> bool {
         self.len.load(Ordering::Relaxed) + more >= self.limit
     }
@@ -56,13 +58,13 @@ impl<T> Queue<T> {
         self.put_all(&mut Vec::from([item]), bytes);
     }
 
-    /// Puts entries in their order, which have this many bytes together.
+    /// Puts entries in order; `bytes` is their total size.
     pub fn put_all(&self, items: &mut Vec<T>, bytes: usize) {
         if items.is_empty() {
             return;
         }
         let len = bytes + items.len() * ENTRY_LEN_BYTES;
-        // Before the writer can be done with any.
+        // Before the writer can release any of them.
         self.len.fetch_add(len, Ordering::Relaxed);
         let mut inner = self.lock();
         inner.items.extend(items.drain(..));
@@ -73,14 +75,14 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Nothing more will be put.
+    /// Marks the end of the entries.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.ready.notify_one();
     }
 
-    /// Takes all that wait into `items`, which is empty, after `limit` or when much has come. Whether anything will ever
-    /// come.
+    /// Takes all waiting entries into `items`, which is empty, after `limit` or when many have arrived.
+    /// Returns false once the queue is closed and empty.
     pub fn take(&self, limit: Duration, items: &mut VecDeque<T>) -> bool {
         let enough = |inner: &mut Inner<T>| inner.waiting < WAKE_LEN_BYTES && !inner.is_closed;
         let waited = self.ready.wait_timeout_while(self.lock(), limit, enough);
@@ -90,17 +92,17 @@ impl<T> Queue<T> {
         !(items.is_empty() && inner.is_closed)
     }
 
-    /// So many entries that were taken are done with, which have this many bytes together.
+    /// Releases entries that were taken; `bytes` is their total size.
     pub fn release(&self, entries: usize, bytes: usize) {
         self.len.fetch_sub(bytes + entries * ENTRY_LEN_BYTES, Ordering::Relaxed);
     }
 
-    /// Memory for a large message.
+    /// A buffer for a large message.
     pub fn spare(&self) -> Vec<u8> {
         self.lock().spare.pop().unwrap_or_default()
     }
 
-    /// Gives the memory of a message back.
+    /// Returns the buffer of a message.
     pub fn recycle(&self, bytes: Vec<u8>) {
         if bytes.len() < LARGE_LEN_BYTES || bytes.capacity() > self.limit / 8 {
             return;
@@ -111,7 +113,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Bytes that are held now.
+    /// Bytes held now.
     pub fn len_bytes(&self) -> usize {
         self.len.load(Ordering::Relaxed)
     }

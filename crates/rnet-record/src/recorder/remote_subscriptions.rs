@@ -1,13 +1,14 @@
-//! Messages of other hosts cross the network only while somebody here subscribes, and an observer does not.
+//! Subscriptions to topics of other hosts.
 //!
-//! So a recorder that follows a topic with publishers of other hosts subscribes to it after all, best_effort and to bytes,
-//! and lets what it receives go: what is recorded is what the observer sees.
+//! Messages of other hosts cross the network only if a local subscriber exists, and an observer is not a
+//! subscriber. So a recorder that follows a topic with publishers of other hosts also subscribes to it,
+//! best_effort and as bytes, and discards what it receives: it records what the observer sees.
 
 use std::collections::BTreeSet;
 
 use rnet::{Node, Subscription};
 
-/// The topics for which it has been tried, and the subscriptions.
+/// Topics whose subscription was attempted, and the subscriptions.
 #[derive(Default)]
 pub struct RemoteSubscriptions {
     tried: BTreeSet<String>,

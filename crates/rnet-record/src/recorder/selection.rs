@@ -1,4 +1,4 @@
-//! Which publishers are recorded.
+//! Selection of the recorded publishers.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use rnet::inspect::{PublisherInfo, UnreadPublisher};
 use rnet::limits::{MAX_NODE_NAME_LEN_BYTES, MAX_TOPIC_LEN_BYTES};
 use rnet::{NamePattern, Result, TopicName};
 
-/// What is recorded: everything, unless something is named. Who is named in several ways has to be right in each.
+/// Which publishers are recorded; by default all. A publisher must match every kind of criterion that is
+/// given.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     topics: Vec<NamePattern>,
@@ -17,7 +18,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Topics of this name, or like this pattern, in which `*` stands for one part of a name and `**` for any number.
+    /// Selects topics by name or pattern: `*` matches one part of a name and `**` any number of parts.
     ///
     /// # Errors
     /// `BadName`.
@@ -26,13 +27,13 @@ impl Selection {
         Ok(self)
     }
 
-    /// Messages of this type, by its full name or the last part of it: `foxglove.LaserScan`, `LaserScan`.
+    /// Selects messages of this type, by its full name or its last part: `foxglove.LaserScan`, `LaserScan`.
     pub fn type_name(mut self, name: &str) -> Self {
         self.types.push(name.to_owned());
         self
     }
 
-    /// What nodes of this name, or like this pattern, publish.
+    /// Selects publishers of nodes by name or pattern.
     ///
     /// # Errors
     /// `BadName`.
@@ -41,13 +42,13 @@ impl Selection {
         Ok(self)
     }
 
-    /// What nodes of this host publish.
+    /// Selects publishers of this host's nodes.
     pub fn host(mut self, name: &str) -> Self {
         self.hosts.push(name.to_owned());
         self
     }
 
-    /// Not the topics of this name, or like this pattern.
+    /// Excludes topics by name or pattern.
     ///
     /// # Errors
     /// `BadName`.
@@ -56,7 +57,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether this publisher's messages are recorded on the host `own_host`.
+    /// Whether the messages of this publisher are recorded on the host `own_host`.
     pub fn includes(&self, publisher: &PublisherInfo, own_host: &str) -> bool {
         let (host, node) = host_and_node(&publisher.node, own_host);
         let type_name = publisher.type_desc.name().unwrap_or("bytes");
@@ -71,12 +72,12 @@ impl Selection {
             && !self.excluded.iter().any(|pattern| pattern.matches(&publisher.topic))
     }
 
-    /// Whether this publisher may be one of those, as far as anything is known of it.
+    /// Whether an unread publisher may match, as far as it is known.
     pub fn may_include(&self, unheard: &UnreadPublisher, own_host: &str) -> bool {
         let (host, node) = host_and_node(&unheard.node, own_host);
         let may_be = |pattern: &NamePattern| match &unheard.topic {
             Some(topic) => pattern.matches(topic),
-            // A pattern with a `*` is no name of a topic.
+            // A pattern with a `*` is not a topic name.
             None => TopicName::new(pattern.as_str()).map_or(true, |name| unheard.may_be_of(&name)),
         };
         let is_excluded = |topic: &str| self.excluded.iter().any(|pattern| pattern.matches(topic));
@@ -87,7 +88,7 @@ impl Selection {
     }
 }
 
-/// What was asked for, to stand behind a noun: `of /scan in /lidar `; nothing if it is everything.
+/// The criteria as a suffix of a noun: `of /scan in /lidar `; empty if all publishers match.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let patterns = |named: &[NamePattern]| -> Vec<String> {
@@ -106,12 +107,12 @@ impl fmt::Display for Selection {
     }
 }
 
-/// Whether nothing is named, or this is among what is.
+/// Whether the list is empty, or contains a match.
 fn any<T>(named: &[T], is_it: impl FnMut(&T) -> bool) -> bool {
     named.is_empty() || named.iter().any(is_it)
 }
 
-/// Host and name of a node, which may be the `@host/node` for which a proxy stands.
+/// Host and name of a node, which may be the `@host/node` that a proxy represents.
 pub fn host_and_node<'a>(node: &'a str, own_host: &'a str) -> (&'a str, &'a str) {
     let parts = node.strip_prefix('@').and_then(|rest| rest.split_at_checked(rest.find('/')?));
     parts.unwrap_or((own_host, node))

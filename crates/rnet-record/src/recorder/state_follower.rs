@@ -1,4 +1,4 @@
-//! Following the state: all keys as they are, and each change.
+//! Follows the state: the initial value of all keys, and each change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,15 +11,15 @@ use super::json;
 use super::progress::Shared;
 use super::queue::Queue;
 
-/// Longest time between two looks at whether the recording has ended.
+/// Maximum interval between two checks whether the recording has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two looks while the queue is full: the watch keeps the newest value of each key.
+/// Interval between two checks while the queue is full: the watch keeps the newest value of each key.
 const FULL_PAUSE: Duration = Duration::from_millis(10);
 
-/// For so long at most what was written before the end is still read after it.
+/// Maximum time after the end for reading values written before the end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Puts the keys of the state of a node's domain, and their changes, until `ended`.
+/// Queues the state keys of a node's domain, and their changes, until `ended`.
 pub fn follow(
     node: &Node,
     queue: &Queue<Item>,

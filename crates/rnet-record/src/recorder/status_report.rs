@@ -1,16 +1,16 @@
-//! What a recorder tells those who look at its domain: docs/design/recording.md, "How it is going".
+//! The status that a recorder publishes for inspection tools: docs/design/recording.md, "How it is going".
 
 use serde_json::json;
 
 use super::progress::Progress;
 
-/// What is told does not change as long as it is this.
+/// Format version: the content is stable while it does not change.
 const FORMAT: u32 = 1;
 
-/// Of a longer command line the beginning is told.
+/// A longer command line is truncated.
 const MAX_COMMAND_LINE_CHARS: usize = 1000;
 
-/// What does not change while a recorder runs.
+/// Fields that are constant while a recorder runs.
 pub struct StatusReport {
     command_line: String,
     begun_ns: u64,
@@ -26,7 +26,8 @@ impl StatusReport {
         }
     }
 
-    /// The text, with what waits to be written now: the writer, which says so in the progress, may stand still.
+    /// The status text. `queued_bytes` is passed separately, because the writer that updates the progress may
+    /// be blocked.
     pub fn text(&self, progress: &Progress, queued_bytes: u64) -> String {
         let by_cause = progress.losses.by_cause();
         let missing: serde_json::Map<_, _> = by_cause

@@ -1,6 +1,6 @@
-//! The thread that sees to it that the disk has what was written: once a second, and when a file has ended.
+//! The sync thread: calls fsync once a second, and when a file has ended.
 //!
-//! It has a thread of its own because the disk may take long, and what is written meanwhile need not wait for that.
+//! A separate thread, because the disk may take long and writing need not wait for it.
 
 use std::fs::File;
 use std::io;
@@ -13,11 +13,11 @@ use super::progress::Shared;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is synced: a file, or what stands for one in a test.
+/// What is synced: a file, or a substitute in a test.
 pub trait SyncTarget: Send + 'static {
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Room where it is, in bytes, if that is known.
+    /// Free space of its file system in bytes, if known.
     fn free_bytes(&self) -> Option<u64>;
 }
 
@@ -32,7 +32,7 @@ impl SyncTarget for File {
     }
 }
 
-/// The thread; dropped, it has synced all that it was given.
+/// Handle of the thread. Dropping it syncs all files it was given.
 pub struct Syncer<D: SyncTarget = File> {
     files: Option<Sender<Option<D>>>,
     thread: Option<JoinHandle<()>>,
@@ -52,20 +52,20 @@ impl<D: SyncTarget> Syncer<D> {
         Ok(Syncer { files: Some(files), thread: Some(thread) })
     }
 
-    /// This file is written from now on; the one before is written no more.
+    /// Switches to a new file; the previous one is no longer written.
     pub fn switch_to(&self, file: D) {
         self.send(Some(file));
     }
 
-    /// The file is written no more. It is synced and let go: a file that somebody holds open takes its room on the disk
-    /// also when it has been removed.
+    /// Ends the current file. It is synced and closed: an open file occupies disk space even after it was
+    /// removed.
     pub fn finish_file(&self) {
         self.send(None);
     }
 
     fn send(&self, file: Option<D>) {
         if let Some(files) = &self.files {
-            // It only ends when nobody can give it anything.
+            // The thread only exits when the sender is dropped.
             let _ = files.send(file);
         }
     }
@@ -75,7 +75,7 @@ impl<D: SyncTarget> Drop for Syncer<D> {
     fn drop(&mut self) {
         self.files = None;
         if let Some(thread) = self.thread.take() {
-            // What it could not do it has noted.
+            // The thread has noted its errors.
             let _ = thread.join();
         }
     }
@@ -91,7 +91,7 @@ fn sync<D: SyncTarget>(files: &Receiver<Option<D>>, interval: Duration, shared: 
             shared
                 .note(format!("the last second of the recording may not be on the disk: {error}"));
         }
-        // Here, and not where messages are read: a disk that does not answer holds up whoever asks it.
+        // Measured here and not in the topic reader: a disk that does not respond blocks the caller.
         let free_bytes = current.as_ref().and_then(D::free_bytes);
         shared.progress().free_bytes = free_bytes;
         match given {
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    /// What was written to a file, and what of it the disk has.
+    /// Bytes written to a file, and bytes of it that were synced.
     #[derive(Clone, Default)]
     struct CountingDisk {
         written: Arc<AtomicU64>,
@@ -137,12 +137,12 @@ mod tests {
         let end = Instant::now() + Duration::from_secs(60);
         while !so() {
             assert!(Instant::now() < end, "never");
-            std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(1)); // sleep: between two checks of a condition
         }
     }
 
     #[test]
-    fn what_is_written_is_on_the_disk_a_period_later_and_when_the_file_ends() {
+    fn syncs_data_after_each_interval_and_at_end_of_file() {
         const MESSAGES: u64 = 50;
         let shared = Arc::new(Shared::default());
         let syncer = Syncer::with_interval(Duration::from_millis(1), shared.clone()).unwrap();
@@ -150,14 +150,14 @@ mod tests {
         syncer.switch_to(file.clone());
         for n in 1..=MESSAGES {
             file.written.store(n, SeqCst);
-            // Nobody tells the thread that something was written.
+            // The thread polls; it is not notified of writes.
             until(|| file.kept.load(SeqCst) == n);
         }
         assert!(file.syncs.load(SeqCst) >= MESSAGES);
         until(|| shared.progress().free_bytes == Some(MESSAGES));
         drop(syncer);
 
-        // Files that end before a period is over, which no test has the time for.
+        // Files that end within the interval, which is longer than the test.
         let syncer = Syncer::with_interval(Duration::from_secs(3600), shared.clone()).unwrap();
         let (first, second) = (CountingDisk::default(), CountingDisk::default());
         for file in [&first, &second] {
@@ -165,7 +165,7 @@ mod tests {
             syncer.switch_to(file.clone());
         }
         until(|| first.kept.load(SeqCst) == 7);
-        // One that ended is synced and no longer held, though none follows it.
+        // An ended file is synced and closed, even without a following file.
         syncer.finish_file();
         until(|| Arc::strong_count(&second.kept) == 1);
         assert_eq!(second.kept.load(SeqCst), 7);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_fails_is_told_and_tried_again() {
+    fn reports_failing_disk_and_retries() {
         let shared = Arc::new(Shared::default());
         let syncer = Syncer::with_interval(Duration::from_millis(1), shared.clone()).unwrap();
         let file = CountingDisk { is_broken: true, ..CountingDisk::default() };

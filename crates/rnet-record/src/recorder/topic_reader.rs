@@ -1,5 +1,5 @@
-//! The thread that follows: it looks at what publishers send and puts it into the queue, and does nothing else, because
-//! a log holds only so much.
+//! The reader thread: reads published messages into the queue. It does nothing else, because a log has
+//! limited capacity.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,17 +24,17 @@ use super::status_report::StatusReport;
 use crate::error::Result;
 use crate::source::Source;
 
-/// Between two looks at nodes, at publishers that are gone, and at whether there is state by now.
+/// Interval between two checks for new nodes, gone publishers and a new state store.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks at whether the topic of `--while` has a publisher.
+/// Interval between two checks whether the topic of `--while` has a publisher.
 const GATE_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two looks while the queue is full.
+/// Interval between two checks while the queue is full.
 const FULL_PAUSE: Duration = Duration::from_millis(1);
-/// For so long at most what was sent before the end is still read after it.
+/// Maximum time after the end for reading messages sent before the end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Messages between two looks at the clock, in a flood.
+/// Messages between two checks of the clock at a high rate.
 const MESSAGES_PER_CLOCK: u32 = 256;
-/// Entries and bytes that are put together, at most.
+/// Maximum entries and bytes of a batch.
 const MAX_BATCH_ENTRIES: usize = 256;
 const MAX_BATCH_BYTES: usize = 256 << 10;
 
@@ -44,19 +44,19 @@ pub struct TopicReader {
     own_host: String,
     publishers: HashMap<u64, Arc<Publisher>>,
     queue: Arc<Queue<Item>>,
-    /// What is to be put next, and its bytes: all that one look has found, or a part of it.
+    /// The next entries to queue, and their bytes: the result of a poll, or a part of it.
     batch: (Vec<Item>, usize),
     shared: Arc<Shared>,
     options: RecordOptions,
-    /// Topics of other hosts that are followed and not subscribed to yet.
+    /// Followed topics of other hosts that are not subscribed to yet.
     remote: Arc<Mutex<BTreeSet<String>>>,
     remote_subscriptions: RemoteSubscriptions,
     node: Option<Arc<Node>>,
     state_thread: Option<JoinHandle<()>>,
     is_state_ended: Arc<AtomicBool>,
-    /// Where the topic of `--while` is looked at, and when that was.
+    /// The domain and topic of `--while`, and when they were last checked.
     gate: Option<(Domain, String, Instant)>,
-    /// The queue was full since the last time that nothing was left to read.
+    /// Whether the queue was full since the log was last read completely.
     was_queue_full: bool,
     checked_at: Option<Instant>,
     nodes: BTreeMap<String, String>,
@@ -108,9 +108,10 @@ impl TopicReader {
         })
     }
 
-    /// Takes its place: what is sent from then on is seen.
+    /// Starts following: messages sent from now on are seen.
     pub fn begin(&mut self) -> Result<()> {
-        // The first poll finds the publishers that there are, and what they keep; a message that it finds is not lost on it.
+        // The first poll finds the existing publishers and the messages that they keep, and must not lose a
+        // message it finds.
         let mut bytes = Vec::new();
         self.enqueue_next(&mut bytes, None)?;
         self.check_domain()?;
@@ -119,11 +120,11 @@ impl TopicReader {
         Ok(())
     }
 
-    /// Follows until it is told to stop, or the time is over.
+    /// Follows until it is stopped, or the time is over.
     pub fn run(mut self) -> Result<()> {
         let followed = self.follow_all();
         self.handle_events();
-        // Those that cannot be followed yet will not be any more.
+        // Publishers that cannot be followed yet will not become readable any more.
         let never: Vec<UnreadPublisher> = self.follow.unread().cloned().collect();
         never.into_iter().for_each(|unheard| self.unheard(unheard));
         self.flush_batch();
@@ -132,12 +133,12 @@ impl TopicReader {
             let seen = self.shared.progress().unheard.total();
             self.shared.note(match seen {
                 0 => format!("no publisher was followed: none {asked}was found"),
-                // Of one that cannot be read nobody knows the topic.
+                // The topic of an unreadable publisher is unknown.
                 seen => format!("no publisher was followed; found but not received: {seen}"),
             });
         }
         self.is_state_ended.store(true, Ordering::Release);
-        // It ends within a second or so, unless it has panicked: then its keys are not recorded any more.
+        // It exits within about a second, unless it has panicked; then its keys are no longer recorded.
         if let Some(Err(_)) = self.state_thread.take().map(JoinHandle::join) {
             self.shared.note("the state is no longer recorded: its thread panicked".to_owned());
         }
@@ -179,7 +180,7 @@ impl TopicReader {
                     self.shared.note(what.to_owned());
                     return Ok(());
                 }
-                // A slow disk takes its time, and it does not stand still.
+                // A slow disk delays the end; progress is still published.
                 Some(_) if self.checked_at.is_none_or(|at| at.elapsed() >= CHECK_INTERVAL) => {
                     self.checked_at = Some(Instant::now());
                     self.publish_status();
@@ -198,34 +199,34 @@ impl TopicReader {
         }
     }
 
-    /// Puts what is next into the queue, unless it was sent after the end. Whether there was anything.
+    /// Queues the next message, unless it was sent after the end. Returns whether there was one.
     fn enqueue_next(&mut self, bytes: &mut Vec<u8>, end_ns: Option<u64>) -> Result<bool> {
         let mut opens = false;
         let gate = self.gate.as_ref().map(|(_, topic, _)| topic);
         let passed = self.follow.poll_all(bytes)?;
         let item = match passed {
             None => return Ok(false),
-            Some(Observed::Message(heard)) => {
-                if end_ns.is_some_and(|end| heard.stamp.sent_ns > end) {
+            Some(Observed::Message(observed)) => {
+                if end_ns.is_some_and(|end| observed.stamp.sent_ns > end) {
                     return Ok(true);
                 }
-                let id = heard.stamp.publisher;
+                let id = observed.stamp.publisher;
                 let host = &self.own_host;
                 let publisher = self.publishers.entry(id).or_insert_with(|| {
                     // Its node may be new, and may not live for a second.
                     self.checked_at = None;
-                    opens = gate.is_some_and(|topic| topic == heard.topic);
-                    publisher_of(&heard, host)
+                    opens = gate.is_some_and(|topic| topic == observed.topic);
+                    publisher_of(&observed, host)
                 });
                 if let Some(message_hook) = &self.options.message_hook {
-                    message_hook.on_message(publisher, heard.stamp.sent_ns, bytes);
+                    message_hook.on_message(publisher, observed.stamp.sent_ns, bytes);
                 }
                 Item::Message(ReceivedMessage {
                     publisher: publisher.clone(),
-                    seq: heard.stamp.seq,
-                    sent_ns: heard.stamp.sent_ns,
-                    received_ns: heard.stamp.taken_ns,
-                    meta: heard.meta,
+                    seq: observed.stamp.seq,
+                    sent_ns: observed.stamp.sent_ns,
+                    received_ns: observed.stamp.taken_ns,
+                    meta: observed.meta,
                     bytes: match bytes.len() >= LARGE_LEN_BYTES {
                         true => std::mem::replace(bytes, self.queue.spare()),
                         false => bytes.as_slice().to_vec(),
@@ -246,7 +247,7 @@ impl TopicReader {
                 })
             }
         };
-        // The next look at the gate would come behind the first messages.
+        // The next check of the gate would come after the first messages.
         if opens && self.shared.set_gate_open(true) {
             self.put(Item::Gate(true));
         }
@@ -267,7 +268,7 @@ impl TopicReader {
         self.queue.put_all(items, std::mem::take(bytes));
     }
 
-    /// What is looked at once a second.
+    /// Checks the domain once a second.
     fn check_domain(&mut self) -> Result<()> {
         if self.checked_at.is_some_and(|at| at.elapsed() < CHECK_INTERVAL) {
             return Ok(());
@@ -310,7 +311,7 @@ impl TopicReader {
         Ok(())
     }
 
-    /// Notes which publishers have come, and which are not heard.
+    /// Notes new publishers, and publishers that cannot be read.
     fn handle_events(&mut self) {
         for event in self.follow.take_events() {
             match event {
@@ -328,20 +329,20 @@ impl TopicReader {
         if !self.options.selection.may_include(&unheard, &self.own_host) {
             return;
         }
-        self.shared.note(format!("{unheard}; it is counted as not heard"));
+        self.shared.note(format!("{unheard}; it is counted as unread"));
         let UnreadPublisher { topic, node, why, .. } = &unheard;
         self.shared.progress().unheard.add_publisher(topic.as_deref(), node, *why);
         self.put(Item::Unheard(unheard));
     }
 
-    /// Says how it is going.
+    /// Publishes the progress.
     fn publish_status(&mut self) {
         let text = self.status_report.text(&self.shared.progress(), self.queue.len_bytes() as u64);
-        // One that has no place to tell it records all the same.
+        // If the status cannot be published, it records all the same.
         self.follow.set_status(&text);
     }
 
-    /// Follows the state as soon as there is some; none is made.
+    /// Follows the state as soon as a state store exists; does not create one.
     fn start_state_follower(&mut self) {
         if !self.options.state || self.state_thread.is_some() {
             return;
@@ -383,7 +384,7 @@ impl TopicReader {
         }
     }
 
-    /// Our own node, which is opened when it is needed first.
+    /// The recorder's own node, opened on first use.
     fn node(&mut self) -> rnet::Result<Arc<Node>> {
         if let Some(node) = &self.node {
             return Ok(node.clone());
@@ -403,13 +404,13 @@ impl TopicReader {
         Ok(node)
     }
 
-    /// Says when the topic of `--while` has a publisher, and when it has none any more.
+    /// Reports when the topic of `--while` gets its first publisher, and when it loses the last one.
     fn update_gate(&mut self, at_once: bool) -> Result<()> {
-        let Some((domain, topic, looked)) = &mut self.gate else { return Ok(()) };
-        if !at_once && looked.elapsed() < GATE_INTERVAL {
+        let Some((domain, topic, polled_at)) = &mut self.gate else { return Ok(()) };
+        if !at_once && polled_at.elapsed() < GATE_INTERVAL {
             return Ok(());
         }
-        *looked = Instant::now();
+        *polled_at = Instant::now();
         let is_gate_open = !domain.topic_snapshot(topic)?.publishers.is_empty();
         if self.shared.set_gate_open(is_gate_open) || at_once {
             self.put(Item::Gate(is_gate_open));
@@ -419,20 +420,21 @@ impl TopicReader {
 }
 
 impl Drop for TopicReader {
-    /// The writer ends when it has written what was put, whatever ended this thread.
+    /// Closes the queue however the thread ends; the writer then exits after writing what was queued.
     fn drop(&mut self) {
         self.flush_batch();
         self.queue.close();
     }
 }
 
-fn publisher_of(heard: &ObservedMessage<'_>, own_host: &str) -> Arc<Publisher> {
-    let (host, node) = host_and_node(heard.node, own_host);
-    let source = Source::new(node, host, heard.stamp.publisher, heard.type_desc, heard.qos);
+fn publisher_of(observed: &ObservedMessage<'_>, own_host: &str) -> Arc<Publisher> {
+    let (host, node) = host_and_node(observed.node, own_host);
+    let source =
+        Source::new(node, host, observed.stamp.publisher, observed.type_desc, observed.qos);
     Arc::new(Publisher {
-        topic: heard.topic.to_owned(),
+        topic: observed.topic.to_owned(),
         source,
-        type_desc: heard.type_desc.clone(),
-        schema: heard.schema.cloned(),
+        type_desc: observed.type_desc.clone(),
+        schema: observed.schema.cloned(),
     })
 }

@@ -1,4 +1,4 @@
-//! The thread that writes: it takes what waits in the queue and puts it into parts.
+//! The writer thread: takes entries from the queue and writes them into parts.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use super::sync::Syncer;
 use crate::error::{RecordError, Result};
 use crate::part::{FileChange, FinishedPart};
 
-/// Longest time that something waits in the queue.
+/// Maximum time that an entry waits in the queue.
 const TAKE_INTERVAL: Duration = Duration::from_millis(50);
-/// The room of what was written is given back in pieces of this length.
+/// Queue capacity is released in steps of this size.
 const RELEASE_LEN_BYTES: usize = 64 << 10;
-/// Between two looks at the clock, and two tries to begin a part where that failed.
+/// Interval between two checks of the clock, and between two attempts to begin a part.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// After a full disk a part begins when there is this much room.
+/// After a full disk, a part begins when this much space is free.
 const RESUME_FREE_BYTES: u64 = 16 << 20;
 
-/// Under what its problem stands in the progress.
+/// Key of the writer's problem in the progress.
 const PROBLEM: &str = "recording";
 
 pub struct Writer {
@@ -40,31 +40,32 @@ pub struct Writer {
     /// Number of the next part.
     number: u64,
     is_gate_open: bool,
-    /// Why nothing can be written, and when it is tried again.
+    /// Why nothing can be written, and when to retry.
     blocked: Option<(RecordLossCause, Instant)>,
     ended: VecDeque<RingPart>,
-    /// When the part that is written was begun, CLOCK_MONOTONIC.
+    /// Start of the current part, CLOCK_MONOTONIC.
     begun_ns: u64,
-    /// Everything received until then has been written or counted, CLOCK_MONOTONIC: the earliest start of the next part.
+    /// Everything received before this time was written or counted, CLOCK_MONOTONIC: the earliest start of
+    /// the next part.
     reached_ns: u64,
     latched: Latched,
-    /// Publishers of which that was told.
+    /// Publishers without a ROS 2 counterpart that were reported.
     without_counterpart: BTreeSet<u64>,
     keys: BTreeMap<String, StateKey>,
     nodes: BTreeMap<String, String>,
-    /// Messages that were written, and their bytes, which nobody was told of yet.
+    /// Messages written and their bytes, not yet added to the progress.
     written: (u64, u64),
-    /// What is missing since the last part ended.
+    /// Losses since the last part ended.
     losses: LossCounts,
-    /// Of that, what no part has told yet.
+    /// Losses that are not yet recorded in any part.
     deferred_missed: BTreeMap<(u64, RecordLossCause), MissedMessages>,
-    /// Publishers that were not heard since the last part ended.
+    /// Publishers that could not be read since the last part ended.
     unheard: UnheardCounts,
     checked_at: Instant,
 }
 
 impl Writer {
-    /// Begins the first part, unless nothing is wanted yet.
+    /// Begins the first part, unless recording waits for its gate.
     pub fn new(
         file: &Path,
         options: RecordOptions,
@@ -136,7 +137,7 @@ impl Writer {
     fn handle_item(&mut self, item: Item) {
         match item {
             Item::Message(mut received) if Latched::is_latched(&received) => {
-                // A large one came in the follower's own memory, which may have held a larger one before.
+                // A large message arrived in the reader's buffer, which may be larger than the message.
                 received.bytes.shrink_to_fit();
                 let received = Arc::new(received);
                 self.message(&received);
@@ -227,7 +228,7 @@ impl Writer {
         self.rotate_if(|output, options| output.is_full(options));
     }
 
-    /// Begins the next part if the current one is over.
+    /// Begins the next part if the current one is full.
     fn rotate_if(&mut self, is_full: impl FnOnce(&PartWriter, &RecordOptions) -> bool) {
         if self.output.as_ref().is_some_and(|output| is_full(output, &self.options)) {
             self.end();
@@ -235,7 +236,7 @@ impl Writer {
         }
     }
 
-    /// Counts what is missing, and writes it down, now or at the start of the next part.
+    /// Counts missing messages, and records them now or at the start of the next part.
     fn record_missed(&mut self, missed: MissedMessages) {
         self.count(&missed);
         if self.write(|output| output.missed(&missed)).is_none() {
@@ -256,7 +257,7 @@ impl Writer {
 
     /// Counts messages as missing that were counted as written.
     fn revert_written(&mut self, lost: Vec<MissedMessages>) {
-        // First add all written messages, so that the subtraction is exact.
+        // First adds all written messages, so that the subtraction is exact.
         self.publish_written();
         for missed in lost {
             let messages = self.shared.progress().messages;
@@ -266,7 +267,7 @@ impl Writer {
         }
     }
 
-    /// Writes something, if there is a part that takes it. One that does not any more is ended.
+    /// Writes to the current part, if there is one. Ends a part that accepts no more.
     fn write<T>(&mut self, write: impl FnOnce(&mut PartWriter) -> Result<T>) -> Option<T> {
         match write(self.output.as_mut()?) {
             Ok(written) => Some(written),
@@ -277,7 +278,7 @@ impl Writer {
         }
     }
 
-    /// Ends the part because it takes no more.
+    /// Ends the part after a write error.
     fn fail_part(&mut self, error: RecordError) {
         let cause = match error {
             RecordError::Full { .. } => RecordLossCause::DiskFull,
@@ -299,7 +300,7 @@ impl Writer {
     fn end(&mut self) {
         let Some(output) = self.output.take() else { return };
         let (path, file_change) = (output.part().path().to_owned(), output.part().file_change());
-        // If the end fails, the chunk that is open is lost.
+        // If finishing fails, the open chunk is lost.
         let (with_file, open) = (
             output.lost_messages(true, RecordLossCause::Removed),
             output.lost_messages(false, RecordLossCause::Write),
@@ -335,7 +336,7 @@ impl Writer {
                 };
                 let len_bytes = path.metadata().map_or(0, |file| file.len());
                 self.add_finished(path, len_bytes);
-                // This part may not say it; twice is better than not at all.
+                // This part may lack the counts; recording them twice is better than not at all.
                 (self.losses, self.unheard) = (losses, unheard);
                 self.revert_written(
                     open.into_iter().map(|of| MissedMessages { cause, ..of }).collect(),
@@ -350,14 +351,14 @@ impl Writer {
         self.ended.push_back(RingPart { path, len_bytes, from_ns: self.begun_ns, to_ns });
     }
 
-    /// Begins a part if it can; else it is tried again in a second.
+    /// Tries to begin a part; on an error it retries after a second.
     fn try_to_begin(&mut self) {
         if let Err(error) = self.begin() {
             self.fail_part(error);
         }
     }
 
-    /// Begins the next part, with the state and what transient_local publishers keep.
+    /// Begins the next part with the state and the messages that transient_local publishers keep.
     fn begin(&mut self) -> Result<()> {
         let mut path = part_path(&self.file, self.number);
         while self.number > 0 && path.exists() {
@@ -382,7 +383,7 @@ impl Writer {
             output.key(key, true)?;
         }
         for received in self.latched.all() {
-            // One that is malformed was counted when it came.
+            // A malformed message was counted when it was received.
             output.message(&received)?;
         }
         output.end_preamble();
@@ -395,9 +396,9 @@ impl Writer {
         Ok(())
     }
 
-    /// What the time asks for.
+    /// Performs periodic work.
     fn maintain(&mut self) {
-        // The queue was empty a moment ago, so what comes next was received after this.
+        // The queue was just empty, so the next message was received after this time.
         let waits_ns = 2 * TAKE_INTERVAL.as_nanos() as u64;
         self.reached_ns = self.reached_ns.max(rnet::now_ns().saturating_sub(waits_ns));
         let is_check_due = self.checked_at.elapsed() >= CHECK_INTERVAL;
@@ -422,11 +423,11 @@ impl Writer {
 
     fn has_free_space(&self) -> bool {
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let room = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
-        room.is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= RESUME_FREE_BYTES)
+        let stat = rustix::fs::statvfs(folder.unwrap_or(Path::new(".")));
+        stat.is_ok_and(|stat| stat.f_bavail.saturating_mul(stat.f_frsize) >= RESUME_FREE_BYTES)
     }
 
-    /// Removes the oldest parts if all together are too long, and those that are too old.
+    /// Removes the oldest parts beyond the size limit, and parts that are too old.
     fn remove_old_parts(&mut self) {
         let max = self.options.max_disk.unwrap_or(u64::MAX);
         let keep_ns = self.options.keep_time.map_or(u64::MAX, |time| time.as_nanos() as u64);
@@ -436,7 +437,7 @@ impl Writer {
             match std::fs::remove_file(&path) {
                 Ok(()) => {
                     self.shared.progress().removed += 1;
-                    // Of a ring parts go all the time.
+                    // A ring removes parts all the time, without a note.
                     if let (Some(max), None) = (self.options.max_disk, self.options.keep_time) {
                         let path = path.display();
                         self.shared.note(format!(
@@ -451,7 +452,7 @@ impl Writer {
         }
     }
 
-    /// Bytes of all files that are there.
+    /// Bytes of all existing files.
     fn len_bytes(&self) -> u64 {
         let current = self.output.as_ref().map_or(0, |output| output.part().len_bytes());
         self.ended.iter().map(|part| part.len_bytes).sum::<u64>() + current

@@ -1,7 +1,7 @@
-//! The calls of a node, as a recording has them: which services it called, which it answered, and what was said.
+//! The recorded calls of a node: the services that it called or answered, and the messages of these calls.
 //!
-//! Calls are messages on topics of the library (docs/design/calls.md). Their names have ids of servers and clients,
-//! which are others in each run, so calls are told apart by service and order.
+//! Calls are messages on topics of the library (docs/design/calls.md). The topic names contain ids of servers
+//! and clients, which differ in each run, so calls are identified by service and order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::names;
 use crate::play::{DueMessage, OrderedMessages};
 use crate::read::{Channel, Recording, Select};
 
-/// Where topics of calls begin.
+/// Prefix of the topics of calls.
 const ROOT: &str = "/_rnet/call";
-/// The type of requests for the authority of a command, which a driver repeats by the clock.
+/// Type of the requests for the authority of a command, which a driver repeats periodically.
 const AUTHORITY_TYPE: &str = "rnet.msgs.CommandRequest";
 const AUTHORITY: &str = "/authority";
-/// In the number of a call: its caller wants every reply, and its end is a status.
+/// Flag in the number of a call: the caller wants every reply, and the call ends with a status.
 const WANTS_DONE: u64 = 1 << 31;
-/// In the number of a call: its caller hears feedback.
+/// Flag in the number of a call: the caller receives feedback.
 const WANTS_FEEDBACK: u64 = 1 << 30;
 
-/// What a topic of a call carries.
+/// The content of a call topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum CallTopicKind {
@@ -39,17 +39,17 @@ impl CallTopicKind {
         self.into()
     }
 
-    /// Whether a message of it ends the call with this number.
+    /// Whether a message of this kind ends the call with this number.
     pub fn ends(self, number: u64) -> bool {
         self == CallTopicKind::Status || self == CallTopicKind::Reply && number & WANTS_DONE == 0
     }
 }
 
-/// A topic of a call that messages are sent on.
+/// A topic of the messages of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallTopic<'a> {
     pub service: &'a str,
-    /// Of the server, where requests go, or of the client, where answers go.
+    /// Id of the server for requests, or of the client for answers.
     pub id: u32,
     pub kind: CallTopicKind,
 }
@@ -66,18 +66,18 @@ impl<'a> CallTopic<'a> {
         (side == if of_server { "s" } else { "c" }).then_some(Self { service, id, kind })
     }
 
-    /// Whether it may be a request for the authority of a command.
+    /// Whether it may carry requests for the authority of a command.
     pub fn is_of_authority(&self) -> bool {
         self.kind == CallTopicKind::Request && self.service.ends_with(AUTHORITY)
     }
 
-    /// How it is told: no topic has such a name.
+    /// The displayed name, which is never a valid topic name.
     pub fn label(&self) -> String {
         format!("{} {}", self.service, self.kind.name())
     }
 }
 
-/// The topic of an end of a call.
+/// The topic of a kind of messages of a server or client.
 pub fn topic(service: &str, id: u32, kind: &str) -> String {
     let side = match kind {
         "request" | "control" | "type" => 's',
@@ -86,32 +86,32 @@ pub fn topic(service: &str, id: u32, kind: &str) -> String {
     format!("{ROOT}{service}/{side}{id:08x}/{kind}")
 }
 
-/// Where the server of an action shows the type of its feedback.
+/// Topic on which the server of an action publishes the type of its feedback.
 pub fn feedback_type_topic(service: &str, server: u32) -> String {
     format!("{ROOT}{service}/s{server:08x}/feedback")
 }
 
-/// The client that a call is of, by its correlation.
+/// The client id in a correlation.
 pub fn client_of(correlation: u64) -> u32 {
     (correlation >> 32) as u32
 }
 
-/// Whether the caller of this call hears feedback.
+/// Whether the caller of this call receives feedback.
 pub fn wants_feedback(correlation: u64) -> bool {
     correlation & WANTS_FEEDBACK != 0
 }
 
-/// Services with which a node had to do.
+/// Services of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Those that it called, without those that give authority over commands.
+    /// Services that it called, without those for the authority of commands.
     pub made: BTreeSet<String>,
-    /// Those that it answered.
+    /// Services that it answered.
     pub answered: BTreeSet<String>,
 }
 
 impl Calls {
-    /// Of the node with this name in the recording.
+    /// The services of the node with this name in the recording.
     pub(super) fn of(recording: &Recording, node: &str) -> Self {
         let mut calls = Self::default();
         let driven = driven(recording, node);
@@ -132,7 +132,7 @@ impl Calls {
         calls
     }
 
-    /// Whether there are none.
+    /// Whether it has no calls.
     pub fn is_empty(&self) -> bool {
         self.made.is_empty() && self.answered.is_empty()
     }
@@ -149,11 +149,11 @@ impl std::fmt::Display for Calls {
     }
 }
 
-/// A request of the node, as it was recorded.
+/// A recorded request of the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub correlation: u64,
-    /// In ns since 1970 UTC.
+    /// Send time, in ns since 1970 UTC.
     pub sent_ns: u64,
 }
 
@@ -164,14 +164,14 @@ pub struct CalledService {
     pub server: u32,
     /// In the order of sending, of all clients of the node.
     pub requests: Vec<Request>,
-    /// The clients that they were of.
+    /// The clients of the requests.
     clients: BTreeSet<u32>,
-    /// A channel of its requests, and one of each kind of its answers.
+    /// A channel of the requests, and one for each kind of answer.
     pub channels: BTreeMap<CallTopicKind, Arc<Channel>>,
 }
 
 impl CalledService {
-    /// Of a server that no recorded request was for.
+    /// A service without recorded requests.
     pub fn without_requests(server: u32) -> Self {
         Self { server, requests: Vec::new(), clients: BTreeSet::new(), channels: BTreeMap::new() }
     }
@@ -182,17 +182,17 @@ impl CalledService {
 pub struct RecordedCalls {
     /// By service.
     pub asked: BTreeMap<String, CalledService>,
-    /// Servers that were the node's, by service and id.
+    /// Servers of the node, by service and id.
     pub served: BTreeSet<(String, u32)>,
-    /// When the requests were sent that it got, by their correlation, in ns since 1970 UTC.
+    /// Send times of the requests to the node by correlation, in ns since 1970 UTC.
     pub requests: HashMap<u64, u64>,
 }
 
 impl RecordedCalls {
-    /// Of the node with this name in the recording, which had these calls.
+    /// Reads the calls of the node with this name in the recording; `calls` are its services.
     ///
     /// # Errors
-    /// `Calls`: they cannot be made and answered again as they were. The file cannot be read.
+    /// `Calls`: the calls cannot be repeated as recorded. The file cannot be read.
     pub fn read(recording: &Recording, node: &str, calls: &Calls) -> Result<Self, RerunError> {
         if calls.is_empty() {
             return Ok(Self::default());
@@ -202,7 +202,7 @@ impl RecordedCalls {
         let topics = recording.channels().filter(of_call).map(|channel| channel.topic.clone());
         let select = Select { topics: topics.collect(), ..Select::default() };
         let mut last = HashMap::<u16, u32>::new();
-        // By service and correlation: who answered; and all requests, with their channels.
+        // By service and correlation: whether the node answered; and all requests, with their channels.
         let (mut answered, mut requests) = (HashMap::<(String, u64), bool>::new(), Vec::new());
         let mut answers = BTreeMap::<(String, CallTopicKind), Vec<Arc<Channel>>>::new();
         for due in OrderedMessages::new(recording, select) {
@@ -257,7 +257,7 @@ impl RecordedCalls {
             recorded.requests.insert(*correlation, *sent_ns);
         }
         for (service, server, correlation, sent_ns, channel) in requests {
-            // What it asks itself it answers itself.
+            // The node itself answers its calls to its own services.
             if !is_by(&channel, node) || recorded.served.contains(&(service.clone(), server)) {
                 continue;
             }
@@ -281,19 +281,19 @@ impl RecordedCalls {
         Ok(recorded)
     }
 
-    /// Whether a channel has requests that the node got, or controls of them.
+    /// Whether a topic carries requests to the node, or their controls.
     pub fn is_served(&self, topic: &CallTopic<'_>) -> bool {
         matches!(topic.kind, CallTopicKind::Request | CallTopicKind::Control)
             && self.served.contains(&(topic.service.to_owned(), topic.id))
     }
 
-    /// Whether a topic has answers that the node got.
+    /// Whether a topic carries answers to the node.
     pub fn is_answer(&self, topic: &CallTopic<'_>) -> bool {
         !matches!(topic.kind, CallTopicKind::Request | CallTopicKind::Control)
             && self.asked.get(topic.service).is_some_and(|asked| asked.clients.contains(&topic.id))
     }
 
-    /// The services that it answered.
+    /// The services that the node answered.
     pub fn services(&self) -> BTreeSet<&str> {
         self.served.iter().map(|(service, _)| service.as_str()).collect()
     }
@@ -315,7 +315,7 @@ pub fn driven(recording: &Recording, node: &str) -> BTreeSet<String> {
     services.filter_map(|of| of.service.strip_suffix(AUTHORITY).map(str::to_owned)).collect()
 }
 
-/// The service that gives authority over a command.
+/// The service for the authority of a command.
 pub fn authority_of(command: &str) -> String {
     format!("{command}{AUTHORITY}")
 }
@@ -330,7 +330,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_of_calls_say_whose_they_are() {
+    fn parses_call_topics() {
         let parsed = CallTopic::parse("/_rnet/call/arm/plan/s0000002a/request").unwrap();
         assert_eq!(
             parsed,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_ends_with_its_only_reply_or_with_a_status() {
+    fn call_ends_with_only_reply_or_with_status() {
         assert!(
             CallTopicKind::Reply.ends(7)
                 && CallTopicKind::Status.ends(7)

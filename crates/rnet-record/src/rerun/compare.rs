@@ -1,4 +1,4 @@
-//! What was published beside what was recorded.
+//! Compares published messages with recorded ones.
 
 mod checks;
 mod fields;
@@ -20,32 +20,32 @@ use crate::read::{Channel, Message, Recording, Select};
 use fields::{decode_to_json, differences, field_at, numbers};
 pub use tolerance::{Tolerance, Tolerances};
 
-/// Recorded messages that are looked at for the one with the same key.
+/// Maximum number of recorded messages that are searched for a key.
 const MAX_AHEAD: usize = 1024;
-/// Fields of which the values are kept for a plot.
+/// Maximum number of fields whose values are kept for a plot.
 const MAX_TRACES: usize = 256;
 
-/// A field that differs.
+/// A field with different values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Which of the recorded messages that were compared, from 0.
+    /// Index of the compared recorded message, from 0.
     pub number: u64,
-    /// When the recorded message was sent, in ns since 1970 UTC.
+    /// Send time of the recorded message, in ns since 1970 UTC.
     pub at_ns: u64,
-    /// Path of the field; empty where the whole message is meant.
+    /// Path of the field; empty for the whole message.
     pub field: String,
     /// The recorded value.
     pub recorded: String,
     /// The value of the re-run.
     pub rerun: String,
-    /// By how much, if both are numbers.
+    /// The difference, if both are numbers.
     pub by: Option<f64>,
-    /// What was allowed.
+    /// The tolerance.
     pub allowed: f64,
 }
 
 impl Difference {
-    /// How bad it is: by how many times what is allowed, or else as a part of the value.
+    /// Severity: the difference relative to the tolerance, or else relative to the value.
     fn severity(&self) -> (bool, f64) {
         match self.by {
             None => (true, f64::INFINITY),
@@ -63,29 +63,29 @@ impl Difference {
     }
 }
 
-/// What came of a topic.
+/// Result of a topic.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopicResult {
     /// Its name.
     pub topic: String,
-    /// Messages that were compared.
+    /// Messages compared.
     pub compared: u64,
-    /// Of these, those that differ by more than is allowed.
+    /// Compared messages that differ by more than the tolerance.
     pub differing: u64,
-    /// Messages that were recorded, and not published this time.
+    /// Messages recorded, but not published in the re-run.
     pub missing: u64,
-    /// Messages that were published, and not recorded.
+    /// Messages published in the re-run, but not recorded.
     pub unrecorded: u64,
-    /// Messages that were published and not recorded are no difference.
+    /// Whether unrecorded messages are permitted.
     pub allows_unrecorded: bool,
-    /// The first field that differs.
+    /// The first difference.
     pub first: Option<Difference>,
-    /// The field that differs the most.
+    /// The largest difference.
     pub worst: Option<Difference>,
 }
 
 impl TopicResult {
-    /// Whether nothing differs.
+    /// Whether there are no differences.
     pub fn is_same(&self) -> bool {
         let is_unrecorded = self.unrecorded > 0 && !self.allows_unrecorded;
         self.differing == 0 && self.missing == 0 && !is_unrecorded
@@ -94,32 +94,33 @@ impl TopicResult {
 
 struct TopicComparison {
     result: TopicResult,
-    /// Recorded messages that were read and have no partner yet.
+    /// Recorded messages that were read and not yet paired.
     waiting: VecDeque<(Message, Option<Value>)>,
 }
 
 /// The outputs of a node, recorded and new.
 pub struct Comparison<'a> {
     options: &'a RerunOptions,
-    /// Name of the node in the recording, the topics on which it publishes there, and its channels that are compared.
+    /// Name of the node in the recording, its recorded topics, and its compared channels.
     node: String,
     topics_of_node: Vec<String>,
     channels: Vec<Arc<Channel>>,
     recorded: OrderedMessages,
     calls: Arc<RecordedCalls>,
-    /// Services that give authority over commands: what is asked there depends on the clock.
+    /// Services for the authority of commands: their requests depend on the clock.
     authorities: BTreeSet<String>,
     topics: BTreeMap<String, TopicComparison>,
     types: HashMap<u16, MessageType>,
     /// By publisher, with the topic.
     published_types: HashMap<u64, (String, MessageType)>,
     traces: BTreeMap<(String, String), Trace>,
-    /// When the first input was sent; what was recorded before it is an answer to others.
+    /// Send time of the first input. Earlier recorded messages answer other inputs.
     begin_ns: Option<u64>,
 }
 
 impl<'a> Comparison<'a> {
-    /// With what the node of this name published in the recording, and its calls but for those for authority.
+    /// Compares the messages that the node of this name published in the recording, and its calls except
+    /// those for authority.
     pub fn new(
         recording: &Recording,
         (node, calls): (String, Arc<RecordedCalls>),
@@ -162,13 +163,13 @@ impl<'a> Comparison<'a> {
         comparison
     }
 
-    /// Inputs begin at this time of the recording.
+    /// Sets the time of the recording at which inputs begin.
     pub fn begin(&mut self, at_ns: u64) {
         self.begin_ns.get_or_insert(at_ns);
     }
 
     fn topic(&mut self, topic: &str) -> &mut TopicComparison {
-        // A label of calls has a space in it.
+        // A label of calls contains a space.
         let allows_unrecorded = self.options.key.is_some() && !topic.contains(' ');
         self.topics.entry(topic.to_owned()).or_insert_with(|| TopicComparison {
             result: TopicResult {
@@ -180,7 +181,7 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Reads recorded messages until there is one more of a topic; of any, if there is none.
+    /// Reads recorded messages up to the next one of `topic`; of any topic if it is `None`.
     fn read(&mut self, topic: Option<&str>) -> Result<bool, RerunError> {
         while let Some(due) = self.recorded.next() {
             let due = due?;
@@ -205,7 +206,7 @@ impl<'a> Comparison<'a> {
         Ok(false)
     }
 
-    /// Whether the node got the request with this correlation, here and when it was recorded.
+    /// Whether the node received the request with this correlation, in the recording and in the re-run.
     fn is_received(&self, correlation: Option<u64>) -> bool {
         let sent_ns =
             correlation.and_then(|correlation| self.calls.requests.get(&correlation).copied());
@@ -213,8 +214,9 @@ impl<'a> Comparison<'a> {
         sent_ns.is_some_and(|sent_ns| sent_ns >= begin)
     }
 
-    /// The recorded message that a new one is compared with: the next one with this key, or without a key the next one.
-    /// If the messages are `in_order`, those before it are missing. Concurrent servers answer in any order.
+    /// The recorded message to compare with a new one: the next one with this key, or without a key the next
+    /// one. If the messages are `in_order`, those before it are missing. Concurrent servers answer in any
+    /// order.
     fn take_recorded(
         &mut self,
         topic: &str,
@@ -244,35 +246,37 @@ impl<'a> Comparison<'a> {
         Ok(decode_to_json(&self.types[&id], message.data()))
     }
 
-    fn published_value(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Value {
-        decode_to_json(self.published_type(heard), bytes)
+    fn published_value(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8]) -> Value {
+        decode_to_json(self.published_type(observed), bytes)
     }
 
-    fn published_type(&mut self, heard: &ObservedMessage<'_>) -> &MessageType {
-        let of = self.published_types.entry(heard.stamp.publisher).or_insert_with(|| {
-            let ty = match heard.schema {
+    fn published_type(&mut self, observed: &ObservedMessage<'_>) -> &MessageType {
+        let of = self.published_types.entry(observed.stamp.publisher).or_insert_with(|| {
+            let ty = match observed.schema {
                 Some(schema) => schema.clone().into(),
-                // What is no description of a plain type is bytes.
-                None => MessageType::try_from(heard.type_desc.clone()).unwrap_or(MessageType::Raw),
+                // An invalid description of a plain type is treated as bytes.
+                None => {
+                    MessageType::try_from(observed.type_desc.clone()).unwrap_or(MessageType::Raw)
+                }
             };
-            (heard.topic.to_owned(), ty)
+            (observed.topic.to_owned(), ty)
         });
         &of.1
     }
 
     /// Compares a message that the node has published.
-    pub fn add(&mut self, heard: &ObservedMessage<'_>, bytes: &[u8]) -> Result<(), RerunError> {
-        if !is_compared(self.options, &self.authorities, heard.topic) {
+    pub fn add(&mut self, observed: &ObservedMessage<'_>, bytes: &[u8]) -> Result<(), RerunError> {
+        if !is_compared(self.options, &self.authorities, observed.topic) {
             return Ok(());
         }
-        self.published_type(heard);
-        let topic = &label(heard.topic);
-        let call = CallTopic::parse(heard.topic);
+        self.published_type(observed);
+        let topic = &label(observed.topic);
+        let call = CallTopic::parse(observed.topic);
         let key = match (&self.options.key, call) {
-            (Some(field), None) => field_at(&self.published_value(heard, bytes), field),
+            (Some(field), None) => field_at(&self.published_value(observed, bytes), field),
             _ => None,
         };
-        let partner = match (call, heard.meta.correlation) {
+        let partner = match (call, observed.meta.correlation) {
             (Some(call), Some(correlation)) if call.kind != CallTopicKind::Request => {
                 self.take_recorded(topic, Some(&Value::from(correlation)), false)?
             }
@@ -287,14 +291,14 @@ impl<'a> Comparison<'a> {
         let is_equal = recorded.data() == bytes;
         let mut found = Vec::new();
         if !is_equal || self.options.trace {
-            let (before, now) = (self.value_of(&recorded)?, self.published_value(heard, bytes));
+            let (before, now) = (self.value_of(&recorded)?, self.published_value(observed, bytes));
             if self.options.trace {
                 self.trace(topic, at_ns, &before, &now);
             }
             if !is_equal {
                 let mut tolerances = self.options.tolerances.clone();
-                if heard.topic == rnet::LOG_TOPIC {
-                    // A line has the time at which it was logged.
+                if observed.topic == rnet::LOG_TOPIC {
+                    // A log line contains the time at which it was logged.
                     tolerances.set("timestamp", Tolerance::Ignored);
                 }
                 found = differences(&before, &now, &tolerances);
@@ -328,7 +332,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether anything has come, and topics on which something is still due.
+    /// Whether any message was published, and the topics with missing messages.
     pub fn outstanding(&mut self) -> Result<(bool, Vec<String>), RerunError> {
         let is_any = self.topics.values().any(|t| t.result.compared + t.result.unrecorded > 0);
         let names: Vec<String> = self.topics.keys().cloned().collect();
@@ -342,7 +346,7 @@ impl<'a> Comparison<'a> {
         Ok((is_any, owed))
     }
 
-    /// What came of all topics, and of the worst field. That nothing was compared is an error.
+    /// The results of all topics, and the values of the worst field. An empty comparison is an error.
     pub fn end(mut self) -> Result<(Vec<TopicResult>, Option<Trace>), RerunError> {
         let names: Vec<String> = self.topics.keys().cloned().collect();
         for topic in names {
@@ -368,7 +372,7 @@ impl<'a> Comparison<'a> {
             }
         }
         let key = worst.map(|(result, one)| (result.topic.clone(), one.field.clone()));
-        // Where nothing differs, any field shows that.
+        // Without differences, any field will do.
         let trace = match key {
             Some(key) => self.traces.remove(&key),
             None => self.traces.pop_first().map(|(_, trace)| trace),
@@ -377,7 +381,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Whether a topic is compared: those of the node, and of its calls.
+/// Whether a topic is compared: topics of the node and of its calls.
 fn is_compared(options: &RerunOptions, authorities: &BTreeSet<String>, topic: &str) -> bool {
     let call = CallTopic::parse(topic).filter(|_| !options.without_calls);
     if call.is_some_and(|call| authorities.contains(call.service)) {
@@ -392,7 +396,7 @@ fn is_compared(options: &RerunOptions, authorities: &BTreeSet<String>, topic: &s
     }
 }
 
-/// How a topic is told. Those of a call have ids in their names, which are others in each run.
+/// The displayed name of a topic. Names of call topics contain ids, which differ in each run.
 fn label(topic: &str) -> String {
     CallTopic::parse(topic).map_or_else(|| topic.to_owned(), |call| call.label())
 }

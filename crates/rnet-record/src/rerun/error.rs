@@ -1,4 +1,4 @@
-//! What a re-run can fail with, before there is anything to compare.
+//! Errors of a re-run before the comparison.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub enum RerunError {
     Failed {
         /// Stable name of the error.
         code: &'static str,
-        /// What is wrong, and what to do.
+        /// What failed, and what to do.
         text: String,
     },
     /// The node exceeded a time limit.
@@ -25,7 +25,7 @@ pub enum RerunError {
         /// What did not happen, and the limit.
         text: String,
     },
-    /// It was told to stop.
+    /// The re-run was interrupted.
     #[error("interrupted")]
     Interrupted,
     /// A message could not be published.
@@ -40,15 +40,15 @@ pub enum RerunError {
     /// The domain failed.
     #[error(transparent)]
     Rnet(#[from] rnet::Error),
-    /// The system failed.
+    /// The process of the node cannot be inspected.
     #[error("cannot inspect the process of the node: {0}")]
     Process(#[from] std::io::Error),
-    /// The command cannot be run.
+    /// The command cannot be started.
     #[error("cannot start {program}: {source}")]
     Command {
-        /// Which.
+        /// The program.
         program: String,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -58,7 +58,7 @@ impl RerunError {
         Self::Failed { code, text }
     }
 
-    /// Calls of the node that cannot be made again.
+    /// The node has recorded calls that cannot be repeated.
     pub(super) fn unrepeatable_calls(node: &str, why: &str) -> Self {
         let text = format!(
             "for {node} the recording has {why}, which a re-run cannot repeat; use --without-calls to \
@@ -67,7 +67,7 @@ impl RerunError {
         Self::failed("calls", text)
     }
 
-    /// A call of the starting node that was not recorded.
+    /// The starting node makes a call that was not recorded.
     pub(super) fn unrecorded_call(service: &str) -> Self {
         let text = format!(
             "the node calls {service} at its start more often than the recording does before the first \
@@ -76,13 +76,13 @@ impl RerunError {
         Self::failed("unrecorded_call", text)
     }
 
-    /// A subscription of the node cannot read what was recorded.
+    /// A subscription of the node is incompatible with a recorded topic.
     pub(super) fn incompatible(node: &str, topic: &str, why: &str) -> Self {
         let text = format!("{node} is not compatible with {topic} as recorded: {why}");
         Self::failed("incompatible", text)
     }
 
-    /// The node did not become idle: `at` names the input before, `why` what it does.
+    /// The node did not become idle: `at` describes the input before, `why` its activity.
     pub(super) fn not_idle(node: &str, at: &str, why: &str, limit: Duration) -> Self {
         let text = format!("{node} does not become idle {at}: {why} for {limit:?}");
         Self::TimedOut { code: "restless", text }

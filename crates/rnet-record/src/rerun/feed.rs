@@ -1,4 +1,4 @@
-//! The inputs one by one, each with its time, and what comes of it.
+//! Feeds the inputs one by one, each with its time, and collects the outputs.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,24 +17,24 @@ use crate::names;
 use crate::play::DueMessage;
 use crate::read::Recording;
 
-/// Between two looks for an answer that is late.
+/// Interval between two polls for a late answer.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The node that is fed.
+/// Feeds inputs to a node.
 pub struct InputFeeder<'a> {
     tested: TestedNode,
     recording: &'a Recording,
     counts: BTreeMap<String, u64>,
-    /// Changes of the state.
+    /// Number of state changes.
     changes: u64,
-    /// Time of the recording: that of the first input, and of the last.
+    /// Times of the first and the last input in the recording.
     times: Option<(u64, u64)>,
     limit: Duration,
     bytes: Vec<u8>,
 }
 
 impl<'a> InputFeeder<'a> {
-    /// What the node has published when it started comes before the first input, and is not compared.
+    /// Messages that the node has published at its start precede the first input, and are not compared.
     pub fn open(
         tested: TestedNode,
         recording: &'a Recording,
@@ -47,7 +47,7 @@ impl<'a> InputFeeder<'a> {
         Ok(feed)
     }
 
-    /// What is read of the recording.
+    /// The topics that are read from the recording.
     pub fn topics(&self) -> Vec<String> {
         let state = [names::STATE_TOPIC.to_owned()];
         let calls = &self.tested.calls;
@@ -64,7 +64,7 @@ impl<'a> InputFeeder<'a> {
         self.tested.own_channels(self.recording)
     }
 
-    /// Publishes an input, waits until the node rests, and takes what it has published.
+    /// Publishes an input, waits until the node is idle, and collects its outputs.
     pub fn step(
         &mut self,
         due: &DueMessage,
@@ -88,7 +88,7 @@ impl<'a> InputFeeder<'a> {
         let Some(publisher) = publishers.iter_mut().find_map(|p| p.of(message.channel.id)) else {
             return Ok(());
         };
-        // What is none of its type is sent as it is: the node under test is to refuse it.
+        // A message that does not match its type is sent unchanged: the node under test has to reject it.
         let content = message.content().unwrap_or(Cow::Borrowed(message.data()));
         publisher.send_with(&content, due.meta)?;
         *self.counts.entry(topic.clone()).or_default() += 1;
@@ -103,7 +103,8 @@ impl<'a> InputFeeder<'a> {
         self.process_outputs(Some(comparison))
     }
 
-    /// Time goes on to an input, which begins the comparison if it is the first. Times of the first and of this one.
+    /// Advances the time to an input; the first input begins the comparison. Returns the times of the first
+    /// input and of this one.
     fn advance_to(
         &mut self,
         due: &DueMessage,
@@ -121,7 +122,7 @@ impl<'a> InputFeeder<'a> {
         Ok((start, now))
     }
 
-    /// A recorded request of a service of the node, or an answer to what it has asked.
+    /// Sends a recorded request to a service of the node, or an answer to its own request.
     fn call(
         &mut self,
         due: &DueMessage,
@@ -132,7 +133,7 @@ impl<'a> InputFeeder<'a> {
         let message = &due.message;
         let is_answer = !matches!(of.kind, CallTopicKind::Request | CallTopicKind::Control);
         if is_answer && self.times.is_none() {
-            // What was asked at the start was answered at once.
+            // Requests of the start were already answered.
             return Ok(());
         }
         let (start, now) = self.advance_to(due, comparison)?;
@@ -156,7 +157,7 @@ impl<'a> InputFeeder<'a> {
         self.process_outputs(Some(comparison))
     }
 
-    /// Sets a key that somebody else has changed, and waits until the node rests.
+    /// Applies a state change of another node, and waits until the node is idle.
     fn change(
         &mut self,
         due: &DueMessage,
@@ -180,7 +181,7 @@ impl<'a> InputFeeder<'a> {
         self.process_outputs(comparison)
     }
 
-    /// The time of the robot goes on in even steps, and to the next input.
+    /// Advances the clock in equal steps, up to the next input.
     fn advance_clock(
         &mut self,
         ns: u64,
@@ -199,7 +200,8 @@ impl<'a> InputFeeder<'a> {
         }
     }
 
-    /// Takes what the node has published, and answers what it has asked; without anybody to compare it, it is let go.
+    /// Collects the outputs of the node, and answers its requests. Without a comparison, outputs are
+    /// discarded.
     fn process_outputs(
         &mut self,
         comparison: Option<&mut Comparison<'_>>,
@@ -222,15 +224,15 @@ impl<'a> InputFeeder<'a> {
         }
     }
 
-    /// Compares what the node has published. What it has asked.
+    /// Compares the outputs of the node. Returns its requests.
     fn compare_outputs(
         &mut self,
         comparison: &mut Comparison<'_>,
     ) -> Result<Vec<NodeRequest>, RerunError> {
         let mut asked = Vec::new();
         while let Some(passed) = self.tested.follow.poll_all(&mut self.bytes)? {
-            let heard = match passed {
-                Observed::Message(heard) => heard,
+            let observed = match passed {
+                Observed::Message(observed) => observed,
                 Observed::Missed { missed, topic, .. } => {
                     let text = format!(
                         "{} messages of {topic} were missed: the node publishes more for one input than its \
@@ -240,9 +242,9 @@ impl<'a> InputFeeder<'a> {
                     return Err(RerunError::failed("lost", text));
                 }
             };
-            comparison.add(&heard, &self.bytes)?;
+            comparison.add(&observed, &self.bytes)?;
             let (Some(of), Some(correlation)) =
-                (CallTopic::parse(heard.topic), heard.meta.correlation)
+                (CallTopic::parse(observed.topic), observed.meta.correlation)
             else {
                 continue;
             };
@@ -250,18 +252,18 @@ impl<'a> InputFeeder<'a> {
                 CallTopicKind::Request if self.tested.servers.serves(&of) => {
                     let (service, content) = (of.service.to_owned(), self.bytes.clone());
                     let request = NodeRequest { service, correlation, content };
-                    asked.push((heard.stamp.sent_ns, request));
+                    asked.push((observed.stamp.sent_ns, request));
                 }
                 CallTopicKind::Request | CallTopicKind::Control => {}
                 _ => self.tested.clients.note_answer(&of, correlation),
             }
         }
-        // Clients of the node have an order between each other only by time.
+        // Requests of different clients are ordered by time only.
         asked.sort_by_key(|(sent_ns, _)| *sent_ns);
         Ok(asked.into_iter().map(|(_, request)| request).collect())
     }
 
-    /// Whether it got anything.
+    /// Checks that the node got an input.
     pub fn check_has_input(
         &self,
         recording: &Recording,
@@ -285,7 +287,7 @@ impl<'a> InputFeeder<'a> {
         Err(RerunError::failed("no_messages", text))
     }
 
-    /// Waits for answers that are late, and says which never come.
+    /// Waits for late answers, and reports those that are missing.
     pub fn end(
         &mut self,
         comparison: &mut Comparison<'_>,
@@ -317,7 +319,7 @@ impl<'a> InputFeeder<'a> {
         }
     }
 
-    /// Name of the node, and what it was fed.
+    /// Name of the node, and the inputs fed.
     pub fn summary(self) -> (String, BTreeMap<String, u64>, (u64, u64)) {
         (self.tested.name.clone(), self.counts, (self.tested.keys, self.changes))
     }

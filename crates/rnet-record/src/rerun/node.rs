@@ -1,4 +1,4 @@
-//! The node that is run again: its process, its endpoints, and whether it rests.
+//! The node under test: its process, its endpoints, and whether it is idle.
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -21,22 +21,22 @@ use crate::names;
 use crate::play::{ClockPublisher, ExistingEndpoints, PlayOptions, Publishers};
 use crate::read::{Recording, Select};
 
-/// Topics of the library: logs, calls, the graph.
+/// Prefix of the library's topics: logs, calls, the graph.
 const INTERNAL_TOPICS: &str = "/_rnet/";
 pub const CLOCK_TOPIC: &str = "/clock";
-/// Between two looks at a node that starts, or does not rest.
+/// Interval between two polls of a node that starts, or is not idle.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Looks without a pause between them: most inputs are answered by then.
+/// Polls without a pause between them: most inputs are answered by then.
 const SPIN_CHECKS: u32 = 20;
-/// How long a node may take to end when it is asked to.
+/// Time limit for a node to exit on SIGTERM.
 const TERM_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Our node, and the process that is looked at.
+/// The node under test, its process, and the re-run's own node.
 pub struct TestedNode {
     process: Process,
     domain: Domain,
     pub node: Node,
-    /// What of the state was written by then was set before it was started: so many keys.
+    /// State written before `start_ns` was set before the node started: `keys` keys.
     pub start_ns: u64,
     pub keys: u64,
     /// Its name in the domain.
@@ -46,26 +46,26 @@ pub struct TestedNode {
     pid: u32,
     stop: fn() -> bool,
     pub publishers: Vec<Publishers>,
-    /// Topics that it gets.
+    /// Topics that are fed to it.
     pub input_topics: BTreeSet<String>,
     pub clock: Option<ClockPublisher>,
-    /// What it publishes.
+    /// Reads the messages that it publishes.
     pub follow: Follower,
-    /// The calls that it was recorded with, and who makes and answers them.
+    /// Its recorded calls, and the simulated servers and clients.
     pub calls: Arc<RecordedCalls>,
     pub servers: SimulatedServers,
     pub clients: SimulatedClients,
-    /// A node may wait for somebody to listen. Nobody reads these.
+    /// A node may wait for a subscriber. These are never read.
     _listeners: Vec<Subscriber<[u8]>>,
 }
 
-/// Ended when dropped, with its process group.
+/// Dropping it terminates the process group.
 struct Process(Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
         let group = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
-        // One that has ended cannot be signalled, and one that cannot be is waited for in vain.
+        // A process that has exited cannot be signalled; without a signal, waiting would be pointless.
         let signal = |signal| group.map(|group| kill_process_group(group, signal));
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
             signal(Signal::TERM);
@@ -80,7 +80,7 @@ impl Drop for Process {
 }
 
 impl TestedNode {
-    /// Starts it, and waits until its endpoints are there and connected.
+    /// Starts the node, and waits until its endpoints exist and are connected.
     pub fn join(
         recording: &Recording,
         location: &Location,
@@ -92,13 +92,13 @@ impl TestedNode {
             .tool()
             .domain(location.id().as_str())
             .dir(location.base())
-            // Nothing of it is for the robot.
+            // Durable state of the robot is neither read nor written.
             .state_dir(location.base().join("durable"))
             .open()?;
         let start_ns = options.start_ns.or(recording.info().times.map(|times| times.0));
         let start_ns = start_ns.unwrap_or(0);
         let keys = state::restore(recording, &node, start_ns)?;
-        // From before it is there, so that nothing of it passes unseen.
+        // Follows before the node starts, so that no message is missed.
         let with_calls = !options.without_calls;
         let mut follow = Follower::matching(location.domain()?, true, move |publisher| {
             publisher.node != own_name && is_output_topic(&publisher.topic, with_calls)
@@ -149,7 +149,7 @@ impl TestedNode {
         Ok(tested)
     }
 
-    /// Waits for it to join the domain.
+    /// Waits for the node to join the domain.
     fn wait_for_join(&mut self, options: &RerunOptions) -> Result<(), RerunError> {
         let end = Instant::now() + options.timeout;
         let own = self.node.name().to_owned();
@@ -207,7 +207,7 @@ impl TestedNode {
         Err(RerunError::failed("not_recorded", text))
     }
 
-    /// Ids of the channels that it wrote itself.
+    /// Ids of the channels that the node itself published in the recording.
     pub fn own_channels(&self, recording: &Recording) -> BTreeSet<u16> {
         let channels = recording.channels();
         channels.filter(|c| is_by(c, &self.recorded)).map(|c| c.id).collect()
@@ -233,8 +233,8 @@ impl TestedNode {
         Ok(())
     }
 
-    /// Opens a publisher for each recorded topic that it subscribes to, until nothing about its endpoints changes any
-    /// more.
+    /// Opens a publisher for each recorded topic to which it subscribes, until its endpoints no longer
+    /// change.
     fn connect(&mut self, recording: &Recording, options: &RerunOptions) -> Result<(), RerunError> {
         let end = Instant::now() + options.timeout;
         let (mut endpoints, mut changed) = (BTreeSet::new(), Instant::now());
@@ -286,8 +286,8 @@ impl TestedNode {
         }
     }
 
-    /// Opens a receiver for each command that the node is about to drive: it hears the status of that one, and is not the
-    /// receiver itself.
+    /// Opens a receiver for each command that the node is about to drive. The node that receives the command
+    /// itself is skipped.
     fn receive_commands(
         &mut self,
         snapshot: &Snapshot,
@@ -304,7 +304,7 @@ impl TestedNode {
         Ok(())
     }
 
-    /// Answers what the node asks before its first input. What else it says then is let go.
+    /// Answers the requests of the node before its first input. Its other messages before that are discarded.
     pub fn answer_early(
         &mut self,
         recording: &Recording,
@@ -313,9 +313,9 @@ impl TestedNode {
         let at = || "when it started".to_owned();
         let mut bytes = Vec::new();
         while let Some(passed) = self.follow.poll_all(&mut bytes)? {
-            let Observed::Message(heard) = passed else { continue };
-            let of = CallTopic::parse(heard.topic).filter(|of| self.servers.serves(of));
-            let (Some(of), Some(correlation)) = (of, heard.meta.correlation) else { continue };
+            let Observed::Message(observed) = passed else { continue };
+            let of = CallTopic::parse(observed.topic).filter(|of| self.servers.serves(of));
+            let (Some(of), Some(correlation)) = (of, observed.meta.correlation) else { continue };
             let request =
                 NodeRequest { service: of.service.to_owned(), correlation, content: bytes.clone() };
             let answers = self.servers.answer_early(recording, &self.node, &request, limit)?;
@@ -326,7 +326,7 @@ impl TestedNode {
         Ok(())
     }
 
-    /// Waits until the node has found the ends of who called it.
+    /// Waits until the node has found the endpoints of its callers.
     pub fn wait_for_match(
         &mut self,
         endpoints: &[(String, u64)],
@@ -357,7 +357,7 @@ impl TestedNode {
         own.map(|subscription| subscription.topic.clone()).collect()
     }
 
-    /// Opens the publishers of a topic, if it was recorded and is wanted.
+    /// Opens the publishers of a topic, if it was recorded and is selected.
     fn open_inputs(
         &mut self,
         recording: &Recording,
@@ -378,12 +378,12 @@ impl TestedNode {
                 self.clock = Some(ClockPublisher::open(&self.node, options.clock_hz)?);
             }
         } else if is_recorded {
-            // Reliable publishers all of them: nothing that it is fed is lost.
+            // All publishers are reliable, so that no input is lost.
             let topics = vec![topic.to_owned()];
             let excluded_channels = self.own_channels(recording);
             let select = Select { topics, excluded_channels, ..Select::default() };
             let play = PlayOptions { select, rate: None, ..PlayOptions::default() };
-            // The topic is named, so what cannot be read of it is an error.
+            // The topic was requested, so an unreadable type is an error.
             let publishers =
                 Publishers::open(recording, &self.node, &ExistingEndpoints::default(), &play)?;
             self.publishers.push(publishers);
@@ -392,7 +392,7 @@ impl TestedNode {
         Ok(())
     }
 
-    /// Whether all its subscriptions are served by all our publishers of their topics.
+    /// Whether all its subscriptions are matched with all of our publishers of their topics.
     fn is_connected(&self, snapshot: &Snapshot) -> Result<bool, RerunError> {
         let ours = snapshot.publishers.iter().filter(|p| p.node == self.node.name());
         for publisher in ours {
@@ -422,23 +422,23 @@ impl TestedNode {
     fn died(&mut self, at: &dyn Fn() -> String) -> RerunError {
         let how = match self.process.0.try_wait() {
             Ok(Some(status)) => status.to_string(),
-            // The command is not the node, but started it.
+            // The command is not the node itself, but a parent of it.
             _ => "its process has exited".to_owned(),
         };
         RerunError::failed("died", format!("{} has died {}: {how}", self.name, at()))
     }
 
-    /// Waits until it has taken what was sent on a topic, and rests. `at` says after what.
+    /// Waits until it has read what was sent on a topic, and is idle. `at` describes the input before.
     pub fn wait_until_idle(
         &mut self,
         topic: Option<&str>,
         limit: Duration,
         at: &dyn Fn() -> String,
     ) -> Result<(), RerunError> {
-        let (end, mut looks) = (Instant::now() + limit, 0);
+        let (end, mut checks) = (Instant::now() + limit, 0);
         let mut why = String::new();
         while Instant::now() < end {
-            // First this: what it has taken, it is awake for.
+            // Checked first: after it has read a message, its thread is awake.
             let waits = match topic {
                 Some(topic) => self.has_unread(topic)?,
                 None => false,
@@ -455,8 +455,8 @@ impl TestedNode {
                     Err(reason) => why = reason,
                 },
             }
-            looks += 1;
-            if looks > SPIN_CHECKS {
+            checks += 1;
+            if checks > SPIN_CHECKS {
                 self.check_alive(at)?;
                 std::thread::sleep(POLL_INTERVAL);
             }
@@ -464,7 +464,7 @@ impl TestedNode {
         Err(RerunError::not_idle(&self.name, &at(), &why, limit))
     }
 
-    /// Whether a thread of it is about to be woken by a message of a topic.
+    /// Whether a message of a topic is about to wake one of its threads.
     fn has_unread(&mut self, topic: &str) -> Result<bool, RerunError> {
         let snapshot = self.domain.topic_snapshot(topic)?;
         let own = snapshot.subscriptions.iter().filter(|s| s.node == self.name);
@@ -472,10 +472,10 @@ impl TestedNode {
         Ok(channels.any(|channel| channel.asleep && channel.behind.messages > 0))
     }
 
-    /// Whether all its threads sleep at one moment, or which one does not.
+    /// Whether all its threads sleep at the same time, or which one does not.
     fn check_idle(&mut self, at: &dyn Fn() -> String) -> Result<Result<(), String>, RerunError> {
-        let looks = (inspect_process(self.pid)?, inspect_process(self.pid)?);
-        Ok(match looks {
+        let checks = (inspect_process(self.pid)?, inspect_process(self.pid)?);
+        Ok(match checks {
             (ProcessState::Sleeping(before), ProcessState::Sleeping(after)) if before == after => {
                 Ok(())
             }
@@ -487,7 +487,7 @@ impl TestedNode {
         })
     }
 
-    /// It has subscribed to something that was recorded, when messages of it had passed.
+    /// Reports a subscription to a recorded topic that was created after messages of that topic had passed.
     pub fn check_late(&mut self, recording: &Recording) -> Result<(), RerunError> {
         let snapshot = self.domain.snapshot()?;
         for topic in self.subscribed(&snapshot) {
@@ -505,7 +505,8 @@ impl TestedNode {
     }
 }
 
-/// Whether what a node publishes on a topic is an output, messages of its own and of calls, or asks for authority.
+/// Whether a topic on which a node publishes is an output: its own messages, calls, or requests for
+/// authority.
 fn is_output_topic(topic: &str, with_calls: bool) -> bool {
     match topic.starts_with(INTERNAL_TOPICS) {
         false => true,
@@ -515,7 +516,7 @@ fn is_output_topic(topic: &str, with_calls: bool) -> bool {
     }
 }
 
-/// Whether the topics that it is to get were recorded, of others than itself.
+/// Checks that the requested input topics were recorded from other nodes.
 pub fn check_inputs(
     recording: &Recording,
     options: &RerunOptions,

@@ -1,24 +1,24 @@
-//! Whether a process rests: all of its threads sleep at one moment.
+//! Detects whether a process is idle: all of its threads sleep at the same time.
 //!
-//! The kernel says of one thread at a time whether it sleeps, and meanwhile another may have been woken by it. So all
-//! are looked at twice. The number of times that a thread was switched away from grows with each of its sleeps: where no
-//! number and no thread has changed, and all slept at both looks, each slept from the one to the other, and all of them
-//! did between the two. A thread that has been woken is runnable at once, however long it waits for a core.
+//! The kernel reports the state of one thread at a time, and meanwhile that thread may have woken another. So
+//! all threads are checked twice. The context switch count of a thread grows with each of its sleeps. If no
+//! count and no thread has changed, and all slept at both checks, then each slept throughout, and all slept
+//! at the same time between the checks. A woken thread is runnable at once, however long it waits for a core.
 
 use std::fs;
 use std::io;
 
-/// What a look at a process finds.
+/// Result of a check of a process.
 pub enum ProcessState {
-    /// It has ended.
+    /// The process has exited.
     Exited,
-    /// One of its threads runs or waits for a disk; its name.
+    /// One of its threads, with this name, runs or waits for a disk.
     Running(String),
-    /// All sleep, and have slept so many times.
+    /// All threads sleep; the id and the number of context switches of each.
     Sleeping(Vec<(u32, u64)>),
 }
 
-/// Looks at each thread once.
+/// Checks each thread once.
 pub fn inspect_process(pid: u32) -> io::Result<ProcessState> {
     let tasks = match fs::read_dir(format!("/proc/{pid}/task")) {
         Ok(tasks) => tasks,
@@ -31,7 +31,7 @@ pub fn inspect_process(pid: u32) -> io::Result<ProcessState> {
         let Some(id) = task.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // A thread that has just ended was awake a moment ago.
+        // A thread that has just exited was awake a moment ago.
         let Ok(status) = fs::read_to_string(task.path().join("status")) else {
             return Ok(ProcessState::Running("a thread that is exiting".to_owned()));
         };
@@ -49,7 +49,7 @@ pub fn inspect_process(pid: u32) -> io::Result<ProcessState> {
     }
 }
 
-/// What `/proc/PID/task/TID/status` says.
+/// Fields of `/proc/PID/task/TID/status`.
 struct ThreadStatus<'a> {
     name: &'a str,
     state: char,
@@ -82,14 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_works_is_awake_and_one_that_waits_is_not() {
-        // This process has a thread that looks.
+    fn distinguishes_working_process_from_waiting_one() {
+        // The thread of this test is running.
         assert!(matches!(inspect_process(std::process::id()).unwrap(), ProcessState::Running(_)));
         let mut cat =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let end = Instant::now() + Duration::from_secs(30);
         loop {
-            // At rest from one look to the next.
+            // Idle from one check to the next.
             if let (ProcessState::Sleeping(a), ProcessState::Sleeping(b)) =
                 (inspect_process(cat.id()).unwrap(), inspect_process(cat.id()).unwrap())
                 && a == b
@@ -104,16 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_between_two_looks_is_seen() {
-        let (told, tell) = mpsc::channel();
+    fn detects_sleep_between_two_checks() {
+        let (sender, receiver) = mpsc::channel();
         let (work, has_work) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            told.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
+            sender.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
             while has_work.recv().is_ok() {
-                told.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
+                sender.send(rustix::thread::gettid().as_raw_nonzero()).unwrap();
             }
         });
-        let id = tell.recv().unwrap();
+        let id = receiver.recv().unwrap();
         let switches = || {
             let path = format!("/proc/self/task/{id}/status");
             loop {
@@ -126,7 +126,7 @@ mod tests {
         };
         let before = switches();
         work.send(()).unwrap();
-        tell.recv().unwrap();
+        receiver.recv().unwrap();
         assert!(switches() > before);
         drop(work);
         thread.join().unwrap();

@@ -1,5 +1,5 @@
-//! Who stands for the clients that called the node: they ask what was recorded, with the recorded numbers, and hear
-//! what the node answers, each by topics of the recorded name.
+//! Simulates the clients that called the node: sends the recorded requests with their recorded numbers, and
+//! receives the answers, on topics of the recorded names.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -11,33 +11,35 @@ use super::calls::{CallTopic, CallTopicKind, RecordedCalls, client_of, topic, wa
 use super::error::RerunError;
 use crate::read::{Channel, Message};
 
-/// How long a request or an answer waits for a node that does not read.
+/// Timeout of a request or an answer to a node that does not read.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Clients without open calls that are kept: of all services of the node, and of each service that it calls.
+/// Maximum number of clients without open calls that are kept: for all services of the node, and per service
+/// that it calls.
 pub const MAX_CLIENTS: usize = 64;
 
-/// A client: by service and its id.
+/// A client: its service and its id.
 type Key = (String, u32);
 
 struct SimulatedClient {
     request: Publisher<[u8]>,
-    /// Opened with the first control.
+    /// Opened with the first control message.
     control: Option<Publisher<[u8]>>,
     lane: Lane,
-    /// Its ends of answers. What comes there is read as an observer reads it.
+    /// Its subscribers for answers; the answers are read as an observer.
     answer_subscribers: Vec<Subscriber<[u8]>>,
-    /// Calls that the node has not ended.
+    /// Calls that the node has not finished.
     open: usize,
 }
 
-/// What was sent to the node.
+/// A message sent to the node.
 pub struct SentRequest {
     pub topic: String,
-    /// Ends of the client that the node has to find before it answers: topic, and id of the subscription.
+    /// Endpoints of the client that the node has to find before it answers: topic, and id of the
+    /// subscription.
     pub unmatched: Vec<(String, u64)>,
 }
 
-/// All of them.
+/// All simulated clients.
 #[derive(Default)]
 pub struct SimulatedClients {
     of: BTreeMap<Key, SimulatedClient>,
@@ -77,10 +79,10 @@ impl SimulatedClients {
         Ok(())
     }
 
-    /// A recorded request, or a control, is due.
+    /// Sends a recorded request or control message.
     ///
     /// # Errors
-    /// `Incompatible`; the node does not take it.
+    /// `Incompatible`; the node does not read it.
     pub fn send(
         &mut self,
         message: &Message,
@@ -119,7 +121,7 @@ impl SimulatedClients {
         Ok(Some(SentRequest { topic: name, unmatched }))
     }
 
-    /// The node has answered.
+    /// Records that the node has answered.
     pub fn note_answer(&mut self, of: &CallTopic<'_>, correlation: u64) {
         let key = (of.service.to_owned(), of.id);
         if let Some(client) = self.of.get_mut(&key) {
@@ -127,7 +129,7 @@ impl SimulatedClients {
         }
     }
 
-    /// Lets go of the oldest whose calls have all ended, where there are many.
+    /// Drops the oldest client without open calls, if the limit is reached.
     fn forget_one(&mut self) {
         if self.order.len() < MAX_CLIENTS {
             return;
@@ -153,11 +155,11 @@ impl SimulatedClient {
         let kinds = kinds
             .iter()
             .filter(|kind| **kind != CallTopicKind::Feedback || wants_feedback(correlation));
-        let hear = |kind: &CallTopicKind| {
+        let subscribe = |kind: &CallTopicKind| {
             let options = SubscriberOptions::new().lane(lane).keep_last(1);
             node.subscriber_with::<[u8]>(&topic(service, *client, kind.name()), options)
         };
-        let answer_subscribers = kinds.map(hear).collect::<rnet::Result<_>>()?;
+        let answer_subscribers = kinds.map(subscribe).collect::<rnet::Result<_>>()?;
         let request = connect_publisher(node, request_topic, channel, lane, limit)?;
         Ok(Self { request, control: None, lane, answer_subscribers, open: 0 })
     }
@@ -177,7 +179,7 @@ impl SimulatedClient {
     }
 }
 
-/// A publisher that the node hears.
+/// Creates a publisher and waits until the node has matched it.
 fn connect_publisher(
     node: &Node,
     name: &str,

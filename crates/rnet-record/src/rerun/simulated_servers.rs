@@ -1,10 +1,10 @@
-//! Who stands for the servers that the node calls: it gives the recorded answers, each in its place among the inputs.
+//! Simulates the servers that the node calls: sends each recorded answer at its place among the inputs.
 //!
-//! The n-th request of the node to a service is taken for the n-th recorded one, whatever it asks: that it asks the same
-//! is for the comparison. An answer that is due before its request has come waits for it.
+//! The n-th request of the node to a service is paired with the n-th recorded one, whatever its content; the
+//! comparison checks the content. An answer that is due before its request waits for it.
 //!
-//! Requests for the authority of a command depend on the clock, so recorded answers do not fit them: a driver gets
-//! authority at once, and keeps it until it gives it back.
+//! Requests for the authority of a command depend on the clock, so recorded answers do not match them: a
+//! driver gets authority at once, and keeps it until it releases it.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
@@ -27,7 +27,7 @@ use super::simulated_clients::{MAX_CLIENTS, publisher_options, wait_for_match};
 use crate::play::{DueMessage, OrderedMessages};
 use crate::read::{Recording, Select};
 
-/// The id of the server that gives authority over a command.
+/// Id of the server for the authority of a command.
 const AUTHORITY_SERVER: u32 = 1;
 
 /// A request of the node.
@@ -38,23 +38,23 @@ pub struct NodeRequest {
     pub content: Vec<u8>,
 }
 
-/// A message to the node: of which kind, and its content.
+/// A message to the node: its kind and its content.
 #[derive(Clone, Debug)]
 struct Answer {
     kind: CallTopicKind,
     content: Vec<u8>,
 }
 
-/// The ends of a client of the node.
+/// The publishers to a client of the node.
 struct ClientEndpoints {
     of: BTreeMap<CallTopicKind, Publisher<[u8]>>,
-    /// Calls that have no end yet.
+    /// Calls that have not ended.
     open: usize,
 }
 
-/// What the receiver of a command has, beside the server of its authority.
+/// Endpoints of the receiver of a command, in addition to the authority server.
 struct Authority {
-    /// Of the driver that has it.
+    /// Number of the driver that has authority.
     number: u64,
     _commands: Subscriber<[u8]>,
     _status: Publisher<CommandStatus>,
@@ -75,24 +75,25 @@ struct SimulatedServer {
     asked: CalledService,
     /// For the authority of a command.
     authority: Option<Authority>,
-    /// By the recorded correlation, its place.
+    /// The index of each recorded request, by its correlation.
     request_index: HashMap<u64, usize>,
-    /// The correlations of the re-run, by the places of their recorded requests; `None` of one that did not come.
+    /// The correlations of the re-run, by index of the recorded request; `None` if the node did not send it
+    /// at its start.
     received: Vec<Option<u64>>,
-    /// Answers whose requests have not come, by the places of these.
+    /// Answers whose requests have not arrived, by index of the request.
     early_answers: BTreeMap<usize, Vec<Answer>>,
-    /// Places whose answers were given before the first input.
+    /// Indexes of requests that were answered before the first input.
     answered_early: HashSet<usize>,
     clients: HashMap<u32, ClientEndpoints>,
     order: VecDeque<u32>,
     lane: Lane,
     types: BTreeMap<CallTopicKind, MessageType>,
-    /// By these the node finds a server. Requests are read as an observer reads them.
+    /// Endpoints by which the node finds a server. The requests are read as an observer.
     _request_subscribers: [Subscriber<[u8]>; 2],
     _type_publishers: Vec<Publisher<[u8]>>,
 }
 
-/// All of them, by service.
+/// All simulated servers, by service.
 #[derive(Default)]
 pub struct SimulatedServers {
     servers: BTreeMap<String, SimulatedServer>,
@@ -108,7 +109,7 @@ impl SimulatedServers {
         Ok(Self { servers })
     }
 
-    /// Opens a receiver of a command that the node drives, unless there is one.
+    /// Opens a receiver of a command that the node drives, unless it exists.
     pub fn open_command(&mut self, command: &str, node: &Node) -> Result<(), RerunError> {
         let service = authority_of(command);
         if let Entry::Vacant(place) = self.servers.entry(service) {
@@ -118,19 +119,20 @@ impl SimulatedServers {
         Ok(())
     }
 
-    /// The services that give authority over commands.
+    /// The services for the authority of commands.
     pub fn authorities(&self) -> BTreeSet<String> {
         let of = self.servers.iter().filter(|(_, server)| server.authority.is_some());
         of.map(|(service, _)| service.clone()).collect()
     }
 
-    /// Whether requests on this topic are for one of these.
+    /// Whether requests on this topic are for one of these servers.
     pub fn serves(&self, topic: &CallTopic<'_>) -> bool {
         topic.kind == CallTopicKind::Request
             && self.servers.get(topic.service).is_some_and(|server| server.asked.server == topic.id)
     }
 
-    /// A request has come before the first input: gives all its recorded answers at once. The topics of these.
+    /// Answers a request that arrives before the first input with all its recorded answers at once. Returns
+    /// their topics.
     ///
     /// # Errors
     /// `UnrecordedCall`; those of publishing and of reading.
@@ -138,14 +140,14 @@ impl SimulatedServers {
         &mut self,
         recording: &Recording,
         node: &Node,
-        heard: &NodeRequest,
+        received_request: &NodeRequest,
         limit: Duration,
     ) -> Result<Vec<String>, RerunError> {
-        let NodeRequest { service, correlation, .. } = heard;
+        let NodeRequest { service, correlation, .. } = received_request;
         let correlation = *correlation;
         let Some(server) = self.servers.get_mut(service) else { return Ok(Vec::new()) };
         if server.authority.is_some() {
-            return self.answer(node, heard, limit);
+            return self.answer(node, received_request, limit);
         }
         let place = server.received.len();
         let Some(request) = server.asked.requests.get(place).copied() else {
@@ -157,10 +159,10 @@ impl SimulatedServers {
         answers.iter().map(|answer| server.send(service, correlation, answer)).collect()
     }
 
-    /// Inputs begin: what was asked before is done with.
+    /// Inputs begin; requests of the start are completed.
     ///
     /// # Errors
-    /// `UnrecordedCall`: the node has asked more than was recorded of its start.
+    /// `UnrecordedCall`: the node has made more requests at its start than were recorded.
     pub fn begin(&mut self, first_input_ns: u64) -> Result<(), RerunError> {
         for (service, server) in self.servers.iter_mut().filter(|(_, of)| of.authority.is_none()) {
             let requests = server.asked.requests.iter();
@@ -173,14 +175,14 @@ impl SimulatedServers {
         Ok(())
     }
 
-    /// A request has come. The topics of the answers that waited for it.
+    /// Handles a request, and sends the answers that waited for it. Returns their topics.
     pub fn answer(
         &mut self,
         node: &Node,
-        heard: &NodeRequest,
+        received_request: &NodeRequest,
         limit: Duration,
     ) -> Result<Vec<String>, RerunError> {
-        let NodeRequest { service, correlation, content } = heard;
+        let NodeRequest { service, correlation, content } = received_request;
         let correlation = *correlation;
         let Some(server) = self.servers.get_mut(service) else { return Ok(Vec::new()) };
         let place = server.received.len();
@@ -196,7 +198,7 @@ impl SimulatedServers {
         answers.iter().map(|answer| server.send(service, correlation, answer)).collect()
     }
 
-    /// A recorded answer is due. Its topic, if it could be given.
+    /// Sends a recorded answer that is due. Returns its topic, if it could be sent.
     pub fn deliver(
         &mut self,
         of: &CallTopic<'_>,
@@ -211,7 +213,7 @@ impl SimulatedServers {
         let answer = Answer { kind: of.kind, content: content.to_vec() };
         match server.received.get(place).copied() {
             Some(Some(correlation)) => server.send(of.service, correlation, &answer).map(Some),
-            // The node has not asked this when it started.
+            // The node did not send this request at its start.
             Some(None) => Ok(None),
             None => {
                 server.early_answers.entry(place).or_default().push(answer);
@@ -253,11 +255,11 @@ impl SimulatedServer {
     ) -> Result<Self, RerunError> {
         types.insert(CallTopicKind::Status, CallStatus::message_type()?);
         let options = || SubscriberOptions::new().lane(lane).keep_last(1);
-        let hear = |kind: CallTopicKind| {
+        let subscribe = |kind: CallTopicKind| {
             let name = topic(service, asked.server, kind.name());
             node.subscriber_with::<[u8]>(&name, options())
         };
-        // The types of answers, for a node that has to look them up.
+        // The types of answers, for a node that looks them up.
         let mut shown = Vec::new();
         let show = |name: &str, ty: &MessageType| {
             node.publisher_with::<[u8]>(name, publisher_options(lane).message_type(ty.clone()))
@@ -268,7 +270,8 @@ impl SimulatedServer {
         if let Some(ty) = types.get(&CallTopicKind::Feedback) {
             shown.push(show(&feedback_type_topic(service, asked.server), ty)?);
         }
-        let heard = [hear(CallTopicKind::Control)?, hear(CallTopicKind::Request)?];
+        let request_subscribers =
+            [subscribe(CallTopicKind::Control)?, subscribe(CallTopicKind::Request)?];
         let request_index =
             asked.requests.iter().enumerate().map(|(at, r)| (r.correlation, at)).collect();
         Ok(Self {
@@ -282,12 +285,12 @@ impl SimulatedServer {
             order: VecDeque::new(),
             lane,
             types,
-            _request_subscribers: heard,
+            _request_subscribers: request_subscribers,
             _type_publishers: shown,
         })
     }
 
-    /// Takes a request for the next recorded one, and connects with its client.
+    /// Pairs a request with the next recorded one, and connects with its client.
     fn add_request(
         &mut self,
         node: &Node,
@@ -325,7 +328,7 @@ impl SimulatedServer {
         Ok(())
     }
 
-    /// Sends an answer; on which topic.
+    /// Sends an answer; returns its topic.
     fn send(
         &mut self,
         service: &str,
@@ -344,7 +347,7 @@ impl SimulatedServer {
     }
 }
 
-/// The end of a call that the recording has no answer to.
+/// The end of a call without a recorded answer.
 fn unrecorded() -> Answer {
     let text = "the recording has no such call".to_owned();
     let mut status = CallStatus { code: "unrecorded".to_owned(), text, ..Default::default() };
@@ -352,7 +355,7 @@ fn unrecorded() -> Answer {
     Answer { kind: CallTopicKind::Status, content: status.encode_to_vec() }
 }
 
-/// All that the recording has in answer to a request.
+/// All recorded answers to a request.
 fn recorded_answers(
     recording: &Recording,
     service: &str,

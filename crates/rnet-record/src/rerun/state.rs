@@ -1,7 +1,8 @@
-//! The recorded state in the domain of a re-run: as it was at the first input, then each change at its time.
+//! Restores the recorded state in the domain of a re-run: the values at the first input, then each change at
+//! its time.
 //!
-//! A node that is run again writes its own keys itself, so changes by it are passed over; what it had written before
-//! the first input is set, since it may have been started long before.
+//! The node writes its own keys itself, so its recorded changes are skipped. Values that it had written
+//! before the first input are set, since it may have been started long before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,23 +17,23 @@ use super::error::RerunError;
 use crate::names;
 use crate::read::{Recording, Select};
 
-/// Keys of the library: records of links, leases.
+/// Prefix of the library's keys: records of links, leases.
 const INTERNAL_KEYS: &str = "/_rnet/";
 
-/// What a message of the recording says of a key.
+/// A recorded state of a key.
 pub struct StateChange {
     key: String,
-    /// `None` of one that was deleted.
+    /// `None` if the key was deleted.
     value: Option<Value>,
-    /// Who wrote it.
+    /// The writing node.
     pub node: String,
-    /// When, in ns since 1970 UTC.
+    /// Write time, in ns since 1970 UTC.
     written_ns: u64,
     is_initial: bool,
 }
 
 impl StateChange {
-    /// `None` of what cannot be set: a message, whose type is not in the recording; a value that could not be read.
+    /// `None` if it cannot be set: a message, whose type is not recorded, or a value that could not be read.
     pub fn read(text: &[u8]) -> Option<StateChange> {
         let change: Json = serde_json::from_slice(text).ok()?;
         let key = change["key"].as_str().filter(|key| !key.starts_with(INTERNAL_KEYS))?.to_owned();
@@ -47,7 +48,7 @@ impl StateChange {
         })
     }
 
-    /// Sets it, or deletes it.
+    /// Sets or deletes the key.
     pub fn set(&self, node: &Node) -> Result<(), RerunError> {
         let state = node.state()?;
         match &self.value {
@@ -61,7 +62,7 @@ impl StateChange {
         &self.key
     }
 
-    /// Whether it was so before this time.
+    /// Whether it was written before this time.
     pub fn is_before(&self, ns: u64) -> bool {
         self.is_initial || self.written_ns <= ns
     }
@@ -84,7 +85,7 @@ fn value(kind: &Json, of: &Json) -> Option<Value> {
     })
 }
 
-/// Of a list or a set, which say no types: bytes are taken for text.
+/// An element of a list or a set. These do not record types, so bytes are read as text.
 fn element(of: &Json) -> Option<Value> {
     Some(match of {
         Json::Bool(truth) => Value::Bool(*truth),
@@ -98,7 +99,8 @@ fn element(of: &Json) -> Option<Value> {
     })
 }
 
-/// Sets the state as it was at `start_ns`, and says how many keys that are. The end of a file that is cut off is no matter.
+/// Sets the state as it was at `start_ns`, and returns the number of keys. A truncated end of the file is
+/// ignored.
 pub fn restore(recording: &Recording, node: &Node, start_ns: u64) -> Result<u64, RerunError> {
     let there = keys_at(recording, start_ns);
     there.values().try_for_each(|change| change.set(node))?;
@@ -107,16 +109,16 @@ pub fn restore(recording: &Recording, node: &Node, start_ns: u64) -> Result<u64,
 
 /// The keys as they were at `start_ns`.
 fn keys_at(recording: &Recording, start_ns: u64) -> BTreeMap<String, StateChange> {
-    let (mut keys, mut told) = (BTreeMap::new(), BTreeSet::new());
+    let (mut keys, mut seen_keys) = (BTreeMap::new(), BTreeSet::new());
     let select = Select { topics: vec![names::STATE_TOPIC.to_owned()], ..Select::default() };
     for message in recording.messages(select).flatten() {
         let Some(change) = StateChange::read(message.data()) else { continue };
-        let is_first = told.insert(change.key.clone());
+        let is_first = seen_keys.insert(change.key.clone());
         let was_seen = message.log_ns() <= start_ns;
         let is_so = match change.value {
-            // Nobody says when a key was deleted, but the recorder when it saw that.
+            // The deletion time is unknown; the recorder's observation time is used.
             None => was_seen,
-            // The start of a later part says what has come until then: a file of several parts has it from later, too.
+            // The start of a later part repeats earlier changes, and a merged file contains such repetitions.
             Some(_) if change.is_initial => is_first || was_seen,
             Some(_) => change.is_before(start_ns),
         };
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// The keys at `start_ns` in a file of what was said at these times.
+    /// The keys at `start_ns` in a file with these changes at these times.
     fn keys(change: &[(u64, Json)], start_ns: u64) -> Vec<(String, Value)> {
         let mut writer = mcap::Writer::new(Cursor::new(Vec::new())).unwrap();
         let channel = writer.add_channel(0, names::STATE_TOPIC, names::JSON, &BTreeMap::new());
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_of_a_merged_file_is_that_of_its_start() {
+    fn state_of_merged_file_is_state_at_its_start() {
         let set = |key: &str, value: i64, ns: u64| json!({"key": key, "kind": "int", "value": value, "written_unix_ns": ns});
         let initial = |key: &str, value: i64, ns: u64| {
             let mut change = set(key, value, ns);
@@ -171,14 +173,14 @@ mod tests {
             (32, set("/new", 4, 31)),
             (33, json!({"key": "/deleted", "deleted": true})),
         ];
-        // As they stand at the start of a later part: each with the time at which it was seen.
+        // As in the preamble of a later part: each with its observation time.
         let later = [(31, initial("/changed", 3, 30)), (32, initial("/new", 4, 31))];
         let mut merged = [&first[..], &later].concat();
         merged.sort_by_key(|(at, _)| *at);
         let int = |key: &str, value| (key.to_owned(), Value::Int(value));
         assert_eq!(keys(&merged, 20), [int("/changed", 1), int("/deleted", 2)]);
         assert_eq!(keys(&merged, 40), [int("/changed", 3), int("/new", 4)]);
-        // A later part alone says nothing else of these keys, whatever its first message is.
+        // A later part alone has no other values of these keys, whatever its first message is.
         assert_eq!(keys(&later, 21), [int("/changed", 3), int("/new", 4)]);
     }
 }

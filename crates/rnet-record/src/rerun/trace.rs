@@ -1,17 +1,17 @@
-//! The values of a field, recorded and of the re-run, for a plot.
+//! The recorded and new values of a field, for a plot.
 
-/// Points that are kept of a field; then the lesser half of them goes.
+/// Maximum number of points of a field; beyond it, the half with the smaller differences is dropped.
 const MAX_POINTS: usize = 4096;
 
-/// Values of one field over the time of the recording.
+/// Values of a field over the time of the recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     /// Topic of the messages.
     pub topic: String,
-    /// Their field.
+    /// Path of the field.
     pub field: String,
-    /// When the recorded message was sent, in ns since 1970 UTC, and both values. Of many points those are left that
-    /// differ the most from each other.
+    /// Send time of the recorded message in ns since 1970 UTC, and both values. Beyond the limit, the points
+    /// with the largest differences are kept.
     pub points: Vec<(u64, f64, f64)>,
 }
 
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_points_are_bounded_and_the_worst_is_kept() {
+    fn limits_points_and_keeps_the_worst() {
         let mut trace = Trace::default();
         for n in 0..100_000u64 {
             let off = if n == 31_337 { 1.0 } else { 0.0 };

@@ -1,4 +1,4 @@
-//! A recording as a file that ROS 2 reads.
+//! Converts a recording into a ROS 2 file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -16,27 +16,27 @@ use crate::tools::{
     OnProblem, OutputFile, ShouldStop, ToolError, WrittenFile, check_stop, next_readable,
 };
 
-/// What is not in the new file.
+/// A topic that is missing in the new file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OmittedTopic {
     /// The topic.
     pub topic: String,
     /// The type of its messages.
     pub type_name: String,
-    /// How many there were.
+    /// Number of omitted messages.
     pub messages: u64,
 }
 
 /// A channel of the old file.
 struct ConvertedChannel {
-    /// The type of its messages, and what they become.
+    /// The type of its messages, and their counterpart.
     of: Option<(rnet::schema::Schema, Arc<Counterpart>)>,
     new: Arc<Channel>,
     left_out: u64,
 }
 
-/// Writes the messages that are chosen as messages of ROS 2, in CDR. Those of ROS 2 stay as they are. Says what has no
-/// counterpart, and is left out; and so is what is none of its type.
+/// Writes the selected messages as ROS 2 messages in CDR; ROS 2 messages stay unchanged. Returns the omitted
+/// topics: messages without a counterpart, and messages that do not match their type.
 ///
 /// # Errors
 /// The new file exists or cannot be written; `Interrupted`.
@@ -94,7 +94,7 @@ fn convert_channel(channel: &Arc<Channel>) -> ConvertedChannel {
         let (name, encoding, data) = of.schema();
         Arc::new(Schema { id: channel.id, name, encoding: encoding.to_owned(), data })
     });
-    // Who publishes is kept; ROS 2 readers pass over what they do not know.
+    // Metadata of the publisher is kept; ROS 2 readers ignore unknown keys.
     let mut metadata = channel.metadata.clone();
     if let Ok(source) = channel.source() {
         metadata.entry(OFFERED_QOS_KEY.to_owned()).or_insert_with(|| format_profile(&source));
@@ -104,7 +104,7 @@ fn convert_channel(channel: &Arc<Channel>) -> ConvertedChannel {
 }
 
 impl ConvertedChannel {
-    /// The message as it is written; `None` if it cannot be.
+    /// The converted message; `None` if it cannot be converted.
     fn convert(&self, message: &Message) -> Option<Message> {
         let Some((schema, counterpart)) = &self.of else {
             return (self.new.message_encoding == CDR && self.new.schema.is_some())

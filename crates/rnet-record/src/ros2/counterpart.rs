@@ -1,7 +1,8 @@
-//! The built-in messages that have a ROS 2 message of the same meaning, and how one becomes the other.
+//! The built-in messages with a ROS 2 message of the same meaning, and their conversion.
 //!
-//! Fields of one name are the same, and `timestamp` with `frame_id` is a header; what differs beside that stands in
-//! [`convert_special`]. What ROS 2 has no field for is left out: docs/design/ros2.md lists it.
+//! Fields of the same name are equivalent, and `timestamp` with `frame_id` is a header; [`convert_special`]
+//! handles the other differences. Fields without a ROS 2 equivalent are omitted: docs/design/ros2.md lists
+//! them.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,11 +13,11 @@ use super::definition::Definition;
 use super::encode::{Fields, Value};
 use super::standard;
 
-/// Fields by their names, and their names in ROS 2.
+/// Field names, and their names in ROS 2.
 type Renamed = Vec<(&'static str, &'static str)>;
 
-/// Built-in types by name: their ROS 2 type (`-` for a type that is only part of others), and the fields with another
-/// name in ROS 2. `counterparts.txt` has one per line.
+/// Built-in types by name: their ROS 2 type (`-` for a type that is only part of others), and the fields with
+/// another name in ROS 2. `counterparts.txt` has one type per line.
 static ALL: LazyLock<HashMap<&str, (&str, Renamed)>> = LazyLock::new(|| {
     let lines = include_str!("counterparts.txt").lines();
     let line = |line: &'static str| {
@@ -27,16 +28,16 @@ static ALL: LazyLock<HashMap<&str, (&str, Renamed)>> = LazyLock::new(|| {
     lines.filter_map(line).collect()
 });
 
-/// A type of ROS 2 that stands for one of ours.
+/// The ROS 2 counterpart of a built-in type.
 pub struct Counterpart {
     pub name: &'static str,
-    /// As files have it.
+    /// The description as stored in files.
     pub text: String,
     pub definition: Definition,
 }
 
 impl Counterpart {
-    /// Of a type of ours, by its full name.
+    /// The counterpart of a built-in type, by its full name.
     pub fn of(ours: &str) -> Option<Counterpart> {
         let (name, _) = ALL.get(ours).filter(|(name, _)| *name != "-")?;
         let text = standard::text(name);
@@ -50,13 +51,13 @@ impl Counterpart {
         (name, super::ROS2MSG, self.text.clone().into_bytes())
     }
 
-    /// A message of ours as CDR.
+    /// A built-in message as CDR.
     pub fn encode(&self, message: &DynamicMessage) -> Vec<u8> {
         super::encode::encode(&self.definition, &fields(message))
     }
 }
 
-/// A message by its fields, with those that ROS 2 calls otherwise.
+/// The fields of a message, under their ROS 2 names.
 fn fields(message: &DynamicMessage) -> Fields {
     let descriptor = message.descriptor();
     let all = descriptor.fields().filter(|field| message.has_field(field));
@@ -137,7 +138,7 @@ fn len(fields: &Fields, name: &str) -> usize {
     }
 }
 
-/// What has other names or other numbers in ROS 2.
+/// Converts fields with other names or other numbers in ROS 2.
 fn convert_special(of: &str, fields: &mut Fields) {
     let set = |fields: &mut Fields, name: &str, value| drop(fields.insert(name.to_owned(), value));
     match of {
@@ -159,17 +160,17 @@ fn convert_special(of: &str, fields: &mut Fields) {
             set(fields, "angle_min", Value::Float(start));
             set(fields, "angle_max", Value::Float(end));
             set(fields, "angle_increment", Value::Float((end - start) / steps));
-            // It does not say which ranges are valid: all are.
+            // The message does not contain the valid range: all ranges are valid.
             set(fields, "range_max", Value::Float(f64::INFINITY));
         }
         "foxglove.Log" => {
-            // 10 is DEBUG and 50 FATAL.
+            // 10 is DEBUG and 50 is FATAL.
             let level = int(fields, "level") * 10;
             set(fields, "level", Value::Int(level));
         }
         "foxglove.Odometry" => odometry(fields),
         "foxglove.PackedElementField" => {
-            // Ours have the unsigned one of each size first, theirs the signed one.
+            // Foxglove has the unsigned type of each size first, ROS 2 the signed one.
             let ty = match int(fields, "type") {
                 unsigned @ (1 | 3 | 5) => unsigned + 1,
                 signed @ (2 | 4 | 6) => signed - 1,
@@ -195,7 +196,7 @@ fn convert_special(of: &str, fields: &mut Fields) {
             set(fields, "clock", nested(&parts));
         }
         "rnet.msgs.Diagnostic.Status" => {
-            // OK is 0.
+            // In ROS 2, OK is 0.
             let level = (int(fields, "level") - 1).max(0);
             set(fields, "level", Value::Int(level));
         }
@@ -205,7 +206,7 @@ fn convert_special(of: &str, fields: &mut Fields) {
             set(fields, "pose", nested(&pose));
         }
         "rnet.msgs.Range" => {
-            // Of ultrasound and infrared alone.
+            // ROS 2 knows only ultrasound and infrared.
             let radiation = (int(fields, "radiation") - 1).max(0);
             set(fields, "radiation_type", Value::Int(radiation));
         }
@@ -227,23 +228,24 @@ fn odometry(fields: &mut Fields) {
 
 fn battery(fields: &mut Fields) {
     for name in ["charge", "capacity", "design_capacity"] {
-        // Ours are C, theirs Ah.
+        // robot-net uses C, ROS 2 uses Ah.
         if let Some(Value::Float(charge)) = fields.get_mut(name) {
             *charge /= 3600.0;
         }
     }
-    // ROS 2 says NaN where nothing was measured.
+    // ROS 2 uses NaN for an unmeasured value.
     for name in
         ["voltage", "temperature", "current", "charge", "capacity", "design_capacity", "percentage"]
     {
         fields.entry(name.to_owned()).or_insert(Value::Float(f64::NAN));
     }
-    // Ours counts as there where nothing is said.
+    // An unset field means present.
     fields.entry("present".to_owned()).or_insert(Value::Int(1));
-    // Ours by number: unspecified, Li-ion, LiPo, LiFePO4, NiMH, NiCd, lead acid, lithium titanate, sodium ion.
+    // Ours by number: unspecified, Li-ion, LiPo, LiFePO4, NiMH, NiCd, lead acid, lithium titanate, sodium
+    // ion.
     let technology = &[0, 2, 3, 4, 1, 5, 0, 0, 0];
-    // Ours by number: unspecified, good, overheat, cold, dead, overvoltage, then those that ROS 2 has no number for,
-    // which are its UNSPEC_FAILURE.
+    // Ours by number: unspecified, good, overheat, cold, dead, overvoltage; the others have no ROS 2 number
+    // and become UNSPEC_FAILURE.
     let health = &[0, 1, 2, 6, 3, 4, 5, 5, 5, 5, 5];
     let theirs: [(&str, &[i128]); 2] =
         [("power_supply_technology", technology), ("power_supply_health", health)];

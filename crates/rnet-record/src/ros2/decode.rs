@@ -1,7 +1,7 @@
-//! Messages of ROS 2 as protobuf: the type that is made of a description, and CDR written anew as that.
+//! Converts ROS 2 messages to protobuf: builds the protobuf type from a description, and re-encodes CDR.
 //!
-//! So all that reads protobuf (fields by path, tables, `rnet play`) reads ROS 2. Each field is the protobuf field of the
-//! same name; bytes are `bytes`, numbers of 8 and 16 bits are those of 32.
+//! So everything that reads protobuf (fields by path, tables, `rnet play`) can read ROS 2. Each field becomes
+//! a protobuf field of the same name; bytes become `bytes`, numbers of 8 and 16 bits become 32-bit numbers.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ use rnet::schema::prost_reflect::prost_types::{
 
 use super::definition::{Arity, Base, Definition, Field};
 
-/// Bytes before the content, which say how it is encoded.
+/// Length of the header, which contains the encoding.
 pub const HEADER_LEN_BYTES: usize = 4;
 
-/// The longest content of a message without fields.
+/// Maximum length of the content of a message without fields.
 const EMPTY_LEN_BYTES: usize = 4;
 
-/// A type of ROS 2.
+/// A ROS 2 type.
 #[derive(Debug)]
 pub struct CdrType {
     definition: Definition,
@@ -30,7 +30,7 @@ pub struct CdrType {
 }
 
 impl CdrType {
-    /// Of a description. Fails in words.
+    /// Parses a description. Errors are text.
     pub fn new(name: &str, text: &str) -> Result<CdrType, String> {
         let definition = Definition::parse(name, text)?;
         let (mut files, mut done) = (Vec::new(), BTreeSet::new());
@@ -45,7 +45,7 @@ impl CdrType {
         &self.schema
     }
 
-    /// A message as protobuf. Fails in words: what is no message of this type.
+    /// A message as protobuf. The error text says why it does not match the type.
     pub fn to_protobuf(&self, message: &[u8]) -> Result<Vec<u8>, String> {
         let (header, content) = message.split_at_checked(HEADER_LEN_BYTES).ok_or_else(|| {
             format!("it has {} bytes, but the CDR header alone has 4", message.len())
@@ -62,7 +62,8 @@ impl CdrType {
             }
             _ => return Err(format!("its encoding {encoding:#06x} is not a CDR encoding")),
         };
-        // rosbag2 writes an empty description where it finds none, and a message without fields has a byte, padded to 4.
+        // rosbag2 writes an empty description if it finds none. A message without fields has one byte, padded
+        // to 4.
         if self.definition.is_empty() && content.len() > EMPTY_LEN_BYTES {
             let name = &self.definition.name;
             return Err(format!("the file does not describe {name}: its description is empty"));
@@ -79,7 +80,7 @@ fn full_name(name: &str) -> String {
     format!("{package}.{name}")
 }
 
-/// `a.msg` and `B` of `a/B`, `a.srv` and `B` of `a/srv/B`.
+/// `a.msg` and `B` for `a/B`, `a.srv` and `B` for `a/srv/B`.
 fn package_and_name(name: &str) -> (String, &str) {
     let (package, name) = name.rsplit_once('/').unwrap_or(("", name));
     match package.split_once('/') {
@@ -88,7 +89,7 @@ fn package_and_name(name: &str) -> (String, &str) {
     }
 }
 
-/// The file of a type, behind those of the types that it names.
+/// Adds the file of a type, after the files of the types that it uses.
 fn add_file(
     definition: &Definition,
     of: &str,
@@ -108,7 +109,7 @@ fn add_file(
             dependency.insert(path(inner));
         }
     }
-    // `x1` and `x_1` are two names in ROS 2, and one in the form that protobuf has for JSON, which its version 3 refuses.
+    // `x1` and `x_1` are two names in ROS 2, but have the same JSON name in protobuf, which proto3 rejects.
     let plain = |field: &Field| field.name.replace('_', "").to_lowercase();
     let are_alike = fields.iter().map(plain).collect::<BTreeSet<_>>().len() < fields.len();
     let field = |(at, field): (usize, &Field)| {
@@ -144,7 +145,7 @@ fn add_file(
     });
 }
 
-/// The number of the n-th field. Those from 19,000 on are protobuf's own.
+/// The number of the n-th field. Protobuf reserves 19,000 to 19,999.
 fn number_of(at: usize) -> u32 {
     let number = at as u32 + 1;
     if number >= 19_000 { number + 1_000 } else { number }
@@ -178,7 +179,7 @@ struct CdrReader<'a> {
     content: &'a [u8],
     at: usize,
     is_little: bool,
-    /// It is CDR2 (XCDR version 2 of DDS-XTypes 1.3, section 7.4.3).
+    /// Whether it is CDR2 (XCDR version 2 of DDS-XTypes 1.3, section 7.4.3).
     is_cdr2: bool,
 }
 
@@ -193,7 +194,7 @@ impl<'a> CdrReader<'a> {
         Ok(bytes)
     }
 
-    /// A number, as its bits.
+    /// Reads a number as its bits.
     fn number(&mut self, number: Prim) -> Result<u64, String> {
         let align = if self.is_cdr2 { number.size().min(4) } else { number.size() };
         let bytes = self.take(number.size(), align)?;
@@ -205,7 +206,7 @@ impl<'a> CdrReader<'a> {
         Ok(u64::from_le_bytes(wide))
     }
 
-    /// A length of what takes a byte each at least.
+    /// Reads a length of elements that take at least one byte each.
     fn len(&mut self) -> Result<usize, String> {
         let len = self.number(Prim::U32)? as usize;
         match len <= self.content.len() - self.at {
@@ -230,7 +231,7 @@ fn convert_message(
 ) -> Result<(), String> {
     let fields = definition.fields(of);
     if fields.is_empty() {
-        // A struct without a member has one that means nothing.
+        // A struct without members has a dummy member.
         from.take(1, 1)?;
     }
     for (at, field) in fields.iter().enumerate() {
@@ -248,7 +249,7 @@ fn convert_field(
     out: &mut Vec<u8>,
 ) -> Result<(), String> {
     if from.is_cdr2 && field.arity != Arity::Single && !matches!(field.base, Base::Number(_)) {
-        // How many bytes all of them have.
+        // The total length of the elements in bytes.
         from.len()?;
     }
     let len = match field.arity {
@@ -295,7 +296,7 @@ fn delimited(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Writes a number of which these are the bits.
+/// Writes a number from its bits.
 fn put_number(of: Prim, bits: u64, out: &mut Vec<u8>) {
     match of {
         Prim::F32 => out.extend_from_slice(&(bits as u32).to_le_bytes()),
@@ -312,14 +313,14 @@ fn put_number(of: Prim, bits: u64, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// A message of 4 bytes for each number, the first of which is 1.
+    /// A message of `count` numbers of 4 bytes; the first is 1.
     fn numbers(count: u32) -> Vec<u8> {
         let numbers = (1..=count).flat_map(u32::to_le_bytes);
         [0, 1, 0, 0].into_iter().chain(numbers).collect()
     }
 
     #[test]
-    fn names_that_are_one_in_json_are_two_fields() {
+    fn keeps_fields_with_equal_json_names_apart() {
         let cdr = CdrType::new("a/msg/B", "int32 x1\nint32 x_1\nint32 xY\nint32 x_y\n").unwrap();
         let message = cdr.to_protobuf(&numbers(4)).unwrap();
         let decoded = rnet::schema::Dynamic::decode(cdr.schema(), &message).unwrap();
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn types_of_services_and_actions_have_names_of_their_own() {
+    fn parses_type_names_of_services_and_actions() {
         for (name, text, full) in [
             ("a/srv/Add_Request", "int32 n", "a.srv.Add_Request"),
             ("a/action/Go_Goal", "a/msg/P p\n===\nMSG: a/P\nint32 n", "a.action.Go_Goal"),
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_description_is_that_of_an_empty_message_or_none() {
+    fn empty_description_accepts_only_empty_messages() {
         let cdr = CdrType::new("std_msgs/msg/Empty", "").unwrap();
         for len in [1, 4] {
             let message = [&[0, 1, 0, 0][..], &vec![0; len]].concat();

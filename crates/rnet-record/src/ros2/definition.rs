@@ -1,16 +1,16 @@
-//! Types of ROS 2 as `ros2msg` describes them: the fields of a type, then the types that it names, each behind a line of
-//! `=` and one with its name.
+//! Parses `ros2msg` descriptions: the fields of a type, then the types that it uses, each after a line of `=`
+//! and a line with its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::Prim;
 
-/// Longest description, in bytes: that of the largest standard message has some 10 KiB.
+/// Maximum length of a description, in bytes: the largest standard message has about 10 KiB.
 const MAX_LEN_BYTES: usize = 1 << 20;
-/// Types in types.
+/// Maximum nesting depth of types.
 const MAX_DEPTH: usize = 32;
 
-/// A number, by its name in a description.
+/// A number type, by its name in a description.
 fn number(name: &str) -> Option<Prim> {
     Some(match name {
         "bool" => Prim::Bool,
@@ -28,16 +28,16 @@ fn number(name: &str) -> Option<Prim> {
     })
 }
 
-/// What a field is, or an element of it.
+/// The type of a field or of its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Base {
     Number(Prim),
     Text,
-    /// A type, by its name `package/Type`.
+    /// A message type, by its name `package/Type`.
     Type(String),
 }
 
-/// How many of them a field has.
+/// Number of elements of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
     Single,
@@ -52,7 +52,7 @@ pub struct Field {
     pub arity: Arity,
 }
 
-/// A type and all that it names.
+/// A type and all types that it uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition {
     /// Its name, `package/Type`.
@@ -60,7 +60,7 @@ pub struct Definition {
     pub types: BTreeMap<String, Vec<Field>>,
 }
 
-/// `package/msg/Type` and `package/Type` are one name. Services and actions have types of their own.
+/// Shortens `package/msg/Type` to `package/Type`. Types of services and actions keep their longer names.
 fn short_name(name: &str) -> Option<String> {
     let parts: Vec<&str> = name.split('/').collect();
     let is_word = |word: &&str| {
@@ -80,7 +80,7 @@ fn short_name(name: &str) -> Option<String> {
 }
 
 impl Definition {
-    /// Reads a description. Fails in words.
+    /// Parses a description. Errors are text.
     pub fn parse(name: &str, text: &str) -> Result<Definition, String> {
         if text.len() > MAX_LEN_BYTES {
             return Err(format!("its description has more than {MAX_LEN_BYTES} bytes"));
@@ -113,8 +113,8 @@ impl Definition {
         Ok(definition)
     }
 
-    /// That all types that are named are there, and none holds itself. Says how many types are within each other below
-    /// this one, and remembers that in `heights`: a type may be named again where it is deeper.
+    /// Checks that all used types are defined, and that none contains itself. Returns the nesting depth below
+    /// this type, and stores it in `heights`, because a type may be used again at a deeper level.
     fn check(
         &self,
         of: &str,
@@ -141,7 +141,7 @@ impl Definition {
         Ok(height)
     }
 
-    /// A type of an action or service may name another one of it without its folder.
+    /// A type of an action or service may use another type of it without its prefix.
     fn resolve_nested_types(&mut self) {
         let there: BTreeSet<String> = self.types.keys().cloned().collect();
         for field in self.types.values_mut().flatten() {
@@ -177,7 +177,7 @@ fn time_fields() -> Vec<Field> {
     [("sec", Prim::I32), ("nanosec", Prim::U32)].map(field).into()
 }
 
-/// A line: a field, or `None` of a constant and what says nothing.
+/// Parses a line: a field, or `None` for a constant or an empty line.
 fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
     let line = line.split('#').next().unwrap_or_default().trim();
     let Some((ty, rest)) = line.split_once(char::is_whitespace) else {
@@ -200,7 +200,8 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
                 bound.strip_suffix(']').ok_or_else(|| format!("{line:?} is not a field"))?;
             match bound.strip_prefix("<=") {
                 Some(_) => (ty, Arity::Sequence),
-                // Of 0 there is none in ROS 2: what takes no bytes could be there any number of times.
+                // ROS 2 has no arrays of length 0, and elements without bytes could be repeated any number of
+                // times.
                 None => match bound.parse() {
                     Ok(len) if len > 0 => (ty, Arity::Fixed(len)),
                     _ => return Err(format!("{bound:?} is not a length")),
@@ -208,7 +209,7 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
             }
         }
     };
-    // How texts of wide characters stand in CDR differs between the implementations.
+    // ROS 2 implementations encode wide strings in CDR differently.
     if ty.split("<=").next() == Some("wstring") {
         return Err(format!(
             "{name} of {of} is a wstring, which ROS 2 implementations encode differently; use string"
@@ -219,7 +220,7 @@ fn field(line: &str, of: &str) -> Result<Option<Field>, String> {
 }
 
 fn base(ty: &str, of: &str) -> Option<Base> {
-    // A bound of a text is the writer's matter.
+    // The bound of a string matters only to writers.
     if ty.split("<=").next() == Some("string") {
         return Some(Base::Text);
     }
@@ -242,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_descriptions_say_is_read() {
+    fn parses_descriptions() {
         let text = "# an image\nuint8 A=1\nstring NAME = \"a b\" # x\nstd_msgs/msg/Header header\nPoint[] points\n\
                     float64[9] k\nstring<=5[<=3] names\nint32 n 3\n================================\n\
                     MSG: std_msgs/Header\nbuiltin_interfaces/Time stamp\nstring frame_id\n===\nMSG: a/Point\nfloat32 x";
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_told() {
+    fn rejects_invalid_descriptions() {
         for (text, why) in [
             ("a/B b", "contains itself"),
             ("C c", "does not define it"),
@@ -275,14 +276,14 @@ mod tests {
         assert!(Definition::parse("B", "").is_err());
     }
 
-    /// Types `T1` to `Tn`, each with one of the next.
+    /// Types `T1` to `Tn`, each of which contains the next.
     fn chain(len: usize) -> String {
         let types = (1..len).map(|n| format!("===\nMSG: a/T{n}\nT{} t\n", n + 1));
         types.collect::<String>() + &format!("===\nMSG: a/T{len}\nuint8 x\n")
     }
 
     #[test]
-    fn types_within_types_are_counted_in_whatever_order_they_are_named() {
+    fn limits_nesting_depth_in_any_order_of_fields() {
         let deepest_first = |len: usize| {
             let fields: String = (1..=len).rev().map(|n| format!("T{n} t{n}\n")).collect();
             fields + &chain(len)

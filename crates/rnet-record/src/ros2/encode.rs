@@ -1,4 +1,4 @@
-//! Values as CDR, little endian, as a description of ROS 2 says.
+//! Encodes values as CDR, little endian, according to a ROS 2 description.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use rnet::Prim;
 use super::decode::HEADER_LEN_BYTES;
 use super::definition::{Arity, Base, Definition, Field};
 
-/// A value, whatever it is to become.
+/// A value before its conversion to the type of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A 64-bit integer, signed or unsigned.
@@ -21,7 +21,8 @@ pub enum Value {
 
 pub type Fields = BTreeMap<String, Value>;
 
-/// A message of the type. What is not there is 0, empty, or `false`; what the type has not is left out.
+/// Encodes a message of the type. Missing fields become 0, empty, or `false`; fields unknown to the type are
+/// omitted.
 pub fn encode(definition: &Definition, fields: &Fields) -> Vec<u8> {
     let mut out = CdrWriter(vec![0, 1, 0, 0]);
     out.message(definition, &definition.name, Some(fields));
@@ -31,7 +32,7 @@ pub fn encode(definition: &Definition, fields: &Fields) -> Vec<u8> {
 struct CdrWriter(Vec<u8>);
 
 impl CdrWriter {
-    /// Alignment counts from behind the header.
+    /// Alignment is relative to the end of the header.
     fn align(&mut self, to: usize) {
         let len = (self.0.len() - HEADER_LEN_BYTES).next_multiple_of(to);
         self.0.resize(len + HEADER_LEN_BYTES, 0);

@@ -1,7 +1,7 @@
-//! Quality of service as rosbag2 writes it beside a topic: YAML, one entry for each publisher.
+//! Quality of service in the format of rosbag2: YAML, one entry per publisher.
 //!
-//! Numbers are those of `rmw`; versions from Jazzy on write words. Both are read, and numbers are written, which all
-//! versions read.
+//! Older versions write the numbers of `rmw`; Jazzy and later write words. This module reads both, and writes
+//! numbers, which all versions read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,17 +11,17 @@ use rnet::{Durability, Reliability};
 
 use crate::Source;
 
-/// Metadata of a channel: the profiles that its publishers offered.
+/// Metadata of a channel: the profiles offered by its publishers.
 pub const OFFERED_QOS_KEY: &str = "offered_qos_profiles";
 
-/// What subscribers may keep where nobody says it: the default of ROS 2.
+/// Depth of a profile without one: the default of ROS 2.
 const DEFAULT_DEPTH: u32 = 10;
-/// Longest text that is read, in bytes: some hundred publishers.
+/// Maximum length of the text, in bytes: about a hundred publishers.
 const MAX_LEN_BYTES: usize = 64 << 10;
-/// From this many seconds on a time is without end. Versions write 2147483647 and 9223372036.
+/// A time of at least this many seconds is infinite. Versions write 2147483647 or 9223372036.
 const INFINITE_S: u64 = i32::MAX as u64;
 
-/// What all publishers of a topic offer together.
+/// The combined offer of all publishers of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OfferedQos {
     pub reliability: Reliability,
@@ -33,8 +33,8 @@ pub struct OfferedQos {
 /// The values of a profile by key; parts of times have a dotted key: `deadline.sec`.
 type Profile<'a> = BTreeMap<String, &'a str>;
 
-/// Reads the profiles. A channel stands for all publishers of its topic, so it keeps what all of them keep, and is
-/// reliable if one is. `None` if there is no profile.
+/// Parses the profiles. A channel represents all publishers of its topic, so their depths add up, and it is
+/// reliable if one of them is. `None` without a profile.
 pub fn parse_offered_qos(text: &str) -> Option<OfferedQos> {
     let profiles = profiles(text.get(..MAX_LEN_BYTES).unwrap_or(text));
     let number = |of: &Profile<'_>, key: &str| of.get(key)?.parse::<u64>().ok();
@@ -42,7 +42,7 @@ pub fn parse_offered_qos(text: &str) -> Option<OfferedQos> {
         of.get(key).is_some_and(|value| words.contains(value))
     };
     let latched = profiles.iter().filter(|of| is(of, "durability", ["1", "transient_local"]));
-    // rosbag2 does not know the depth and writes 0: each publisher kept one at least.
+    // rosbag2 does not know the depth and writes 0: each publisher kept at least one message.
     let depths = latched.map(|of| number(of, "depth").unwrap_or(0).clamp(1, u32::MAX.into()));
     let depth = depths.fold(0_u32, |sum, depth| sum.saturating_add(depth as u32));
     let first = profiles.first()?;
@@ -98,7 +98,7 @@ fn profiles(text: &str) -> Vec<Profile<'_>> {
     profiles
 }
 
-/// The profile of a publisher, as rosbag2 has it.
+/// The profile of a publisher, in the format of rosbag2.
 pub fn format_profile(source: &Source) -> String {
     let (durability, depth) = match source.durability {
         Durability::TransientLocal { depth } => (1, depth),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn parses_written_profile() {
         for (reliability, durability, deadline) in [
             (Reliability::Reliable, Durability::TransientLocal { depth: 3 }, None),
             (Reliability::BestEffort, Durability::Volatile, Some(Duration::from_millis(1500))),
@@ -138,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn profiles_of_several_publishers_and_versions_are_one() {
-        // /tf_static of two publishers, of Humble.
+    fn combines_profiles_of_several_publishers_and_versions() {
+        // /tf_static of two publishers, from Humble.
         let one = "- history: 3\n  depth: 0\n  reliability: 1\n  durability: 1\n  deadline:\n    sec: 9223372036\n    \
                    nsec: 854775807\n  lifespan:\n    sec: 9223372036\n    nsec: 854775807\n  liveliness: 1\n";
         let durability = Durability::TransientLocal { depth: 2 };
         let (reliability, deadline) = (Reliability::Reliable, None);
         let both = OfferedQos { reliability, durability, deadline, lifespan: None };
         assert_eq!(parse_offered_qos(&format!("{one}{one}")), Some(both));
-        // Of Jazzy.
+        // From Jazzy.
         let words = "- history: keep_last\n  depth: 5\n  reliability: best_effort\n  durability: volatile\n  \
                      deadline: {sec: 1, nsec: 5}\n  lifespan: {sec: 2147483647, nsec: 4294967295}\n";
         let deadline = Some(Duration::new(1, 5));

@@ -1,8 +1,9 @@
-//! The standard messages of ROS 2 that built-in messages become. `standard.msg` has their fields.
+//! The standard ROS 2 messages that are counterparts of built-in messages. `standard.msg` contains their
+//! fields.
 
 const TYPES: &str = include_str!("standard.msg");
 
-/// Each type by its name, and its fields.
+/// Name and fields of each type.
 fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
     TYPES.split("===\n").filter_map(|one| one.trim_end().strip_prefix("MSG: ")?.split_once('\n'))
 }
@@ -11,7 +12,7 @@ fn fields(name: &str) -> &'static str {
     types().find(|(of, _)| *of == name).map_or("", |(_, fields)| fields)
 }
 
-/// The description of a type, with those that it names behind it.
+/// The description of a type, followed by the types that it uses.
 pub fn text(name: &str) -> String {
     let (mut text, mut done, mut todo) = (fields(name).to_owned(), vec![name], Vec::new());
     let named = |fields: &'static str| {
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_can_be_read() {
+    fn parses_all_standard_messages() {
         assert!(types().count() > 40);
         for (name, _) in types() {
             let read = Definition::parse(name, &text(name)).unwrap();

@@ -1,4 +1,4 @@
-//! Files made of parts of others: what is chosen of one, several in one, one in several.
+//! Filters, merges and splits files.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -13,42 +13,42 @@ use crate::read::{Message, Messages, ReadError, Recording, Select};
 use crate::recorder::part_path;
 use crate::sequence_set::SequenceSet;
 
-/// What was written.
+/// A written file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFile {
-    /// The new file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Messages in it.
+    /// Number of messages.
     pub messages: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len_bytes: u64,
-    /// Messages that several of the files had, or one of them twice, and that are in the new one once.
+    /// Duplicates that were written once: messages in several of the files, or twice in one.
     pub duplicates: u64,
 }
 
-/// Where a file is cut.
+/// Where a file is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SplitAt {
-    /// Before the message with which the messages of a part would be longer, in bytes without compression.
+    /// When the messages of a part would exceed this length, in bytes without compression.
     Bytes(u64),
-    /// Before the first message that is so much later than the first of a part.
+    /// At the first message that is this much later than the first one of the part.
     Time(Duration),
 }
 
-/// Told of what cannot be read, and is left out.
+/// Callback for an unreadable part of a file, which is omitted.
 pub type OnProblem<'a> = &'a mut dyn FnMut(&Path, &ReadError);
 
-/// Asked before each message whether to stop, which is [`ToolError::Interrupted`].
+/// Polled before each message: whether to abort with [`ToolError::Interrupted`].
 pub type ShouldStop = fn() -> bool;
 
 /// # Errors
-/// `Interrupted` if it is to stop.
+/// `Interrupted` if `stop` returns true.
 pub(crate) fn check_stop(stop: ShouldStop) -> Result<(), ToolError> {
     if stop() { Err(ToolError::Interrupted) } else { Ok(()) }
 }
 
-/// Writes the messages that are chosen, with the attachments and the metadata of the file. Topics of `remap` get
-/// another name.
+/// Writes the selected messages, with the attachments and metadata of the file. Topics in `remap` are
+/// renamed.
 ///
 /// # Errors
 /// The new file exists or cannot be written; `Interrupted`.
@@ -64,7 +64,7 @@ pub fn filter(
     end(output, to, messages)
 }
 
-/// Copies the selected messages into a new, unfinished file. Returns their number, too.
+/// Copies the selected messages into a new, unfinished file. Also returns their number.
 pub(super) fn copy(
     from: &Recording,
     to: &Path,
@@ -88,10 +88,10 @@ pub(super) fn copy(
     Ok((output, messages))
 }
 
-/// Writes the messages of several files in the order of their times, with the attachments and the metadata of all of
-/// them. Channels that are the same in all things are one. A message that several recorders have recorded is written once:
-/// one of the same topic, host, node, publisher and number, sent within 1 ms at the same time, of the wall clock or of the
-/// monotonic one.
+/// Writes the messages of several files in the order of their times, with the attachments and metadata of all
+/// of them. Identical channels become one. A message that several recorders have recorded is written once.
+/// Two messages are the same if their topic, host, node, publisher and number are equal, and their send times
+/// differ by at most 1 ms, by the wall clock or by the monotonic clock.
 ///
 /// # Errors
 /// The new file exists or cannot be written.
@@ -128,7 +128,7 @@ pub fn merge(
                     output.message(&message, None)?;
                     messages += 1;
                 }
-                // What the recorder says of a message goes with it.
+                // Metadata of a duplicate message is dropped with it.
                 false => duplicates += u64::from(!message.channel.is_reserved()),
             }
         }
@@ -143,22 +143,22 @@ pub fn merge(
     Ok(WrittenFile { duplicates, ..end(output, to, messages)? })
 }
 
-/// By how much the times of a file are ahead of the monotonic clock, as the file says.
+/// Offset of the file's times from the monotonic clock, as stored in the file.
 pub(crate) fn offset_ns(file: &Recording) -> i64 {
     let said = file.metadata(names::CLOCK).and_then(|clock| clock.get("offset_ns")?.parse().ok());
     said.unwrap_or(0)
 }
 
-/// The messages that were written, and what was said of them beside.
+/// The messages and metadata records that were written.
 #[derive(Default)]
 pub(crate) struct WrittenMessages {
     messages: HashMap<PublisherKey, SequenceTimes>,
     meta: HashMap<PublisherKey, SequenceTimes>,
 }
 
-/// Numbers by two clocks. Recorders agree on the monotonic one if the wall clock was set between them. A file that was made
-/// of several has the times of several parts, of which one says how far the clocks are apart: those of the wall clock are
-/// the same in all files that have the message from one recorder.
+/// Sequence numbers by two clocks. If the wall clock was set between two recordings, only the monotonic times
+/// are equal. A merged file has the times of several parts but the clock offset of one of them; its wall
+/// clock times are equal in all files that have the message from the same recorder.
 #[derive(Default)]
 struct SequenceTimes {
     wall: SequenceSet,
@@ -173,11 +173,12 @@ impl SequenceTimes {
     }
 }
 
-/// Whose messages have the same numbers: topic, host, node and publisher. Of what is said beside, the publisher alone.
+/// Identifies a sequence of numbers: topic, host, node and publisher. Metadata records are identified by the
+/// publisher alone.
 type PublisherKey = [String; 4];
 
 impl WrittenMessages {
-    /// Whether it has not been written yet. Messages of which nobody says the publisher have no number that counts.
+    /// Whether the message was not written before. Messages without a publisher have no usable number.
     pub fn is_new(&mut self, message: &Message, offset_ns: i64) -> bool {
         let sent_ns = message.publish_ns();
         let channel = &message.channel;
@@ -198,16 +199,16 @@ impl WrittenMessages {
         let said: serde_json::Value = serde_json::from_slice(text).ok()?;
         let (publisher, seq) = (said.get("publisher")?.as_str()?, said.get("seq")?.as_u64()?);
         let source = [String::new(), String::new(), String::new(), publisher.to_owned()];
-        // As in the header of the message, the low 32 bits.
+        // The low 32 bits, as in the header of the message.
         Some(self.meta.entry(source).or_default().add(seq as u32, sent_ns, offset_ns))
     }
 }
 
-/// Writes a file as several: `NAME.mcap`, `NAME_1.mcap`, `NAME_2.mcap`. Each has the metadata of the file, and the first
-/// its attachments. A file without messages becomes one without messages.
+/// Splits a file into several: `NAME.mcap`, `NAME_1.mcap`, `NAME_2.mcap`. Each has the metadata of the file,
+/// and the first one its attachments. A file without messages becomes one without messages.
 ///
 /// # Errors
-/// One of the new files exists or cannot be written; `Interrupted`. Those before it stay.
+/// One of the new files exists or cannot be written; `Interrupted`. Files completed before are kept.
 pub fn split(
     from: &Recording,
     to: &Path,
@@ -282,7 +283,7 @@ impl Part {
     }
 }
 
-/// The next message that can be read.
+/// The next readable message.
 pub(crate) fn next_readable(
     reader: &mut Messages,
     of: &Recording,
@@ -296,7 +297,7 @@ pub(crate) fn next_readable(
     }
 }
 
-/// A new file with what stands first in the old one.
+/// A new file with the leading metadata of the old one.
 fn begin(from: &Recording, to: &Path) -> Result<OutputFile, ToolError> {
     let most = from.info().compression.iter().max_by_key(|(_, (_, bytes))| *bytes);
     let compression = most.map_or("zstd", |(name, _)| name);
@@ -305,7 +306,7 @@ fn begin(from: &Recording, to: &Path) -> Result<OutputFile, ToolError> {
     Ok(output)
 }
 
-/// Metadata that stand first, or those that do not.
+/// Writes the metadata records that belong at the start, or the others.
 fn metadata(from: &Recording, output: &mut OutputFile, first: bool) -> Result<(), ToolError> {
     let stands_first =
         |metadata: &Metadata| [names::RECORDING, names::CLOCK].contains(&metadata.name.as_str());

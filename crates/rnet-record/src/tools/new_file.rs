@@ -1,4 +1,4 @@
-//! Files that are there whole, or not at all.
+//! Creates files atomically.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,9 +9,9 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// A new file, which is written beside its place under the name `.rnet-PID-TIME.part` and gets its own when it is
-/// complete. Dropped before that, it is removed; that of a process that was killed is removed by the next one that is
-/// made beside it.
+/// A new file, which is written next to its destination under the name `.rnet-PID-TIME.part`, and renamed
+/// when it is complete. Dropping it earlier removes it. The file of a killed process is removed when the next
+/// one is created in the same folder.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -20,16 +20,16 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// A file to be written, that is to be at `path`, where nothing may be.
+    /// Begins a file for `path`, which must not exist.
     ///
     /// # Errors
-    /// Something is there already, no file can be made there, or the path is none of a file.
+    /// The path exists or is not a valid file path, or no file can be created there.
     pub fn create(path: &Path) -> io::Result<NewFile> {
-        // Known before the work begins, and looked at once more at its end.
+        // Checked before the work begins, and again at its end.
         match path.symlink_metadata() {
             Ok(_) => return Err(Errno::EXIST.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // A name that is too long, say.
+            // For example, the name is too long.
             Err(error) => return Err(error),
         }
         if path.file_name().is_none() || path.as_os_str().as_bytes().ends_with(b"/") {
@@ -40,27 +40,29 @@ impl NewFile {
         let draft = format!(".rnet-{}-{}.part", std::process::id(), rnet::now_ns());
         let draft = path.with_file_name(draft);
         let file = File::create_new(&draft)?;
-        // Says to `remove_stale` of other hosts and containers that it is being written. Not all file systems have locks.
+        // The lock protects it from `remove_stale` of other hosts and containers. Not all file systems have
+        // locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         Ok(NewFile { path: path.to_owned(), draft, file })
     }
 
-    /// The file as it is now, to write to.
+    /// A handle for writing the file.
     ///
     /// # Errors
-    /// There is no file descriptor for it.
+    /// The file descriptor cannot be duplicated.
     pub fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Puts it in its place, when the disk has it. All that was written has to be flushed.
+    /// Syncs the file and renames it to its path. All writes must be flushed before.
     ///
     /// # Errors
-    /// Something is there by now; the disk does not take it. It is removed then.
+    /// The path exists by now; the sync failed. The file is then removed.
     pub fn commit(self) -> io::Result<()> {
         self.file.sync_all()?;
         match renameat_with(CWD, &self.draft, CWD, &self.path, RenameFlags::NOREPLACE) {
-            // Not every file system knows that; a link is as exclusive, and the draft goes with this.
+            // Not every file system supports this rename. A link is exclusive too, and dropping this removes
+            // the draft.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => self.link(),
             done => done.map_err(io::Error::from),
         }
@@ -68,7 +70,7 @@ impl NewFile {
 
     fn link(&self) -> io::Result<()> {
         match rustix::fs::link(&self.draft, &self.path) {
-            // One without links: whatever gets the name in between is written over.
+            // The file system has no links: a file created in between is overwritten.
             Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 if self.path.symlink_metadata().is_ok() {
                     return Err(Errno::EXIST.into());
@@ -82,12 +84,13 @@ impl NewFile {
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        // In its place it has this name no more.
+        // After the rename, this name no longer exists.
         let _ = fs::remove_file(&self.draft);
     }
 }
 
-/// Removes what killed processes have left beside a path: it is not what was asked for, so nothing fails with it.
+/// Removes files that killed processes left in the same folder. Ignores errors, because the caller did not
+/// request it.
 fn remove_stale(beside: &Path) {
     let folder = match beside.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -101,7 +104,7 @@ fn remove_stale(beside: &Path) {
     }
 }
 
-/// Whose `.rnet-PID-TIME.part` it is.
+/// The process id in a name `.rnet-PID-TIME.part`.
 fn owner(name: &str) -> Option<Pid> {
     let (pid, time) = name.strip_prefix(".rnet-")?.strip_suffix(".part")?.split_once('-')?;
     time.parse::<u64>().ok()?;
@@ -112,7 +115,7 @@ fn is_dead(pid: Pid) -> bool {
     test_kill_process(pid) == Err(Errno::SRCH)
 }
 
-/// The process may be one of another host, or of a container, that has the same folder.
+/// The process may run on another host or in a container that shares the folder.
 fn is_unlocked(path: &Path) -> bool {
     let is_file = path.symlink_metadata().is_ok_and(|file| file.is_file());
     let file = is_file.then(|| File::open(path).ok()).flatten();
@@ -126,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_there_whole_or_not_at_all_and_writes_over_nothing() {
+    fn creates_file_atomically_without_overwriting() {
         let dir = std::env::temp_dir().join(format!("rnet-new-file-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
         let path = dir.join("a.csv");
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!((path.exists(), names()), (false, 1));
         drop(half);
         assert_eq!(names(), 0);
-        // Of two at the same time one comes first.
+        // Of two writers the first to finish wins.
         let (first, second) = (NewFile::create(&path).unwrap(), NewFile::create(&path).unwrap());
         first.file().unwrap().write_all(b"whole").unwrap();
         first.commit().unwrap();
@@ -144,7 +147,7 @@ mod tests {
         assert_eq!(late.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((fs::read(&path).unwrap(), names()), (b"whole".to_vec(), 1));
         assert!(NewFile::create(&path).unwrap_err().to_string().contains("File exists"));
-        // Where nothing but a link says that a name is taken.
+        // On a file system where only a link is exclusive.
         let linked = NewFile::create(&dir.join("b.csv")).unwrap();
         linked.link().unwrap();
         assert_eq!(linked.link().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
@@ -154,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_killed_processes_have_left_is_removed_and_nothing_else() {
+    fn removes_only_files_of_killed_processes() {
         let dir = std::env::temp_dir().join(format!("rnet-sweep-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
         let mut child = std::process::Command::new("true").spawn().unwrap();
@@ -162,7 +165,7 @@ mod tests {
         let dead = child.id();
         let left = |name: String| File::create_new(dir.join(name)).unwrap();
         left(format!(".rnet-{dead}-1.part"));
-        // One of another host with the same number, which is at work.
+        // A file of another host with the same process number, which is still being written.
         let locked = left(format!(".rnet-{dead}-2.part"));
         flock(&locked, FlockOperation::NonBlockingLockExclusive).unwrap();
         let others = [".rnet-1-1.part", ".rnet-x-1.part", "a.part"].map(str::to_owned);
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_none_of_a_file_is_refused_before_the_work_begins() {
+    fn rejects_invalid_path_before_writing() {
         let dir = std::env::temp_dir().join(format!("rnet-no-file-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
         for (name, words) in [("a.csv/", "name of a file"), (&"a".repeat(256), "too long")] {

@@ -1,4 +1,4 @@
-//! Writing messages that were read.
+//! Writes messages that were read from other files.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,31 +15,31 @@ use crate::read::{Channel, Message};
 /// Size of a chunk, uncompressed.
 const CHUNK_LEN_BYTES: u64 = 1 << 20;
 
-/// Why a file could not be made of others.
+/// Why a file could not be created from others.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// The one that is written.
+    /// The new file cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Write {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         error: io::Error,
     },
-    /// MCAP has no room for it.
+    /// A limit of MCAP is exceeded.
     #[error("cannot write {}: {error}", path.display())]
     Format {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the MCAP writer.
         error: McapError,
     },
-    /// It was to stop. The new file is not there.
+    /// The operation was interrupted. The new file does not exist.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// A new file. It is there when it is finished, and not before.
+/// A new file, which appears only when it is finished.
 pub struct OutputFile {
     path: PathBuf,
     writer: Option<Writer<BufWriter<File>>>,
@@ -49,10 +49,10 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// A file that did not exist. Compression goes by its name in MCAP; chunks of an unknown one are not compressed.
+    /// Creates a file. `compression` is its MCAP name; chunks with an unknown compression are not compressed.
     ///
     /// # Errors
-    /// It exists, or cannot be written.
+    /// The file exists, or cannot be written.
     pub fn create(
         path: &Path,
         profile: &str,
@@ -87,12 +87,12 @@ impl OutputFile {
         }
     }
 
-    /// Does something with the writer.
+    /// Calls a function with the writer.
     fn with<T>(
         &mut self,
         run: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<T, McapError>,
     ) -> Result<T, ToolError> {
-        let writer = self.writer.as_mut().expect("it is there until it is finished");
+        let writer = self.writer.as_mut().expect("the writer exists until finish");
         run(writer).map_err(|error| self.failed(error))
     }
 
@@ -112,7 +112,7 @@ impl OutputFile {
         self.with(|writer| writer.attach(attachment))
     }
 
-    /// Writes a message on the channel that it had, under another topic if one is given for the first of the channel.
+    /// Writes a message on its channel. The first message of a channel sets its topic: `topic`, or its own.
     ///
     /// # Errors
     /// The file cannot be written, or there are more channels than a file may have.
@@ -122,7 +122,7 @@ impl OutputFile {
             Some((id, _)) => *id,
             None => {
                 let id = self.with(|writer| add(writer, channel, topic))?;
-                // The channel is kept, so that its address stays its own.
+                // The channel is kept, so that its address is not reused.
                 self.ids.insert(Arc::as_ptr(channel), (id, channel.clone()));
                 id
             }
@@ -137,7 +137,7 @@ impl OutputFile {
     /// The file cannot be written.
     pub fn finish(mut self) -> Result<u64, ToolError> {
         self.with(|writer| writer.finish().map(drop))?;
-        let writer = self.writer.take().expect("it is there until it is finished");
+        let writer = self.writer.take().expect("the writer exists until finish");
         let path = self.path.clone();
         let failed = |error| ToolError::Write { path: path.clone(), error };
         let file = writer.into_inner().into_inner().map_err(|error| failed(error.into_error()))?;

@@ -1,4 +1,4 @@
-//! Writing what can be read of a file into a new one.
+//! Writes the readable content of a file into a new one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,10 +10,11 @@ use super::output::ToolError;
 use crate::names;
 use crate::read::{Recording, Select};
 
-/// Writes all that can be read of a file, which [`Recording::open_without_index`] has opened, into a new file with index,
-/// statistics and CRCs. [`Recording::info`] has the problems.
+/// Writes all readable content of a file, which [`Recording::open_without_index`] has opened, into a new file
+/// with index, statistics and CRCs. [`Recording::info`] contains the problems.
 ///
-/// A Metadata record `rnet.recovered` says of what it was made, and why. Messages are in the order of time.
+/// The metadata record `rnet.recovered` contains the path and the problems of the old file. Messages are in
+/// the order of time.
 ///
 /// # Errors
 /// The new file exists or cannot be written; `Interrupted`.
@@ -23,7 +24,7 @@ pub fn recover(
     stop: ShouldStop,
 ) -> Result<WrittenFile, ToolError> {
     let select = Select { with_reserved: true, ..Select::default() };
-    // Opening the file has found all problems.
+    // All problems were found when the file was opened.
     let (mut output, messages) = copy(recording, to, select, &[], &mut |_, _| {}, stop)?;
     output.metadata(&recovered(recording))?;
     end(output, to, messages)

@@ -1,4 +1,4 @@
-//! The black box: what fires, what its files have, and what is left when something dies.
+//! The black box: its triggers, the content of its files, and the data left after a process dies.
 
 use crate::common;
 
@@ -63,7 +63,7 @@ fn first_file(net: &Net, blackbox: &BlackBox) -> PathBuf {
 }
 
 #[test]
-fn a_call_makes_a_file_of_before_and_after_with_what_is_kept_and_the_state() {
+fn call_writes_file_with_messages_before_and_after_latched_messages_and_state() {
     let net = Net::new("call");
     let node = net.node("/n");
     let mut map =
@@ -71,16 +71,16 @@ fn a_call_makes_a_file_of_before_and_after_with_what_is_kept_and_the_state() {
     map.send(&7u32.to_le_bytes()).unwrap();
     node.state().unwrap().set("/speed", 3).unwrap();
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net, &[]);
-    told.after = Duration::from_secs(2);
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net, &[]);
+    opts.after = Duration::from_secs(2);
+    let blackbox = BlackBox::start(opts).unwrap();
     let mut n = 0u32;
     let mut send = || {
         raw.send(&n.to_le_bytes()).unwrap();
         n += 1;
         std::thread::sleep(Duration::from_millis(20)); // sleep: a rate, as nodes have
     };
-    // More than one part, so that what is kept stands in several.
+    // More than one part, so that several parts contain latched messages.
     eventually("the ring has parts", || {
         send();
         blackbox.status().kept_s > 4.0
@@ -98,7 +98,7 @@ fn a_call_makes_a_file_of_before_and_after_with_what_is_kept_and_the_state() {
     let raws = numbers(&all, "/raw");
     assert!(raws.len() > 10, "{raws:?}");
     assert_eq!(raws, (0..raws.len() as u32).collect::<Vec<u32>>());
-    // Once, though each part of the ring begins with them.
+    // Once, although each part of the ring begins with them.
     assert_eq!(numbers(&all, "/map"), [7]);
     let said = of(&all, names::STATE_TOPIC);
     let speed = said.iter().filter(|m| String::from_utf8_lossy(&m.data).contains("\"/speed\""));
@@ -113,13 +113,13 @@ fn a_call_makes_a_file_of_before_and_after_with_what_is_kept_and_the_state() {
     let ring = blackbox.status().ring;
     let ended = blackbox.stop().unwrap();
     assert_eq!((ended.fired, ended.files), (1, 1));
-    // Who ends of its own will leaves nothing but the lock.
+    // A box that is stopped leaves only the lock.
     let left: Vec<_> = std::fs::read_dir(ring).unwrap().flatten().map(|f| f.file_name()).collect();
     assert_eq!(left, ["lock"]);
 }
 
 #[test]
-fn a_field_fires_when_its_condition_begins_to_hold() {
+fn field_trigger_fires_when_its_condition_becomes_true() {
     let net = Net::new("field");
     let node = net.node("/n");
     let mut battery = node.publisher::<BatteryState>("/battery").unwrap();
@@ -137,7 +137,7 @@ fn a_field_fires_when_its_condition_begins_to_hold() {
     eventually("all have fired", || blackbox.status().fired >= 4);
     let file = first_file(&net, &blackbox);
     let ended = blackbox.stop().unwrap();
-    // The battery's second fall is of the same cause as its first.
+    // The battery's second drop has the same cause as the first.
     assert_eq!((ended.fired, ended.merged), (4, 1));
     let mut all: Vec<(String, String)> = files(&net).iter().flat_map(|file| fired(file)).collect();
     all.sort();
@@ -154,7 +154,7 @@ fn a_field_fires_when_its_condition_begins_to_hold() {
 }
 
 #[test]
-fn fields_that_are_none_fire_nothing_and_are_told() {
+fn missing_fields_do_not_fire_and_are_reported() {
     let net = Net::new("hostile fields");
     let node = net.node("/n");
     let mut cell = node.publisher::<Cell>("/cell").unwrap();
@@ -177,7 +177,7 @@ fn fields_that_are_none_fire_nothing_and_are_told() {
     raw.send(b"\xff").unwrap();
     battery.send(&BatteryState { voltage: Some(1.0), ..Default::default() }).unwrap();
     let mut notes = Vec::new();
-    eventually("all but one are told", || {
+    eventually("all but one are reported", || {
         notes.extend(blackbox.take_notes());
         notes.len() >= 8
     });
@@ -188,23 +188,23 @@ fn fields_that_are_none_fire_nothing_and_are_told() {
 }
 
 #[test]
-fn a_node_that_dies_fires_and_one_that_leaves_does_not() {
+fn death_fires_and_normal_exit_does_not() {
     let net = Net::new("death");
     let blackbox = start(&net, &["death /dying", "log error over", "log fatal"]);
     let node = net.node("/leaving");
     node.log().error("over current");
     node.log().error("else");
     node.log().warning("over");
-    // A publisher that ends before it was looked at is not found any more.
+    // A publisher that exits before it was polled is not found.
     eventually("the line has fired", || blackbox.status().fired == 1);
     drop(node);
-    // One that lives for less than a look is not seen; this one may be, on a busy machine.
+    // A node that lives for less than a poll interval is not seen; this one may be, on a busy machine.
     eventually("the death has fired", || {
         let mut child = Child::spawn(&net, "dying");
         child.expect("lives");
-        std::thread::sleep(Duration::from_millis(300)); // sleep: three looks
+        std::thread::sleep(Duration::from_millis(300)); // sleep: three poll intervals
         child.kill();
-        std::thread::sleep(Duration::from_millis(300)); // sleep: three looks
+        std::thread::sleep(Duration::from_millis(300)); // sleep: three poll intervals
         blackbox.status().fired >= 2
     });
     first_file(&net, &blackbox);
@@ -212,12 +212,12 @@ fn a_node_that_dies_fires_and_one_that_leaves_does_not() {
     let all: Vec<(String, String)> = files(&net).iter().flat_map(|file| fired(file)).collect();
     assert_eq!(all[0].1, "error of /leaving: over current");
     assert_eq!(all[1].1, "/dying has died");
-    // The last that it sent is there.
+    // The file contains the last message.
     assert!(files(&net).iter().any(|file| numbers(&stored(file), "/life").contains(&99)));
 }
 
 #[test]
-fn a_missed_deadline_and_a_loss_fire() {
+fn missed_deadline_and_loss_fire() {
     let net = Net::new("deadline");
     let node = net.node("/n");
     let blackbox = start(&net, &["deadline /slow", "loss /fast", "loss /slow"]);
@@ -232,10 +232,10 @@ fn a_missed_deadline_and_a_loss_fire() {
     let keeps = SubscriberOptions::new().keep_all();
     let mut reader = node.subscriber_with::<[u8]>("/fast", keeps).unwrap();
     eventually("both have fired", || {
-        // As a link says of what it could not bring.
+        // Reports a loss as a link does.
         fast.send_with(b"one", Meta::default().with_gap(LossCause::Link, 1)).unwrap();
         let _ = reader.try_recv();
-        // A deadline is looked at when something is sent, or not.
+        // A deadline is checked when something is sent or not sent.
         let _ = slow.send(b"late");
         std::thread::sleep(Duration::from_millis(30)); // sleep: longer than the deadline
         let names: Vec<String> = files(&net).iter().flat_map(|f| fired(f)).map(|f| f.0).collect();
@@ -245,12 +245,12 @@ fn a_missed_deadline_and_a_loss_fire() {
 }
 
 #[test]
-fn a_command_that_falls_back_fires() {
+fn fallback_of_command_fires() {
     let net = Net::new("fallback");
     let node = net.node("/n");
     let blackbox = start(&net, &["fallback /drive", "fallback /other"]);
     let command = node.command::<Cell>("/drive").deadline(Duration::from_millis(50));
-    // It falls back when it is opened, and nobody was in force.
+    // It falls back when it is opened, and no driver was in force.
     let command = command.fallback_zero().apply(|_| {}).unwrap();
     let lease = Duration::from_secs(30);
     let mut driver = node.drive::<Cell>("/drive").lease(lease).take(common::LONG).unwrap();
@@ -265,13 +265,13 @@ fn a_command_that_falls_back_fires() {
 }
 
 #[test]
-fn triggers_that_overlap_make_one_file() {
+fn overlapping_triggers_make_one_file() {
     let net = Net::new("overlap");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net, &[]);
-    told.after = Duration::from_secs(60);
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net, &[]);
+    opts.after = Duration::from_secs(60);
+    let blackbox = BlackBox::start(opts).unwrap();
     raw.send(&0u32.to_le_bytes()).unwrap();
     // Sixty-four at once, from as many threads.
     std::thread::scope(|scope| {
@@ -284,7 +284,7 @@ fn triggers_that_overlap_make_one_file() {
     raw.send(&1u32.to_le_bytes()).unwrap();
     blackbox.trigger("the last");
     assert!(blackbox.status().pending.is_some());
-    // What is in the making is written when the box is stopped.
+    // Stopping the box writes the pending file.
     let ended = blackbox.stop().unwrap();
     assert_eq!((ended.fired, ended.files), (65, 1));
     let file = files(&net).remove(0);
@@ -306,24 +306,24 @@ fn box_with(net: &Net, raw: &mut Publisher<[u8]>, numbers: Range<u32>) -> Child 
 }
 
 #[test]
-fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
+fn next_box_writes_files_of_killed_box() {
     let net = Net::new("killed box");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    // While it rings only; the next box has the past of the one before.
+    // First without a window; the next box has the messages of the killed one.
     let mut child = box_with(&net, &mut raw, 0..100);
     assert!(
         matches!(recover(&location(&net), &folder(&net)), Err(error) if error.to_string().contains("already runs"))
     );
     child.kill();
-    // In the middle of a window: its end is far away.
+    // Within a window, whose end is far away.
     let mut child = box_with(&net, &mut raw, 100..200);
     child.say("trigger");
     let is_pending = || {
         let dirs = std::fs::read_dir(folder(&net)).unwrap().flatten();
         dirs.into_iter().any(|dir| dir.path().join("pending.json").exists())
     };
-    eventually("a window stands", is_pending);
+    eventually("a window exists", is_pending);
     child.kill();
     assert!(files(&net).is_empty());
     let blackbox = start(&net, &[]);
@@ -338,20 +338,20 @@ fn a_box_that_is_killed_leaves_what_the_next_one_writes() {
 }
 
 #[test]
-fn what_a_killed_box_has_left_is_recovered_without_a_box() {
+fn recovers_files_of_killed_box_without_a_box() {
     let net = Net::new("recover");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     assert_eq!(recover(&location(&net), &folder(&net)).unwrap().0, [""; 0].map(PathBuf::from));
     box_with(&net, &mut raw, 0..100).kill();
-    // Killed while it wrote the file: what it had begun is begun anew.
+    // Killed while it wrote the file: writing starts again.
     let (written, _) = recover(&location(&net), &folder(&net)).unwrap();
     assert_eq!(numbers(&stored(&written[0]), "/raw"), (0..100).collect::<Vec<u32>>());
     assert!(recover(&location(&net), &folder(&net)).unwrap().0.is_empty());
 }
 
 #[test]
-fn where_nothing_is_left_recover_makes_nothing_and_where_it_cannot_write_the_ring_stays() {
+fn recover_without_data_makes_nothing_and_keeps_ring_on_write_error() {
     let net = Net::new("recover nothing");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -363,7 +363,7 @@ fn where_nothing_is_left_recover_makes_nothing_and_where_it_cannot_write_the_rin
     let error = list_files(&nowhere, &location(&net)).unwrap_err().to_string();
     assert!(error.contains("cannot read") && error.contains("nowhere"), "{error}");
     box_with(&net, &mut raw, 0..100).kill();
-    // A folder that can be read, and in which nobody makes a file.
+    // A folder that is readable, but not writable.
     let error = recover(&location(&net), Path::new("/proc")).unwrap_err().to_string();
     assert!(error.contains("cannot write /proc/.blackbox-t-"), "{error}");
     let file = net.base().join("file");
@@ -375,7 +375,7 @@ fn where_nothing_is_left_recover_makes_nothing_and_where_it_cannot_write_the_rin
 }
 
 #[test]
-fn what_a_box_of_an_earlier_boot_has_left_is_removed() {
+fn removes_files_of_an_earlier_boot() {
     let net = Net::new("earlier boot");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -388,14 +388,14 @@ fn what_a_box_of_an_earlier_boot_has_left_is_removed() {
         let earlier = name.replace(&boot, "earlier");
         std::fs::rename(ring.join(name), ring.join(earlier)).unwrap();
     }
-    // Its times would fit: they are those of this boot.
+    // The times themselves would match: they are those of this boot.
     let blackbox = start(&net, &[]);
     assert_eq!(in_ring(&net), 0);
     blackbox.stop().unwrap();
 }
 
 #[test]
-fn a_window_that_was_cut_off_at_any_point_is_written_once() {
+fn window_interrupted_at_any_point_is_written_once() {
     let net = Net::new("cut windows");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -415,7 +415,7 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
     });
     child.kill();
     let dir = window().unwrap();
-    // Killed while it copied, while it wrote the file, and before it knew what for.
+    // Killed while it copied a part, while it wrote the file, and before it saved the window.
     std::fs::write(dir.join("copy"), b"half a part").unwrap();
     std::fs::write(dir.join("file"), b"half a file").unwrap();
     let other = |ms: u64| folder(&net).join(format!(".blackbox-t-{ms}-call.mcap.pending"));
@@ -426,7 +426,7 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
     assert_eq!((written.len(), notes.len()), (1, 1), "{notes:?}");
     assert_eq!(numbers(&stored(&written[0]), "/raw"), [5]);
     assert!(!unbegun.exists() && window().is_none());
-    // As a power cut leaves it, and one without its text: the parts are there.
+    // As a power cut leaves it, and one without its description: the parts exist.
     for (ms, text) in [(1_790_000_000_001, Some("")), (1_790_000_000_002, None)] {
         let damaged = other(ms);
         std::fs::create_dir(&damaged).unwrap();
@@ -441,12 +441,12 @@ fn a_window_that_was_cut_off_at_any_point_is_written_once() {
 }
 
 #[test]
-fn the_ring_keeps_within_its_memory_and_counts_what_it_lets_go() {
+fn ring_stays_within_memory_and_counts_dropped_messages() {
     let net = Net::new("memory");
     let node = net.node("/n");
     let mut camera = node.publisher::<[u8]>("/camera").unwrap();
     let blackbox = start(&net, &[]);
-    // What no compressor makes shorter.
+    // Incompressible data.
     let mut state = 1u64;
     let image: Vec<u8> = std::iter::repeat_with(|| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -467,7 +467,7 @@ fn the_ring_keeps_within_its_memory_and_counts_what_it_lets_go() {
         blackbox.status().messages > 14
     });
     assert!(most <= 64 << 20, "{most} bytes");
-    eventually("all is counted", || {
+    eventually("all messages are counted", || {
         let status = blackbox.status();
         status.messages + status.missing >= sent
     });
@@ -478,13 +478,13 @@ fn the_ring_keeps_within_its_memory_and_counts_what_it_lets_go() {
 }
 
 #[test]
-fn a_domain_has_one_box_and_it_says_what_it_cannot_do() {
+fn rejects_second_box_and_invalid_options() {
     let net = Net::new("one box");
     let first = start(&net, &[]);
     let error = BlackBox::start(options(&net, &[])).unwrap_err().to_string();
     assert!(error.contains(&std::process::id().to_string()), "{error}");
     first.stop().unwrap();
-    // A directory that somebody else has laid out.
+    // A directory that another user has created.
     let ring = rnet_record::blackbox::RingMemory::of(location(&net).path()).unwrap().ring;
     let elsewhere = net.base().join("elsewhere");
     std::fs::rename(&ring, &elsewhere).unwrap();
@@ -492,19 +492,19 @@ fn a_domain_has_one_box_and_it_says_what_it_cannot_do() {
     let error = BlackBox::start(options(&net, &[])).unwrap_err().to_string();
     assert!(error.contains("is not a directory owned by this user"), "{error}");
     std::fs::remove_file(&ring).unwrap();
-    let mut told = options(&net, &[]);
-    told.memory_len_bytes = 1 << 50;
-    let error = BlackBox::start(told).unwrap_err().to_string();
+    let mut opts = options(&net, &[]);
+    opts.memory_len_bytes = 1 << 50;
+    let error = BlackBox::start(opts).unwrap_err().to_string();
     assert!(error.contains("more than half of the"), "{error}");
-    let mut told = options(&net, &[]);
-    told.memory_len_bytes = 1 << 20;
-    assert!(BlackBox::start(told).unwrap_err().to_string().contains("67108864"));
-    let mut told = options(&net, &[]);
-    told.before = Duration::MAX;
-    assert!(BlackBox::start(told).unwrap_err().to_string().contains("600 s"));
+    let mut opts = options(&net, &[]);
+    opts.memory_len_bytes = 1 << 20;
+    assert!(BlackBox::start(opts).unwrap_err().to_string().contains("67108864"));
+    let mut opts = options(&net, &[]);
+    opts.before = Duration::MAX;
+    assert!(BlackBox::start(opts).unwrap_err().to_string().contains("600 s"));
 }
 
-/// Messages of `/raw` in the whole chunks of the ring.
+/// Messages of `/raw` in the complete chunks of the ring.
 fn in_ring(net: &Net) -> usize {
     let dirs = net.base().read_dir().unwrap().flatten().map(|dir| dir.path());
     let is_ring =
@@ -516,11 +516,11 @@ fn in_ring(net: &Net) -> usize {
 }
 
 fn location(net: &Net) -> rnet::inspect::Location {
-    options(net, &[]).location.expect("it was said")
+    options(net, &[]).location.expect("the location is set")
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "run by child processes of the other tests"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
@@ -533,14 +533,16 @@ fn child_entry() {
             let _ = orders().recv();
         }
         "box" => {
-            let mut told = options(&net, &[]);
-            told.after = Duration::from_secs(500);
-            let blackbox = BlackBox::start(told).unwrap();
+            let mut opts = options(&net, &[]);
+            opts.after = Duration::from_secs(500);
+            let blackbox = BlackBox::start(opts).unwrap();
             tell("keeps");
             for order in orders() {
                 match order.strip_prefix("wait for ").map(str::parse) {
                     Some(Ok(count)) => {
-                        eventually("all are kept", || blackbox.status().messages >= count);
+                        eventually("all messages are recorded", || {
+                            blackbox.status().messages >= count
+                        });
                         tell("waited");
                     }
                     _ => blackbox.trigger("child"),

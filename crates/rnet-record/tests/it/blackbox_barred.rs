@@ -1,4 +1,4 @@
-//! Black boxes that cannot write, and what was theirs that somebody removes.
+//! Black boxes that cannot write, and whose files are removed by others.
 
 use crate::common;
 
@@ -26,41 +26,41 @@ fn start(net: &Net) -> BlackBox {
 }
 
 fn location(net: &Net) -> rnet::inspect::Location {
-    options(net).location.expect("it was said")
+    options(net).location.expect("the location is set")
 }
 
-/// The numbers that a file has of `/raw`.
+/// The numbers of `/raw` in a file.
 fn numbers(file: &Path) -> Vec<u32> {
     let all = stored(file);
     of(&all, "/raw").iter().map(|m| u32::from_le_bytes(m.data[..4].try_into().unwrap())).collect()
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_said_while_it_is_so_and_loses_no_file() {
+fn unwritable_folder_is_reported_and_loses_no_file() {
     let net = Net::new("no folder");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     let keeps = SubscriberOptions::new().transient_local().keep_all();
     let mut log = node.subscriber_with::<rnet::msgs::Log>(rnet::LOG_TOPIC, keeps).unwrap();
-    let mut told = options(&net);
-    told.folder = net.base().join("files");
-    told.triggers = vec!["log info black box".parse().unwrap()];
-    let files = told.folder.clone();
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net);
+    opts.folder = net.base().join("files");
+    opts.triggers = vec!["log info black box".parse().unwrap()];
+    let files = opts.folder.clone();
+    let blackbox = BlackBox::start(opts).unwrap();
     raw.send(&1u32.to_le_bytes()).unwrap();
-    eventually("it is kept", || blackbox.status().messages > 0);
-    // One that was removed is made again; in place of this one stands a file.
+    eventually("the message is recorded", || blackbox.status().messages > 0);
+    // A removed folder is recreated; then a file takes its path.
     std::fs::remove_dir(&files).unwrap();
-    eventually("the folder is made again", || files.is_dir());
+    eventually("the folder is recreated", || files.is_dir());
     std::fs::remove_dir(&files).unwrap();
     std::fs::write(&files, b"").unwrap();
-    eventually("it is said before anything fires", || {
+    eventually("it is reported before anything fires", || {
         blackbox.status().problems.get("folder").is_some_and(|why| why.contains("files"))
     });
     blackbox.trigger("smoke");
     eventually("the window waits", || blackbox.status().problems.contains_key("window"));
     let observers = || rnet::inspect::observer_statuses(location(&net).path()).join("\n");
-    eventually("recorders tell it", || observers().contains("\"window\":\""));
+    eventually("the recorder status has it", || observers().contains("\"window\":\""));
     let mut lines = Vec::new();
     eventually("the log has it", || {
         lines.extend(log.try_recv().unwrap().map(|line| line.message.clone()));
@@ -68,22 +68,22 @@ fn a_folder_that_cannot_be_written_is_said_while_it_is_so_and_loses_no_file() {
     });
     std::fs::remove_file(&files).unwrap();
     eventually("the file is written", || blackbox.status().files == 1);
-    eventually("all is well", || blackbox.status().problems.is_empty());
+    eventually("no problem is left", || blackbox.status().problems.is_empty());
     let ended = blackbox.stop().unwrap();
-    // What it says itself has fired nothing.
+    // Its own log lines have fired nothing.
     assert_eq!((ended.fired, ended.lost_files), (1, 0));
     let written = list_files(&files, &location(&net)).unwrap();
     assert_eq!(numbers(&written[0].0), [1]);
 }
 
 #[test]
-fn a_ring_that_was_removed_is_said() {
+fn removed_ring_is_reported() {
     let net = Net::new("no ring");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
     let blackbox = start(&net);
     std::fs::remove_dir_all(blackbox.status().ring).unwrap();
-    eventually("it is said", || {
+    eventually("it is reported", || {
         raw.send(&1u32.to_le_bytes()).unwrap();
         blackbox.status().problems.get("ring").is_some_and(|why| why.contains("blackbox-"))
     });
@@ -92,13 +92,13 @@ fn a_ring_that_was_removed_is_said() {
 }
 
 #[test]
-fn a_window_that_was_removed_takes_what_the_ring_still_has() {
+fn removed_window_copies_remaining_parts_again() {
     let net = Net::new("no window");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net);
-    told.after = Duration::from_secs(60);
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net);
+    opts.after = Duration::from_secs(60);
+    let blackbox = BlackBox::start(opts).unwrap();
     raw.send(&1u32.to_le_bytes()).unwrap();
     blackbox.trigger("smoke");
     let parts = || {
@@ -115,32 +115,32 @@ fn a_window_that_was_removed_takes_what_the_ring_still_has() {
 }
 
 #[test]
-fn a_window_is_not_lost_while_its_folder_cannot_be_searched() {
+fn keeps_window_while_its_folder_is_unreadable() {
     let net = Net::new("barred folder");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net);
-    told.folder = net.base().join("files");
-    let (files, away) = (told.folder.clone(), net.base().join("away"));
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net);
+    opts.folder = net.base().join("files");
+    let (files, away) = (opts.folder.clone(), net.base().join("away"));
+    let blackbox = BlackBox::start(opts).unwrap();
     raw.send(&1u32.to_le_bytes()).unwrap();
-    eventually("it is kept", || blackbox.status().messages > 0);
-    // The file cannot get its name, so the window stays when it is over.
+    eventually("the message is recorded", || blackbox.status().messages > 0);
+    // The file cannot get its name, so the window is kept after its end.
     let taken = |dir: &Path| -> Vec<std::path::PathBuf> {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
         paths.filter(|path| path.extension() == Some("pending".as_ref())).collect()
     };
     blackbox.trigger("smoke");
-    eventually("a window is there", || !taken(&files).is_empty());
+    eventually("a window exists", || !taken(&files).is_empty());
     let window = taken(&files).remove(0);
     std::fs::create_dir_all(window.join("file/in the way")).unwrap();
     eventually("its file cannot be written", || blackbox.status().problems.contains_key("file"));
-    // As root searches any folder: one that is none.
+    // Root can search any folder, so a file takes its place.
     std::fs::rename(&files, &away).unwrap();
     std::fs::write(&files, b"").unwrap();
     let why = || blackbox.status().problems.get("file").cloned().unwrap_or_default();
-    eventually("it is tried", || why().contains("Not a directory"));
+    eventually("the write is retried", || why().contains("Not a directory"));
     assert_eq!(blackbox.status().lost_files, 0);
     std::fs::remove_file(&files).unwrap();
     std::fs::rename(&away, &files).unwrap();
@@ -151,22 +151,22 @@ fn a_window_is_not_lost_while_its_folder_cannot_be_searched() {
 }
 
 #[test]
-fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
+fn window_without_its_parts_is_reported_as_incomplete() {
     let net = Net::new("incomplete");
     let node = net.node("/n");
     let _raw = node.publisher::<[u8]>("/raw").unwrap();
     let keeps = SubscriberOptions::new().transient_local().keep_all();
     let mut log = node.subscriber_with::<rnet::msgs::Log>(rnet::LOG_TOPIC, keeps).unwrap();
-    let mut told = options(&net);
-    // Longer than a part, so that one ends when its copy has no place.
-    told.after = Duration::from_secs(5);
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net);
+    // Longer than a part, so that a part ends while its copy cannot be written.
+    opts.after = Duration::from_secs(5);
+    let blackbox = BlackBox::start(opts).unwrap();
     blackbox.trigger("smoke");
     let window = || {
         let dirs = std::fs::read_dir(folder(&net)).unwrap().flatten().map(|dir| dir.path());
         dirs.into_iter().find(|dir| dir.join("pending.json").exists())
     };
-    eventually("the window is there", || window().is_some());
+    eventually("the window exists", || window().is_some());
     std::fs::create_dir_all(window().unwrap().join("copy/in the way")).unwrap();
     let mut lines = Vec::new();
     eventually("the file is written", || {
@@ -179,7 +179,7 @@ fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
         lines.iter().any(|line| line.contains("not all of it could be written in time"))
     });
     assert!(!lines.iter().any(|line| line.contains("can write its window again")), "{lines:?}");
-    eventually("nothing is wrong any more", || blackbox.status().problems.is_empty());
+    eventually("no problem is left", || blackbox.status().problems.is_empty());
     let file = &list_files(&folder(&net), &location(&net)).unwrap()[0].0;
     let trigger = &common::metadata(file)[rnet_record::names::TRIGGER];
     assert!(trigger["incomplete"].contains("directory"), "{trigger:?}");
@@ -187,15 +187,15 @@ fn a_window_that_ends_without_its_parts_says_so_and_not_that_all_is_well() {
 }
 
 #[test]
-fn what_the_ring_forgets_while_a_window_waits_is_said_in_its_file() {
+fn file_reports_parts_overwritten_while_window_waits() {
     let net = Net::new("forgotten");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net);
-    told.folder = net.base().join("files");
-    (told.before, told.after) = (Duration::ZERO, Duration::from_secs(60));
-    let files = told.folder.clone();
-    let blackbox = BlackBox::start(told).unwrap();
+    let mut opts = options(&net);
+    opts.folder = net.base().join("files");
+    (opts.before, opts.after) = (Duration::ZERO, Duration::from_secs(60));
+    let files = opts.folder.clone();
+    let blackbox = BlackBox::start(opts).unwrap();
     let ring = blackbox.status().ring;
     std::fs::remove_dir(&files).unwrap();
     std::fs::write(&files, b"").unwrap();
@@ -206,11 +206,11 @@ fn what_the_ring_forgets_while_a_window_waits_is_said_in_its_file() {
         let names = std::fs::read_dir(&ring).unwrap().flatten().map(|part| part.file_name());
         names.filter(|name| name.to_string_lossy().ends_with(".mcap")).collect()
     };
-    eventually("it is kept", || blackbox.status().messages > 0);
+    eventually("the message is recorded", || blackbox.status().messages > 0);
     let with_it = parts();
-    eventually("the ring has forgotten it", || parts().is_disjoint(&with_it));
+    eventually("the ring has removed it", || parts().is_disjoint(&with_it));
     std::fs::remove_file(&files).unwrap();
-    eventually("there is room again", || blackbox.status().problems.is_empty());
+    eventually("space is free again", || blackbox.status().problems.is_empty());
     raw.send(&2u32.to_le_bytes()).unwrap();
     let ended = blackbox.stop().unwrap();
     assert_eq!((ended.files, ended.incomplete_files), (1, 1));
@@ -221,10 +221,10 @@ fn what_the_ring_forgets_while_a_window_waits_is_said_in_its_file() {
 }
 
 #[test]
-fn a_folder_whose_disk_is_gone_is_said_and_nothing_is_written_beside_it() {
+fn missing_disk_is_reported_and_nothing_is_written_elsewhere() {
     let net = Net::new("no disk");
     let _node = net.node("/n");
-    let mut told = options(&net);
+    let mut opts = options(&net);
     let (real, link) = (net.base().join("real"), net.base().join("files"));
     std::fs::create_dir(&real).unwrap();
     let lead_to = |path: &Path| {
@@ -232,12 +232,12 @@ fn a_folder_whose_disk_is_gone_is_said_and_nothing_is_written_beside_it() {
         std::os::unix::fs::symlink(path, &link).unwrap();
     };
     lead_to(&real);
-    told.folder.clone_from(&link);
-    let blackbox = BlackBox::start(told).unwrap();
+    opts.folder.clone_from(&link);
+    let blackbox = BlackBox::start(opts).unwrap();
     lead_to(Path::new("/proc"));
     let why = || blackbox.status().problems.get("folder").cloned().unwrap_or_default();
-    eventually("it is said", || why().contains("not on the same disk"));
+    eventually("it is reported", || why().contains("not on the same disk"));
     lead_to(&real);
-    eventually("all is well", || blackbox.status().problems.is_empty());
+    eventually("no problem is left", || blackbox.status().problems.is_empty());
     blackbox.stop().unwrap();
 }

@@ -1,4 +1,4 @@
-//! Files that are cut off, damaged, or lie.
+//! Truncated, damaged and hostile files.
 
 use crate::files;
 
@@ -11,7 +11,7 @@ use rnet_record::tools::recover;
 
 const MESSAGES: u32 = 40;
 
-/// What can be read of these bytes: the times of all messages, and what is wrong.
+/// The readable content of these bytes: the times of all messages, and the problems.
 fn read(dir: &Dir, bytes: &[u8]) -> (Vec<u64>, Vec<String>) {
     let path = dir.write("damaged", bytes);
     let recording = match Recording::open(&path) {
@@ -40,7 +40,7 @@ fn whole_before(bytes: &[u8], cut: usize) -> usize {
         match opcode {
             op::MESSAGE => whole += 1,
             op::CHUNK => {
-                // What a reader of the crate alone finds in it.
+                // The messages that the crate `mcap` alone finds in it.
                 let body = &bytes[offset + 9..offset + len];
                 let Ok(mcap::records::Record::Chunk { header, data }) =
                     mcap::parse_record(opcode, body)
@@ -59,7 +59,7 @@ fn whole_before(bytes: &[u8], cut: usize) -> usize {
 }
 
 #[test]
-fn a_file_that_is_cut_anywhere_gives_all_that_is_whole_and_is_recovered() {
+fn reads_and_recovers_complete_messages_of_truncated_file() {
     for (name, options) in [
         ("zstd", chunked(Some(Compression::Zstd))),
         ("loose", WriteOptions::new().use_chunks(false)),
@@ -72,7 +72,7 @@ fn a_file_that_is_cut_anywhere_gives_all_that_is_whole_and_is_recovered() {
             let whole = whole_before(&bytes, cut);
             assert_eq!(found, expected[..whole], "{name}: cut at {cut}: {problems:?}");
             assert!(!problems.is_empty(), "{name}: cut at {cut}");
-            // A new file is written to the disk, which takes its time.
+            // Recovers only some of them, because syncing a new file takes time.
             if cut % 7 != 0 {
                 continue;
             }
@@ -100,7 +100,7 @@ fn a_file_that_is_cut_anywhere_gives_all_that_is_whole_and_is_recovered() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_chunk_costs_that_chunk_and_is_named_with_its_offset() {
+fn flipped_bit_in_chunk_loses_that_chunk_and_is_reported_with_offset() {
     let dir = Dir::new();
     let mut bytes = write(chunked(Some(Compression::Lz4)), MESSAGES);
     let chunks: Vec<_> = records(&bytes).into_iter().filter(|r| r.0 == op::CHUNK).collect();
@@ -113,15 +113,15 @@ fn a_flipped_bit_in_a_chunk_costs_that_chunk_and_is_named_with_its_offset() {
     assert!(found.iter().all(|time| whole.contains(time)));
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].starts_with(&format!("at byte {offset}: ")), "{problems:?}");
-    let mut told = Vec::new();
-    check(&dir.path("damaged"), &mut |problem| told.push(problem.to_string())).unwrap();
-    assert!(told.iter().any(|t| t.starts_with(&format!("at byte {offset}: "))), "{told:?}");
-    assert!(told.iter().any(|t| t.contains("the CRC of the data")), "{told:?}");
+    let mut reported = Vec::new();
+    check(&dir.path("damaged"), &mut |problem| reported.push(problem.to_string())).unwrap();
+    assert!(reported.iter().any(|t| t.starts_with(&format!("at byte {offset}: "))), "{reported:?}");
+    assert!(reported.iter().any(|t| t.contains("the CRC of the data")), "{reported:?}");
 }
 
-/// The head of a record says the kind and the length of it. The index says the same of chunks.
+/// The head of a record contains its kind and length. For chunks, the index contains them too.
 #[test]
-fn a_flipped_bit_in_the_head_of_a_record_costs_nothing_where_there_is_an_index() {
+fn flipped_bit_in_record_head_loses_nothing_with_index() {
     let dir = Dir::new();
     let whole = write(chunked(None), MESSAGES);
     let all = records(&whole);
@@ -143,7 +143,7 @@ fn a_flipped_bit_in_the_head_of_a_record_costs_nothing_where_there_is_an_index()
 }
 
 #[test]
-fn a_chunk_that_described_the_channels_costs_its_own_messages_alone() {
+fn damaged_chunk_with_channels_loses_only_its_own_messages() {
     let dir = Dir::new();
     let mut bytes = write(chunked(Some(Compression::Zstd)), MESSAGES);
     let (_, offset, len) = *records(&bytes).iter().find(|record| record.0 == op::CHUNK).unwrap();
@@ -156,11 +156,12 @@ fn a_chunk_that_described_the_channels_costs_its_own_messages_alone() {
 }
 
 #[test]
-fn wrong_checksums_and_unknown_compression_are_named() {
+fn reports_wrong_checksums_and_unknown_compression() {
     let dir = Dir::new();
     let whole = write(chunked(Some(Compression::Zstd)), MESSAGES);
     let first = records(&whole).into_iter().find(|r| r.0 == op::CHUNK).unwrap().1;
-    // Behind opcode, length, two times and a size comes the CRC, and the name of the compression behind its length.
+    // After opcode, length, two times and a size follow the CRC, and the name of the compression after its
+    // length.
     let (crc, name) = (first + 9 + 24, first + 9 + 32);
     let mut bytes = whole.clone();
     bytes[crc] ^= 1;
@@ -171,7 +172,7 @@ fn wrong_checksums_and_unknown_compression_are_named() {
     let (found, problems) = read(&dir, &bytes);
     assert!(problems[0].contains("compressed with \"lzma\""), "{problems:?}");
     assert!(!found.is_empty());
-    // A byte of the summary, which its own CRC covers: the index is not used, and nothing is missing.
+    // A byte of the summary, which its own CRC covers: the index is not used, and no message is missing.
     let mut bytes = whole.clone();
     let statistics = records(&whole).into_iter().find(|r| r.0 == op::STATISTICS).unwrap().1;
     bytes[statistics + 9] ^= 1;
@@ -180,7 +181,7 @@ fn wrong_checksums_and_unknown_compression_are_named() {
     assert!(problems[0].contains("the CRC of the summary is"), "{problems:?}");
 }
 
-/// The file with its summary changed, and the CRC of that made right.
+/// The file with a changed summary and a matching CRC.
 fn lying(whole: &[u8], opcode: u8, at: usize, number: u64) -> Vec<u8> {
     let mut bytes = whole.to_vec();
     let all = records(whole);
@@ -200,7 +201,7 @@ fn correct_summary_crc(bytes: &mut [u8]) {
 }
 
 #[test]
-fn an_index_that_lies_is_found_out() {
+fn detects_false_index() {
     let dir = Dir::new();
     let whole = write(chunked(None), MESSAGES);
     let (start, end, offset, length) = (0, 8, 16, 24);
@@ -216,15 +217,15 @@ fn an_index_that_lies_is_found_out() {
         assert_eq!(found.len(), MESSAGES as usize, "{what} {number}: {problems:?}");
         assert!(!problems.is_empty(), "{what} {number}");
     }
-    // Times that are not so cannot be seen without reading the chunk, which `check` does.
+    // Wrong times cannot be detected without reading the chunk, which `check` does.
     for (at, number) in [(start, 7), (end, 7), (start, u64::MAX)] {
         let path = dir.write("times", &lying(&whole, op::CHUNK_INDEX, at, number));
-        let mut told = Vec::new();
-        check(&path, &mut |problem| told.push(problem.to_string())).unwrap();
-        assert!(told.iter().any(|t| t.contains("this chunk incorrectly")), "{told:?}");
+        let mut reported = Vec::new();
+        check(&path, &mut |problem| reported.push(problem.to_string())).unwrap();
+        assert!(reported.iter().any(|t| t.contains("this chunk incorrectly")), "{reported:?}");
         assert_eq!(times(&path).len(), MESSAGES as usize);
     }
-    // Those that end before they begin can: such an index is not used.
+    // Times that end before they begin can: such an index is not used.
     let (first, last) = (26, 34);
     for (opcode, at, number) in [
         (op::CHUNK_INDEX, start, u64::MAX),
@@ -247,15 +248,15 @@ fn an_index_that_lies_is_found_out() {
     assert!(problems[0].contains("counts 1000000 messages"), "{problems:?}");
 }
 
-/// Messages are chosen by the channels that the file is said to have, so those of another are told and not given.
+/// Messages are selected by the known channels, so messages of others are reported and not yielded.
 #[test]
-fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_without_it() {
+fn reports_or_scans_messages_of_channels_missing_in_index() {
     let dir = Dir::new();
     let mut bytes = write(chunked(None), MESSAGES);
     let all = records(&bytes);
     let end = all.iter().position(|r| r.0 == op::DATA_END).unwrap();
     let places = |opcode: u8| all[end..].iter().filter(move |r| r.0 == opcode).map(|r| r.1 + 9);
-    // In the summary it has another id, and so it has where its messages are counted.
+    // The summary has another id for it, also in the message counts.
     let of_pose = |at: &usize| bytes[*at..*at + 20].windows(5).any(|topic| topic == b"/pose");
     let channel = places(op::CHANNEL).find(of_pose).unwrap();
     let id: [u8; 2] = bytes[channel..][..2].try_into().unwrap();
@@ -272,7 +273,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     correct_summary_crc(&mut bytes);
     let id = u16::from_le_bytes(id);
 
-    // What it says of its chunks contradicts that, so it is not used.
+    // The index of its chunks contradicts that, so it is not used.
     let (found, problems) = read(&dir, &bytes);
     assert_eq!(found.len(), MESSAGES as usize);
     let said = format!(
@@ -280,7 +281,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     );
     assert!(problems.len() == 1 && problems[0].contains(&said), "{problems:?}");
 
-    // Nothing contradicts it but the chunks themselves, once they are read.
+    // Only the chunks themselves contradict it, once they are read.
     for entries in places(op::CHUNK_INDEX).map(|at| at + 36) {
         let len = u32::from_le_bytes(bytes[entries - 4..entries].try_into().unwrap());
         for at in (entries..entries + len as usize).step_by(10) {
@@ -309,7 +310,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
     assert_eq!(series.problems.len(), chunks, "{series:?}");
     assert!(series.problems.iter().all(|problem| problem.contains(&said)), "{series:?}");
 
-    // Who does not ask for them is not told.
+    // A selection without these messages reports nothing.
     let later = Select { start_ns: Some(u64::MAX - 1), ..Select::default() };
     assert_eq!(recording.messages(later).count(), 0);
 
@@ -318,7 +319,7 @@ fn messages_of_a_channel_that_the_index_does_not_describe_are_told_or_found_with
 }
 
 #[test]
-fn a_lie_about_a_size_costs_no_memory() {
+fn false_size_allocates_no_memory() {
     let dir = Dir::new();
     let whole = write(chunked(Some(Compression::Zstd)), MESSAGES);
     let first = records(&whole).into_iter().find(|r| r.0 == op::CHUNK).unwrap().1;
@@ -332,7 +333,7 @@ fn a_lie_about_a_size_costs_no_memory() {
     assert!(most_memory_bytes() < 400 << 20, "{}", most_memory_bytes());
 }
 
-/// What this process has had in memory at most.
+/// Peak memory of this process.
 fn most_memory_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
@@ -340,7 +341,7 @@ fn most_memory_bytes() -> u64 {
 }
 
 #[test]
-fn a_thousand_random_mutations_end_in_words() {
+fn thousand_random_mutations_end_in_errors() {
     let dir = Dir::new();
     let mut random = Random(0x5eed_1234_abcd_0001);
     let originals: Vec<Vec<u8>> = [Some(Compression::Zstd), Some(Compression::Lz4), None]
@@ -358,9 +359,9 @@ fn a_thousand_random_mutations_end_in_words() {
         assert!(found.len() <= 3 * MESSAGES as usize, "round {round}: {}", found.len());
         damaged += u32::from(!problems.is_empty());
         let path = dir.path("damaged");
-        let mut told = 0;
-        if check(&path, &mut |_| told += 1).is_ok() && found.len() < MESSAGES as usize {
-            assert!(told > 0, "round {round}: messages are missing, and check says nothing");
+        let mut reported = 0;
+        if check(&path, &mut |_| reported += 1).is_ok() && found.len() < MESSAGES as usize {
+            assert!(reported > 0, "round {round}: messages are missing, but check reports nothing");
         }
         let to = dir.path("whole");
         if let Ok(recording) = Recording::open_without_index(&path)
@@ -404,18 +405,18 @@ impl Random {
 }
 
 #[test]
-fn statistics_that_lie_are_told_in_words() {
+fn reports_false_statistics() {
     let dir = Dir::new();
     let whole = write(chunked(None), MESSAGES);
     let (messages, first) = (0, 26);
     let bytes = lying(&lying(&whole, op::STATISTICS, messages, 7), op::STATISTICS, first, 5);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let path = dir.write("a.mcap", &bytes);
-    check(&path, &mut |problem| told.push(problem.to_string())).unwrap();
+    check(&path, &mut |problem| reported.push(problem.to_string())).unwrap();
     let start = START_NS;
     let said = format!(
         "the index is wrong: the statistics are wrong: 7 messages instead of {MESSAGES}; the first message \
          at 5 ns instead of {start} ns"
     );
-    assert!(told.len() == 1 && told[0].ends_with(&said), "{told:?}");
+    assert!(reported.len() == 1 && reported[0].ends_with(&said), "{reported:?}");
 }

@@ -1,4 +1,4 @@
-//! Recorders that are killed, disks that are full, and peers that mean harm.
+//! Killed recorders, full disks, and hostile peers.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use rnet::schema::compile_text;
 use rnet::{Dynamic, PublisherOptions};
 use rnet_record::{ChunkCompression, Recorder, Selection, names};
 
-/// Bytes that no compressor makes shorter.
+/// Incompressible bytes.
 fn noise(seed: u32, len: usize) -> Vec<u8> {
     let mut state = u64::from(seed) | 1 << 40;
     let next = || {
@@ -28,7 +28,7 @@ fn noise(seed: u32, len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_killed_recorder_leaves_all_but_the_last_moment() {
+fn killed_recorder_loses_only_the_last_moment() {
     let net = Net::new("killed recorder");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -39,7 +39,7 @@ fn a_killed_recorder_leaves_all_but_the_last_moment() {
     }
     let file = folder(&net).join("run.mcap");
     let has = |wanted: usize| of(&stored_in_ruins(&file), "/raw").len() >= wanted;
-    // Without its end, what was sent gets to the file by itself.
+    // Messages are written without an end of the recording.
     eventually("a chunk is written", || has(500));
     for n in 500..600u32 {
         raw.send(&n.to_le_bytes()).unwrap();
@@ -50,21 +50,21 @@ fn a_killed_recorder_leaves_all_but_the_last_moment() {
     assert_eq!(numbers, (0..numbers.len() as u32).collect::<Vec<u32>>());
     let said = metadata(&file);
     assert!(said.contains_key(names::RECORDING) && !said.contains_key(names::LOSSES));
-    // The next one does not write over it, and the publisher never felt the first.
+    // The next recorder does not overwrite the file, and the publisher is unaffected.
     assert!(Recorder::start(&file, options(&net)).is_err());
     assert_eq!(raw.send(b"still").map(|()| raw.subscriber_count()), Ok(0));
 }
 
 #[test]
-fn of_a_flood_each_message_is_recorded_or_counted() {
+fn records_or_counts_each_message_of_a_flood() {
     let net = Net::new("flood");
     let node = net.node("/camera");
     let mut images = node.publisher::<[u8]>("/image").unwrap();
-    let mut told = options(&net);
-    // Much less than a second of it, on any disk.
-    told.buffer_len_bytes = 4 << 20;
-    told.compress = ChunkCompression::None;
-    let (file, recorder) = record(&net, told);
+    let mut opts = options(&net);
+    // Much less than a second of the data, on any disk.
+    opts.buffer_len_bytes = 4 << 20;
+    opts.compress = ChunkCompression::None;
+    let (file, recorder) = record(&net, opts);
     let mut image = noise(1, 2 << 20);
     let mut sent = 0u32;
     eventually("something is missing", || {
@@ -78,7 +78,7 @@ fn of_a_flood_each_message_is_recorded_or_counted() {
     let report = recorder.stop().unwrap();
     let missing = lost(&report, "/image");
     assert_eq!(report.messages + missing, u64::from(sent), "{report:?}");
-    // The file says of each which it is.
+    // The file states for each message whether it is recorded or missing.
     let all = stored(&file);
     let mut numbers: Vec<u64> = Vec::new();
     for message in of(&all, "/image") {
@@ -98,11 +98,11 @@ fn of_a_flood_each_message_is_recorded_or_counted() {
 }
 
 #[test]
-fn a_publisher_that_is_killed_is_recorded_to_its_last_message() {
+fn records_killed_publisher_to_its_last_message() {
     let net = Net::new("killed publisher");
     let (file, recorder) = record(&net, options(&net));
     let mut child = Child::spawn(&net, "publisher");
-    eventually("it is followed", || recorder.progress().messages == 1);
+    eventually("the publisher is followed", || recorder.progress().messages == 1);
     child.say("send");
     child.expect("sent");
     child.kill();
@@ -116,13 +116,13 @@ fn a_publisher_that_is_killed_is_recorded_to_its_last_message() {
 }
 
 #[test]
-fn a_full_disk_ends_a_file_cleanly_and_the_next_begins_when_there_is_room() {
+fn full_disk_ends_file_cleanly_and_next_one_begins_when_space_is_free() {
     let net = Net::new("full disk");
     let mut child = Child::spawn(&net, "full");
-    let heard = child.hear_for(50);
-    match heard.strip_prefix("NOT RUN: ") {
+    let answer = child.hear_for(50);
+    match answer.strip_prefix("NOT RUN: ") {
         Some(why) => not_run(why),
-        None => assert_eq!(heard, "done"),
+        None => assert_eq!(answer, "done"),
     }
 }
 
@@ -134,10 +134,10 @@ fn mount(at: &Path) -> std::io::Result<()> {
     };
     let at = CString::new(at.as_os_str().as_bytes()).expect("a path without zeros");
     let (root, tmpfs, size, none) = (c"/", c"tmpfs", c"size=64m", std::ptr::null());
-    // SAFETY: a new mount namespace for this thread and those that it starts.
+    // SAFETY: a new mount namespace for this thread and the threads that it starts.
     checked(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: texts with zeros at their ends, and no pointer where none is needed.
+    // SAFETY: strings are zero-terminated, and unused pointers are null.
     checked(unsafe { libc::mount(none, root.as_ptr(), none, private, none.cast()) })?;
     let (name, size) = (tmpfs.as_ptr(), size.as_ptr().cast());
     // SAFETY: as above.
@@ -156,14 +156,14 @@ fn fill_and_make_room(net: &Net) {
     let kept = PublisherOptions::new().transient_local(1);
     let mut map = node.publisher_with::<[u8]>("/map", kept).unwrap();
     map.send(b"map").unwrap();
-    let mut told = options(net);
-    told.compress = ChunkCompression::Zstd;
-    let (file, recorder) = record(net, told);
+    let mut opts = options(net);
+    opts.compress = ChunkCompression::Zstd;
+    let (file, recorder) = record(net, opts);
     let mut sent = 0u64;
     let mut send = |recorder: &Recorder| {
         raw.send(&noise(sent as u32, 200_000)).unwrap();
         sent += 1;
-        eventually("it is taken", || {
+        eventually("the message is recorded", || {
             let progress = recorder.progress();
             progress.messages + progress.losses.total() > sent
         });
@@ -171,14 +171,14 @@ fn fill_and_make_room(net: &Net) {
     while !recorder.progress().disk_is_full {
         send(&recorder);
     }
-    // The file is whole while the recorder goes on, and what is sent now is counted.
+    // The file is complete while the recorder continues, and messages sent now are counted.
     let first = stored(&file);
     assert!(of(&first, "/raw").len() > 50);
     (0..5).for_each(|_| send(&recorder));
     assert!(recorder.progress().losses.total() >= 5);
-    // Also what was recorded, moved elsewhere, makes room: nobody holds it open.
+    // Removing a recorded file frees space: no process holds it open.
     std::fs::remove_file(&file).unwrap();
-    eventually("there is room", || !recorder.progress().disk_is_full);
+    eventually("space is free", || !recorder.progress().disk_is_full);
     (0..5).for_each(|_| send(&recorder));
     let notes = recorder.take_notes().join("\n");
     assert!(notes.contains("the disk is full"), "{notes}");
@@ -201,7 +201,7 @@ fn fill_and_make_room(net: &Net) {
 }
 
 #[test]
-fn types_that_cannot_be_read_are_recorded_as_bytes_and_told() {
+fn unreadable_types_are_recorded_as_bytes_and_reported() {
     let net = Net::new("hostile types");
     let node = net.node("/liar");
     let text = "syntax = \"proto3\"; message Level { double volt = 1; }";
@@ -216,8 +216,8 @@ fn types_that_cannot_be_read_are_recorded_as_bytes_and_told() {
         let recording = folder(&net).join(format!("{number}.mcap"));
         let recorder = Recorder::start(&recording, options(&net)).unwrap();
         level.send(&Dynamic::new(&schema)).unwrap();
-        eventually("it is taken", || recorder.progress().messages == 1);
-        eventually("it is told", || {
+        eventually("the message is recorded", || recorder.progress().messages == 1);
+        eventually("it is reported", || {
             recorder.take_notes().iter().any(|note| note.contains("type") && note.contains("/liar"))
         });
         recorder.stop().unwrap();
@@ -229,7 +229,7 @@ fn types_that_cannot_be_read_are_recorded_as_bytes_and_told() {
 }
 
 #[test]
-fn images_that_are_none_are_counted_and_hold_nobody_up() {
+fn malformed_images_are_counted_and_delay_nothing() {
     let net = Net::new("malformed");
     let node = net.node("/camera");
     let image = rnet::msgs::plain::Image::new(2, 2, "mono8").unwrap();
@@ -250,15 +250,15 @@ fn images_that_are_none_are_counted_and_hold_nobody_up() {
     assert_eq!(metadata(&file)[names::LOSSES]["/image /camera malformed"], "2");
 }
 
-/// A publisher whose file is no file of a publisher, and one whose file is gone before the recorder opens it.
+/// A publisher whose file is invalid, and one whose file is gone before the recorder opens it.
 #[test]
-fn publishers_that_are_seen_and_not_heard_are_counted_and_named() {
+fn counts_and_names_publishers_that_cannot_be_read() {
     let net = Net::new("unheard");
     let (liar, other) = (net.node("/liar"), net.node("/other"));
     let _wrong = liar.publisher::<[u8]>("/wrong").unwrap();
     let mut gone = Child::spawn(&net, "silent");
     gone.expect("there");
-    // Else it would see that its file is gone, and withdraw its publisher.
+    // Otherwise it would notice that its file is gone, and withdraw its publisher.
     gone.stop();
     let nodes = liar.domain_path().join("nodes");
     let file_of = |name: &str| {
@@ -271,23 +271,23 @@ fn publishers_that_are_seen_and_not_heard_are_counted_and_named() {
     let mut options = options(&net);
     options.state = false;
     let (file, recorder) = record(&net, options);
-    // At its first look the past is the past. By the time that it has found this one it has looked again.
+    // The first poll ignores past publishers. When it has found this one, it has polled again.
     let mut good = other.publisher::<[u8]>("/good").unwrap();
     good.send(b"1").unwrap();
-    eventually("it has looked again", || recorder.progress().messages > 0);
+    eventually("it has polled again", || recorder.progress().messages > 0);
     let report = recorder.stop().unwrap();
     let unheard: Vec<_> = report.unheard.iter().collect();
     use rnet::inspect::UnreadCause::{Closed, Unreadable};
     assert_eq!(unheard, [("?", "/dying", Closed, 1), ("?", "/liar", Unreadable, 1)]);
-    let told = report.notes.join("\n");
-    assert!(told.contains("/dying closed before it could be followed"), "{told}");
+    let notes = report.notes.join("\n");
+    assert!(notes.contains("/dying closed before it could be followed"), "{notes}");
     let said = &metadata(&file)[names::UNHEARD];
     assert_eq!((&*said["? /dying closed"], &*said["? /liar unreadable"]), ("1", "1"), "{said:?}");
     assert_eq!((&*said["total"], &*said["followed"]), ("2", "1"), "{said:?}");
 }
 
 #[test]
-fn a_recorder_that_followed_nobody_does_not_say_that_it_has_all() {
+fn reports_that_no_publisher_was_followed() {
     let net = Net::new("nobody");
     let node = net.node("/other");
     let mut other = node.publisher::<[u8]>("/other").unwrap();
@@ -303,7 +303,7 @@ fn a_recorder_that_followed_nobody_does_not_say_that_it_has_all() {
     assert_eq!(metadata(&file)[names::UNHEARD]["followed"], "0");
 }
 
-/// Writes what no publisher says over the file of a node's first publisher.
+/// Overwrites the file of a node's first publisher with invalid data.
 fn spoil(liar: &rnet::Node) {
     let nodes = liar.domain_path().join("nodes");
     let folders = nodes.read_dir().unwrap().map(|folder| folder.unwrap().path());
@@ -312,7 +312,7 @@ fn spoil(liar: &rnet::Node) {
 }
 
 #[test]
-fn a_recorder_that_could_hear_nobody_does_not_say_that_nobody_was_seen() {
+fn reports_found_but_unreadable_publishers() {
     let net = Net::new("deaf");
     let liar = net.node("/liar");
     let _wrong = liar.publisher::<[u8]>("/scan").unwrap();
@@ -328,7 +328,7 @@ fn a_recorder_that_could_hear_nobody_does_not_say_that_nobody_was_seen() {
 }
 
 #[test]
-fn what_a_part_that_cannot_be_ended_would_have_said_the_next_one_says() {
+fn next_part_contains_records_of_part_that_failed_to_end() {
     let net = Net::new("no end");
     let liar = net.node("/liar");
     let _wrong = liar.publisher::<[u8]>("/scan").unwrap();
@@ -339,27 +339,28 @@ fn what_a_part_that_cannot_be_ended_would_have_said_the_next_one_says() {
     for n in 0..5 {
         raw.send(&noise(n, 200_000)).unwrap();
     }
-    child.say("look");
+    child.say("end the part");
     child.expect("done");
 }
 
-/// Files of this process have at most so many bytes from now on.
+/// Limits the size of this process's files from now on.
 fn limit_files(bytes: libc::rlim_t) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: it fills a struct of this function's own.
+    // SAFETY: it fills a struct of this function.
     assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) }, 0);
     limit.rlim_cur = bytes.min(limit.rlim_max);
-    // SAFETY: from now on the signal is ignored, so that a write fails and ends nobody; no handler is involved.
+    // SAFETY: the signal is ignored from now on, so that a write fails instead of killing the process; no
+    // handler is involved.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    // SAFETY: it reads a struct of this function's own.
+    // SAFETY: it reads a struct of this function.
     let set = unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) };
     assert_eq!(set, 0);
 }
 
 fn end_a_part_without_its_end(net: &Net, orders: &std::sync::mpsc::Receiver<String>) {
-    let mut told = options(net);
-    (told.state, told.compress) = (false, ChunkCompression::None);
-    let (_, recorder) = record(net, told);
+    let mut opts = options(net);
+    (opts.state, opts.compress) = (false, ChunkCompression::None);
+    let (_, recorder) = record(net, opts);
     eventually("it has seen both", || {
         recorder.progress().unheard.total() == 1 && recorder.progress().followed == 1
     });
@@ -368,7 +369,7 @@ fn end_a_part_without_its_end(net: &Net, orders: &std::sync::mpsc::Receiver<Stri
     orders.recv().unwrap();
     eventually("a part could not be ended", || recorder.progress().losses.total() > 0);
     limit_files(libc::RLIM_INFINITY);
-    eventually("the next one has begun", || recorder.progress().problems.is_empty());
+    eventually("the next part has begun", || recorder.progress().problems.is_empty());
     let report = recorder.stop().unwrap();
     let said = metadata(report.ended.last().expect("there is one"));
     assert_eq!(said[names::UNHEARD]["total"], "1", "{report:?}");
@@ -377,7 +378,7 @@ fn end_a_part_without_its_end(net: &Net, orders: &std::sync::mpsc::Receiver<Stri
 }
 
 #[test]
-#[ignore = "played by the children of the other tests"]
+#[ignore = "run by child processes of the other tests"]
 fn child_entry() {
     let Some(role) = role() else { return };
     let orders = orders();
@@ -393,7 +394,7 @@ fn child_entry() {
             let node = net.node("/dying");
             let mut publisher = node.publisher::<[u8]>("/dying").unwrap();
             publisher.send(&0u32.to_le_bytes()).unwrap();
-            // Whoever dies before the recorder has looked at it is not found any more.
+            // A publisher that dies before the recorder has polled it is not found.
             orders.recv().unwrap();
             for n in 1..2000u32 {
                 publisher.send(&n.to_le_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What transient_local publishers kept at a time: it comes along where reading begins in the middle.
+//! Messages that transient_local publishers kept at a time: reading from the middle includes them.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -16,7 +16,7 @@ use rnet_record::{Source, mcap, names};
 
 use crate::files::{Dir, START_NS, STEP_NS};
 
-/// `/map`, which keeps 2, at the steps 0, 1 and 2, with what the recorder wrote beside each; `/old` of ROS 2, which keeps
+/// `/map`, which keeps 2, at the steps 0, 1 and 2, each with a metadata record; `/old` of ROS 2, which keeps
 /// 1, at step 3; `/scan` at each of 40 steps.
 fn recorded(dir: &Dir) -> PathBuf {
     let options = WriteOptions::new().profile("rnet").compression(None);
@@ -52,7 +52,7 @@ fn recorded(dir: &Dir) -> PathBuf {
     dir.write("run.mcap", &writer.into_inner().into_inner())
 }
 
-/// Topic, content, steps from the start at which it was logged and sent.
+/// Topic, content, and the steps from the start at which it was logged and sent.
 fn read(path: &Path, select: Select) -> Vec<(String, String, u64, u64)> {
     let recording = Recording::open(path).unwrap();
     let messages = recording.messages(select).map(Result::unwrap).map(|message| {
@@ -65,7 +65,7 @@ fn read(path: &Path, select: Select) -> Vec<(String, String, u64, u64)> {
 }
 
 #[test]
-fn the_last_messages_before_the_start_come_first_with_the_time_of_the_start() {
+fn latched_messages_come_first_with_the_start_time() {
     let dir = Dir::new();
     let path = recorded(&dir);
     let start_ns = Some(START_NS + 38 * STEP_NS);
@@ -77,18 +77,18 @@ fn the_last_messages_before_the_start_come_first_with_the_time_of_the_start() {
     let all: Vec<String> = all.iter().map(text).collect();
     let kept = ["/map map 1 38 1", "/map map 2 38 2", "/old old 38 3"];
     assert_eq!(all, [&kept[..], &["/scan scan 38 38", "/scan scan 39 39"]].concat());
-    // What is not selected is not kept either, and without `with_latched` nothing is.
+    // Unselected topics are not included, and without `with_latched` no latched messages are.
     let topics = vec!["/scan".to_owned(), "/old".to_owned()];
     assert_eq!(read(&path, Select { topics, ..select.clone() }).len(), 3);
     assert_eq!(read(&path, Select { with_latched: false, ..select.clone() }).len(), 2);
-    // At the start of the file there is nothing before it, and between two messages the first of them is.
+    // No message precedes the start of the file; between two messages the first one does.
     let from = |step: u64| Select { start_ns: Some(START_NS + step * STEP_NS), ..select.clone() };
     assert_eq!(read(&path, from(0)).len(), read(&path, Select::default()).len());
     assert_eq!(text(&read(&path, from(1))[0]), "/map map 0 1 0");
 }
 
 #[test]
-fn a_file_that_is_filtered_has_them_and_covers_its_own_time_alone() {
+fn filtered_file_has_latched_messages_and_covers_only_its_own_time() {
     let dir = Dir::new();
     let from = Recording::open(&recorded(&dir)).unwrap();
     let to = dir.path("part.mcap");
@@ -122,7 +122,7 @@ impl PlaybackController for Silent {
 }
 
 #[test]
-fn who_plays_from_the_middle_gets_them_and_waits_for_nothing() {
+fn playing_from_the_middle_publishes_latched_messages_at_once() {
     let dir = Dir::new();
     let recording = Recording::open(&recorded(&dir)).unwrap();
     let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();

@@ -1,4 +1,4 @@
-//! Files of all options that a writer has: each is whole, whatever it indexes and repeats.
+//! Files with all combinations of writer options: each is valid, whatever it indexes and repeats.
 
 use std::io::Cursor;
 
@@ -55,7 +55,7 @@ fn file(bits: usize) -> Vec<u8> {
     writer.into_inner().into_inner()
 }
 
-/// What is in a file: messages, names of metadata, attachments. Nothing is wrong with it.
+/// The content of a file: messages, names of metadata, attachments. Checks that it has no problems.
 fn whole(path: &std::path::Path) -> (u64, Vec<String>, usize) {
     check(path, &mut |problem| panic!("{}: {problem}", path.display())).unwrap();
     let recording = Recording::open(path).unwrap();
@@ -72,7 +72,7 @@ fn whole(path: &std::path::Path) -> (u64, Vec<String>, usize) {
 }
 
 #[test]
-fn files_of_all_options_are_whole() {
+fn files_of_all_writer_options_are_valid() {
     let dir = Dir::new();
     for bits in 0..1 << OPTIONS {
         let path = dir.write("a.mcap", &file(bits));
@@ -86,7 +86,7 @@ fn none(path: &std::path::Path, problem: &rnet_record::read::ReadError) {
 }
 
 #[test]
-fn tools_take_along_what_has_no_index() {
+fn tools_copy_records_without_index() {
     // With statistics and chunk indexes the file is read by its index.
     for (number, bits) in [0x7f, 0x0f, 0].into_iter().enumerate() {
         let dir = Dir::new();

@@ -1,4 +1,4 @@
-//! Playing, as it is conducted.
+//! Playback with controller commands.
 
 use crate::files;
 
@@ -12,7 +12,7 @@ use rnet_record::play::{
 };
 use rnet_record::read::Recording;
 
-/// Gives orders one after the other, each when its time has come.
+/// Returns commands one after the other, each at its time.
 struct Script<F>(F);
 
 impl<F: FnMut(&Position) -> Option<PlaybackCommand>> PlaybackController for Script<F> {
@@ -33,25 +33,25 @@ fn nodes(dir: &Dir) -> (Node, Subscriber<[u8]>) {
     let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();
     let node = open("player");
     let options = SubscriberOptions::new().keep_all();
-    let heard = open("listener").subscriber_with("/raw", options).unwrap();
-    (node, heard)
+    let subscriber = open("listener").subscriber_with("/raw", options).unwrap();
+    (node, subscriber)
 }
 
-/// What has come by now.
-fn texts(heard: &mut Subscriber<[u8]>) -> Vec<String> {
+/// The messages received so far.
+fn texts(subscriber: &mut Subscriber<[u8]>) -> Vec<String> {
     let mut texts = Vec::new();
-    while let Some(sample) = heard.try_recv().unwrap() {
+    while let Some(sample) = subscriber.try_recv().unwrap() {
         texts.push(String::from_utf8(sample.bytes().to_vec()).unwrap());
     }
     texts
 }
 
 #[test]
-fn stopped_it_steps_and_goes_on() {
+fn steps_and_resumes_while_paused() {
     let dir = Dir::new();
     let file = dir.write("run.mcap", &write(chunked(None), 100));
     let recording = Recording::open(&file).unwrap();
-    let (node, mut heard) = nodes(&dir);
+    let (node, mut subscriber) = nodes(&dir);
     let mut orders = vec![
         None,
         Some(PlaybackCommand::Step),
@@ -69,19 +69,19 @@ fn stopped_it_steps_and_goes_on() {
     let played =
         play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!(played.messages, 2);
-    assert_eq!(texts(&mut heard), ["message 1"]);
+    assert_eq!(texts(&mut subscriber), ["message 1"]);
     assert!(seen.iter().all(|position| position.paused));
-    // It is due when it was sent.
+    // It is due at its send time.
     assert_eq!(seen[4].now_ns, START_NS + STEP_NS - 1000);
 }
 
 #[test]
-fn it_goes_to_a_place_and_back_and_plays_faster() {
+fn seeks_forward_and_back_and_plays_faster() {
     let dir = Dir::new();
     let file = dir.write("run.mcap", &write(chunked(None), 100));
     let recording = Recording::open(&file).unwrap();
-    let (node, mut heard) = nodes(&dir);
-    // From its 90th message on, twice.
+    let (node, mut subscriber) = nodes(&dir);
+    // From its 90th message, twice.
     let mut orders = vec![
         Some(PlaybackCommand::Seek(90 * STEP_NS as i64)),
         Some(PlaybackCommand::Step),
@@ -101,17 +101,17 @@ fn it_goes_to_a_place_and_back_and_plays_faster() {
     let played =
         play(&recording, &node, &ExistingEndpoints::default(), &options, &mut script).unwrap();
     assert_eq!(played.messages, 12);
-    let texts = texts(&mut heard);
+    let texts = texts(&mut subscriber);
     assert_eq!(
         texts,
         ["message 91", "message 91", "message 93", "message 95", "message 97", "message 99"]
     );
     assert_eq!(rate, Some(2.0));
-    assert_eq!(played.late_ns.len(), 10, "nothing is due while it is stopped");
+    assert_eq!(played.late_ns.len(), 10, "no message is due while paused");
 }
 
 #[test]
-fn how_late_messages_were_is_told() {
+fn reports_lateness_of_messages() {
     let dir = Dir::new();
     let file = dir.write("run.mcap", &write(chunked(None), 200));
     let recording = Recording::open(&file).unwrap();
@@ -120,7 +120,7 @@ fn how_late_messages_were_is_told() {
     let mut script = Script(|_: &Position| {
         asked += 1;
         if asked == 2 {
-            std::thread::sleep(Duration::from_millis(60)); // sleep: what is due meanwhile comes late
+            std::thread::sleep(Duration::from_millis(60)); // sleep: messages due meanwhile are late
         }
         None
     });

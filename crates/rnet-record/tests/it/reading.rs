@@ -1,4 +1,4 @@
-//! Reading whole files.
+//! Reads valid files.
 
 use crate::files;
 
@@ -10,7 +10,7 @@ use rnet_record::mcap;
 use rnet_record::read::{CheckReport, Recording, Select, check};
 
 #[test]
-fn a_file_is_read_by_its_index_and_is_the_same_without() {
+fn reading_by_index_equals_scanning() {
     let dir = Dir::new();
     for (name, options) in [
         ("none", chunked(None)),
@@ -71,7 +71,7 @@ fn a_file_is_read_by_its_index_and_is_the_same_without() {
 }
 
 #[test]
-fn topics_and_times_are_chosen() {
+fn selects_topics_and_times() {
     let dir = Dir::new();
     let path = dir.write("a", &write(chunked(None), 100));
     let recording = Recording::open(&path).unwrap();
@@ -88,7 +88,7 @@ fn topics_and_times_are_chosen() {
 }
 
 #[test]
-fn chunks_that_overlap_are_read_in_the_order_of_time() {
+fn reads_overlapping_chunks_in_order_of_time() {
     let dir = Dir::new();
     let mut writer = Writer::with_options(
         std::io::Cursor::new(Vec::new()),
@@ -96,7 +96,7 @@ fn chunks_that_overlap_are_read_in_the_order_of_time() {
     )
     .unwrap();
     let id = writer.add_channel(0, "/t", "bytes", &Default::default()).unwrap();
-    // Each message is up to 12 places away from where it belongs.
+    // Each message is up to 12 places away from its sorted position.
     for n in 0..200u64 {
         let log_time = 1000 + (n / 13) * 13 + 12 - n % 13;
         let header =
@@ -112,7 +112,7 @@ fn chunks_that_overlap_are_read_in_the_order_of_time() {
 }
 
 #[test]
-fn what_the_recorder_wrote_to_itself_is_left_out() {
+fn omits_messages_of_the_recorder_itself() {
     let dir = Dir::new();
     let mut writer = Writer::new(std::io::Cursor::new(Vec::new())).unwrap();
     for topic in ["/t", "/_rnet/recording/state", "/_rnet/log"] {
@@ -133,7 +133,7 @@ fn what_the_recorder_wrote_to_itself_is_left_out() {
 }
 
 #[test]
-fn an_empty_recording_is_none_that_is_damaged() {
+fn empty_recording_is_not_damaged() {
     let dir = Dir::new();
     let path = dir.write("a", &write(WriteOptions::new(), 0));
     let recording = Recording::open(&path).unwrap();
@@ -143,7 +143,7 @@ fn an_empty_recording_is_none_that_is_damaged() {
 }
 
 #[test]
-fn later_versions_and_other_files_are_named() {
+fn rejects_later_versions_and_other_files() {
     let dir = Dir::new();
     let mut writer = Writer::new(std::io::Cursor::new(Vec::new())).unwrap();
     writer.write_metadata(&files::metadata("rnet.recording", &[("version", "2")])).unwrap();

@@ -1,4 +1,4 @@
-//! What was published is in the file, byte for byte, or counted.
+//! Published messages are in the file, byte for byte, or counted as missing.
 
 use crate::common;
 
@@ -22,7 +22,7 @@ struct Pose {
 }
 
 #[test]
-fn everything_is_there_byte_for_byte_in_order_with_its_times() {
+fn records_all_messages_byte_for_byte_in_order_with_times() {
     for compress in [ChunkCompression::Zstd, ChunkCompression::Lz4, ChunkCompression::None] {
         let net = Net::new("byte for byte");
         let node = net.node("/arm");
@@ -31,10 +31,10 @@ fn everything_is_there_byte_for_byte_in_order_with_its_times() {
         let mut scan = node.publisher::<LaserScan>("/scan").unwrap();
         let urgent = PublisherOptions::new().urgent().reliable(rnet::OnFull::default());
         let mut stop = node.publisher_with::<[u8]>("/stop", urgent).unwrap();
-        let mut told = options(&net);
-        told.compress = compress;
-        told.command_line = "rnet record -o x".to_owned();
-        let (file, recorder) = record(&net, told);
+        let mut opts = options(&net);
+        opts.compress = compress;
+        opts.command_line = "rnet record -o x".to_owned();
+        let (file, recorder) = record(&net, opts);
         let before = rnet::now_ns();
         for n in 0..1000u32 {
             raw.send(&n.to_le_bytes()).unwrap();
@@ -81,7 +81,7 @@ fn everything_is_there_byte_for_byte_in_order_with_its_times() {
         assert_eq!((&**node, &**host), ("/arm", "here"));
         let said = metadata(&file);
         let offset: i64 = said[names::CLOCK]["offset_ns"].parse().unwrap();
-        // How far it may be off. The wall clock that we find is the same, but for how fast it is being set right.
+        // The permitted error. The wall clock read here is the same, apart from its slewing.
         let uncertainty: u64 = said[names::CLOCK]["uncertainty_ns"].parse().unwrap();
         assert!(uncertainty > 0, "{said:?}");
         let (now, drift_ns) = (rnet::wall_offset(), 100_000_000);
@@ -105,14 +105,14 @@ fn everything_is_there_byte_for_byte_in_order_with_its_times() {
 }
 
 #[test]
-fn images_are_recorded_as_foxglove_has_them_or_raw() {
+fn records_images_as_foxglove_messages_or_raw() {
     for raw in [false, true] {
         let net = Net::new("images");
         let node = net.node("/camera");
         let mut camera = node.publisher::<Image>("/image").unwrap();
-        let mut told = options(&net);
-        told.raw = raw;
-        let (file, recorder) = record(&net, told);
+        let mut opts = options(&net);
+        opts.raw = raw;
+        let (file, recorder) = record(&net, opts);
         let header = Image::new(2048, 2048, "mono8").unwrap();
         for n in 0..5u8 {
             camera.send_data(&header, &vec![n; 2048 * 2048]).unwrap();
@@ -140,7 +140,7 @@ fn images_are_recorded_as_foxglove_has_them_or_raw() {
 }
 
 #[test]
-fn what_a_message_carries_stands_before_it() {
+fn metadata_record_precedes_its_message() {
     let net = Net::new("meta");
     let node = net.node("/arm");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
@@ -162,14 +162,14 @@ fn what_a_message_carries_stands_before_it() {
 }
 
 #[test]
-fn those_that_come_later_are_there_from_their_first_message_and_those_that_die_to_their_last() {
+fn records_late_publishers_from_first_and_dying_ones_to_last_message() {
     let net = Net::new("short lives");
     let (file, recorder) = record(&net, options(&net));
     for n in 0..20u32 {
         let node = net.node("/short");
         let mut publisher = node.publisher::<[u8]>("/life").unwrap();
         (0..10u32).for_each(|m| publisher.send(&(n * 10 + m).to_le_bytes()).unwrap());
-        // A recorder sees what dies within its look only if it looked: this one lives until it did.
+        // The recorder misses a publisher that lives between two polls: this one lives until it was polled.
         let before = recorder.progress().messages;
         eventually("it is recorded", || {
             recorder.progress().messages >= u64::from(n * 10 + 10) || before > 1000
@@ -189,10 +189,10 @@ fn those_that_come_later_are_there_from_their_first_message_and_those_that_die_t
 }
 
 #[test]
-fn sixty_four_publishers_lose_nothing_that_is_not_counted() {
+fn sixty_four_publishers_lose_no_uncounted_message() {
     let net = Net::new("sixty-four");
     let (file, recorder) = record(&net, options(&net));
-    // A publisher that ends before the recorder has looked at it is not found any more.
+    // A publisher that exits before the recorder has polled it is not found.
     let all_seen = Barrier::new(65);
     std::thread::scope(|scope| {
         for n in 0..64 {
@@ -209,7 +209,7 @@ fn sixty_four_publishers_lose_nothing_that_is_not_counted() {
                 all_seen.wait();
             });
         }
-        eventually("all is recorded or missing", || {
+        eventually("all messages are recorded or missing", || {
             let progress = recorder.progress();
             progress.messages + progress.losses.total() == 64 * 500
         });
@@ -225,9 +225,9 @@ fn sixty_four_publishers_lose_nothing_that_is_not_counted() {
     assert_eq!(report.messages, of_users(&all) as u64);
 }
 
-/// Waits until more than `messages` are recorded or missing: this loop is faster than any camera, or the machine is busy.
+/// Waits until more than `messages` are recorded or missing: this loop may be faster than the recorder.
 fn taken(recorder: &Recorder, messages: u64) {
-    eventually("they are taken", || {
+    eventually("the messages are recorded or missing", || {
         let progress = recorder.progress();
         progress.messages + progress.losses.total() > messages
     });
@@ -238,7 +238,7 @@ fn of_users(all: &[common::Stored]) -> usize {
 }
 
 #[test]
-fn a_selection_takes_what_it_names() {
+fn selection_records_matching_publishers() {
     let net = Net::new("selection");
     let (left, right) = (net.node("/left"), net.node("/right"));
     let mut publishers = Vec::new();
@@ -252,10 +252,10 @@ fn a_selection_takes_what_it_names() {
                     name: &str,
                     publishers: &mut Vec<rnet::Publisher<[u8]>>,
                     pose: &mut rnet::Publisher<Pose>| {
-        let mut told = options(&net);
-        told.selection = selection;
+        let mut opts = options(&net);
+        opts.selection = selection;
         let file = folder(&net).join(name);
-        let recorder = Recorder::start(&file, told).unwrap();
+        let recorder = Recorder::start(&file, opts).unwrap();
         publishers.iter_mut().for_each(|p| p.send(b"x").unwrap());
         pose.send(&Pose { x: 1.0, y: 2.0 }).unwrap();
         recorder.stop().unwrap();
@@ -288,7 +288,7 @@ fn a_selection_takes_what_it_names() {
 }
 
 #[test]
-fn topics_of_another_host_are_recorded_as_those_of_their_nodes() {
+fn records_topics_of_another_host_under_their_nodes() {
     let net = Net::new("other host");
     let (arm, link) = (net.node("/arm"), net.node("/link"));
     let mut ours = arm.publisher::<[u8]>("/t").unwrap();
@@ -297,10 +297,10 @@ fn topics_of_another_host_are_recorded_as_those_of_their_nodes() {
         ["robot2", "robot3"].map(|host| link.publisher_with::<[u8]>("/t", proxy(host)).unwrap());
     let origin = Origin { host: 2, publisher: 7, seq: 70 };
     let mut recorded = |selection: Selection, name: &str| {
-        let mut told = options(&net);
-        told.selection = selection;
+        let mut opts = options(&net);
+        opts.selection = selection;
         let file = folder(&net).join(name);
-        let recorder = Recorder::start(&file, told).unwrap();
+        let recorder = Recorder::start(&file, opts).unwrap();
         ours.send(b"ours").unwrap();
         for theirs in &mut theirs {
             theirs.send_with(b"theirs", Meta::default().with_origin(origin)).unwrap();
@@ -327,19 +327,19 @@ fn topics_of_another_host_are_recorded_as_those_of_their_nodes() {
     let both = new().host("robot2").host("robot3");
     assert_eq!(recorded(both, "both"), (of_others.to_vec(), 2));
     assert_eq!(recorded(new().host("here"), "here"), (vec![of_here], 0));
-    // Who carries them is no publisher of theirs.
+    // The proxy that carries them is not their publisher.
     assert_eq!(recorded(new().node("/link").unwrap(), "link"), (vec![], 0));
 }
 
 #[test]
-fn what_is_too_fast_is_counted_and_told_in_the_file() {
+fn counts_messages_that_are_too_fast_in_the_file() {
     let net = Net::new("too fast");
     let node = net.node("/fast");
     let mut fast = node.publisher::<[u8]>("/fast").unwrap();
-    let mut told = options(&net);
-    // Hardly any memory: the follower has to stand still while the writer compresses.
-    told.buffer_len_bytes = 1 << 16;
-    let (file, recorder) = record(&net, told);
+    let mut opts = options(&net);
+    // Little memory: the topic reader has to wait while the writer compresses.
+    opts.buffer_len_bytes = 1 << 16;
+    let (file, recorder) = record(&net, opts);
     let noise: Vec<u8> =
         (0..60_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut sent = 0u64;
@@ -348,7 +348,7 @@ fn what_is_too_fast_is_counted_and_told_in_the_file() {
         (0..1000).for_each(|_| fast.send(&noise).unwrap());
         sent += 1000;
     }
-    // One that comes after the losses, so that the last of them is known.
+    // A message after the losses, so that the end of the last gap is known.
     std::thread::sleep(Duration::from_millis(200)); // sleep: lets the log be read
     fast.send(b"last").unwrap();
     sent += 1;
@@ -357,7 +357,7 @@ fn what_is_too_fast_is_counted_and_told_in_the_file() {
     let all = stored(&file);
     let got = of(&all, "/fast");
     assert_eq!(got.len() as u64 + report.losses.total(), sent);
-    // A gap in the numbers is a loss, and the file says which.
+    // A gap in the numbers is a loss, and the file records its cause.
     let mut gaps = 0;
     let mut next = 0u32;
     for message in &got {
@@ -384,7 +384,7 @@ fn what_is_too_fast_is_counted_and_told_in_the_file() {
 }
 
 #[test]
-fn parts_are_complete_in_themselves() {
+fn parts_are_self_contained() {
     let net = Net::new("parts");
     let node = net.node("/map");
     let latched = PublisherOptions::new().transient_local(2);
@@ -395,10 +395,10 @@ fn parts_are_complete_in_themselves() {
     for n in 0..5u8 {
         map.send(&[n]).unwrap();
     }
-    let mut told = options(&net);
-    told.split_size = Some(1 << 20);
-    told.compress = ChunkCompression::None;
-    let (file, recorder) = record(&net, told);
+    let mut opts = options(&net);
+    opts.split_size = Some(1 << 20);
+    opts.compress = ChunkCompression::None;
+    let (file, recorder) = record(&net, opts);
     eventually("the speed is recorded", || {
         let all = common::stored_in_ruins(&file);
         of(&all, names::STATE_TOPIC).iter().any(|m| m.data.windows(3).any(|text| text == b"0.5"))
@@ -422,8 +422,8 @@ fn parts_are_complete_in_themselves() {
         let all = stored(part);
         let maps: Vec<u32> = of(&all, "/map").iter().map(|m| m.sequence).collect();
         assert_eq!(maps, [3, 4], "part {number}");
-        // What a part repeats is logged at its start, and stays as it was sent: it covers its own time alone.
-        // (Each part has measured the wall clock, which differs by less than 1 ms.)
+        // Messages that a part repeats are logged at its start and keep their send time, so the part covers
+        // only its own time. (Each part has measured the wall clock, which differs by less than 1 ms.)
         let repeated = [of(&all, "/map")[0], of(&all, names::STATE_TOPIC)[0]];
         assert!(repeated.iter().all(|m| m.log_time + 1_000_000 >= previous), "part {number}");
         let sent = of(&all, "/map")[0].publish_time;
@@ -448,15 +448,15 @@ fn parts_are_complete_in_themselves() {
 }
 
 #[test]
-fn values_of_a_key_that_changes_too_fast_are_counted() {
+fn counts_skipped_values_of_fast_keys() {
     const VALUES: i64 = 5000;
     let net = Net::new("fast key");
     let node = net.node("/n");
     let state = node.state().unwrap();
     state.set("/k", -1).unwrap();
-    let mut told = options(&net);
-    told.split_time = Some(Duration::from_millis(20));
-    let (file, recorder) = record(&net, told);
+    let mut opts = options(&net);
+    opts.split_time = Some(Duration::from_millis(20));
+    let (file, recorder) = record(&net, opts);
     let values = |all: &[common::Stored]| -> Vec<serde_json::Value> {
         let said = of(all, names::STATE_TOPIC).into_iter();
         let said = said.map(|m| serde_json::from_slice(&m.data).unwrap());
@@ -467,7 +467,7 @@ fn values_of_a_key_that_changes_too_fast_are_counted() {
     for n in 0..VALUES {
         state.set("/k", n).unwrap();
     }
-    // Parts that begin with the newest value, before which some are missing.
+    // Parts that begin with the newest value; some values before it are missing.
     for _ in 0..20 {
         raw.send(&[1]).unwrap();
         std::thread::sleep(Duration::from_millis(5)); // sleep: parts end by their age
@@ -475,7 +475,8 @@ fn values_of_a_key_that_changes_too_fast_are_counted() {
     let report = recorder.stop().unwrap();
     let of_part = |(number, part): (usize, &PathBuf)| {
         let mut said = values(&stored(part));
-        // Each part begins with what the key was, which is no change and says of none that it is missing.
+        // Each part begins with the current value of the key, which is not a change and counts no skipped
+        // values.
         said.retain(|said| {
             number == 0 || said["initial"] != true || said["skipped"].as_u64().is_some()
         });
@@ -492,16 +493,16 @@ fn values_of_a_key_that_changes_too_fast_are_counted() {
 }
 
 #[test]
-fn the_oldest_parts_go_first() {
-    // Of parts that are ended by their size alone, and also by their age.
+fn removes_oldest_parts_first() {
+    // Parts that end by their size alone, and also by their age.
     for split_time in [None, Some(Duration::from_millis(30))] {
         let net = Net::new("max disk");
         let node = net.node("/n");
         let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-        let mut told = options(&net);
-        (told.max_disk, told.compress) = (Some(16 << 20), ChunkCompression::None);
-        told.split_time = split_time;
-        let (file, recorder) = record(&net, told);
+        let mut opts = options(&net);
+        (opts.max_disk, opts.compress) = (Some(16 << 20), ChunkCompression::None);
+        opts.split_time = split_time;
+        let (file, recorder) = record(&net, opts);
         let mut sent = 0;
         while sent < 40 || recorder.progress().removed < 2 {
             raw.send(&vec![sent as u8; 1 << 20]).unwrap();
@@ -527,17 +528,17 @@ fn the_oldest_parts_go_first() {
 }
 
 #[test]
-fn what_it_waits_for_is_there_from_its_first_message() {
+fn records_gate_topic_from_its_first_message() {
     let net = Net::new("while first");
     let node = net.node("/n");
-    let mut told = options(&net);
-    told.while_topic = Some("/mission".to_owned());
-    let (file, recorder) = record(&net, told);
+    let mut opts = options(&net);
+    opts.while_topic = Some("/mission".to_owned());
+    let (file, recorder) = record(&net, opts);
     assert!(recorder.progress().is_waiting);
-    // Some are sent before the next look at whether somebody publishes, which is 10 times a second.
+    // Some are sent before the next check for a publisher, which runs 10 times a second.
     let mut mission = node.publisher::<[u8]>("/mission").unwrap();
     (0..50).for_each(|n| mission.send(&[n]).unwrap());
-    eventually("it has them", || recorder.progress().messages == 50);
+    eventually("all messages are recorded", || recorder.progress().messages == 50);
     let report = recorder.stop().unwrap();
     let all = stored(&file);
     let numbers: Vec<u32> = of(&all, "/mission").iter().map(|m| m.sequence).collect();
@@ -545,21 +546,21 @@ fn what_it_waits_for_is_there_from_its_first_message() {
 }
 
 #[test]
-fn records_only_while_somebody_publishes_what_it_waits_for() {
+fn records_only_while_gate_topic_has_publisher() {
     let net = Net::new("while");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut told = options(&net);
-    told.while_topic = Some("mission".to_owned());
-    let (file, recorder) = record(&net, told);
+    let mut opts = options(&net);
+    opts.while_topic = Some("mission".to_owned());
+    let (file, recorder) = record(&net, opts);
     assert!(recorder.progress().is_waiting && !file.exists());
     for n in 0..2u8 {
         raw.send(b"not wanted").unwrap();
-        std::thread::sleep(Duration::from_millis(300)); // sleep: what is not wanted passes by
+        std::thread::sleep(Duration::from_millis(300)); // sleep: unrecorded messages pass
         let mission = node.publisher::<[u8]>("/mission").unwrap();
         eventually("it begins", || recorder.progress().path.is_some());
         raw.send(&[n]).unwrap();
-        eventually("it has it", || recorder.progress().messages == u64::from(n) + 1);
+        eventually("the message is recorded", || recorder.progress().messages == u64::from(n) + 1);
         drop(mission);
         eventually("it ends", || recorder.progress().path.is_none());
     }
@@ -573,21 +574,21 @@ fn records_only_while_somebody_publishes_what_it_waits_for() {
 }
 
 #[test]
-fn it_ends_when_its_time_is_over_and_writes_over_nothing() {
+fn stops_after_duration_and_overwrites_nothing() {
     let net = Net::new("its time");
     let node = net.node("/n");
-    let mut told = options(&net);
-    told.duration = Some(Duration::from_millis(50));
-    let (file, recorder) = record(&net, told.clone());
+    let mut opts = options(&net);
+    opts.duration = Some(Duration::from_millis(50));
+    let (file, recorder) = record(&net, opts.clone());
     eventually("it ends", || recorder.is_finished());
     recorder.stop().unwrap();
     assert_eq!(stored(&file), []);
-    assert!(matches!(Recorder::start(&file, told.clone()), Err(RecordError::Exists { .. })));
-    told.while_topic = Some("/x".to_owned());
-    assert!(matches!(Recorder::start(&file, told.clone()), Err(RecordError::Exists { .. })));
+    assert!(matches!(Recorder::start(&file, opts.clone()), Err(RecordError::Exists { .. })));
+    opts.while_topic = Some("/x".to_owned());
+    assert!(matches!(Recorder::start(&file, opts.clone()), Err(RecordError::Exists { .. })));
     let nowhere = file.join("x.mcap");
-    told.while_topic = None;
-    let error = Recorder::start(&nowhere, told).unwrap_err();
+    opts.while_topic = None;
+    let error = Recorder::start(&nowhere, opts).unwrap_err();
     assert!(error.to_string().contains("x.mcap"), "{error}");
     drop(node);
 }

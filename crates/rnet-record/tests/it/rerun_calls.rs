@@ -1,4 +1,4 @@
-//! A node with calls is run again. The node is this program: see `the_node`.
+//! Runs a node with calls again. The node is this program: see `the_node`.
 
 use crate::common;
 
@@ -14,9 +14,9 @@ use rnet_record::Recorder;
 use rnet_record::read::Recording;
 use rnet_record::rerun::{RerunError, RerunOptions, RerunReport, rerun};
 
-/// What the node is to do.
+/// Variable with the behavior of the node.
 const ROLE: &str = "RERUN_CALLS_ROLE";
-/// Messages of the recording, and of these those at which the node asks, and those at which it is asked.
+/// Messages of the recording, how many of them make the node call, and at how many it is called.
 const COUNT: u64 = 40;
 const ASKED: u64 = COUNT / 4;
 const GAINS: u64 = COUNT / 10;
@@ -34,7 +34,7 @@ fn bytes(number: u64) -> [u8; 8] {
     number.to_le_bytes()
 }
 
-/// A node that serves and asks: what it is answered decides about what it publishes.
+/// A node that serves and calls: the answers that it gets determine its outputs.
 struct Calls {
     scale: [Client<Number, Number>; 2],
     scaled: Publisher<Number>,
@@ -68,13 +68,13 @@ impl Calls {
 }
 
 #[test]
-#[ignore = "the node that the other tests run again"]
+#[ignore = "run by the other tests as the node"]
 fn the_node() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let node = Node::builder("arm").open().unwrap();
     let calls = !matches!(role.as_str(), "serves_nothing" | "drives_alone");
     let mut calls = calls.then(|| Calls::open(&node, &role));
-    // With a lease that passes unless it is renewed by the clock.
+    // With a lease that expires unless it is renewed by the clock.
     let take = || node.drive::<Number>("/wheel").lease(LEASE).take(LONG).unwrap();
     let mut driver = role.starts_with("drives").then(take);
     let options = SubscriberOptions::new().reliable().keep_all();
@@ -104,12 +104,12 @@ fn the_node_as(role: &str, location: &Location) -> Command {
     command
 }
 
-/// A recording of the node at its work, from its start.
+/// A recording of the working node, from its start.
 fn recorded(net: &Net, role: &str) -> PathBuf {
     recorded_from(net, role, 0)
 }
 
-/// The same from a message on; from the start of the node if that is the first.
+/// The same, beginning with a message; with 0, from the start of the node.
 fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     let file = folder(net).join("run.mcap");
     let node = net.node("body");
@@ -158,7 +158,7 @@ fn again(
     rerun(&recording, &location, &mut the_node_as(role, &location), &options)
 }
 
-/// Of a topic or of the calls of a service: compared, differing, missing, unrecorded.
+/// For a topic or the calls of a service: compared, differing, missing, unrecorded.
 fn counts(done: &RerunReport, topic: &str) -> [u64; 4] {
     let of = done.outputs.iter().find(|of| of.topic == topic);
     let of = of.unwrap_or_else(|| panic!("{topic} is not among {:?}", done.outputs));
@@ -166,7 +166,7 @@ fn counts(done: &RerunReport, topic: &str) -> [u64; 4] {
 }
 
 #[test]
-fn calls_are_made_and_answered_again_as_they_were_recorded() {
+fn repeats_calls_and_answers_as_recorded() {
     let net = Net::new("rerun-calls");
     let file = recorded(&net, "works");
     let done = again(&net, &file, "works", RerunOptions::default()).unwrap();
@@ -178,7 +178,7 @@ fn calls_are_made_and_answered_again_as_they_were_recorded() {
     assert_eq!((done.inputs["/scale reply"], done.inputs["/own/gain request"]), (ASKED, GAINS));
     assert!(done.calls.is_empty());
 
-    // One that asks something else is given the recorded answer.
+    // A node that sends other requests gets the recorded answers.
     let done = again(&net, &file, "asks_otherwise", RerunOptions::default()).unwrap();
     assert_eq!(counts(&done, "/scale request"), [ASKED, 1, 0, 0]);
     assert_eq!(counts(&done, "/scaled"), [ASKED, 0, 0, 0]);
@@ -188,14 +188,14 @@ fn calls_are_made_and_answered_again_as_they_were_recorded() {
 }
 
 #[test]
-fn calls_that_were_not_recorded_are_told() {
+fn reports_unrecorded_calls() {
     let net = Net::new("rerun-calls-told");
     let file = recorded(&net, "works");
-    // One more takes the next answer, which is awaited, and the last one fails at once.
+    // An additional request takes the next answer, which is awaited, and the last request fails at once.
     let done = again(&net, &file, "asks_more", RerunOptions::default()).unwrap();
     assert_eq!(counts(&done, "/scale request")[3], 1);
     assert_eq!(counts(&done, "/scaled")[3], 1);
-    // At its start nothing tells which one is new.
+    // At its start, it is unknown which request is the additional one.
     let error = again(&net, &file, "asks_twice", RerunOptions::default()).unwrap_err();
     assert_eq!(error.code(), "unrecorded_call", "{error}");
     let error = again(&net, &file, "serves_nothing", RerunOptions::default()).unwrap_err();
@@ -210,7 +210,7 @@ fn calls_that_were_not_recorded_are_told() {
 }
 
 #[test]
-fn a_node_that_drives_gets_authority_and_its_commands_are_compared() {
+fn driving_node_gets_authority_and_its_commands_are_compared() {
     let net = Net::new("rerun-drives");
     let file = recorded(&net, "drives");
     let done = again(&net, &file, "drives", RerunOptions::default()).unwrap();
@@ -228,7 +228,7 @@ fn a_node_that_drives_gets_authority_and_its_commands_are_compared() {
 }
 
 #[test]
-fn a_node_that_drives_is_run_again_from_the_middle_of_its_work() {
+fn reruns_driving_node_from_the_middle() {
     let net = Net::new("rerun-drives-later");
     let from = COUNT / 2;
     let file = recorded_from(&net, "drives_alone", from);

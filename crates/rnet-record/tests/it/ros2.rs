@@ -1,4 +1,4 @@
-//! ROS 2: what is written comes back, and hostile bytes are told.
+//! ROS 2: converted messages survive a round trip, and hostile bytes are reported.
 
 use crate::files;
 
@@ -41,7 +41,7 @@ fn schema<M: Message + ?Sized>() -> rnet::schema::Schema {
 }
 
 #[test]
-fn built_in_messages_become_standard_ones_and_are_read_as_such() {
+fn converts_built_in_messages_to_standard_ones_and_reads_them() {
     let dir = Dir::new();
     let vector = |x| Some(Vector3 { x, y: -x, z: f64::MIN_POSITIVE });
     let imu = Imu {
@@ -115,9 +115,9 @@ fn built_in_messages_become_standard_ones_and_are_read_as_such() {
 }
 
 #[test]
-fn numbers_of_point_clouds_keep_their_types() {
+fn point_cloud_fields_keep_their_number_types() {
     use packed_element_field::NumericType as Ours;
-    // Those of sensor_msgs/PointField.
+    // The numbers of sensor_msgs/PointField.
     let types = [
         (Ours::Unknown, 0),
         (Ours::Int8, 1),
@@ -157,7 +157,7 @@ fn numbers_of_point_clouds_keep_their_types() {
 }
 
 #[test]
-fn what_is_no_cdr_is_told_and_takes_no_memory() {
+fn rejects_invalid_cdr_without_allocating() {
     let dir = Dir::new();
     let text = "int32[] a\nstring s\nInner[] inner\nInner[3] fixed\nuint8[] data\nNone[] none\n===\nMSG: x/Inner\n\
                 float64[] f\nbool b\n===\nMSG: x/None\n";
@@ -176,7 +176,7 @@ fn what_is_no_cdr_is_told_and_takes_no_memory() {
             bytes[..4].copy_from_slice(&[0, (n % 2) as u8, 0, 0]);
         }
         if n % 11 == 0 {
-            // Nothing of anything: as short as a message gets.
+            // Empty everywhere: the shortest message.
             bytes = vec![0; 68];
             bytes[1] = 1;
         } else if n % 7 == 0 {
@@ -189,7 +189,7 @@ fn what_is_no_cdr_is_told_and_takes_no_memory() {
     writer.finish().unwrap();
     let path = dir.write("hostile.mcap", &writer.into_inner().into_inner());
     let read = Recording::open(&path).unwrap();
-    let (mut told, mut whole) = (0, 0);
+    let (mut failed, mut whole) = (0, 0);
     for message in read.messages(Select::default()) {
         let message = message.unwrap();
         match message.content() {
@@ -202,12 +202,12 @@ fn what_is_no_cdr_is_told_and_takes_no_memory() {
                 Dynamic::decode(&schema, &content).unwrap();
             }
             Err(why) => {
-                told += 1;
+                failed += 1;
                 assert!(!why.is_empty());
             }
         }
     }
-    assert!(told > 1000 && whole > 0, "{told} {whole}");
+    assert!(failed > 1000 && whole > 0, "{failed} {whole}");
 }
 
 /// A file of one message in CDR on each topic `/x0`, `/x1`, …
@@ -225,7 +225,7 @@ fn cdr_file(dir: &Dir, messages: &[(&str, &str, &[u8])]) -> Recording {
 }
 
 #[test]
-fn a_description_that_cannot_be_read_is_named_and_leaves_bytes() {
+fn unreadable_description_is_reported_and_leaves_bytes() {
     let dir = Dir::new();
     let message: &[u8] = &[0, 1, 0, 0, 1];
     let of = |text| ("ros2msg", text, message);
@@ -249,7 +249,7 @@ fn a_description_that_cannot_be_read_is_named_and_leaves_bytes() {
         assert!(error.contains(&format!("the type of {topic} ")) && error.contains(why), "{error}");
         assert_eq!(&*message.content().unwrap(), message.data());
     }
-    // They are not played, which is said, and the other one is; who names one of them is refused.
+    // They are not played and are reported; the other one is played. Requesting one of them is an error.
     let node = rnet::Node::builder("player").dir(dir.path("")).domain("ros2").open().unwrap();
     let mut script = ProblemLog::default();
     let options = PlayOptions { rate: None, ..PlayOptions::default() };
@@ -264,7 +264,7 @@ fn a_description_that_cannot_be_read_is_named_and_leaves_bytes() {
     assert!(refused.to_string().contains("ros2idl"), "{refused}");
 }
 
-/// Who is told what is not played.
+/// Collects the reported problems.
 #[derive(Default)]
 struct ProblemLog(Vec<String>);
 
@@ -281,11 +281,11 @@ impl PlaybackController for ProblemLog {
 }
 
 #[test]
-fn the_second_version_of_cdr_is_read_where_types_do_not_grow() {
+fn reads_cdr2_of_final_types() {
     let dir = Dir::new();
     let text = "uint8 a\nfloat64 b\nstring[] names\nInner[2] inner\nint64[] c\n===\nMSG: x/Inner\nuint8 d\nint64 e\n";
     let mut bytes = vec![0, 7, 0, 0];
-    // Numbers of 8 bytes stand at multiples of 4; what is no number has its length in bytes before it.
+    // Numbers of 8 bytes are aligned to 4; collections of non-primitive types have a byte length before them.
     let parts: [&[u8]; 7] = [
         &[1, 0, 0, 0],
         &2.5f64.to_le_bytes(),
@@ -316,9 +316,9 @@ fn the_second_version_of_cdr_is_read_where_types_do_not_grow() {
 }
 
 #[test]
-fn types_of_a_hostile_description_take_neither_memory_nor_time() {
+fn hostile_description_takes_neither_memory_nor_time() {
     let dir = Dir::new();
-    // Each type has two of the next: 2^31 of the last one, which is told where the message ends.
+    // Each type has two of the next: 2^31 of the last one, which is detected at the end of the message.
     let doubled: String =
         (1..32).map(|n| format!("===\nMSG: x/T{n}\nT{0} a\nT{0} b\n", n + 1)).collect();
     let of = |leaf: &str| format!("T1 t\n{doubled}===\nMSG: x/T32\n{leaf}\n");
@@ -339,11 +339,11 @@ fn types_of_a_hostile_description_take_neither_memory_nor_time() {
             Ok(_) => message.content().unwrap_err(),
         });
     }
-    let (told, ended) = whys.split_at(refused.len());
-    assert!(told.iter().all(|why| why.contains("is not a length")), "{told:?}");
+    let (refusals, ended) = whys.split_at(refused.len());
+    assert!(refusals.iter().all(|why| why.contains("is not a length")), "{refusals:?}");
     assert_eq!(ended.len(), ending.len());
     assert!(ended.iter().all(|why| why.contains("it ends at byte 4")), "{ended:?}");
-    // What is within 32 types grows by two bytes with each of them.
+    // Data within 32 types grows by two bytes with each of them.
     let nested: String = (1..32).map(|n| format!("===\nMSG: x/T{n}\nT{} a\n", n + 1)).collect();
     let text = format!("T1[] t\n{nested}===\nMSG: x/T32\nuint8 x\n");
     let mut bytes = vec![0, 1, 0, 0];

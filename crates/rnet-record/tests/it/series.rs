@@ -83,7 +83,7 @@ fn refused(topic: &str, field: &str) -> String {
 }
 
 #[test]
-fn fields_of_plain_messages_are_columns_in_the_order_of_time() {
+fn reads_plain_fields_as_columns_in_order_of_time() {
     for options in
         [chunked(None), chunked(Some(Compression::Zstd)), WriteOptions::new().use_chunks(false)]
     {
@@ -108,7 +108,7 @@ fn fields_of_plain_messages_are_columns_in_the_order_of_time() {
 }
 
 #[test]
-fn fields_of_protobuf_messages_are_columns_and_what_is_not_set_is_known() {
+fn reads_protobuf_fields_as_columns_with_absent_rows() {
     let fields = ["acceleration.x", "acceleration.n", "ranges[1]", "count"];
     let series = read(&written(chunked(Some(Compression::Lz4)), 200), "/imu", &fields).unwrap();
     assert_eq!((series.problems.len(), series.log_ns.len()), (0, 200));
@@ -125,7 +125,7 @@ fn fields_of_protobuf_messages_are_columns_and_what_is_not_set_is_known() {
 }
 
 #[test]
-fn errors_name_the_topic_the_field_and_what_there_is() {
+fn errors_name_topic_field_and_available_fields() {
     for (topic, field, words) in [
         ("/none", "x", &["/none", "/imu, /pose"][..]),
         ("/pose", "y", &["\"y\"", "/pose", "Pose has x, at, q, legs"]),
@@ -149,7 +149,7 @@ fn errors_name_the_topic_the_field_and_what_there_is() {
 }
 
 #[test]
-fn number_fields_are_all_that_can_be_asked_for() {
+fn number_fields_lists_all_readable_fields() {
     let dir = Dir::new();
     let recording = Recording::open(&dir.write("a", &written(chunked(None), 10))).unwrap();
     let fields: Vec<Vec<String>> =
@@ -166,7 +166,7 @@ fn number_fields_are_all_that_can_be_asked_for() {
 }
 
 #[test]
-fn times_and_channels_are_chosen() {
+fn selects_times_and_channels() {
     let dir = Dir::new();
     let recording = Recording::open(&dir.write("a", &written(chunked(None), 100))).unwrap();
     let select =
@@ -178,7 +178,7 @@ fn times_and_channels_are_chosen() {
 }
 
 #[test]
-fn a_message_that_is_none_of_its_type_has_no_row_and_is_told() {
+fn malformed_message_has_no_row_and_is_reported() {
     let mut file = file(chunked(None));
     let schema = file.add_schema("Pose", "rnet-plain", POSE.as_bytes()).unwrap();
     let id = file.add_channel(schema, "/pose", "rnet-plain", &Default::default()).unwrap();
@@ -198,7 +198,7 @@ fn a_message_that_is_none_of_its_type_has_no_row_and_is_told() {
 }
 
 #[test]
-fn channels_of_one_topic_are_one_series_if_their_types_agree() {
+fn joins_channels_of_a_topic_with_equal_types() {
     let of = |second: &str| {
         let mut file = file(chunked(None));
         let described = |ty: &str| {
@@ -223,7 +223,7 @@ fn channels_of_one_topic_are_one_series_if_their_types_agree() {
 }
 
 #[test]
-fn a_chunk_that_cannot_be_read_costs_its_own_rows() {
+fn unreadable_chunk_loses_only_its_own_rows() {
     let whole = written(chunked(None), 100);
     let chunk = files::records(&whole)
         .into_iter()
@@ -246,7 +246,7 @@ fn a_chunk_that_cannot_be_read_costs_its_own_rows() {
 }
 
 #[test]
-fn a_field_that_a_message_has_gained_is_absent_in_older_ones() {
+fn field_added_to_type_is_absent_in_older_messages() {
     let schema = |fields: &str| {
         let text = format!(r#"syntax = "proto3"; package robot; message Grip {{ {fields} }}"#);
         compile_text("grip.proto", &text).unwrap().schema("robot.Grip").unwrap()
@@ -273,7 +273,7 @@ fn a_field_that_a_message_has_gained_is_absent_in_older_ones() {
     assert!(columns[1][0].is_nan() && columns[2][0].is_nan(), "{columns:?}");
     assert_eq!((columns[1][1], columns[2][1]), (40.0, 3.0));
     assert_eq!((&series.columns[1].absent, &series.columns[0].absent), (&vec![0], &vec![]));
-    // What no version has is refused, and so is what is no number in one of them.
+    // A field that no version has is rejected, as is one that is not a number in some version.
     let refused = read(&bytes, "/grip", &["tmep"]).unwrap_err().to_string();
     assert!(refused.contains("no such field"), "{refused}");
     assert!(read(&bytes, "/grip", &["name"]).is_err());

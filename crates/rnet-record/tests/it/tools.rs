@@ -1,4 +1,4 @@
-//! Files made of files.
+//! Tools that create files from other files.
 
 use crate::files;
 
@@ -20,7 +20,7 @@ fn none(path: &std::path::Path, problem: &rnet_record::read::ReadError) {
 }
 
 #[test]
-fn what_is_chosen_is_written_with_all_that_is_said_of_it() {
+fn filter_writes_selected_messages_with_metadata() {
     let dir = Dir::new();
     let from = open(&dir, "a.mcap", 100);
     let select = Select {
@@ -51,7 +51,7 @@ fn what_is_chosen_is_written_with_all_that_is_said_of_it() {
 }
 
 #[test]
-fn several_files_become_one_in_the_order_of_time_and_one_several() {
+fn merges_files_in_order_of_time_and_splits_one() {
     let dir = Dir::new();
     let whole = open(&dir, "whole.mcap", 100);
     let parts = split(
@@ -71,7 +71,7 @@ fn several_files_become_one_in_the_order_of_time_and_one_several() {
         parts.iter().map(|part| part.info().attachments.len()).collect::<Vec<_>>(),
         [1, 0, 0, 0]
     );
-    // Whichever comes first, and one of them twice.
+    // In any order, and one of them twice.
     parts.reverse();
     parts.push(open(&dir, "again.mcap", 10));
     let to = dir.path("merged.mcap");
@@ -88,34 +88,34 @@ fn several_files_become_one_in_the_order_of_time_and_one_several() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_and_the_rest_is_written() {
+fn reports_unreadable_part_and_writes_the_rest() {
     let dir = Dir::new();
     let mut bytes = write(chunked(None), 100);
     let chunks: Vec<_> = files::records(&bytes).into_iter().filter(|r| r.0 == 6).collect();
     let (_, offset, len) = chunks[2];
     bytes[offset + len - 3] ^= 1;
     let from = Recording::open(&dir.write("a.mcap", &bytes)).unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let to = dir.path("b.mcap");
     let written =
-        filter(&from, &to, Select::default(), &[], &mut |_, p| told.push(p.offset), || false);
+        filter(&from, &to, Select::default(), &[], &mut |_, p| reported.push(p.offset), || false);
     let written = written.unwrap();
-    assert_eq!(told, [offset as u64]);
+    assert_eq!(reported, [offset as u64]);
     assert!((80..100).contains(&written.messages), "{}", written.messages);
     assert_eq!(times(&to).len() as u64, written.messages);
 }
 
-/// A recording of one publisher, with a clock of its own: numbers, and what is said beside each.
+/// A recording of one publisher with its own clock: numbers, and a metadata record for each.
 fn recorded(dir: &Dir, name: &str, offset_ns: u64, numbers: &[u32]) -> Recording {
-    recorded_anew(dir, name, offset_ns, (u32::MAX, 0), numbers)
+    recorded_with_step(dir, name, offset_ns, (u32::MAX, 0), numbers)
 }
 
-/// The same, of several parts: from a number on the clock was measured anew, and is so much further.
-fn recorded_anew(
+/// The same with two parts: from a number on, the clock was measured again with an additional offset.
+fn recorded_with_step(
     dir: &Dir,
     name: &str,
     offset_ns: u64,
-    anew: (u32, u64),
+    step: (u32, u64),
     numbers: &[u32],
 ) -> Recording {
     use rnet_record::mcap::{WriteOptions, records::MessageHeader};
@@ -128,7 +128,7 @@ fn recorded_anew(
     let said = writer.add_channel(0, "/_rnet/recording/meta", "json", &Default::default()).unwrap();
     let raw = writer.add_channel(0, "/raw", "bytes", &of).unwrap();
     for (at, number) in numbers.iter().enumerate() {
-        let measured_ns = offset_ns + if *number >= anew.0 { anew.1 } else { 0 };
+        let measured_ns = offset_ns + if *number >= step.0 { step.1 } else { 0 };
         let publish_time = measured_ns + u64::from(*number) * STEP_NS;
         let text = format!("{{\"publisher\":\"7\",\"seq\":{number}}}");
         for (channel_id, sequence, data) in
@@ -144,7 +144,7 @@ fn recorded_anew(
 }
 
 #[test]
-fn what_two_recorders_have_recorded_is_merged_once_and_one_fills_the_gaps_of_the_other() {
+fn merge_removes_duplicates_of_two_recorders_and_fills_gaps() {
     let dir = Dir::new();
     // The wall clock was set between the two.
     let first = recorded(&dir, "first.mcap", START_NS, &[0, 1, 2, 5, 6]);
@@ -162,7 +162,7 @@ fn what_two_recorders_have_recorded_is_merged_once_and_one_fills_the_gaps_of_the
 }
 
 #[test]
-fn what_is_to_stop_leaves_no_file() {
+fn interrupted_tool_leaves_no_file() {
     let dir = Dir::new();
     let from = open(&dir, "a.mcap", 10);
     let (to, all, cut) = (dir.path("b.mcap"), Select::default(), SplitAt::Bytes(100));
@@ -179,7 +179,7 @@ fn what_is_to_stop_leaves_no_file() {
 }
 
 #[test]
-fn a_record_that_does_not_say_how_many_were_not_heard_takes_nothing_from_the_others() {
+fn unheard_record_without_total_keeps_other_totals() {
     let dir = Dir::new();
     let options = chunked(None).profile("rnet");
     let mut writer = options.create(std::io::Cursor::new(Vec::new())).unwrap();
@@ -192,7 +192,7 @@ fn a_record_that_does_not_say_how_many_were_not_heard_takes_nothing_from_the_oth
     assert_eq!((checked.unheard, checked.followed), (Some(1), Some(5)));
 }
 
-/// The numbers of `/raw`, in the order of time, if the file is in order.
+/// The numbers of `/raw` in the order of time; checks the file.
 fn whole(file: &std::path::Path) -> Vec<u32> {
     let checked = check(file, &mut |problem| panic!("{problem}")).unwrap();
     assert_eq!((checked.missing, checked.has_too_many_gaps), (0, false));
@@ -202,16 +202,17 @@ fn whole(file: &std::path::Path) -> Vec<u32> {
 }
 
 #[test]
-fn files_whose_parts_measured_the_clock_anew_are_merged_once_and_so_is_what_was_merged() {
+fn merge_removes_duplicates_despite_remeasured_clocks() {
     let dir = Dir::new();
-    // Two files of a black box, which have parts of the ring in common, and each the clock of its first part.
-    let first = recorded_anew(&dir, "first.mcap", START_NS, (3, 700), &[0, 1, 2, 3, 4, 5]);
+    // Two black box files with common parts of the ring, each with the clock offset of its first part.
+    let first = recorded_with_step(&dir, "first.mcap", START_NS, (3, 700), &[0, 1, 2, 3, 4, 5]);
     let second = recorded(&dir, "second.mcap", START_NS + 700, &[3, 4, 5, 6, 7]);
-    // Of a recorder of its own, after the clock was set.
+    // From another recorder, after the clock was set.
     let hour = 3_600_000_000_000;
     let third = recorded(&dir, "third.mcap", START_NS + hour, &[6, 7, 8]);
-    // And one that measured the clock anew within what the two had recorded.
-    let fourth = recorded_anew(&dir, "fourth.mcap", START_NS + 90, (4, 5_000), &[2, 3, 4, 5, 6]);
+    // A recorder that measured the clock again within the common messages.
+    let fourth =
+        recorded_with_step(&dir, "fourth.mcap", START_NS + 90, (4, 5_000), &[2, 3, 4, 5, 6]);
     let to = dir.path("merged.mcap");
     let all = [first, second, third, fourth];
     let written = merge(&all, &to, &mut none, || false).unwrap();
@@ -226,7 +227,7 @@ fn files_whose_parts_measured_the_clock_anew_are_merged_once_and_so_is_what_was_
 }
 
 #[test]
-fn a_file_of_very_many_gaps_is_checked_in_bounded_memory_and_says_so() {
+fn checks_file_with_many_gaps_in_bounded_memory_and_reports_it() {
     use rnet_record::mcap::records::MessageHeader;
     let dir = Dir::new();
     let mut writer = rnet_record::mcap::WriteOptions::new()
@@ -245,9 +246,9 @@ fn a_file_of_very_many_gaps_is_checked_in_bounded_memory_and_says_so() {
     write(count - 5);
     writer.finish().unwrap();
     let file = dir.write("a.mcap", &writer.into_inner().into_inner());
-    let mut told = Vec::new();
-    let checked = check(&file, &mut |problem| told.push(problem.to_string())).unwrap();
+    let mut reported = Vec::new();
+    let checked = check(&file, &mut |problem| reported.push(problem.to_string())).unwrap();
     assert_eq!((checked.missing, checked.has_too_many_gaps), (u64::from(count) - 1, true));
-    // One near its double is found.
-    assert!(told.len() == 1 && told[0].contains("is duplicated"), "{told:?}");
+    // A message near its duplicate is found.
+    assert!(reported.len() == 1 && reported[0].contains("is duplicated"), "{reported:?}");
 }

@@ -1,8 +1,8 @@
-//! Blocks: taken from slabs, kept for a while after their last use, used again.
+//! Blocks: allocated from slabs, kept for a while after their last use, then reused.
 //!
-//! Each process slot keeps blocks of its own at hand, so that writers of different keys do not meet here. All
-//! that another process must know to clean up after a dead one stands in the heads of the blocks:
-//! which process slot is responsible for each. The lists are the process slot's own memory and die with it.
+//! Each process slot has a cache of blocks, so that writers of different keys do not contend here. Everything
+//! that another process needs to clean up after a dead one is in the headers of the blocks: the responsible
+//! process slot of each. The lists are private memory of the process slot and disappear with it.
 
 use std::collections::VecDeque;
 
@@ -20,37 +20,36 @@ use crate::sync::{Ordering, fence};
 
 /// Blocks that a process slot takes from the slabs at a time.
 const REFILL: usize = 64;
-/// Slabs that one refill looks at before it takes a new one.
+/// Slabs that one refill scans before it takes a new one.
 const REFILL_SLABS: usize = 512;
-/// Blocks of one class that a process slot keeps for itself.
+/// Blocks of one class that a process slot caches.
 const MAX_CACHED: usize = 256;
-/// But not more words than these (512 KiB).
+/// The same limit in words (512 KiB).
 const MAX_CACHED_WORDS: usize = (512 << 10) / 8;
-/// Blocks that stay readable after they were replaced: followers that are no further behind see each
-/// change.
+/// Replaced blocks that stay readable: followers that are less far behind see each change.
 pub const QUARANTINE: usize = if cfg!(loom) { 0 } else { 128 };
-/// But not more bytes than this, of which two versions of one large value are always kept.
+/// The same limit in words. Two versions of one large value are always kept.
 const QUARANTINE_WORDS: usize = (1 << 20) / 8;
-/// Words of the longest deletion.
+/// Words of the longest deletion record.
 const RESERVE_WORDS: usize = LEAF_HEADER_WORDS + KEY_WORDS + MAX_WRITER_LEN_BYTES.div_ceil(8);
-/// Blocks that one write uses again at most: more become free than are taken, and no write takes long.
+/// Maximum number of blocks that one write recycles: more than it takes, and few enough to bound its time.
 const MAX_RECYCLED: usize = 16;
-/// Replaced blocks that are kept for readers as of a revision, before they are revoked.
+/// Replaced blocks that are kept for snapshot readers before their leases are revoked.
 const MAX_RETAINED: usize = 1 << 20;
-/// The same in words (1 GiB).
+/// The same limit in words (1 GiB).
 const MAX_RETAINED_WORDS: usize = (1 << 30) / 8;
 
-/// A block that is ours to write.
+/// A block that only this process slot may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OwnedBlock {
     pub(crate) unit: u32,
     pub(crate) tag: u32,
     pub(crate) class: usize,
-    /// Words of the block.
+    /// Length of the block in words.
     pub(crate) words: usize,
 }
 
-/// Blocks of a class that a process slot keeps for itself.
+/// Number of blocks of a class that a process slot caches.
 fn max_cached(class: usize) -> usize {
     (MAX_CACHED_WORDS / (usize::from(CLASS_UNITS[class]) * UNIT_WORDS)).clamp(2, MAX_CACHED)
 }
@@ -62,17 +61,17 @@ pub struct OutOfMemory;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetiredBlock {
     word: BlockRef,
-    /// The process slot that made it.
+    /// The process slot that created it.
     from: u16,
     class: usize,
     words: usize,
-    /// Revision of what came after it.
+    /// Revision of its replacement.
     after: u64,
-    /// Not out of its slot yet: a deletion that readers as of an older revision must find.
+    /// Set for a deletion that is still in its trie slot, because snapshot readers must find it.
     pub(crate) tombstone: Option<BlockRef>,
 }
 
-/// What a process slot knows of its own blocks.
+/// A process slot's private bookkeeping of its blocks.
 #[derive(Debug)]
 pub struct LocalBlocks {
     /// Which process slot.
@@ -81,12 +80,12 @@ pub struct LocalBlocks {
     cursor: [usize; SPAN_CLASS],
     retired: VecDeque<RetiredBlock>,
     retired_words: usize,
-    /// So that a key can be deleted when there is no room left.
+    /// Reserved so that a key can be deleted when memory is exhausted.
     reserve: Option<OwnedBlock>,
 }
 
 impl LocalBlocks {
-    /// Nothing is known yet.
+    /// Empty bookkeeping.
     pub fn new(process_slot: u16) -> LocalBlocks {
         LocalBlocks {
             process_slot,
@@ -100,7 +99,7 @@ impl LocalBlocks {
 }
 
 impl Region<'_> {
-    /// A block of at least so many words, ours alone, with a tag of its own.
+    /// Allocates a block of at least this many words with a new tag, for exclusive use.
     pub(crate) fn allocate(
         &self,
         local: &mut LocalBlocks,
@@ -110,12 +109,12 @@ impl Region<'_> {
         if let Ok(own) = self.allocate_now(local, env, words) {
             return Ok(own);
         }
-        // What is only kept for late followers, and what was put by of other sizes.
+        // Release quarantined blocks and cached blocks of other sizes.
         self.release_all(local);
         if let Ok(own) = self.allocate_now(local, env, words) {
             return Ok(own);
         }
-        // What is kept for readers as of a revision, one of whom may be stopped: they begin anew.
+        // Revoke snapshot leases, whose reader may be stopped; the readers start again.
         for _ in 0..SNAPSHOT_LEASES {
             if !self.revoke(self.oldest_lease()) {
                 break;
@@ -125,7 +124,7 @@ impl Region<'_> {
         self.allocate_now(local, env, words)
     }
 
-    /// As [`Region::allocate`], for a deletion: there is always room for one.
+    /// As [`Region::allocate`], for a deletion, which always has the reserve.
     pub(crate) fn allocate_for_deletion(
         &self,
         local: &mut LocalBlocks,
@@ -140,7 +139,7 @@ impl Region<'_> {
         }
     }
 
-    /// Puts a block by for deletions.
+    /// Reserves a block for deletions.
     pub(crate) fn fill_reserve(&self, local: &mut LocalBlocks, env: &impl Environment) {
         if local.reserve.is_none() {
             local.reserve = self.allocate_now(local, env, RESERVE_WORDS).ok();
@@ -165,8 +164,8 @@ impl Region<'_> {
         self.begin(local.process_slot, unit, class, words)
     }
 
-    /// Gives a block that is already ours its next tag; what is written into it comes afterwards, for
-    /// all readers.
+    /// Starts the next use of an owned block with a new tag. Readers see what is written into it afterwards
+    /// as that use.
     fn begin(
         &self,
         process_slot: u16,
@@ -174,12 +173,12 @@ impl Region<'_> {
         class: usize,
         words: usize,
     ) -> Result<OwnedBlock, OutOfMemory> {
-        // Where it lies, and how long it is, came from tables that a peer may have corrupt.
+        // Its position and length come from tables that a peer may have corrupted.
         let block = self.block(unit).filter(|block| block.len() >= words).ok_or(OutOfMemory)?;
         let tag = BlockHeader(block[0].load(Ordering::Relaxed)).tag().wrapping_add(1);
-        // Released, so that who finds the new tag also finds the tail past the block's last entry (`help`).
+        // Release: a reader that finds the new tag also finds the tail past the block's last entry (`help`).
         block[0].store(BlockHeader::new(PRIVATE, process_slot, tag).0, Ordering::Release);
-        // So that who is killed before it writes anything leaves no block that says two things.
+        // A process that is killed before its first write then leaves no block with a contradictory state.
         block[REVISION].store(pending(tag), Ordering::Relaxed);
         // SYNC-BLOCK: pairs with `Region::current_block` and `leaf::is_current`.
         fence(Ordering::Release);
@@ -187,7 +186,7 @@ impl Region<'_> {
         Ok(OwnedBlock { unit, tag, class, words })
     }
 
-    /// Says what the block is from now on; everything in it was written before.
+    /// Publishes the new state of the block; its content was written before.
     pub(crate) fn set_state(&self, process_slot: u16, own: OwnedBlock, state: u64) {
         let block = self.block(own.unit).expect("our own blocks lie inside the region");
         block[0].store(BlockHeader::new(state, process_slot, own.tag).0, Ordering::Release);
@@ -224,7 +223,7 @@ impl Region<'_> {
             local.cursor[class] = slab;
             return Ok(());
         }
-        // No new slab: every block that is left anywhere, then, also where none is known of.
+        // No new slab is available: scan all slabs for free blocks, whatever their counts say.
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
             if known.is_open() && known.class() == class {
@@ -237,7 +236,7 @@ impl Region<'_> {
         Err(OutOfMemory)
     }
 
-    /// Takes free blocks of a slab; others may do the same.
+    /// Claims free blocks of a slab; other processes may do the same concurrently.
     fn claim_blocks(&self, local: &mut LocalBlocks, slab: usize, class: usize) {
         let units = u32::from(CLASS_UNITS[class]);
         let mut got = 0;
@@ -293,12 +292,12 @@ impl Region<'_> {
         Ok(own)
     }
 
-    /// Gives back a block that nobody else has ever seen.
+    /// Returns a block that no other process has seen.
     pub(crate) fn put_back(&self, local: &mut LocalBlocks, own: OwnedBlock) {
         self.cache_or_free(local, own.unit, own.class);
     }
 
-    /// A block that is ours, and that nobody reads any more.
+    /// Caches or frees an owned block that has no readers.
     fn cache_or_free(&self, local: &mut LocalBlocks, unit: u32, class: usize) {
         if class < SPAN_CLASS && local.cached[class].len() < max_cached(class) {
             local.cached[class].push_back(unit);
@@ -307,14 +306,16 @@ impl Region<'_> {
         }
     }
 
-    /// Lets anybody have a block. Its tag stays until then, so that a late reader still reads it whole.
+    /// Frees a block for any process. Its tag is unchanged until the next use, so that a late reader still
+    /// reads it whole.
     pub(crate) fn free(&self, process_slot: u16, unit: u32) {
         let Some(block) = self.block(unit) else { return };
         let slab = Self::slab_of(unit);
         let known = Slab(self.slab(slab).load(Ordering::Acquire));
         if known.is_span() {
-            // Others may use its later slabs again, and leave this head as it is: a late reader must not
-            // take their words for the span's. State and process slot stay, for the sweep after a death here.
+            // Its later slabs may be reused while this header stays as it is: a late reader must not take
+            // their words for those of the span. State and process slot stay, for the sweep after a death
+            // here.
             let head = BlockHeader(block[0].load(Ordering::Relaxed));
             let ended =
                 BlockHeader::new(head.state(), head.process_slot(), head.tag().wrapping_add(1));
@@ -328,8 +329,8 @@ impl Region<'_> {
         self.count_free(slab, 1);
     }
 
-    /// A leaf or transaction that is out of its slot, by us: kept until nobody needs it. Another who
-    /// thought us dead may have taken it already.
+    /// Retires a leaf or transaction that this process removed from its slot: it is kept until it is no
+    /// longer needed. Another process that considered this one dead may have taken it already.
     pub(crate) fn retire(&self, local: &mut LocalBlocks, word: BlockRef, after: u64) {
         let Some(block) = self.block(word.unit()) else { return };
         let head = BlockHeader(block[0].load(Ordering::Acquire));
@@ -338,7 +339,7 @@ impl Region<'_> {
         }
     }
 
-    /// The same for a block in any state; one of several who try succeeds.
+    /// The same for a block in any state; only one of several callers succeeds.
     pub(crate) fn retire_from(
         &self,
         local: &mut LocalBlocks,
@@ -355,7 +356,7 @@ impl Region<'_> {
         }
     }
 
-    /// A deletion that stays in its slot until those who read as of an older revision are done.
+    /// Queues a deletion that stays in its trie slot until older snapshot leases end.
     pub(crate) fn queue_tombstone(&self, local: &mut LocalBlocks, word: BlockRef, after: u64) {
         self.queue(local, word, local.process_slot, after, Some(word));
     }
@@ -369,7 +370,7 @@ impl Region<'_> {
         tombstone: Option<BlockRef>,
     ) {
         let known = Slab(self.slab(Self::slab_of(word.unit())).load(Ordering::Relaxed));
-        // What is not in the table any more was corrupt by somebody; it is let go of.
+        // A block that is no longer in the table was corrupted; it is dropped.
         let (class, words) = match (known.has_blocks(), known.is_span()) {
             (true, _) => (known.class(), usize::from(CLASS_UNITS[known.class()]) * UNIT_WORDS),
             (_, true) => (SPAN_CLASS, known.count() * SLAB_WORDS),
@@ -379,12 +380,12 @@ impl Region<'_> {
         local.retired.push_back(RetiredBlock { word, from, class, words, after, tombstone });
     }
 
-    /// Uses again what nobody needs any more, some of it each time.
+    /// Recycles some blocks that are no longer needed.
     pub(crate) fn recycle(&self, local: &mut LocalBlocks) {
         self.recycle_some(local, MAX_RECYCLED);
     }
 
-    /// Uses again all that nobody needs any more.
+    /// Recycles all blocks that are no longer needed.
     pub(crate) fn recycle_all(&self, local: &mut LocalBlocks) {
         self.recycle_some(local, 2 * local.retired.len());
     }
@@ -404,7 +405,7 @@ impl Region<'_> {
         }
     }
 
-    /// The same with what was put by for deletions, because the process slot's owner ends.
+    /// As `release_all`, including the reserve for deletions, because the process slot's owner exits.
     pub fn leave(&self, local: &mut LocalBlocks) -> bool {
         if let Some(own) = local.reserve.take() {
             self.free(local.process_slot, own.unit);
@@ -412,9 +413,9 @@ impl Region<'_> {
         self.release_all(local)
     }
 
-    /// Lets go of all that the process slot keeps; `false` if somebody still reads some.
+    /// Releases all blocks that the process slot keeps; `false` if some still have readers.
     pub(crate) fn release_all(&self, local: &mut LocalBlocks) -> bool {
-        // Each twice: a deletion is taken out of its slot, and then retired.
+        // Two passes per block: a deletion is first removed from its trie slot and then retired.
         for _ in 0..2 * local.retired.len() {
             let needed = self.oldest_lease();
             if local.retired.is_empty() || !self.recycle_one(local, needed) {
@@ -432,10 +433,10 @@ impl Region<'_> {
         true
     }
 
-    /// `needed` is the oldest revision that somebody reads.
+    /// `needed` is the oldest revision that a snapshot reads.
     fn recycle_one(&self, local: &mut LocalBlocks, needed: u64) -> bool {
         let Some(front) = local.retired.front().copied() else { return false };
-        // What came after it is newer than what is read: the reader may want this one.
+        // Its replacement is newer than the snapshot, which may need this block.
         if front.after > needed {
             let held =
                 local.retired.len() > MAX_RETAINED || local.retired_words > MAX_RETAINED_WORDS;
@@ -461,18 +462,18 @@ impl Region<'_> {
         true
     }
 
-    /// Whether the writer of a leaf has yet to learn its revision. Writers that are stopped there hold one
-    /// leaf each.
+    /// Whether the writer of a leaf has yet to learn its revision. A writer that is stopped at that point
+    /// holds one leaf.
     fn is_revision_awaited(&self, retired: &RetiredBlock) -> bool {
         let from = usize::from(retired.from);
         from < self.geometry.process_slots
             && self.process_slot(from, PROCESS_NEW).load(Ordering::Acquire) == retired.word.0
     }
 
-    /// The oldest revision that somebody reads; `u64::MAX` if nobody does.
+    /// The oldest leased revision; `u64::MAX` without leases.
     pub(crate) fn oldest_lease(&self) -> u64 {
-        // SYNC-LEASE: pairs with `Region::take_lease`: either the lease is seen here, or its reader's revision is
-        // no older than what was replaced before this.
+        // SYNC-LEASE: pairs with `Region::take_lease`: either the lease is seen here, or its reader's
+        // revision is at least as new as everything replaced before this point.
         let mut taken = self.taken_leases().load(Ordering::SeqCst);
         let mut oldest = u64::MAX;
         while taken != 0 {
@@ -483,7 +484,7 @@ impl Region<'_> {
         oldest
     }
 
-    /// Takes from those who read as of so old a revision what they read; they notice and begin anew.
+    /// Revokes the leases of this revision; their readers detect it and start again.
     fn revoke(&self, revision: u64) -> bool {
         if revision == REVOKED {
             return false;

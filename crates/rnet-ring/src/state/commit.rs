@@ -1,4 +1,4 @@
-//! Writing: one key by one compare-and-swap, several by a transaction, all or nothing.
+//! Writes: one key by one compare-and-swap, several by a transaction that is all or nothing.
 
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
 use super::key::Key;
@@ -17,13 +17,13 @@ use crate::sync::Ordering;
 /// One change of one key.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
-    /// Which key.
+    /// The key.
     pub key: &'a Key<'a>,
-    /// What it becomes. With the flag `DELETED` it goes, and the value is empty.
+    /// The new content. With the flag `DELETED` the key is deleted, and the value is empty.
     pub content: LeafContent<'a>,
-    /// The revision at which it must be; 0: it must not be there.
+    /// The expected revision; 0 if the key must be absent.
     pub expect: Option<u64>,
-    /// Whether it is to be on disk; `None`: if what stands there is.
+    /// Whether to write it to disk; `None`: if the current value is on disk.
     pub durable: Option<bool>,
 }
 
@@ -33,36 +33,36 @@ impl Write<'_> {
     }
 }
 
-/// A key that must be as it was read.
+/// A key that must be unchanged since it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
-    /// Which key.
+    /// The key.
     pub key: &'a Key<'a>,
-    /// At which revision; 0: it must not be there.
+    /// The expected revision; 0 if the key must be absent.
     pub revision: u64,
 }
 
 /// Why a commit changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitError<E> {
-    /// The caller's condition.
+    /// The caller's check failed.
     Check(E),
     /// A key is at another revision than expected.
     Conflict {
-        /// The write's number, or the guard's, counted behind the writes.
+        /// Index of the write, or of the guard; guards are counted after the writes.
         index: usize,
-        /// At which revision it should be; 0: not there.
+        /// The expected revision; 0: absent.
         expected: u64,
-        /// At which it is.
+        /// The current revision.
         found: u64,
     },
-    /// Another transaction was in the way, or ended this one: try again.
+    /// Another transaction interfered, or aborted this one: try again.
     Retry,
-    /// This transaction is being written to disk and stands in the way: wait for it, then try again.
+    /// This transaction is being written to disk and blocks the commit: wait for it, then try again.
     Wait(BlockRef),
-    /// Out of shared memory: words that were asked for.
+    /// Shared memory is exhausted; the number of requested words.
     OutOfMemory(usize),
-    /// Others were always faster, or the region is corrupt.
+    /// Other writers won every attempt, or the region is corrupt.
     RetriesExhausted,
 }
 
@@ -77,48 +77,48 @@ impl<E> From<CorruptRegion> for CommitError<E> {
     }
 }
 
-/// What a commit did.
+/// Result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitOutcome {
-    /// The changes hold, with this revision.
+    /// The changes are committed, with this revision.
     Committed(u64),
-    /// There was nothing to change.
+    /// The commit changed nothing because it deletes only absent keys.
     Unchanged,
-    /// The changes wait for the persister; then [`Region::conclude`].
+    /// The changes wait for the persister; then call [`Region::conclude`].
     Persisting(BlockRef),
 }
 
-/// Decides whether a key may be written, from what stands there.
+/// Decides, based on the current value, whether a key may be written.
 pub type Check<'c, E> = &'c mut dyn FnMut(usize, Option<&LeafMeta>) -> Result<(), E>;
 
-/// What stands at a key, for a writer.
+/// The current leaf of a key, for a writer.
 pub(crate) struct CurrentLeaf<'a> {
     pub(crate) slot: Slot<'a>,
-    /// The leaf that holds; names nothing if there is none.
+    /// The committed leaf; empty if none.
     pub(crate) old: BlockRef,
     pub(crate) meta: Option<LeafMeta>,
 }
 
 impl CurrentLeaf<'_> {
-    /// The numbers of what is there, for a reader.
+    /// The metadata of an unexpired value, for a reader.
     pub(crate) fn live(&self, now: u64) -> Option<&LeafMeta> {
         self.meta.as_ref().filter(|meta| {
             !meta.has(DELETED) && (meta.expires_boot_ns == 0 || meta.expires_boot_ns > now)
         })
     }
-    /// The same with what is over, for who deletes it because it is over.
+    /// The same including an expired value, for a writer that deletes expired keys.
     pub(crate) fn with_expired(&self) -> Option<&LeafMeta> {
         self.meta.as_ref().filter(|meta| !meta.has(DELETED))
     }
-    /// Whether what is there is on disk too. What is over is not there, and the persister of the disk, which
-    /// has the same clock, sees to its own copy: so neither deleting nor replacing it waits for the disk.
+    /// Whether the unexpired value is also on disk. An expired value counts as absent, and the persister,
+    /// which uses the same clock, removes its own copy; neither deleting nor replacing it waits for the disk.
     pub(crate) fn is_durable(&self, now: u64) -> bool {
         self.live(now).is_some_and(|meta| meta.has(DURABLE))
     }
 }
 
 impl<'a> Region<'a> {
-    /// Looks at a key's slot until what stands there is settled; makes room where another key stands.
+    /// Reads a key's slot until its state is settled; expands the trie if another key occupies the slot.
     pub(crate) fn current<E>(
         &self,
         local: &mut LocalBlocks,
@@ -166,7 +166,7 @@ impl<'a> Region<'a> {
         Err(CommitError::RetriesExhausted)
     }
 
-    /// Prepares a leaf: the long part of a write, for which nobody waits.
+    /// Prepares a leaf: the long part of a write, which blocks no other process.
     pub fn prepare(
         &self,
         local: &mut LocalBlocks,
@@ -186,13 +186,13 @@ impl<'a> Region<'a> {
         Ok(Prepared(own))
     }
 
-    /// Fills a prepared leaf. Apart from [`Region::prepare`], so that no lock is held meanwhile.
+    /// Fills a prepared leaf. Separate from [`Region::prepare`], so that no lock is held meanwhile.
     pub fn fill(&self, prepared: &Prepared, write: &Write<'_>) {
         let block = self.block(prepared.0.unit).expect("our own blocks lie inside the region");
         leaf::fill(&block[..prepared.0.words], write.key, &write.content);
     }
 
-    /// Gives a prepared leaf back that is not committed after all.
+    /// Returns a prepared leaf that is not committed.
     pub fn discard(&self, local: &mut LocalBlocks, prepared: Prepared) {
         self.put_back(local, prepared.0);
     }
@@ -207,7 +207,7 @@ impl<'a> Region<'a> {
     ) -> Result<(), CommitError<E>> {
         let there = current.live(now);
         if let Some(expected) = write.expect {
-            // At its revision, a key whose time is over can be deleted; it is absent all the same.
+            // A delete at the revision of an expired key succeeds, although the key counts as absent.
             let over = write.deletes() && expected != 0;
             let seen = if over { current.with_expired() } else { there };
             let found = seen.map_or(0, |meta| meta.revision);
@@ -218,7 +218,7 @@ impl<'a> Region<'a> {
         check(index, there).map_err(CommitError::Check)
     }
 
-    /// Makes a prepared leaf say what it follows, and be a leaf.
+    /// Links a prepared leaf to its predecessor, and marks the block as a leaf.
     pub(crate) fn link(
         &self,
         local: &LocalBlocks,
@@ -237,7 +237,7 @@ impl<'a> Region<'a> {
         if write.deletes() && current.with_expired().is_some() && current.live(now).is_none() {
             flags |= EXPIRED;
         }
-        // Of a deleted key nobody counts on, of one whose time is over its followers do.
+        // A deleted key restarts its version; followers rely on the version of an expired key.
         let version = match write.content.meta.has(LOADED) {
             true => write.content.meta.version,
             false => current.with_expired().map_or(0, |meta| meta.version).wrapping_add(1),
@@ -249,8 +249,8 @@ impl<'a> Region<'a> {
         BlockRef::new(LEAF, own.unit, own.tag)
     }
 
-    /// Writes one key. What goes to disk is for [`Region::commit_all`]: then `Ok(None)`, and the
-    /// prepared leaf is still the caller's.
+    /// Writes one key. A durable write needs [`Region::commit_all`]: the result is then `Ok(None)`, and the
+    /// caller still owns the prepared leaf.
     pub fn commit_one<E>(
         &self,
         local: &mut LocalBlocks,
@@ -288,8 +288,8 @@ impl<'a> Region<'a> {
             if swapped.is_err() {
                 busy.store(0, Ordering::Release);
                 new.store(0, Ordering::Release);
-                // The winner has the key's lines in its cache: left alone for a moment, it does several
-                // changes there in the time of one that has to fetch them.
+                // The winner has the key's cache lines. After a short pause of this process, it makes several
+                // changes in the time that one process needs to fetch them.
                 lost = (2 * lost).clamp(8, 128);
                 (0..lost).for_each(|_| crate::sync::spin());
                 continue;
@@ -313,7 +313,7 @@ impl<'a> Region<'a> {
         Err(CommitError::RetriesExhausted)
     }
 
-    /// Takes a deletion out of its slot, at once if nobody reads as of an older revision.
+    /// Removes a deletion from its trie slot, immediately if no older snapshot exists.
     pub(crate) fn remove_tombstone(
         &self,
         local: &mut LocalBlocks,
@@ -335,6 +335,6 @@ impl<'a> Region<'a> {
     }
 }
 
-/// A leaf that is ours alone, before it is committed.
+/// An owned leaf before it is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prepared(pub(crate) OwnedBlock);

@@ -1,9 +1,9 @@
-//! The journal: every change has a place in it, and the place is its revision.
+//! The journal: every change has a position in it, and the position is its revision.
 //!
-//! A change becomes visible when its leaf stands in its slot, and is ordered among all others when its
-//! block stands in the journal. Whoever finds a leaf without a revision writes it into the journal
-//! itself before it goes by what the leaf says. So nobody waits for a writer that was stopped or killed
-//! in between, there are no gaps, and the order of the journal is the order in which all see changes.
+//! A change becomes visible when its leaf is in its slot, and is ordered among all others when its block is
+//! in the journal. A process that finds a leaf without a revision writes it into the journal before it uses
+//! the leaf. Therefore no process waits for a writer that was stopped or killed in between, revisions have no
+//! gaps, and all processes see the changes in the order of the journal.
 
 use super::layout::{FOLLOWER_FILTER, LEASE_OWNER, LEASE_REVISION, REVOKED, SNAPSHOT_LEASES};
 use super::leaf::{self, DELETED, REVISION};
@@ -28,7 +28,7 @@ impl<'a> Region<'a> {
         JournalEntry::lap_of(&self.geometry, position)
     }
 
-    /// Finishes what stands at the tail, if anything does: `true` if the tail has moved.
+    /// Finishes an entry at the tail, if one exists; `true` if the tail has moved.
     pub(crate) fn help(&self, tail: u64) -> bool {
         let entry = JournalEntry(self.entry(tail).load(Ordering::SeqCst));
         if !entry.is_of(self.lap(tail)) {
@@ -37,15 +37,15 @@ impl<'a> Region<'a> {
         if let Some(block) = self.block(entry.unit()) {
             let tag = BlockHeader(block[0].load(Ordering::Acquire)).tag();
             fail_point!("state.helping");
-            // A block is used again only once the tail is past its entry. So if the tail still is here, the
-            // tag is that of the use which the entry means; if it is not, somebody else has helped.
+            // A block is reused only after the tail has passed its entry. If the tail is unchanged, the tag
+            // belongs to the use in the entry; otherwise another process has helped.
             if self.tail().load(Ordering::SeqCst) == tail {
                 let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
                 let _ = block[REVISION].compare_exchange(pending(tag), tail, ok, miss);
                 fail_point!("state.numbered");
             }
         }
-        // SYNC-TAIL: whoever finds the tail moved also finds the revision that was given.
+        // SYNC-TAIL: a process that sees the new tail also sees the assigned revision.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         let _ = self.tail().compare_exchange(tail, tail.wrapping_add(1), ok, miss);
         true
@@ -62,15 +62,15 @@ impl<'a> Region<'a> {
         Err(RetriesExhausted)
     }
 
-    /// The revision of a leaf, or of a transaction, that holds: given now if it has none yet. `None` if
-    /// the block is used for something else by now.
+    /// The revision of a committed leaf or transaction; assigns it if necessary. `None` if the block was
+    /// reused.
     pub(crate) fn assign_revision(
         &self,
         word: BlockRef,
         root: u32,
     ) -> Result<Option<u64>, RetriesExhausted> {
         for _ in 0..MAX_TRIES {
-            // SYNC-TAIL: in this order; the block of an entry below this tail has its revision.
+            // SYNC-TAIL: in this order; a block whose entry is below this tail has its revision.
             let tail = self.tail().load(Ordering::SeqCst);
             let Some(block) = self.current_block(word) else { return Ok(None) };
             let revision = block[REVISION].load(Ordering::Acquire);
@@ -87,11 +87,11 @@ impl<'a> Region<'a> {
         Err(RetriesExhausted)
     }
 
-    /// Writes a block without a revision into the journal at the tail, unless there is something.
+    /// Writes a block without a revision into the journal at the tail, unless an entry exists.
     pub(crate) fn append(&self, tail: u64, block: Block<'_>, word: BlockRef, root: u32) {
         let place = self.entry(tail);
         let old = JournalEntry(place.load(Ordering::SeqCst));
-        // What was loaded stood there when the tail was here, and not a lap later.
+        // The loaded entry was there when this was the tail, not a lap later.
         if old.is_of(self.lap(tail)) || self.tail().load(Ordering::SeqCst) != tail {
             return;
         }
@@ -99,7 +99,7 @@ impl<'a> Region<'a> {
             word.kind() == LEAF && leaf::meta(block, word).is_some_and(|meta| meta.has(DELETED));
         let new = JournalEntry::new(word, self.lap(tail), deleted, root);
         fail_point!("state.appending");
-        // SYNC-FOLLOW: sequentially consistent, as are a follower's bit and its last look.
+        // SYNC-FOLLOW: sequentially consistent, like a follower's bit and its last check.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if place.compare_exchange(old.0, new.0, ok, miss).is_ok() {
             fail_point!("state.journalled");
@@ -109,7 +109,7 @@ impl<'a> Region<'a> {
     /// Wakes the followers that wait for a change in this root slot (`None`: in any).
     pub(crate) fn wake_followers(&self, env: &impl Environment, root: Option<u32>) {
         for group in 0..self.geometry.followers / 64 {
-            // SYNC-FOLLOW: see `number`.
+            // SYNC-FOLLOW: see `append`.
             let mut asleep = self.asleep(group).load(Ordering::SeqCst);
             while asleep != 0 {
                 let bit = asleep & asleep.wrapping_neg();
@@ -117,7 +117,7 @@ impl<'a> Region<'a> {
                 asleep &= asleep - 1;
                 let filter = self.follower(follower, FOLLOWER_FILTER).load(Ordering::Acquire);
                 let meant = filter == 0 || root.is_none_or(|root| u64::from(root) + 1 == filter);
-                // Who takes the bit out rings; nobody else needs to.
+                // The process that clears the bit rings; others need not.
                 if meant && self.asleep(group).fetch_and(!bit, Ordering::SeqCst) & bit != 0 {
                     fail_point!("state.ringing");
                     env.wake(follower);
@@ -126,21 +126,21 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// A follower is about to sleep: `true` if it had better look first, as there is something after its
-    /// position. Whoever changes something from here on wakes it.
+    /// Announces that a follower will sleep. `true` if a change after its position already exists and it must
+    /// not sleep. Later changes wake it.
     pub fn before_sleep(&self, follower: usize, at: &super::Position) -> bool {
         let (group, bit) = (follower / 64, 1 << (follower % 64));
-        // SYNC-FOLLOW: see `number`.
+        // SYNC-FOLLOW: see `append`.
         self.asleep(group).fetch_or(bit, Ordering::SeqCst);
-        let look = self.may_have(at);
-        if look {
+        let has_change = self.may_have(at);
+        if has_change {
             self.asleep(group).fetch_and(!bit, Ordering::SeqCst);
         }
-        look
+        has_change
     }
 
-    /// Takes a lease to read as of the newest revision: until [`Region::end_snapshot`], what it needs is kept.
-    /// `None` if all leases are taken, or it was revoked at once.
+    /// Takes a lease to read as of the newest revision. The required blocks are kept until
+    /// [`Region::end_snapshot`]. `None` if all leases are taken, or it was revoked immediately.
     pub(crate) fn take_lease(
         &self,
         process_slot: u16,
@@ -153,7 +153,7 @@ impl<'a> Region<'a> {
         });
         let Some(lease) = free else { return Ok(None) };
         fail_point!("state.lease");
-        // 0 holds everything until the revision is known.
+        // 0 keeps everything until the revision is known.
         self.lease(lease, LEASE_REVISION).store(0, Ordering::SeqCst);
         // SYNC-LEASE: see `Region::oldest_lease`.
         self.taken_leases().fetch_or(1 << lease, Ordering::SeqCst);
@@ -167,19 +167,19 @@ impl<'a> Region<'a> {
         };
         let word = self.lease(lease, LEASE_REVISION);
         if word.compare_exchange(0, revision, ok, miss).is_err() {
-            // Revoked before it began.
+            // Revoked before it started.
             self.end_snapshot(SnapshotLease { lease, revision });
             return Ok(None);
         }
         Ok(Some(SnapshotLease { lease, revision }))
     }
 
-    /// Whether another can read as of a revision.
+    /// Whether a snapshot lease is free.
     pub fn has_free_lease(&self) -> bool {
         self.taken_leases().load(Ordering::Acquire) != u64::MAX
     }
 
-    /// Whether what a lease read is as of its revision: nothing was taken from it meanwhile.
+    /// Whether a lease is still valid: nothing it needs was reused.
     pub(crate) fn is_lease_valid(&self, lease: &SnapshotLease) -> bool {
         self.lease(lease.lease, LEASE_REVISION).load(Ordering::SeqCst) != REVOKED
     }
@@ -190,7 +190,7 @@ impl<'a> Region<'a> {
         self.lease(lease.lease, LEASE_OWNER).store(0, Ordering::Release);
     }
 
-    /// A change at a position of the journal.
+    /// The change at a position of the journal.
     pub(crate) fn at_position(&self, position: u64) -> JournalSlot {
         let entry = JournalEntry(self.entry(position).load(Ordering::Acquire));
         if !entry.is_of(self.lap(position)) {
@@ -198,14 +198,14 @@ impl<'a> Region<'a> {
         }
         let word = self.block(entry.unit()).and_then(|block| {
             let head = BlockHeader(block[0].load(Ordering::Acquire));
-            // A block that is being prepared anew has its next tag, and for a moment what it said before:
-            // a copy of it would be half old and half new, under one tag.
+            // A block that is being prepared for reuse has its next tag before its new content: a copy of it
+            // would mix old and new content under one tag.
             let (kind, state) = if entry.is_txn() { (TXN, IS_TXN) } else { (LEAF, IS_LEAF) };
             if head.state() != state && head.state() != RETIRED {
                 return None;
             }
             let word = BlockRef::new(kind, entry.unit(), head.tag());
-            // Its revision tells whether the block still is what stood here: no other has this one.
+            // The revision shows whether the block still contains this change: revisions are unique.
             let revision = block[REVISION].load(Ordering::Acquire);
             (revision == position && leaf::is_current(block, word)).then_some(word)
         });
@@ -213,18 +213,18 @@ impl<'a> Region<'a> {
     }
 }
 
-/// A reader as of one revision.
+/// A snapshot reader's lease.
 #[derive(Debug)]
 pub(crate) struct SnapshotLease {
     lease: usize,
-    /// All changes up to this one are seen, none after it.
+    /// Changes up to this revision are visible, later ones are not.
     pub(crate) revision: u64,
 }
 
-/// What stands at a position of the journal.
+/// The content of a journal position.
 pub(crate) enum JournalSlot {
-    /// A newer change.
+    /// A newer change overwrote the entry.
     Overwritten,
-    /// The change; its block, unless that is used for something else by now.
+    /// The change; `word` is `None` if its block was reused.
     Change { entry: JournalEntry, word: Option<BlockRef> },
 }

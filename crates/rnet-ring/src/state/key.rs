@@ -1,24 +1,24 @@
-//! Keys: the path of a key through the trie, and which keys a prefix means.
+//! Keys: the path of a key through the trie, and the keys that a prefix matches.
 //!
-//! The root is chosen by the first component of a name, the next two levels by the second, the rest
-//! by the whole: so what stands below `/arm/joint1/` is found without a look at everything else.
+//! The first component of a name selects the root slot, the second one the next two levels, the whole name
+//! the rest: a lookup below `/arm/joint1/` does not visit other keys.
 
 use super::layout::{Geometry, MAX_LEVEL};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Longest key in bytes.
+/// Longest key, in bytes.
 pub const MAX_KEY_LEN_BYTES: usize = 255;
-/// Words that hold the longest key.
+/// Number of words for the longest key.
 pub const KEY_WORDS: usize = 32;
 
-/// A key, and where it leads.
+/// A key with its path.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'k> {
     bytes: &'k [u8],
     trie_path: TriePath,
 }
 
-/// Where a key leads, apart from it.
+/// The path of a key, without the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TriePath {
     root: u32,
@@ -27,7 +27,7 @@ pub struct TriePath {
     hash: u64,
 }
 
-/// A key that was copied out of a leaf.
+/// A key copied from a leaf.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyBuf {
     bytes: [u8; KEY_WORDS * 8],
@@ -88,13 +88,13 @@ impl<'k> Key<'k> {
         Some(Key { bytes: key, trie_path })
     }
 
-    /// The same key, whose trail was found before.
+    /// A key whose path is already known.
     #[inline]
     pub fn with(key: &'k [u8], trie_path: TriePath) -> Key<'k> {
         Key { bytes: key, trie_path }
     }
 
-    /// Where it leads.
+    /// The path of the key.
     pub fn trie_path(&self) -> TriePath {
         self.trie_path
     }
@@ -105,7 +105,7 @@ impl<'k> Key<'k> {
         self.bytes
     }
 
-    /// Words that it takes in a leaf.
+    /// Words of the key in a leaf.
     #[inline]
     pub fn words(&self) -> usize {
         self.bytes.len().div_ceil(8)
@@ -126,7 +126,7 @@ impl<'k> Key<'k> {
             1 => u64::from(trie_path.second),
             2..18 => trie_path.hash >> (4 * (level - 2)),
             _ => {
-                // Two keys of one hash: of a kind that happens once in a lifetime.
+                // Two keys with equal hashes, which is extremely rare.
                 let round = (level - 2) / 16;
                 let hash = xxh3_64_with_seed(self.bytes, trie_path.seed.wrapping_add(round as u64));
                 hash >> (4 * ((level - 2) % 16))
@@ -137,8 +137,8 @@ impl<'k> Key<'k> {
     }
 }
 
-/// Which keys are meant: `/arm` means the key of that name and all below it, `/arm/` those below it
-/// only, the empty one and `/` all that begin with `/`.
+/// A key prefix: `/arm` matches the key of that name and all below it, `/arm/` only those below it, the empty
+/// prefix and `/` all keys that begin with `/`.
 #[derive(Clone, Debug)]
 pub struct Prefix {
     text: Vec<u8>,
@@ -147,15 +147,15 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// What a prefix means.
+    /// Parses a prefix.
     pub fn new(prefix: &[u8], seed: u64, geometry: &Geometry) -> Prefix {
         let text = if prefix.is_empty() { b"/".to_vec() } else { prefix.to_vec() };
         if text == b"/" {
             return Prefix { text, root: None, second: None };
         }
         let (first, _, second, second_ended) = components(&text);
-        // "/arm" means the component `arm` as "/arm/" does; of "/arm/jo" the second one may be cut short
-        // only if "jo" itself were a cut, which it is not: prefixes are whole names.
+        // "/arm" selects the component `arm` as "/arm/" does. "/arm/jo" has a complete second component,
+        // because prefixes consist of whole names.
         let has_second = second_ended || !second.is_empty();
         Prefix {
             root: Some(root_of(first, seed, geometry)),
@@ -164,18 +164,18 @@ impl Prefix {
         }
     }
 
-    /// Whether it means this key.
+    /// Whether it matches this key.
     pub fn matches(&self, key: &[u8]) -> bool {
         let Some(rest) = key.strip_prefix(self.text.as_slice()) else { return false };
         rest.is_empty() || rest[0] == b'/' || self.text.ends_with(b"/")
     }
 
-    /// The only root slot in which such keys stand, if there is but one.
+    /// The root slot that contains all matching keys, if it is unique.
     pub fn root(&self) -> Option<u32> {
         self.root
     }
 
-    /// The only slot in a node of this level, if there is but one.
+    /// The slot in a node of this level that contains all matching keys, if it is unique.
     pub fn nibble(&self, level: usize) -> Option<usize> {
         let second = usize::from(self.second?);
         match level {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_means_whole_names() {
+    fn prefix_matches_whole_names() {
         let all = ["/arm", "/arm/mode", "/arm/joint1/gain", "/army", "/leg", "!type/7"];
         let meant = |prefix: &str| {
             let prefix = Prefix::new(prefix.as_bytes(), 7, &Geometry::DOMAIN);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_leads_where_its_keys_are() {
+    fn prefix_path_contains_its_keys() {
         let geometry = Geometry::DOMAIN;
         let prefixes = ["/a", "/a/", "/a/b", "/a/b/", "/a/b/c", "/a/b/c/", "/", "!type/"];
         let keys = ["/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/x", "!type/0", "/b"];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_has_a_length() {
+    fn key_length_is_limited() {
         assert!(Key::new(b"", 0, &Geometry::SMALL).is_none());
         assert!(Key::new(&[b'a'; 255], 0, &Geometry::SMALL).is_some());
         assert!(Key::new(&[b'a'; 256], 0, &Geometry::SMALL).is_none());

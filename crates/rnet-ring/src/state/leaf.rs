@@ -1,5 +1,5 @@
-//! Leaves: a key with its value, as it was written once. Nothing in a leaf changes until its block is
-//! used again, but its revision, which is given once.
+//! Leaves: a key with one version of its value. A leaf is immutable until its block is reused, except for its
+//! revision, which is assigned once.
 
 use super::key::{KEY_WORDS, Key, KeyBuf, MAX_KEY_LEN_BYTES};
 use super::region::{Block, Region};
@@ -7,11 +7,11 @@ use super::word::{BlockHeader, BlockRef};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Block word: the revision, or that it is pending. At the same place in a leaf and a transaction.
+/// Block word: the revision, or a pending mark. Leaves and transactions have it at the same offset.
 pub(crate) const REVISION: usize = 1;
-/// Leaf word: what stood in the slot before.
+/// Leaf word: the previous content of the slot.
 pub(crate) const PREV: usize = 2;
-/// Leaf word: the transaction that decides over it, if any.
+/// Leaf word: the transaction that decides over the leaf, if any.
 pub(crate) const TXN_WORD: usize = 3;
 const LENS: usize = 4;
 const VALUE_LENS: usize = 5;
@@ -22,47 +22,47 @@ const TYPE: usize = 9;
 /// Words before the key.
 pub const LEAF_HEADER_WORDS: usize = 10;
 
-/// [`LeafMeta::flags`]: the key is deleted by this.
+/// [`LeafMeta::flags`]: this leaf deletes the key.
 pub const DELETED: u16 = 1;
-/// [`LeafMeta::flags`] of a write: the value comes from disk. It keeps its version, and does not go there
+/// [`LeafMeta::flags`] of a write: the value was loaded from disk. It keeps its version and is not persisted
 /// again.
 pub const LOADED: u16 = 16;
-/// [`LeafMeta::flags`] of a write: it holds without the disk, which is left as it is until a persister takes
-/// it anew.
+/// [`LeafMeta::flags`] of a write: it commits without the disk, which stays unchanged until a persister
+/// writes the value.
 pub const MEMORY_ONLY: u16 = 32;
-/// [`LeafMeta::flags`]: the value is on disk too.
+/// [`LeafMeta::flags`]: the value is also on disk.
 pub const DURABLE: u16 = 2;
 /// [`LeafMeta::flags`]: the key has a last will.
 pub const WILL: u16 = 4;
-/// [`LeafMeta::flags`]: deleted because its time was over.
+/// [`LeafMeta::flags`]: deleted because it expired.
 pub const EXPIRED: u16 = 8;
-/// [`LeafMeta::flags`]: no value, but the mark of a transaction that has read the key: what was before
-/// still holds, and whoever wants to change it comes before the transaction or after it.
+/// [`LeafMeta::flags`]: not a value but the mark of a transaction that has read the key. The previous value
+/// is still valid; a concurrent change of the key is ordered before or after the transaction.
 pub const GUARD: u16 = 1 << 15;
 
-/// Longest name of a writer in bytes.
+/// Longest name of a writer, in bytes.
 pub const MAX_WRITER_LEN_BYTES: usize = 255;
-/// Longest value in bytes (64 MiB).
+/// Longest value, in bytes (64 MiB).
 pub const MAX_VALUE_LEN_BYTES: usize = 64 << 20;
-/// Longest last will in bytes: as a value, with its kind.
+/// Longest last will, in bytes: a value with its kind.
 pub const MAX_WILL_LEN_BYTES: usize = MAX_VALUE_LEN_BYTES + 16;
 
-/// The numbers of a leaf.
+/// The metadata of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct LeafMeta {
-    /// Its revision; 0 while it has none.
+    /// Its revision; 0 until assigned.
     pub revision: u64,
-    /// Writes of the key since it was made.
+    /// Number of writes of the key since its creation.
     pub version: u64,
-    /// What the value's bytes mean, by whoever wrote them.
+    /// Kind of the value; defined by the writer.
     pub kind: u16,
-    /// The same, of its type.
+    /// Type of the value; defined by the writer.
     pub type_id: u64,
     /// `DELETED`, `DURABLE`, `WILL`, `EXPIRED`.
     pub flags: u16,
-    /// When it was written, ns since 1970.
+    /// Write time, ns since 1970.
     pub written_unix_ns: u64,
-    /// When it is over, in ns of CLOCK_BOOTTIME; 0 for never.
+    /// Expiry time, in ns of CLOCK_BOOTTIME; 0 for never.
     pub expires_boot_ns: u64,
 }
 
@@ -73,16 +73,16 @@ impl LeafMeta {
     }
 }
 
-/// Words of a leaf, behind its header, that a record has room for without the heap.
+/// Words of a leaf, after its header, that a buffer holds without heap memory.
 const SMALL_WORDS: usize = 16;
 
-/// What a read copies out of a leaf. Its buffer is used again.
+/// A copy of a leaf. The buffer is reused.
 #[derive(Clone, Debug, Default)]
 pub struct LeafBuffer {
-    /// The numbers.
+    /// The metadata.
     pub meta: LeafMeta,
     small: [u64; SMALL_WORDS],
-    /// Used where `small` is too small.
+    /// Used if `small` is too small.
     large: Vec<u64>,
     is_large: bool,
     key_len: usize,
@@ -94,10 +94,10 @@ pub struct LeafBuffer {
 impl LeafBuffer {
     fn bytes(&self, word: usize, len: usize) -> &[u8] {
         let words = if self.is_large { &self.large[..] } else { &self.small[..] };
-        // The layout is little-endian, as this machine is.
+        // The layout is little-endian, like the machine.
         &zerocopy::IntoBytes::as_bytes(&words[word..word + len.div_ceil(8)])[..len]
     }
-    /// Memory that a copy of it takes.
+    /// Memory of a copy, in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         size_of::<LeafBuffer>() + if self.is_large { self.large.len() * 8 } else { 0 }
     }
@@ -121,16 +121,16 @@ impl LeafBuffer {
     }
 }
 
-/// What is to be written into a leaf.
+/// The content of a leaf to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafContent<'a> {
-    /// Name of the node that writes.
+    /// Name of the writing node.
     pub writer: &'a [u8],
-    /// The value; empty where a key is deleted.
+    /// The value; empty for a deletion.
     pub value: &'a [u8],
-    /// What the key becomes when the writer ends.
+    /// The value of the key after the writer exits.
     pub will: Option<&'a [u8]>,
-    /// Kind, type, flags and times; revision and version are given here.
+    /// Kind, type, flags and times; revision and version are assigned on commit.
     pub meta: LeafMeta,
 }
 
@@ -158,8 +158,8 @@ fn put(block: &[AtomicU64], bytes: &[u8]) -> usize {
     bytes.len().div_ceil(8)
 }
 
-/// Writes a leaf into a block that is ours alone; `words` of the content must fit. What stood before
-/// and the version are set later, by [`set_previous`].
+/// Writes a leaf into an owned block; the `words` of the content must fit. [`set_previous`] sets the
+/// predecessor and the version later.
 pub(crate) fn fill(block: &[AtomicU64], key: &Key<'_>, content: &LeafContent<'_>) {
     let store = |at: usize, value: u64| block[at].store(value, Ordering::Relaxed);
     let will_len = content.will.map_or(0, <[u8]>::len);
@@ -188,13 +188,13 @@ pub(crate) fn fill(block: &[AtomicU64], key: &Key<'_>, content: &LeafContent<'_>
     fail_point!("state.filled");
 }
 
-/// Whether a leaf is a guard's mark.
+/// Whether a leaf is a guard mark.
 pub(crate) fn is_guard(block: Block<'_>) -> bool {
     block[LENS].load(Ordering::Relaxed) >> 48 & u64::from(GUARD) != 0
 }
 
-/// Makes a filled leaf that nobody sees yet follow another: which one, at which version, with which
-/// flags (whether it has a last will stays as it is).
+/// Sets the predecessor, version and flags of a filled leaf that is not yet visible (the flag for a last will
+/// is kept).
 pub(crate) fn set_previous(block: &[AtomicU64], before: BlockRef, version: u64, flags: u16) {
     block[PREV].store(before.0, Ordering::Relaxed);
     block[VERSION].store(version, Ordering::Relaxed);
@@ -204,7 +204,7 @@ pub(crate) fn set_previous(block: &[AtomicU64], before: BlockRef, version: u64, 
     block[LENS].store(lens & !(0xffff << 48) | flags << 48, Ordering::Relaxed);
 }
 
-/// Whether a leaf is of this key; `None` if the block is used for something else by now.
+/// Whether a leaf belongs to this key; `None` if the block was reused.
 #[inline]
 pub(crate) fn is_of(block: Block<'_>, word: BlockRef, key: &Key<'_>) -> Option<bool> {
     let len = block[LENS].load(Ordering::Relaxed) & 0xffff;
@@ -231,7 +231,8 @@ fn has_key(block: Block<'_>, key: &[u8]) -> bool {
         })
 }
 
-/// Whether the block is still the one that the word names; what was read before it then is its own.
+/// Whether the block still is the one that `word` refers to. What was read before this check then belongs to
+/// it.
 #[inline]
 pub(crate) fn is_current(block: Block<'_>, word: BlockRef) -> bool {
     // SYNC-BLOCK: see `Region::current_block`.
@@ -253,13 +254,13 @@ fn meta_of(block: Block<'_>) -> LeafMeta {
     }
 }
 
-/// The numbers of a leaf; `None` if the block is used for something else by now.
+/// The metadata of a leaf; `None` if the block was reused.
 pub(crate) fn meta(block: Block<'_>, word: BlockRef) -> Option<LeafMeta> {
     let meta = meta_of(block);
     is_current(block, word).then_some(meta)
 }
 
-/// Copies a leaf out; `None` if its block is used for something else by now, or says what no leaf says.
+/// Copies a leaf; `None` if its block was reused or its content is invalid.
 pub(crate) fn copy(block: Block<'_>, word: BlockRef, into: &mut LeafBuffer) -> Option<()> {
     let lens = block[LENS].load(Ordering::Relaxed);
     let value_lens = block[VALUE_LENS].load(Ordering::Relaxed);
@@ -292,7 +293,7 @@ pub(crate) fn copy(block: Block<'_>, word: BlockRef, into: &mut LeafBuffer) -> O
 }
 
 impl Region<'_> {
-    /// The path of the key of a leaf; `None` if its block is used for something else by now.
+    /// The key of a leaf; `None` if its block was reused.
     pub(crate) fn key_of(&self, word: BlockRef) -> Option<KeyBuf> {
         let block = self.current_block(word)?;
         let len = (block[LENS].load(Ordering::Relaxed) & 0xffff) as usize;

@@ -1,23 +1,23 @@
 //! State: a key-value tree in shared memory that any number of processes read and write without a lock.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`layout`] | where things stand, as drawn in docs/design/state-layout.md |
-//! | [`word`] | the words that name blocks |
-//! | [`key`] | the path of a key; which keys a prefix means |
+//! | [`layout`] | offsets, as shown in docs/design/state-layout.md |
+//! | [`word`] | the words that refer to blocks |
+//! | [`key`] | the path of a key; the keys that a prefix matches |
 //! | [`leaf`] | a key with its value, written once |
-//! | [`blocks`], [`slabs`] | where leaves come from and where they go |
+//! | [`blocks`], [`slabs`] | allocation and reclamation of leaves |
 //! | [`trie`] | from a key to its slot |
 //! | [`journal`] | the order of all changes: revisions, followers, leases |
-//! | [`resolve`] | what a leaf in a slot means |
+//! | [`resolve`] | the committed value of a slot |
 //! | [`read`], [`commit`], [`transaction`] | reading; writing one key, and several |
-//! | [`sweep`] | cleaning up after the dead |
+//! | [`sweep`] | cleanup after dead processes |
 //!
-//! A slot names a leaf, which never changes. A write prepares a new leaf and swings the slot to it by
-//! one compare-and-swap: killed before, the old value is there; killed after, the new one is. Nobody
-//! ever waits for another's half-done write; who meets one finishes it or sets it aside. What is
-//! replaced stays readable for a while, under a tag that changes when its block is used again, so that
-//! readers need tell nobody that they read.
+//! A slot refers to an immutable leaf. A write prepares a new leaf and sets the slot to it by one
+//! compare-and-swap: if the writer is killed before that, the old value is valid; after it, the new one. No
+//! process waits for another's incomplete write; a process that finds one completes or aborts it. A replaced
+//! leaf stays readable for a while, under a tag that changes when its block is reused, so that readers need
+//! not announce themselves.
 
 pub mod blocks;
 pub mod commit;
@@ -44,18 +44,18 @@ pub use region::{Environment, Region};
 pub use slabs::Usage;
 pub use sweep::SweepOutcome;
 
-/// Turns of a loop that others can make go round again, each time by getting something done. Only a
-/// hostile peer, or a corrupt region, makes for so many.
+/// Iterations of a loop that other processes can prolong, each time by making progress. Only a hostile peer
+/// or a corrupt region causes this many.
 #[cfg(not(loom))]
 pub(crate) const MAX_TRIES: usize = 1 << 20;
 #[cfg(loom)]
 pub(crate) const MAX_TRIES: usize = 1 << 6;
 
-/// Others were faster `MAX_TRIES` times, or what stands in the region is not what robot-net writes.
+/// Other processes won `MAX_TRIES` attempts, or the region contains data that robot-net does not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetriesExhausted;
 
-/// A slot leads nowhere: the region is corrupt.
+/// A slot has an invalid reference: the region is corrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CorruptRegion;
 

@@ -1,4 +1,4 @@
-//! Reading: one key, many as of one revision, and what changes.
+//! Reads: one key, many as of one revision, and changes.
 
 use super::journal::{JournalSlot, SnapshotLease};
 use super::key::{Key, Prefix};
@@ -10,25 +10,25 @@ use super::word::{BlockRef, LEAF};
 use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 
-/// Reads without holding anything, before one holds what it reads: a block must be used again, which
-/// takes `QUARANTINE` other writes, between two looks for one of these to fail.
+/// Optimistic reads before a snapshot lease is taken. One of these fails only if a block is reused between
+/// two loads, which takes `QUARANTINE` other writes.
 const OPTIMISTIC_READS: usize = 8;
-/// Snapshots that may be taken from their reader before it gives up.
+/// Revoked snapshots before a reader gives up.
 const SNAPSHOT_TRIES: usize = 8;
 
-/// What a look at a key's slot found.
+/// Result of one read of a key's slot.
 enum SlotRead {
     Empty,
     Leaf,
-    /// It changed under the look.
+    /// The slot changed during the read.
     Changed,
 }
 
 impl Region<'_> {
-    /// Copies the value of a key; `false` if it has none. `now` is asked for values that end.
+    /// Copies the value of a key; `false` if it has none. `now` is called for values with an expiry time.
     ///
-    /// Takes a bounded number of steps whatever others do: a light read fails only if others were so
-    /// fast, and then what is read is held.
+    /// Takes a bounded number of steps whatever other processes do: an optimistic read fails only if others
+    /// write very fast, and the next read holds a snapshot lease.
     pub fn get(
         &self,
         process_slot: u16,
@@ -82,7 +82,7 @@ impl Region<'_> {
         Ok(if copied.is_some() { SlotRead::Leaf } else { SlotRead::Changed })
     }
 
-    /// Copies all keys of a prefix as of one revision, which is returned: the newest at its beginning.
+    /// Copies all keys of a prefix as of one revision, the newest at its start, and returns the revision.
     pub fn snapshot(
         &self,
         process_slot: u16,
@@ -90,7 +90,7 @@ impl Region<'_> {
         now: u64,
         see: &mut dyn FnMut(&LeafBuffer),
     ) -> Result<u64, RetriesExhausted> {
-        // Shown only when whole: what was taken from the reader half-way is read anew.
+        // Delivered only when complete: if the lease is revoked half-way, everything is read again.
         let mut records: Vec<LeafBuffer> = Vec::new();
         let revision = self.with_snapshot(process_slot, &mut |lease| {
             records.clear();
@@ -100,8 +100,8 @@ impl Region<'_> {
         Ok(revision)
     }
 
-    /// Looks at several things as of one revision, which is returned: again, if what was needed was used
-    /// for something else meanwhile.
+    /// Calls `look` with a snapshot lease and returns its revision. Repeats the call if the lease was revoked
+    /// meanwhile.
     pub(crate) fn with_snapshot(
         &self,
         process_slot: u16,
@@ -109,11 +109,11 @@ impl Region<'_> {
     ) -> Result<u64, RetriesExhausted> {
         for _ in 0..SNAPSHOT_TRIES {
             let Some(lease) = self.take_lease(process_slot)? else { continue };
-            let looked = look(&lease);
+            let result = look(&lease);
             let held = self.is_lease_valid(&lease);
             let revision = lease.revision;
             self.end_snapshot(lease);
-            if looked.is_ok() && held {
+            if result.is_ok() && held {
                 return Ok(revision);
             }
         }
@@ -128,8 +128,8 @@ impl Region<'_> {
         records: &mut Vec<LeafBuffer>,
     ) -> Result<(), RetriesExhausted> {
         let mut record = LeafBuffer::default();
-        // More than all memory that is in use is what only a peer's tricks can show.
-        // (A copy of the smallest leaf is some times as long as the leaf.)
+        // Only a hostile peer can exceed the size of all memory in use. (A copy of the smallest leaf is
+        // several times as long as the leaf.)
         let mut budget = self.slabs_in_use().saturating_mul(SLAB_WORDS * 8 * 4);
         self.walk(prefix, &mut |word, root| {
             let Some(word) = self.as_of(word, root, lease.revision)? else {
@@ -149,7 +149,7 @@ impl Region<'_> {
         })
     }
 
-    /// Whether a key has this revision as of a snapshot's; 0: none.
+    /// Compares the revision of a key as of a snapshot with `expected` (0: absent); returns it if it differs.
     pub(crate) fn differing_revision(
         &self,
         lease: &SnapshotLease,
@@ -175,8 +175,8 @@ impl Region<'_> {
         Ok((found != revision).then_some(found))
     }
 
-    /// The next change of a prefix's keys from a position of the journal on, which moves behind it. What is
-    /// missed is at the position or after it, and no deletion before.
+    /// The next change of a prefix's keys from a position of the journal on, and advances the position. An
+    /// overrun is reported for changes at or after the position, never after a skipped deletion.
     pub fn next_change(&self, at: &mut Position, prefix: &Prefix, into: &mut LeafBuffer) -> Next {
         let entries = 1u64 << self.geometry.journal_bits;
         let Ok(newest) = self.newest() else { return Next::Overrun };
@@ -207,7 +207,7 @@ impl Region<'_> {
             match copied {
                 Some(()) if prefix.matches(into.key()) => return Next::Change,
                 Some(()) => {}
-                // A newer value of the key stands further on; of a deletion nothing else may tell.
+                // A newer value of the key follows in the journal; a deletion may have no successor.
                 None if entry.is_deleted() => {
                     at.revision = revision;
                     return Next::Overrun;
@@ -225,14 +225,14 @@ impl Region<'_> {
         into: &mut LeafBuffer,
     ) -> Option<Next> {
         let Some(pairs) = txn.and_then(|txn| self.pairs(txn)) else {
-            // Which keys it changed is not known any more, nor whether it deleted any.
+            // The changed keys, and whether any were deleted, are no longer known.
             return Some(Next::Overrun);
         };
         while at.within < pairs.len() {
             let (word, _) = pairs[at.within];
             at.within += 1;
             match self.is_guard(word) {
-                // A guard's mark may be used for something else already: it was retired at once.
+                // The block of a guard mark may already be reused, because marks are retired immediately.
                 Some(true) => continue,
                 Some(false) => self.assign_txn_revision(word, at.revision),
                 None => {}
@@ -250,34 +250,34 @@ impl Region<'_> {
         None
     }
 
-    /// Whether there may be a change from this position on.
+    /// Whether a change at or after this position may exist.
     pub fn may_have(&self, at: &Position) -> bool {
         self.newest().is_ok_and(|newest| at.revision <= newest)
     }
 }
 
-/// Whether a copied leaf is a value that is there.
+/// Whether a copied leaf is an existing, unexpired value.
 fn is_live(record: &LeafBuffer, now: &dyn Fn() -> u64) -> bool {
     let meta = &record.meta;
     !meta.has(DELETED) && (meta.expires_boot_ns == 0 || meta.expires_boot_ns > now())
 }
 
-/// Where a follower is in the journal.
+/// Position of a follower in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The change that is read next.
+    /// The revision that is read next.
     pub revision: u64,
-    /// Which of a transaction's changes.
+    /// Index within a transaction's changes.
     pub within: usize,
 }
 
-/// What [`Region::next_change`] found.
+/// Result of [`Region::next_change`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A change, which was copied out.
+    /// A change, which was copied.
     Change,
-    /// None yet.
+    /// No change yet.
     Nothing,
-    /// Something was missed: look at everything anew.
+    /// Changes were missed: read everything again.
     Overrun,
 }

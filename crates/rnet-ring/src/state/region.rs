@@ -1,4 +1,4 @@
-//! A borrowed region of state, and the bounds within which anything in it is believed.
+//! A borrowed region of state, and bounds checks for its untrusted content.
 
 use super::layout::{
     ASLEEP_AT, Geometry, HIGH_AT, LINE_WORDS, PROCESS_BUSY, SLAB_UNITS, SLAB_WORDS, TAIL_AT,
@@ -18,19 +18,19 @@ pub struct Region<'a> {
     pub(crate) seed: u64,
 }
 
-/// A block: its words, to the end of the region. What is read there was written by anybody.
+/// A block: its words, up to the end of the region. Any process may have written its content.
 pub(crate) type Block<'a> = &'a [AtomicU64];
 
-/// What the region's surroundings do for it.
+/// Services of the environment for a region.
 pub trait Environment {
-    /// Sees to it that these words have memory behind them; `false` if there is none left.
+    /// Backs these words with memory; `false` if memory is exhausted.
     fn back_with_memory(&self, first_word: usize, words: usize) -> bool;
-    /// Wakes the follower of this number.
+    /// Wakes a follower, by its number.
     fn wake(&self, follower: usize);
 }
 
 impl<'a> Region<'a> {
-    /// Borrows a region of this geometry whose hashes have this seed; `None` if the words are too few.
+    /// Borrows a region with this geometry and hash seed; `None` if the words are too few.
     pub fn new(words: &'a [AtomicU64], geometry: Geometry, seed: u64) -> Option<Region<'a>> {
         (words.len() >= geometry.words()).then(|| Region {
             words: &words[..geometry.words()],
@@ -42,7 +42,7 @@ impl<'a> Region<'a> {
         })
     }
 
-    /// A word at an offset of ours. Panics outside the region: offsets come from the geometry.
+    /// The word at a local offset. Panics outside the region, because offsets come from the geometry.
     #[inline]
     pub(crate) fn at(&self, word: usize) -> &'a AtomicU64 {
         &self.words[word]
@@ -57,12 +57,12 @@ impl<'a> Region<'a> {
         (rest.len() >= 2 * UNIT_WORDS).then_some(rest)
     }
 
-    /// The block that a word names, if it still is that block.
+    /// The block that `word` refers to, if it was not reused.
     #[inline]
     pub(crate) fn current_block(&self, word: BlockRef) -> Option<Block<'a>> {
         let block = self.block(word.unit())?;
-        // SYNC-BLOCK: pairs with the fence in `begin`: whoever reads what a later use wrote also finds
-        // its tag when looking again.
+        // SYNC-BLOCK: pairs with the fence in `begin`: a reader that reads words of a later use also finds
+        // its tag in the next check.
         (BlockHeader(block[0].load(Ordering::Acquire)).tag() == word.tag()).then_some(block)
     }
 
@@ -92,7 +92,7 @@ impl<'a> Region<'a> {
     pub fn follower(&self, follower: usize, word: usize) -> &'a AtomicU64 {
         self.at(self.geometry.followers_at() + follower * LINE_WORDS + word)
     }
-    /// A place for a request to the persister.
+    /// A slot for a request to the persister.
     pub fn persist_request(&self, number: usize) -> &'a AtomicU64 {
         self.at(self.geometry.persist_requests_at() + number)
     }
@@ -104,7 +104,7 @@ impl<'a> Region<'a> {
     pub(crate) fn slab(&self, slab: usize) -> &'a AtomicU64 {
         self.at(self.geometry.table_at() + slab)
     }
-    /// Slabs that were ever claimed; whatever the header says, no more than there are.
+    /// Slabs that were ever claimed, limited to the existing ones whatever the header contains.
     pub(crate) fn slabs_in_use(&self) -> usize {
         (self.high().load(Ordering::Acquire) as usize).min(self.geometry.slabs)
     }

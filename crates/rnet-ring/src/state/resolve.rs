@@ -1,4 +1,4 @@
-//! What a leaf in a slot means: that its change holds, or that what was before it still does.
+//! Resolves a leaf in a slot: whether its change or the previous value is committed.
 
 use super::blocks::LocalBlocks;
 use super::key::Key;
@@ -13,28 +13,28 @@ use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
 
-/// Transaction word: decides over it.
+/// Transaction word: the status, which decides over the transaction.
 pub(crate) const STATUS: usize = 2;
-/// Transaction word: how many leaves it has.
+/// Transaction word: number of leaves.
 pub(crate) const COUNT: usize = 3;
-/// Transaction word: what the persister says of a refusal.
+/// Transaction word: the persister's reason for a refusal.
 pub(crate) const REASON: usize = 4;
-/// First of the transaction's pairs: a leaf, and what stood before it.
+/// First of the transaction's pairs: a leaf, and the previous content of its slot.
 pub(crate) const PAIRS: usize = 5;
 
-/// What a leaf's word means now.
+/// The resolved state of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResolvedLeaf {
-    /// Its change holds, and has a revision.
+    /// Its change is committed and has a revision.
     Committed,
-    /// It does not hold, or not yet: this does (nothing, if it names nothing).
+    /// It is not (or not yet) committed; `word` is the previous value (empty if none).
     Previous { word: BlockRef, pending: Option<BlockRef> },
-    /// The block is used for something else by now: look at the slot again.
+    /// The block was reused: read the slot again.
     Reused,
 }
 
 impl<'a> Region<'a> {
-    /// Settles a leaf's word. Gives the change a revision if it holds and has none.
+    /// Resolves a leaf. Assigns a revision if the change is committed and has none.
     pub(crate) fn resolve(
         &self,
         word: BlockRef,
@@ -57,7 +57,7 @@ impl<'a> Region<'a> {
                 .map_or(ResolvedLeaf::Reused, |_| ResolvedLeaf::Committed));
         }
         let Some(status) = self.status(txn) else {
-            // It is over, then, and said how first.
+            // The transaction has ended; the leaf's revision shows its result.
             return Ok(match is_pending(block[REVISION].load(Ordering::Acquire)) {
                 true => ResolvedLeaf::Reused,
                 false => ResolvedLeaf::Committed,
@@ -65,7 +65,8 @@ impl<'a> Region<'a> {
         };
         match status.state() {
             COMMITTED => {
-                // Numbered first also where nothing changed: what comes next here comes after it.
+                // Guards also get the transaction's revision first, so that later changes are ordered after
+                // it.
                 let Some(revision) = self.assign_revision(txn, 0)? else {
                     return Ok(ResolvedLeaf::Reused);
                 };
@@ -80,7 +81,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Gives a leaf the revision of its transaction.
+    /// Assigns its transaction's revision to a leaf.
     pub(crate) fn assign_txn_revision(&self, leaf: BlockRef, revision: u64) {
         if let Some(block) = self.block(leaf.unit()) {
             let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
@@ -89,7 +90,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The status of a transaction; `None` if its block is used for something else by now.
+    /// The status of a transaction; `None` if its block was reused.
     pub fn status(&self, txn: BlockRef) -> Option<TxnStatus> {
         if txn.kind() != TXN {
             return None;
@@ -98,7 +99,7 @@ impl<'a> Region<'a> {
         (status.tag() == txn.tag()).then_some(status)
     }
 
-    /// Decides over a transaction, if it is in this state.
+    /// Decides a transaction if it is in state `from`.
     pub fn decide(&self, txn: BlockRef, from: u64, to: u64) -> bool {
         let Some(block) = self.block(txn.unit()) else { return false };
         let (from, to) = (TxnStatus::new(from, txn.tag()).0, TxnStatus::new(to, txn.tag()).0);
@@ -108,8 +109,8 @@ impl<'a> Region<'a> {
         decided
     }
 
-    /// What is in the way of a writer: ends a transaction that is not decided, after leaving it some
-    /// time. `false` if it is with the persister and must be waited for.
+    /// Aborts an undecided transaction that blocks a writer, after leaving it some time. `false` if the
+    /// persister has it and the writer must wait.
     pub(crate) fn abort_undecided(&self, txn: BlockRef) -> bool {
         for _ in 0..WAIT_LIMIT {
             match self.status(txn).map(TxnStatus::state) {
@@ -122,8 +123,8 @@ impl<'a> Region<'a> {
         !matches!(self.status(txn).map(TxnStatus::state), Some(PERSISTING | WRITING))
     }
 
-    /// The word that holds for a key as of a revision, from what stands in its slot; the empty word if
-    /// the key was not there.
+    /// The committed word of a key as of a revision, from the content of its slot; the empty word if the key
+    /// was absent.
     pub(crate) fn as_of(
         &self,
         word: BlockRef,
@@ -158,13 +159,13 @@ impl<'a> Region<'a> {
         Err(RetriesExhausted)
     }
 
-    /// Takes a deletion out of its slot, so that the slot is empty; whether this did it.
+    /// Removes a deletion from its slot, so that the slot is empty; returns whether this call did it.
     pub(crate) fn clear_tombstone(&self, word: BlockRef) -> bool {
         let Some(key) = self.key_of(word) else { return false };
         self.replace_in_slot(&key.key(), word, BlockRef::NONE)
     }
 
-    /// Puts `next` where `word` stands, wherever that is by now.
+    /// Replaces `word` by `next` in the slot that currently contains it.
     pub(crate) fn replace_in_slot(&self, key: &Key<'_>, word: BlockRef, next: BlockRef) -> bool {
         for _ in 0..MAX_TRIES {
             let Ok(slot) = self.find(key) else { return false };
@@ -180,7 +181,7 @@ impl<'a> Region<'a> {
         false
     }
 
-    /// The leaves of a transaction, each with what stood before it.
+    /// The leaves of a transaction, each with the previous content of its slot.
     pub fn pairs(&self, txn: BlockRef) -> Option<Vec<(BlockRef, BlockRef)>> {
         let block = self.current_block(txn)?;
         let count = block[COUNT].load(Ordering::Acquire) as usize;
@@ -193,12 +194,12 @@ impl<'a> Region<'a> {
         leaf::is_current(block, txn).then_some(pairs)
     }
 
-    /// Copies a leaf that is named; `None` if its block is used for something else by now.
+    /// Copies a leaf; `None` if its block was reused.
     pub fn copy_leaf(&self, word: BlockRef, into: &mut LeafBuffer) -> Option<()> {
         leaf::copy(self.current_block(word)?, word, into)
     }
 
-    /// The numbers of a leaf that is named.
+    /// The metadata of a leaf.
     pub fn meta_of(&self, word: BlockRef) -> Option<LeafMeta> {
         if word.is_none() {
             return None;
@@ -206,22 +207,22 @@ impl<'a> Region<'a> {
         leaf::meta(self.current_block(word)?, word)
     }
 
-    /// Why the persister refuses a transaction; to be said before it is aborted.
+    /// Stores the persister's reason to refuse a transaction; call it before aborting the transaction.
     pub fn set_reason(&self, txn: BlockRef, reason: u64) {
         if let Some(block) = self.current_block(txn) {
             block[REASON].store(reason, Ordering::Release);
         }
     }
 
-    /// Ends a transaction of ours that does not hold: its leaves leave their slots, and are kept for
-    /// those who read them.
+    /// Undoes an aborted transaction of this process: removes its leaves from their slots and retires them.
     pub(crate) fn undo(&self, local: &mut LocalBlocks, txn: BlockRef) {
         let pairs = self.pairs(txn).unwrap_or_default();
         let newest = || self.newest().unwrap_or(u64::MAX - 1).saturating_add(1);
         for (leaf, before) in &pairs {
             self.restore_previous(local, *leaf, *before, newest());
         }
-        // Asked when they are out of their slots: who reads as of an earlier revision may have met one.
+        // Determined after all leaves are removed from their slots: readers of an earlier revision may have
+        // seen one.
         let after = newest();
         for (leaf, _) in pairs {
             self.retire(local, leaf, after);
@@ -229,7 +230,7 @@ impl<'a> Region<'a> {
         self.retire(local, txn, after);
     }
 
-    /// Puts what was before a leaf that does not hold into its slot again, if the leaf stands there.
+    /// Restores the previous content of a slot if an aborted leaf is still in it.
     pub(crate) fn restore_previous(
         &self,
         local: &mut LocalBlocks,
@@ -241,13 +242,13 @@ impl<'a> Region<'a> {
         let swapped = self.replace_in_slot(&key.key(), leaf, before);
         let deleted = self.meta_of(before).is_some_and(|meta| meta.has(DELETED));
         if swapped && deleted {
-            // Who wanted to take the deletion out of its slot meanwhile did not find it there.
+            // A process that tried to remove the deletion meanwhile did not find it in the slot.
             self.adopt(local.process_slot, before);
             self.queue_tombstone(local, before, after);
         }
     }
 
-    /// Makes a process slot responsible for a leaf of another.
+    /// Makes a process slot responsible for a leaf of another one.
     pub(crate) fn adopt(&self, process_slot: u16, leaf: BlockRef) {
         let Some(block) = self.current_block(leaf) else { return };
         let head = BlockHeader(block[0].load(Ordering::Acquire));
@@ -258,7 +259,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Whether a leaf of a transaction is a guard's mark; `None` if its block is used for something else.
+    /// Whether a leaf of a transaction is a guard mark; `None` if its block was reused.
     pub(crate) fn is_guard(&self, leaf: BlockRef) -> Option<bool> {
         let block = self.current_block(leaf)?;
         let guard = leaf::is_guard(block);
@@ -266,5 +267,5 @@ impl<'a> Region<'a> {
     }
 }
 
-/// How often a writer looks at a transaction in its way before it ends it.
+/// Number of checks of a blocking transaction before a writer aborts it.
 const WAIT_LIMIT: usize = 256;

@@ -1,5 +1,5 @@
-//! Slabs: 64 KiB of blocks of one class, or a part of a larger block. A word of the table says what each
-//! is; whoever needs one claims it there.
+//! Slabs: 64 KiB of blocks of one class, or a part of a larger block. A word of the table contains the state
+//! of each slab; processes claim slabs there.
 
 use super::layout::{CLASS_UNITS, LOW_AT, PROCESS_SLAB, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
 use super::region::{Environment, Region};
@@ -13,11 +13,11 @@ const CLAIMED: u64 = 1;
 pub(crate) const BLOCKS: u64 = 2;
 pub(crate) const SPAN: u64 = 3;
 pub(crate) const SPAN_REST: u64 = 4;
-/// Blocks, of which nobody takes any: somebody looks whether all are free.
+/// Blocks that are not allocated now, because a process checks whether all are free.
 const EMPTYING: u64 = 5;
 const BACKED: u64 = 1 << 63;
 
-/// A slab's word: class, state, process slot that claims it, free blocks or slabs of the span, backed.
+/// A slab's word: class, state, claiming process slot, free blocks or slabs of the span, backed flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slab(pub(crate) u64);
 
@@ -34,22 +34,22 @@ impl Slab {
     fn process_slot(self) -> u16 {
         (self.0 >> 16) as u16
     }
-    /// Free blocks as far as known, or slabs of a span.
+    /// Free blocks as far as known, or number of slabs of a span.
     pub(crate) fn count(self) -> usize {
         (self.0 >> 32 & 0xf_ffff) as usize
     }
-    /// Claimed by this process slot, and no further.
+    /// Only claimed by this process slot.
     pub(crate) fn is_claimed_by(self, process_slot: u16) -> bool {
         self.state() == CLAIMED && self.process_slot() == process_slot
     }
-    /// Part of a span of this process slot.
+    /// Continuation of a span of this process slot.
     pub(crate) fn is_rest_of(self, process_slot: u16) -> bool {
         self.state() == SPAN_REST && self.process_slot() == process_slot
     }
     pub(crate) fn has_blocks(self) -> bool {
         matches!(self.state(), BLOCKS | EMPTYING) && self.class() < SPAN_CLASS
     }
-    /// Has blocks that may be taken.
+    /// Has blocks that can be claimed.
     pub(crate) fn is_open(self) -> bool {
         self.has_blocks() && self.state() == BLOCKS
     }
@@ -65,14 +65,14 @@ impl Slab {
     }
 }
 
-/// Blocks that a slab of this class has.
+/// Number of blocks in a slab of this class.
 pub(crate) fn blocks_per_slab(class: usize) -> usize {
     SLAB_UNITS / usize::from(CLASS_UNITS[class])
 }
 
 impl Region<'_> {
-    /// The count is a hint: a process killed in between leaves it wrong, and what it says of a slab is
-    /// found out by looking.
+    /// Adjusts the free count. The count is a hint: a process killed in between leaves it wrong; a scan of
+    /// the slab determines the real state.
     pub(crate) fn count_free(&self, slab: usize, change: i64) {
         let word = self.slab(slab);
         let mut now = word.load(Ordering::Relaxed);
@@ -91,7 +91,7 @@ impl Region<'_> {
         }
     }
 
-    /// Claims `count` slabs in a row, with memory behind them and heads that are free.
+    /// Claims `count` consecutive slabs, backs them with memory and initializes their headers as free.
     pub(crate) fn claim_slabs(
         &self,
         process_slot: u16,
@@ -103,7 +103,7 @@ impl Region<'_> {
         if first.is_some() {
             return first;
         }
-        // Who was killed between freeing a slab and saying so left one that nobody looks at.
+        // A process killed while freeing a slab may have left it below the recorded minimum.
         self.at(LOW_AT).store(0, Ordering::Release);
         self.empty_slabs(process_slot);
         self.claim_unused(process_slot, env, count, class)
@@ -117,7 +117,7 @@ impl Region<'_> {
         class: usize,
     ) -> Option<usize> {
         let low = self.at(LOW_AT).load(Ordering::Acquire);
-        // Whatever a peer has written there.
+        // The word is untrusted.
         let mut first = (low as usize).min(self.geometry.slabs);
         while first + count <= self.geometry.slabs {
             let taken = (0..count).find(|i| !self.claim_slab(first + i, process_slot, class));
@@ -142,11 +142,11 @@ impl Region<'_> {
         None
     }
 
-    /// All slabs below `first` were in use when they were looked at.
+    /// Raises the minimum: all slabs below `first` were in use when they were checked.
     fn raise_low(&self, low: u64, first: usize) {
         let (ok, miss) = (Ordering::AcqRel, Ordering::Relaxed);
         if self.at(LOW_AT).compare_exchange(low, first as u64 + 1, ok, miss).is_ok() {
-            // One may have become unused since, and its mark overwritten here.
+            // A slab may have become unused since, and its update may have been overwritten here.
             let unused =
                 |slab: &usize| Slab(self.slab(*slab).load(Ordering::Acquire)).state() == UNUSED;
             let from = (low as usize).min(first);
@@ -176,7 +176,7 @@ impl Region<'_> {
         }
     }
 
-    /// Makes slabs unused in which every block is free, so that they can be of another class.
+    /// Makes slabs with only free blocks unused, so that they can get another class.
     fn empty_slabs(&self, process_slot: u16) {
         for slab in 0..self.slabs_in_use() {
             let known = Slab(self.slab(slab).load(Ordering::Acquire));
@@ -190,7 +190,8 @@ impl Region<'_> {
         let class = known.class();
         let word = self.slab(slab);
         let emptying = known.with_state(EMPTYING, process_slot).0;
-        // SYNC-SLAB: pairs with `claim_blocks`: whoever looks for blocks in here is seen, or sees this.
+        // SYNC-SLAB: pairs with `claim_blocks`: a process that claims blocks here is seen, or sees this
+        // state.
         let (ok, miss) = (Ordering::SeqCst, Ordering::Relaxed);
         if !known.is_open() || word.compare_exchange(known.0, emptying, ok, miss).is_err() {
             return;
@@ -224,7 +225,7 @@ impl Region<'_> {
         self.reopen(slab);
     }
 
-    /// Lets others take blocks of a slab again that was looked at; what was freed there meanwhile counts.
+    /// Reopens a slab after the check; includes the blocks freed meanwhile.
     fn reopen(&self, slab: usize) {
         let word = self.slab(slab);
         let mut now = word.load(Ordering::Relaxed);
@@ -237,7 +238,7 @@ impl Region<'_> {
         }
     }
 
-    /// Gives up what a dead process slot had begun with slabs.
+    /// Rolls back the slab operations of a dead process slot.
     pub(crate) fn sweep_slabs(&self, dead: u16) {
         let mut slab = 0;
         while slab < self.slabs_in_use() {
@@ -257,10 +258,11 @@ impl Region<'_> {
         }
     }
 
-    /// Gives the slabs of a span back, that is ours.
+    /// Frees the slabs of an owned span.
     pub(crate) fn free_span(&self, process_slot: u16, first: usize, count: usize) {
         let count = count.min(self.geometry.slabs - first);
-        // From the last to the first: a sweep finds the span whole, or parts of ours that belong to none.
+        // From the last to the first: a sweep then finds either the complete span, or loose continuation
+        // slabs of this process.
         for slab in (first..first + count).rev() {
             let word = Slab::new(SPAN_CLASS, SPAN_REST, process_slot, 0);
             self.slab(slab).store(word.0, Ordering::Release);
@@ -269,7 +271,7 @@ impl Region<'_> {
         self.unclaim(first, count);
     }
 
-    /// Backs claimed slabs with memory and writes the heads of their blocks, where others were before.
+    /// Backs claimed slabs with memory and writes the headers of their blocks where another class was before.
     fn back_slabs(&self, env: &impl Environment, first: usize, count: usize, class: usize) -> bool {
         fail_point!("state.slab_claimed");
         let backed = |slab: usize| self.slab(slab).load(Ordering::Relaxed) & BACKED != 0;
@@ -278,12 +280,12 @@ impl Region<'_> {
         if !all && !env.back_with_memory(self.slab_start(first), count * SLAB_WORDS) {
             return false;
         }
-        // Before anything is written there: what is given up again is not taken for fresh.
+        // Before any write: a slab that is released again must not be taken for fresh memory.
         for slab in first..first + count {
             self.slab(slab).fetch_or(BACKED, Ordering::AcqRel);
         }
         if !fresh {
-            // Words of old may name any place in here; a tag that none of them has.
+            // Stale references may point to any unit of the slab; this tag differs from all of theirs.
             let tag = (self.tail().load(Ordering::Relaxed) as u32).wrapping_mul(0x9e37_79b1);
             let blocks = if class == SPAN_CLASS { 1 } else { blocks_per_slab(class) };
             for index in 0..blocks as u32 {
@@ -300,7 +302,7 @@ impl Region<'_> {
         BlockHeader(self.block(unit).map_or(0, |block| block[0].load(Ordering::Acquire)))
     }
 
-    /// How much of the region is in use, by looking at every block; for tools and tests.
+    /// Usage of the region, by scanning every block; for tools and tests.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         for slab in 0..self.slabs_in_use() {
@@ -320,14 +322,14 @@ impl Region<'_> {
     }
 }
 
-/// What the blocks of a region are used for.
+/// Usage of the blocks of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Slabs (64 KiB) with memory behind them that are in use.
+    /// Slabs (64 KiB) in use, with memory.
     pub slabs: u64,
-    /// Blocks that anybody may take.
+    /// Free blocks.
     pub free: u64,
-    /// Blocks that process slots keep: prepared, at hand, or replaced and still readable.
+    /// Blocks that process slots keep: prepared, cached, or replaced and still readable.
     pub cached: u64,
     /// Leaves.
     pub leaves: u64,

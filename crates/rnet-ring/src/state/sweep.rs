@@ -1,5 +1,5 @@
-//! Cleaning up after a process slot whose owner is dead: nothing it began stays half-done, nothing it held
-//! stays held, and each of its blocks is in a slot or free.
+//! Cleanup after a dead process slot: its incomplete operations are completed or aborted, its leases are
+//! released, and each of its blocks is either in a slot or free.
 
 use super::blocks::LocalBlocks;
 use super::key::{Key, Prefix};
@@ -20,7 +20,7 @@ use super::{CorruptRegion, MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;
 
-/// How far a sweep has come.
+/// Result of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SweepOutcome {
     /// The process slot can be used again.
@@ -30,9 +30,9 @@ pub enum SweepOutcome {
 }
 
 impl Region<'_> {
-    /// Keys whose last will is due, because the owner of their process slot is dead. The caller writes what
-    /// they become, each with the revision that is shown here as its condition, before it sweeps, and looks
-    /// once more afterwards. `process_slot` is the caller's.
+    /// Keys whose last will is due, because the owner of their process slot is dead. Before the sweep, the
+    /// caller writes each will on condition of the revision given here; afterwards it checks once more.
+    /// `process_slot` is the caller's.
     pub fn due_wills(
         &self,
         process_slot: u16,
@@ -49,7 +49,7 @@ impl Region<'_> {
         )
     }
 
-    /// Shows what is to be on disk, whatever its key and its time, as of one revision.
+    /// Visits all durable values, of any key and expiry, as of one revision.
     pub fn each_durable(
         &self,
         process_slot: u16,
@@ -58,7 +58,7 @@ impl Region<'_> {
         self.each_leaf(process_slot, &|_, meta| meta.has(DURABLE) && !meta.has(DELETED), see)
     }
 
-    /// Shows the keys whose time is over, as of one revision.
+    /// Visits the expired keys, as of one revision.
     pub fn each_expired(
         &self,
         process_slot: u16,
@@ -69,7 +69,7 @@ impl Region<'_> {
         self.each_leaf(process_slot, &|_, meta| over(meta) && !meta.has(DELETED), see)
     }
 
-    /// Shows the leaves that are wanted, as of one revision; those of internal keys too.
+    /// Visits the selected leaves as of one revision, including those of internal keys.
     fn each_leaf(
         &self,
         process_slot: u16,
@@ -99,8 +99,8 @@ impl Region<'_> {
         Ok(())
     }
 
-    /// Cleans up after a dead process slot. One process at a time for a process slot; who is killed here is
-    /// swept, and the next one begins anew.
+    /// Cleans up after a dead process slot. Only one process sweeps a process slot at a time. If it is
+    /// killed, its own slot is swept, and another process repeats this sweep.
     pub fn sweep(
         &self,
         local: &mut LocalBlocks,
@@ -108,7 +108,7 @@ impl Region<'_> {
         dead: u16,
     ) -> Result<SweepOutcome, RetriesExhausted> {
         self.free_leases_and_followers(dead);
-        // Transactions first: what they say decides which leaves are in use.
+        // Transactions first, because their state decides which leaves are in use.
         let mut later = false;
         let mut txns = Vec::new();
         self.each_block(&mut |unit, head| {
@@ -139,12 +139,13 @@ impl Region<'_> {
             self.retire_orphan(local, busy)?;
         }
         self.sweep_slabs(dead);
-        // The last wills are the caller's: it looks once more, as a transaction of the dead may hold since.
+        // The caller handles last wills: it checks once more, because a transaction of the dead process may
+        // be committed since.
         for word in [PROCESS_BUSY, PROCESS_NEW, PROCESS_SLAB] {
             self.process_slot(usize::from(dead), word).store(0, Ordering::Release);
         }
         fail_point!("state.swept");
-        // All of it, here where nobody waits: a node that never writes would keep it for ever.
+        // Recycles everything now, off the critical path: a node that never writes would keep it forever.
         self.recycle_all(local);
         Ok(SweepOutcome::Complete)
     }
@@ -168,7 +169,7 @@ impl Region<'_> {
         }
     }
 
-    /// A follower that does not sleep any more.
+    /// Marks a follower as awake.
     pub fn after_sleep(&self, follower: usize) {
         self.asleep(follower / 64).fetch_and(!(1 << (follower % 64)), Ordering::SeqCst);
     }
@@ -201,7 +202,7 @@ impl Region<'_> {
                 Some(UNDECIDED) => {
                     self.decide(txn, UNDECIDED, ABORTED);
                 }
-                // Nobody was told that it holds, and its writer is not there to be told.
+                // Its commit was not reported, and its writer is dead.
                 Some(PERSISTING) => {
                     self.decide(txn, PERSISTING, ABORTED);
                 }
@@ -277,7 +278,7 @@ impl Region<'_> {
                     .and_then(|block| leaf::meta(block, word))
                     .is_some_and(|meta| meta.has(DELETED));
                 if !self.retire_orphan(local, word)? && tombstone {
-                    // In its slot: its owner would have taken it out.
+                    // It is still in its trie slot; its owner would have removed it.
                     let after = self.newest()?.saturating_add(1);
                     self.adopt(local.process_slot, word);
                     self.queue_tombstone(local, word, after);
@@ -302,7 +303,7 @@ impl Region<'_> {
         Ok(())
     }
 
-    /// Retires a leaf that is in no slot and that its owner did not come to retire; whether it was one.
+    /// Retires a leaf that is not in a slot and was not retired by its owner; returns whether it was one.
     fn retire_orphan(
         &self,
         local: &mut LocalBlocks,
@@ -322,7 +323,7 @@ impl Region<'_> {
         Ok(true)
     }
 
-    /// Whether a leaf is what a slot says, or what it said before a change that does not hold yet.
+    /// Whether a leaf is the content of a slot, or its previous content under an uncommitted change.
     fn is_in_use(&self, key: &Key<'_>, word: BlockRef) -> Result<bool, RetriesExhausted> {
         let find =
             || self.find(key).map(|slot| slot.word).map_err(|CorruptRegion| RetriesExhausted);
@@ -337,7 +338,7 @@ impl Region<'_> {
             at = match self.resolve(at, key.root())? {
                 ResolvedLeaf::Previous { word: before, .. } => before,
                 ResolvedLeaf::Committed => return Ok(false),
-                // Changed under the look.
+                // The slot changed during the check.
                 ResolvedLeaf::Reused => find()?,
             };
         }

@@ -1,4 +1,4 @@
-//! The algorithms over a heap region: against a model, between threads, and after sudden ends.
+//! Tests the algorithms over a heap region: against a model, between threads, and after sudden deaths.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -194,11 +194,11 @@ fn random_operations_match_a_model_and_leave_no_garbage() {
 }
 
 #[test]
-fn threads_count_every_increment_and_snapshots_are_of_one_moment() {
+fn concurrent_increments_are_counted_and_snapshots_are_consistent() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let stop = AtomicBool::new(false);
-    // Two accounts: what one gains the other loses.
+    // Two accounts with a constant sum.
     put(&region, &mut LocalBlocks::new(6), "/bank/a", Some(&1000i64.to_le_bytes()), None).unwrap();
     put(&region, &mut LocalBlocks::new(7), "/bank/b", Some(&1000i64.to_le_bytes()), None).unwrap();
     std::thread::scope(|scope| {
@@ -264,7 +264,7 @@ fn counter(region: &Region<'_>, process_slot: u16) -> (u64, u64) {
 }
 
 #[test]
-fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
+fn follower_sees_changes_in_order_and_detects_overruns() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let mut local = LocalBlocks::new(0);
@@ -282,7 +282,7 @@ fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
     }
     let expected = [("/a/x", 1, false), ("/a/y", 3, false), ("/a/x", 3, true)];
     assert_eq!(seen, expected.map(|(k, r, d)| (k.to_owned(), r, d)));
-    // Farther behind than the journal is long.
+    // Further behind than the length of the journal.
     for _ in 0..100 {
         put(&region, &mut local, "/b", Some(b"2"), None).unwrap();
     }
@@ -290,7 +290,7 @@ fn a_follower_sees_each_change_in_order_and_knows_when_it_does_not() {
 }
 
 #[test]
-fn a_lease_keeps_what_it_reads() {
+fn lease_keeps_its_blocks() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let mut local = LocalBlocks::new(0);
@@ -328,11 +328,11 @@ fn a_lease_keeps_what_it_reads() {
 }
 
 #[test]
-fn what_the_dead_held_is_free_again() {
+fn sweep_frees_everything_of_a_dead_process_slot() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     for round in 0..50u16 {
-        // A process slot that dies with everything in its hands.
+        // A process slot that dies while it holds one of everything.
         let mut dead = LocalBlocks::new(1);
         region.process_slot(1, PROCESS_OWNER).store(9, Ordering::Relaxed);
         for i in 0..200 {
@@ -353,7 +353,7 @@ fn what_the_dead_held_is_free_again() {
 }
 
 #[test]
-fn slabs_change_their_class_when_nothing_else_is_left() {
+fn slabs_change_class_when_memory_is_exhausted() {
     let geometry = Geometry { slabs: 40, ..Geometry::SMALL };
     let words = words(geometry);
     let region = Region::new(&words, geometry, 1).unwrap();
@@ -376,9 +376,9 @@ fn slabs_change_their_class_when_nothing_else_is_left() {
     }
 }
 
-/// Each takes a key if the other's is not there: of two at once, one may.
+/// Each transaction writes a key if the other's key is absent: of two concurrent ones, at most one succeeds.
 #[test]
-fn what_a_transaction_has_read_is_so_when_it_holds() {
+fn guards_are_valid_at_commit() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let both = AtomicU64::new(0);
@@ -422,7 +422,7 @@ fn take_if_absent(region: &Region<'_>, local: &mut LocalBlocks, mine: &str, othe
     }
 }
 
-/// A leaf that is filled, and neither in a slot nor in the journal.
+/// A filled leaf that is in neither a slot nor the journal.
 fn pending_leaf<'a>(
     region: &Region<'a>,
     local: &mut LocalBlocks,
@@ -437,7 +437,7 @@ fn pending_leaf<'a>(
 }
 
 #[test]
-fn a_helper_that_was_stopped_gives_no_revision_to_a_later_use_of_a_block() {
+fn delayed_helper_assigns_no_revision_to_a_later_use_of_a_block() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let mut local = LocalBlocks::new(0);
@@ -445,19 +445,19 @@ fn a_helper_that_was_stopped_gives_no_revision_to_a_later_use_of_a_block() {
     region.append(1, block, word, root);
     assert!(region.help(1));
     assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), 1);
-    // Used again as often as 16 bits count, and pending once more, when a helper of then goes on.
+    // The block was reused as often as 16 bits can count and is pending again when an old helper continues.
     let tag = word.tag() + (1 << 16);
     block[0].store(BlockHeader::new(IS_LEAF, 0, tag).0, Ordering::Relaxed);
     block[leaf::REVISION].store(pending(tag), Ordering::Relaxed);
     region.help(1);
     assert_eq!(block[leaf::REVISION].load(Ordering::Relaxed), pending(tag));
-    // Nor does a follower that is as late take it for what stood there.
+    // A late follower does not take it for the earlier content either.
     block[leaf::REVISION].store(9, Ordering::Relaxed);
     assert!(matches!(region.at_position(1), JournalSlot::Change { word: None, .. }));
 }
 
 #[test]
-fn a_writer_that_was_stopped_for_a_lap_does_not_write_over_an_entry() {
+fn writer_delayed_by_a_lap_does_not_overwrite_an_entry() {
     let words = words(Geometry::SMALL);
     let region = region(&words);
     let mut local = LocalBlocks::new(0);
@@ -465,11 +465,11 @@ fn a_writer_that_was_stopped_for_a_lap_does_not_write_over_an_entry() {
     for _ in 0..lap {
         put(&region, &mut local, "/a", Some(b"x"), None).unwrap();
     }
-    // Somebody has entered a leaf and is stopped before the tail is moved.
+    // Another process has entered a leaf and is stopped before it moves the tail.
     let (block, word, root) = pending_leaf(&region, &mut local, "/b");
     region.append(1 + lap, block, word, root);
     let entered = region.entry(1 + lap).load(Ordering::Relaxed);
-    // Somebody else looked at the tail a lap ago.
+    // Another process loaded the tail a lap ago.
     let (late, other, root) = pending_leaf(&region, &mut local, "/c");
     region.append(1, late, other, root);
     assert_eq!(region.entry(1 + lap).load(Ordering::Relaxed), entered);
@@ -478,7 +478,7 @@ fn a_writer_that_was_stopped_for_a_lap_does_not_write_over_an_entry() {
 }
 
 #[test]
-fn an_entry_is_of_one_lap_only() {
+fn entry_belongs_to_one_lap() {
     let geometry = Geometry::DOMAIN;
     let journal = 1u64 << geometry.journal_bits;
     let word = BlockRef::new(LEAF, 77, 5);
@@ -496,7 +496,7 @@ fn an_entry_is_of_one_lap_only() {
 }
 
 #[test]
-fn a_change_whose_block_is_being_written_anew_is_not_read() {
+fn change_is_not_read_while_its_block_is_rewritten() {
     let geometry = Geometry { journal_bits: 10, ..Geometry::SMALL };
     let words = words(geometry);
     let region = Region::new(&words, geometry, 42).unwrap();
@@ -508,7 +508,7 @@ fn a_change_whose_block_is_being_written_anew_is_not_read() {
     for _ in 0..4 * QUARANTINE {
         let prepared = region.prepare(&mut local, &AlwaysBacked, &write).unwrap();
         if prepared.0.unit == first.unit() {
-            // Taken, and not written yet: its new tag would vouch for whatever is written from here on.
+            // Allocated and not yet written: its new tag would cover whatever is written from here on.
             let JournalSlot::Change { word, .. } = region.at_position(1) else { panic!() };
             assert_eq!(word, None);
             return;
@@ -518,5 +518,5 @@ fn a_change_whose_block_is_being_written_anew_is_not_read() {
         let done = region.commit_one(&mut local, &AlwaysBacked, &write, &prepared, 0, check);
         assert!(matches!(done, Ok(Some(CommitOutcome::Committed(_)))), "{done:?}");
     }
-    panic!("the block was never used again");
+    panic!("the block was never reused");
 }

@@ -1,8 +1,8 @@
 //! Transactions: several keys, all or nothing.
 //!
-//! A transaction's leaves stand in their slots before they hold; one word decides over all of them.
-//! Keys that were only read carry its mark, so that nothing comes between what was read and what is
-//! written. Whoever dies half-way leaves something that others can decide.
+//! A transaction's leaves are in their slots before it commits; one status word decides over all of them.
+//! Keys that were only read carry a guard mark, so that no change comes between the reads and the writes. If
+//! a process dies half-way, other processes can decide the transaction.
 
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
 use super::commit::{Check, CommitError, CommitOutcome, CurrentLeaf, Guard, Prepared, Write};
@@ -16,8 +16,8 @@ use crate::fail_point;
 use crate::sync::Ordering;
 
 impl Region<'_> {
-    /// Writes several keys, all or nothing, if all guards hold. The prepared leaves are used up or given
-    /// back, whatever comes out.
+    /// Writes several keys, all or nothing, if all guards hold. Consumes or releases the prepared leaves in
+    /// any case.
     pub fn commit_all<E>(
         &self,
         local: &mut LocalBlocks,
@@ -66,14 +66,15 @@ impl Region<'_> {
         }
     }
 
-    /// Aborts a transaction of ours, and gives back what it did not use.
+    /// Aborts a transaction of this process and returns its unused leaves.
     fn abort_txn(&self, local: &mut LocalBlocks, txn: BlockRef, writes: &[(Write<'_>, Prepared)]) {
         self.decide(txn, UNDECIDED, ABORTED);
         self.undo(local, txn);
         self.discard_skipped(local, writes, txn);
     }
 
-    /// Of a transaction that only deletes what is not there: whether that, and its guards, hold.
+    /// For a transaction that deletes only absent keys: checks that they are still absent and that its guards
+    /// hold.
     fn check_unchanged<E>(
         &self,
         local: &LocalBlocks,
@@ -84,7 +85,7 @@ impl Region<'_> {
         let absent = writes.iter().map(|(write, _)| Guard { key: write.key, revision: 0 });
         let all: Vec<Guard<'_>> = absent.chain(guards.iter().copied()).collect();
         match self.check_guards(local, &all, 0, now) {
-            // It came since: it is to be deleted, then.
+            // The key was created meanwhile and must be deleted: try again.
             Err(CommitError::Conflict { index, .. }) if index < writes.len() => {
                 Err(CommitError::Retry)
             }
@@ -92,7 +93,7 @@ impl Region<'_> {
         }
     }
 
-    /// `first` is the number of the first guard, for the caller.
+    /// `first` is the caller's index of the first guard.
     fn check_guards<E>(
         &self,
         local: &LocalBlocks,
@@ -174,7 +175,7 @@ impl Region<'_> {
                 let mut write = *write;
                 let changes = !write.deletes() || current.with_expired().is_some();
                 if !changes {
-                    // That it is not there is what is to be so when this holds.
+                    // The absence of the key becomes a condition of the commit.
                     write.content.meta.flags = GUARD;
                     write.durable = Some(false);
                 }
@@ -191,8 +192,8 @@ impl Region<'_> {
         Ok(done)
     }
 
-    /// Puts a mark into the slots of the keys that were read: whoever changes one from now on ends this
-    /// transaction, or comes after it.
+    /// Puts guard marks into the slots of the keys that were read: later changes of these keys abort this
+    /// transaction or follow it.
     #[allow(clippy::too_many_arguments)]
     fn install_guards<E>(
         &self,
@@ -231,7 +232,7 @@ impl Region<'_> {
         Ok(())
     }
 
-    /// One mark; the revision that was found instead of the guard's, if it was another.
+    /// Installs one mark; returns the current revision if it differs from the guard's.
     #[allow(clippy::too_many_arguments)]
     fn install_guard<E>(
         &self,
@@ -270,7 +271,7 @@ impl Region<'_> {
         word: BlockRef,
         used: &mut usize,
     ) -> bool {
-        // Named before it is seen, so that whoever ends this transaction finds it.
+        // Listed before it is visible, so that a process that aborts this transaction finds it.
         txn[PAIRS + 2 * *used].store(word.0, Ordering::Relaxed);
         txn[PAIRS + 2 * *used + 1].store(current.old.0, Ordering::Relaxed);
         txn[COUNT].store(*used as u64 + 1, Ordering::Release);
@@ -286,14 +287,14 @@ impl Region<'_> {
         false
     }
 
-    /// Gives back all prepared leaves from one on.
+    /// Returns all prepared leaves from index `from` on.
     fn discard_all(&self, local: &mut LocalBlocks, writes: &[(Write<'_>, Prepared)], from: usize) {
         for (_, prepared) in &writes[from..] {
             self.put_back(local, prepared.0);
         }
     }
 
-    /// Gives back the prepared leaves that a transaction did not use.
+    /// Returns the prepared leaves that a transaction did not use.
     fn discard_skipped(
         &self,
         local: &mut LocalBlocks,
@@ -309,8 +310,8 @@ impl Region<'_> {
         }
     }
 
-    /// Ends a transaction of ours that was decided by the persister: its revision, or `None` if it was
-    /// refused, with the persister's reason.
+    /// Concludes a transaction that the persister has decided: returns its revision, or `None` and the
+    /// persister's reason if it was refused.
     pub fn conclude(
         &self,
         local: &mut LocalBlocks,
@@ -329,7 +330,7 @@ impl Region<'_> {
         }
     }
 
-    /// Ends a transaction that holds: numbers its leaves, and retires what was before them.
+    /// Concludes a committed transaction: assigns revisions to its leaves and retires their predecessors.
     pub(crate) fn conclude_committed(
         &self,
         local: &mut LocalBlocks,
@@ -367,10 +368,10 @@ impl Region<'_> {
     }
 }
 
-/// What a transaction has put into its slots.
+/// Result of installing a transaction's leaves.
 struct InstalledLeaves {
-    /// Leaves that change something; the others are marks.
+    /// Number of leaves that change something; the others are marks.
     changes: usize,
-    /// Whether any of it goes to disk.
+    /// Whether any change must be written to disk.
     disk: bool,
 }

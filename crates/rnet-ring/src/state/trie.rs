@@ -1,5 +1,5 @@
-//! The trie: from a key to its slot. A slot names a leaf or, once two keys met there, an inner node;
-//! nodes are added by one compare-and-swap and stay, so that a slot is never looked for in vain.
+//! The trie: from a key to its slot. A slot refers to a leaf or, after two keys collided there, to an inner
+//! node. Nodes are added by one compare-and-swap and never removed, so a slot position stays valid.
 
 use super::blocks::{LocalBlocks, OutOfMemory};
 use super::key::{Key, Prefix};
@@ -10,20 +10,20 @@ use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering};
 
-/// Node word: its level, so that nothing a peer writes leads round in a circle.
+/// Node word: its level, so that corrupt references cannot form a cycle.
 const LEVEL: usize = 1;
 /// First slot of a node.
 const SLOTS: usize = 2;
 const NODE_WORDS: usize = SLOTS + FANOUT;
-/// The process slot of what no process slot is responsible for.
+/// The process slot of blocks without a responsible process slot.
 pub(crate) const NO_PROCESS_SLOT: u16 = u16::MAX;
 
-/// A slot as it was read.
+/// A slot as read.
 #[derive(Clone, Copy)]
 pub(crate) struct Slot<'a> {
     pub(crate) at: &'a AtomicU64,
     pub(crate) word: BlockRef,
-    /// Nodes above it.
+    /// Number of nodes above it.
     pub(crate) level: usize,
 }
 
@@ -32,12 +32,12 @@ impl<'a> Region<'a> {
         self.at(self.root_at + root as usize)
     }
 
-    /// The slot in which a key stands or would stand.
+    /// The slot that contains, or would contain, a key.
     #[inline]
     pub(crate) fn find(&self, key: &Key<'_>) -> Result<Slot<'a>, CorruptRegion> {
         let mut at = self.root_slot(key.root());
         for level in 0..MAX_LEVEL {
-            // SYNC-SLOT: whoever finds the leaf's word finds the leaf.
+            // SYNC-SLOT: a reader that finds the leaf's word also sees the leaf.
             let word = BlockRef(at.load(Ordering::Acquire));
             if word.kind() != NODE {
                 return Ok(Slot { at, word, level });
@@ -48,8 +48,8 @@ impl<'a> Region<'a> {
         Err(CorruptRegion)
     }
 
-    /// Puts an inner node where a leaf of another key stands. Whether it or another did so, the slot has
-    /// changed afterwards; look again.
+    /// Replaces a leaf of another key by an inner node. In any case the slot has changed afterwards, by this
+    /// or another process; read it again.
     pub(crate) fn expand(
         &self,
         local: &mut LocalBlocks,
@@ -78,19 +78,18 @@ impl<'a> Region<'a> {
             return Ok(());
         }
         fail_point!("state.expanded");
-        // Nobody's from now on, so that a sweep needs not look whether it is in use.
+        // Without a responsible process slot, so that a sweep need not check whether it is in use.
         self.set_state(NO_PROCESS_SLOT, own, IS_NODE);
         Ok(())
     }
 
-    /// Shows every leaf's word in the slots that keys of this prefix may stand in, until `see` says that
-    /// it is enough.
+    /// Visits every leaf word in the slots of this prefix, until `see` stops.
     pub(crate) fn walk(
         &self,
         prefix: &Prefix,
         see: &mut impl FnMut(BlockRef, u32) -> Result<(), RetriesExhausted>,
     ) -> Result<(), RetriesExhausted> {
-        // More nodes than there are blocks is what only a circle has.
+        // Only a cycle visits more nodes than the region has blocks.
         let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
         let roots = match prefix.root() {
             Some(root) => root..root + 1,
@@ -134,14 +133,14 @@ impl<'a> Region<'a> {
         Ok(())
     }
 
-    /// Whether an inner node is part of the trie. Looks everywhere.
+    /// Whether an inner node is part of the trie. Scans the whole trie.
     pub(crate) fn has_node(&self, word: BlockRef) -> bool {
         let mut budget = self.slabs_in_use() * SLAB_UNITS / 2 + 1;
         let found = (0..1u32 << self.geometry.root_bits).any(|root| {
             let at = BlockRef(self.root_slot(root).load(Ordering::Acquire));
             self.leads_to(at, word, 0, &mut budget)
         });
-        // Where it could not be told, it is left alone.
+        // If undecided, the node is kept.
         found || budget == 0
     }
 

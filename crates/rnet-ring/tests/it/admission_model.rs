@@ -1,11 +1,11 @@
-//! Every order of the steps by which a publisher and a reader meet, part, and meet again.
+//! Explores all interleavings of the admission protocol between a publisher and a reader.
 //!
-//! The steps are those of docs/design/admission.md, made by the functions that `rnet-shm` calls
-//! ([`ReaderRequests`] for the publisher, [`Follower`] for the reader); the log is reduced to numbers. All
-//! states that any order of steps leads to are visited. From each of them both sides go on until
-//! nothing is left to do, once with the publisher there and once with it gone, and it is asked
-//! whether the reader hears again, and whether each message was received or counted, once, for the
-//! right reason. The words of an entry are the matter of `loom_models.rs`.
+//! The steps are those of docs/design/admission.md, executed by the functions that `rnet-shm` calls
+//! ([`ReaderRequests`] for the publisher, [`Follower`] for the reader); the log is reduced to numbers. The
+//! test visits all reachable states. From each state both sides continue until they are idle, once with the
+//! publisher alive and once with it gone. The test checks that the reader receives messages again, and that
+//! each message was received or counted once, with the correct cause. `loom_models.rs` covers the words of an
+//! entry.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ const CAPACITY: u64 = 2;
 const MAX_SENT: u64 = 6;
 const MAX_DETACHED: u32 = 2;
 
-/// What the reader found when it looked last, and has yet to act upon.
+/// The reader's last observation, which it has not handled yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Observation {
     Nothing,
@@ -41,7 +41,7 @@ struct Listed {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Model {
     places: usize,
-    // What both sides see.
+    // State that both sides see.
     entries: Vec<[u64; 5]>,
     bound: bool,
     generation: u64,
@@ -62,12 +62,12 @@ struct Model {
     next_seq: Option<u64>,
     rebound: bool,
     over: bool,
-    // What happened to it.
+    // The reader's results.
     received: u64,
     detached: u64,
     overrun: u64,
     detached_seen: u32,
-    // What is true.
+    // The ground truth.
     promised: Option<u64>,
     detached_owed: u32,
     detached_unanswered: u32,
@@ -108,7 +108,7 @@ impl Model {
         }
     }
 
-    /// Lets `act` work on the entries as memory.
+    /// Calls `act` with the entries as memory.
     fn with<T>(&mut self, act: impl FnOnce(&mut Model, AdmissionTable<'_>) -> T) -> T {
         let memory: Vec<Admission> = self.entries.iter().map(to_memory).collect();
         let result = act(self, AdmissionTable::contiguous(&memory));
@@ -120,7 +120,7 @@ impl Model {
         RequestId { subscription: US, generation: self.generation }
     }
 
-    /// From where on the writer keeps the log; `None` if the reader does not hold it back.
+    /// The position from which the writer keeps the log; `None` if the reader does not block it.
     fn needed(&self) -> Option<u64> {
         let listed = self.listed.filter(|l| self.bound && l.generation == self.generation)?;
         Some(listed.start.max(self.cursor))
@@ -144,7 +144,7 @@ impl Model {
             return;
         }
         let Some(place) = self.admissions.entry_for(ask.subscription, self.places) else {
-            // It is looked at again when a place is free.
+            // Checked again when an entry is free.
             self.rung = true;
             return;
         };
@@ -157,7 +157,7 @@ impl Model {
     fn answer(&mut self, generation: u64) {
         let start = self.tail;
         let ask = RequestId { subscription: US, generation };
-        // Positions are multiples of eight; any number that grows will do.
+        // Positions are multiples of eight; any increasing number works.
         let grant = Grant { request: ask, start, start_seq: start };
         let standing = self.with(|w, memory| w.admissions.answer(memory, grant)).unwrap();
         if let Some(listed) = self.listed.as_mut().filter(|l| l.generation == generation) {
@@ -165,7 +165,7 @@ impl Model {
         }
         self.promised.get_or_insert(start);
         if standing == AdmissionState::Detached {
-            // It was let go before its answer, which says so.
+            // It was detached before its answer, which contains that.
             self.detached_unanswered -= 1;
             self.detached_owed += 1;
         }
@@ -191,7 +191,7 @@ impl Model {
         self.cursor = self.position;
     }
 
-    /// One step of `Reader::take`; `false` if there was nothing to do.
+    /// One step of `Reader::take`; `false` if it was idle.
     fn take_step(&mut self) -> bool {
         if self.follower.is_awaiting_admission() {
             let begun = self.with(|w, memory| w.follower.begin(memory, w.next_seq));
@@ -254,7 +254,7 @@ impl Model {
         }
     }
 
-    /// The subscription gives its page up and binds itself anew, as one that nothing was promised.
+    /// The subscription frees its page and binds it again, without an earlier promise.
     fn rebind(&mut self) {
         let generation = self.generation + 1;
         let (follower, rung) = (Follower::new(RequestId { subscription: US, generation }), true);
@@ -276,10 +276,10 @@ impl Model {
             detached_unanswered: 0,
             ..self.clone()
         };
-        // What is still answered to the request before is none of the new one's.
+        // Answers to the earlier request do not apply to the new one.
     }
 
-    /// All steps that may come next.
+    /// All possible next steps.
     fn next(&self) -> Vec<(&'static str, Model)> {
         let mut steps = Vec::new();
         let mut step = |name, act: &dyn Fn(&mut Model)| {
@@ -288,7 +288,8 @@ impl Model {
             steps.push((name, world));
         };
         let unanswered = self.listed.filter(|l| !l.answered);
-        // The control thread admits one after the other; let go meanwhile, it still answers.
+        // The control thread admits one request at a time; if the reader is detached meanwhile, it still
+        // answers.
         let owes = self.owes();
         if self.there {
             if let Some(generation) = owes {
@@ -336,7 +337,7 @@ impl Model {
         steps
     }
 
-    /// The request that was listed and has no answer yet.
+    /// The listed request that has no answer yet.
     fn owes(&self) -> Option<u64> {
         match self.listed {
             Some(listed) if !listed.answered => Some(listed.generation),
@@ -345,8 +346,8 @@ impl Model {
         }
     }
 
-    /// Whatever was promised was received or counted, for the right reason, and told as often as it
-    /// happened.
+    /// Every promised message was received or counted with the correct cause, and every detachment was
+    /// reported once.
     fn check(&self, path: &str) {
         let promised = self.promised.unwrap_or(self.tail);
         assert_eq!(self.overrun, 0, "{path}: a reliable reader was overrun: {self:#?}");
@@ -357,11 +358,11 @@ impl Model {
         );
         assert_eq!(
             self.detached_seen, self.detached_owed,
-            "{path}: told as often as let go: {self:#?}"
+            "{path}: reports equal detachments: {self:#?}"
         );
     }
 
-    /// Both sides go on until nothing is left to do.
+    /// Runs both sides until they are idle.
     fn settle(&mut self) {
         for _ in 0..100 {
             let mut changed = self.take_step();
@@ -378,7 +379,7 @@ impl Model {
                 return;
             }
         }
-        panic!("it never settles: {self:#?}");
+        panic!("it never becomes idle: {self:#?}");
     }
 }
 
@@ -397,7 +398,7 @@ fn from_memory(entry: &Admission) -> [u64; 5] {
         .map(|word| word.load(Ordering::Relaxed))
 }
 
-/// The reader hears again, whatever came before.
+/// The reader receives messages again, whatever happened before.
 fn goes_on(world: &Model, path: &str) {
     let mut world = world.clone();
     if world.other == 1 {
@@ -412,7 +413,7 @@ fn goes_on(world: &Model, path: &str) {
     world.check(path);
 }
 
-/// The publisher leaves: what it had promised is received or counted, and the channel ends.
+/// The publisher exits: what it promised is received or counted, and the channel ends.
 fn ends(world: &Model, path: &str) {
     let mut world = world.clone();
     if world.there {
@@ -444,16 +445,16 @@ fn walk(places: usize) {
         }
     }
     println!("{} states with {places} places", seen.len());
-    assert!(seen.len() > 1000, "the steps lead nowhere");
+    assert!(seen.len() > 1000, "too few states");
 }
 
 #[test]
-fn a_reader_is_never_deaf_and_every_gap_is_counted_once() {
+fn reader_recovers_and_every_gap_is_counted_once() {
     walk(2);
 }
 
-/// With the one place there is taken or wanted by another.
+/// The only entry is used or requested by another reader.
 #[test]
-fn nor_where_places_are_short() {
+fn reader_recovers_if_entries_are_scarce() {
     walk(1);
 }

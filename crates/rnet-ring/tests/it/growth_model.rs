@@ -1,4 +1,4 @@
-//! A log that grows and shrinks, against a plain model: a list of all messages ever sent.
+//! Tests a log that grows and shrinks against a plain model: a list of all messages.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +28,11 @@ impl Memory {
     }
 }
 
-/// What the writer is told, and memory: what is not backed is made unreadable.
+/// The writer's gate; memory that is not backed is made unreadable.
 struct TestGate<'a> {
     memory: &'a Memory,
     backed: BTreeSet<u32>,
-    /// Whether there is memory.
+    /// Whether allocations succeed.
     gives: bool,
     denied: bool,
     needed: u64,
@@ -86,11 +86,11 @@ impl Gate for TestGate<'_> {
     }
 }
 
-/// Takes up to `most` messages; each must be what was sent.
+/// Takes up to `most` messages and compares each with what was sent.
 fn drain(r: &mut LogReader, buf: &mut [u64], log: Log<'_>, sent: &[Sent], most: usize) -> u64 {
     let mut taken = 0;
     while taken < most as u64 {
-        match r.next(buf).expect("the log is sound") {
+        match r.next(buf).expect("a valid log") {
             Some(record) => {
                 let Sent { time_ns, len, .. } = sent[record.seq as usize];
                 assert_eq!((record.time_ns, record.len), (time_ns, len));
@@ -135,9 +135,9 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// One reliable reader and one that is overrun, memory that comes and goes.
+    /// One reliable reader, one that is overrun, and allocations that fail at times.
     #[test]
-    fn nothing_is_lost_that_is_missed(
+    fn needed_messages_are_never_lost(
         ops in prop::collection::vec(op(), 1..600),
         bits in 1u32..7,
         history in 0u64..60,
@@ -188,7 +188,7 @@ proptest! {
         for (reader, buf, got) in &mut readers {
             *got += drain(reader, buf, log, &sent, usize::MAX);
         }
-        // A gap shows with the message behind it.
+        // A gap shows with the next message.
         (gate.gives, gate.needed) = (true, u64::MAX);
         now += 10 * MIN_RETENTION_NS;
         let at = writer.push(log, RecordKind::Inline, now, &[], 0, &mut gate).unwrap();
@@ -203,7 +203,7 @@ proptest! {
     }
 }
 
-/// Sends `count` messages of 40 bytes, `every_ns`.
+/// Sends `count` messages of 40 bytes, one per `every_ns`.
 fn send(
     writer: &mut LogWriter,
     gate: &mut TestGate<'_>,
@@ -223,13 +223,13 @@ fn memory_follows_the_traffic() {
     let mut gate = TestGate::new(&memory, 2);
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
-    // Slow: as many bytes in two blocks as in a second and more.
+    // Slow traffic: two blocks hold more than a second of messages.
     send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS, 10_000);
     assert_eq!((writer.capacity_bytes(), gate.backed.len()), (2 * BLOCK_LEN, 2));
-    // A burst takes all that the log may have, and keeps it while it lasts.
+    // A burst takes the maximum length of the log, and keeps it while it lasts.
     send(&mut writer, &mut gate, &mut now, 1000, 10_000);
     assert_eq!((writer.capacity_bytes(), gate.backed.len()), (64 * BLOCK_LEN, 64));
-    // What is sent within a second, and no more than that and what is kept in hand.
+    // The messages of one second, plus the reserve.
     send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS / 16, 10_000);
     let needed = 16 * 40 / BLOCK_LEN;
     assert!((needed..=5 * needed + 2).contains(&(gate.backed.len() as u64)), "{:?}", gate.backed);
@@ -238,12 +238,12 @@ fn memory_follows_the_traffic() {
 }
 
 #[test]
-fn a_reader_that_falls_behind_has_room() {
+fn log_grows_for_a_slow_reader() {
     let memory = Memory::new(64);
     let mut gate = TestGate::new(&memory, 2);
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
-    // Slow traffic, and a reader that needs all of it.
+    // Slow traffic, and a reader that needs all messages.
     gate.needed = 0;
     gate.read = 0;
     let most = (64 * BLOCK_LEN / 40) as usize;
@@ -251,7 +251,7 @@ fn a_reader_that_falls_behind_has_room() {
     assert_eq!(writer.capacity_bytes(), 64 * BLOCK_LEN);
     let refused = writer.push(memory.log(), RecordKind::Inline, now, &[0; 100], 0, &mut gate);
     assert_eq!(refused, Err(PushError::ReaderBehind));
-    // It has gone on: its memory comes back.
+    // The reader has advanced: its memory is released.
     (gate.needed, gate.read) = (u64::MAX, u64::MAX);
     writer.readers_changed();
     send(&mut writer, &mut gate, &mut now, MIN_RETENTION_NS, 1000);
@@ -259,14 +259,14 @@ fn a_reader_that_falls_behind_has_room() {
 }
 
 #[test]
-fn a_reader_that_stands_still_keeps_its_memory() {
+fn memory_of_a_stopped_reader_is_kept() {
     let memory = Memory::new(8);
     let mut gate = TestGate::new(&memory, 2);
     let mut writer = LogWriter::growing(memory.log(), 2);
     let mut now = 1;
     send(&mut writer, &mut gate, &mut now, 1000, 100);
     assert_eq!(writer.capacity_bytes(), 8 * BLOCK_LEN);
-    // It is overrun, and may be in the middle of a copy: nothing is taken away under it.
+    // It is overrun and may be copying: memory that it may access is not released.
     gate.read = 0;
     gate.needed = u64::MAX;
     struct StalledReader<'a, 'b>(&'a mut TestGate<'b>);
@@ -293,7 +293,7 @@ fn a_reader_that_stands_still_keeps_its_memory() {
 }
 
 #[test]
-fn without_memory_the_log_stays_as_it_is() {
+fn log_keeps_its_length_without_memory() {
     let memory = Memory::new(64);
     let mut gate = TestGate::new(&memory, 2);
     gate.gives = false;
@@ -301,7 +301,7 @@ fn without_memory_the_log_stays_as_it_is() {
     let mut now = 1;
     send(&mut writer, &mut gate, &mut now, 1000, 1000);
     assert_eq!(writer.capacity_bytes(), 2 * BLOCK_LEN);
-    // What late joiners get is not given up for want of memory.
+    // Messages for late joiners are kept even without memory.
     gate.kept.history = 7;
     now += 2 * MIN_RETENTION_NS;
     let log = memory.log();
@@ -310,13 +310,13 @@ fn without_memory_the_log_stays_as_it_is() {
     };
     let refused = (0..10).find_map(|_| push(&mut writer, &mut gate, now).err());
     assert_eq!(refused, Some(PushError::OutOfMemory));
-    // There is memory again: it is asked for after a while.
+    // Memory is available again: the log requests it after a delay.
     gate.gives = true;
     now += 2 * MIN_RETENTION_NS;
     assert!((0..100).all(|_| push(&mut writer, &mut gate, now).is_ok()));
 }
 
-/// A log of fixed length never asks.
+/// A log of fixed length never requests memory.
 #[test]
 fn a_log_of_fixed_length_is_one_ring() {
     let memory = Memory::new(64);

@@ -1,4 +1,4 @@
-//! A log that no correct publisher writes.
+//! Logs that no correct publisher writes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use rnet_ring::layout::LogControl;
 use rnet_ring::record::{HeaderWord, RecordKind, RecordTag};
 use rnet_ring::{Log, LogReader, Pull};
 
-/// Puts a record of 8 bytes at the begin of the ring, as the last of the log.
+/// Puts a record of 8 bytes at the start of the ring, as the last record of the log.
 fn place(control: &LogControl, words: &[AtomicU64], at: u64, extended: bool) {
     let tag = RecordTag { kind: RecordKind::Inline, extended };
     let head = HeaderWord { seq_lo: u32::MAX, len: 8, tag };
@@ -18,7 +18,7 @@ fn place(control: &LogControl, words: &[AtomicU64], at: u64, extended: bool) {
 }
 
 #[test]
-fn a_number_that_comes_twice_has_no_words_of_the_record_before() {
+fn repeated_number_does_not_inherit_extension_words() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..256).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).unwrap();
@@ -27,8 +27,8 @@ fn a_number_that_comes_twice_has_no_words_of_the_record_before() {
     assert_eq!(reader.pull(log, &mut batch), Pull::Batch);
     let first = reader.next(&batch).unwrap().unwrap();
     assert_eq!((first.seq, reader.extension_len(&first)), (u64::MAX, 8));
-    // After the last number comes 0, so every number is one that may be expected. A log that moves on has it
-    // accepted once more, now of a record without words.
+    // The number after the last one is 0, so every number is a possible next one. After a move of the log,
+    // the same number is accepted once more, now for a record without extension words.
     let on = 1 << 20;
     control.head.head.store(on, Ordering::Release);
     control.tail.tail.store(on, Ordering::Release);

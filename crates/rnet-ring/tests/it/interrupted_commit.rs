@@ -1,13 +1,13 @@
-//! Writers that ended between two stores of one message.
+//! Writers that died between two stores of one message.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_ring::layout::LogControl;
 use rnet_ring::{Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind};
 
-/// The newest message is the newest that was committed, though the writer had already named the next.
+/// The newest message is the newest committed one, although the writer has already announced the next.
 #[test]
-fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
+fn newest_is_found_after_a_writer_died_before_its_commit() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).expect("a power of two");
@@ -23,29 +23,29 @@ fn the_newest_is_found_behind_a_writer_that_ended_before_its_commit() {
                 12,
                 &mut NoReliableReaders,
             );
-            pushed.expect("nobody holds it back");
+            pushed.expect("no reader blocks the writer");
         }
-        // What a push stores first, and then no more.
+        // The first store of a push, without the following ones.
         control.tail.last.store(writer.tail(), Ordering::Relaxed);
         reader.seek_newest(log);
         let mut buf = [0; 64];
         assert_eq!(reader.pull(log, &mut buf), Pull::Batch);
-        let record = reader.next(&buf).expect("sound").expect("there is one");
+        let record = reader.next(&buf).expect("a valid log").expect("a record");
         assert_eq!((record.time_ns, record.seq), (round * 3 + 2, round * 3 + 2));
         assert_eq!(reader.next(&buf), Ok(None));
     }
 }
 
-/// A walk to the newest message does not follow a tail that lies: found by the fuzzer.
+/// A walk to the newest message does not follow a false tail; found by the fuzzer.
 #[test]
-fn a_tail_without_end_is_not_walked_to() {
+fn walk_does_not_follow_a_false_tail() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).expect("a power of two");
     let mut writer = LogWriter::new(log);
     for _ in 0..16 {
         let pushed = writer.push(log, RecordKind::Inline, 0, &[7; 16], 16, &mut NoReliableReaders);
-        pushed.expect("nobody holds it back");
+        pushed.expect("no reader blocks the writer");
     }
     for tail in [u64::MAX, !7, writer.tail() + 4] {
         control.tail.last.store(tail, Ordering::Relaxed);
@@ -57,9 +57,9 @@ fn a_tail_without_end_is_not_walked_to() {
     }
 }
 
-/// A reader that stays goes on with the oldest record after a lap, any other half a log ahead.
+/// After a lap, a reader with `resync_to_oldest` continues at the oldest record, any other half a log ahead.
 #[test]
-fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
+fn resync_to_oldest_loses_only_overwritten_records() {
     let control = LogControl::default();
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     let log = Log::new(&control, &words).expect("a power of two");
@@ -67,13 +67,13 @@ fn a_reader_that_stays_misses_no_more_than_what_is_gone() {
     for time in 0..100 {
         let pushed =
             writer.push(log, RecordKind::Inline, time, &[7; 16], 16, &mut NoReliableReaders);
-        pushed.expect("nobody holds it back");
+        pushed.expect("no reader blocks the writer");
     }
     let first = |mut reader: LogReader| {
         let mut buf = [0; 64];
         assert_eq!(reader.pull(log, &mut buf), Pull::Lapped);
         assert_eq!(reader.pull(log, &mut buf), Pull::Batch);
-        reader.next(&buf).expect("sound").expect("there is one").seq
+        reader.next(&buf).expect("a valid log").expect("a record").seq
     };
     let mut stays = LogReader::new(0);
     stays.resync_to_oldest();

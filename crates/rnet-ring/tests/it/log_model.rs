@@ -1,4 +1,4 @@
-//! The ring against a plain model: a list of all messages ever sent.
+//! Tests the ring against a plain model: a list of all messages.
 
 use proptest::prelude::*;
 use rnet_ring::layout::LogControl;
@@ -19,7 +19,7 @@ impl Memory {
     }
 }
 
-/// Takes up to `most` messages; checks each against what was sent.
+/// Takes up to `most` messages and compares each with what was sent.
 fn drain(
     reader: &mut LogReader,
     buf: &mut [u64],
@@ -29,7 +29,7 @@ fn drain(
 ) -> usize {
     let mut taken = 0;
     while taken < most {
-        match reader.next(buf).expect("the log is sound") {
+        match reader.next(buf).expect("a valid log") {
             Some(record) => {
                 let bytes: Vec<u8> = buf.iter().flat_map(|w| w.to_le_bytes()).collect();
                 assert_eq!(
@@ -131,7 +131,7 @@ proptest! {
             sent.push(bytes.clone());
             let mut gate = Cursor(reader.position());
             while writer.push(log, RecordKind::Inline, i as u64 * 3, &bytes, 0, &mut gate).is_err() {
-                prop_assert!(drain(&mut reader, &mut buf, log, &sent, batch) > 0, "full, yet nothing to read");
+                prop_assert!(drain(&mut reader, &mut buf, log, &sent, batch) > 0, "full but nothing to read");
                 gate = Cursor(reader.position());
             }
         }
@@ -140,9 +140,9 @@ proptest! {
         prop_assert_eq!(reader.next_seq(), Some(sent.len() as u64));
     }
 
-    /// Whatever stands in the log, a reader returns: no panic, no endless loop.
+    /// A reader returns for any content of the log, without a panic or an endless loop.
     #[test]
-    fn hostile_memory_is_survived(
+    fn hostile_memory_causes_no_panic_or_endless_loop(
         words in prop::collection::vec(any::<u64>(), 64),
         tail in any::<u64>(), head in any::<u64>(), last in any::<u64>(), seq in any::<u64>(),
         start in 0u64..1024,
@@ -151,7 +151,7 @@ proptest! {
         let memory = Memory::new(64);
         let log = memory.log();
         for (to, from) in memory.words.iter().zip(&words) {
-            // Half of the cases get plausible record heads, to reach the code behind the first check.
+            // Half of the cases get plausible record headers, to reach the code after the first check.
             let word = if tame { from & 0x0300_003f_ffff_ffff } else { *from };
             to.store(word, rnet_ring::sync::Ordering::Relaxed);
         }

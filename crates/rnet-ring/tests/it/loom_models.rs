@@ -13,7 +13,7 @@ use rnet_ring::sync::{AtomicU32, AtomicU64, Barrier, FullFences, Ordering};
 use rnet_ring::wake::Tickets;
 use rnet_ring::{
     BLOCK_IDLE_NS, Gate, Log, LogReader, LogWriter, NoReliableReaders, Pull, RecordKind, admission,
-    binding, pins, room, wake,
+    backpressure, binding, pins, wake,
 };
 
 struct Memory {
@@ -33,19 +33,19 @@ impl Memory {
     }
 }
 
-/// `preemptions` bounds the search where the full one does not end in minutes.
+/// `preemptions` bounds the search if a full one takes too long.
 fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(f);
 }
 
-/// One message of 8 bytes: 24 bytes of a 64-byte ring, so that the third laps.
+/// One message of 8 bytes: 24 bytes of a 64-byte ring, so that the third one laps.
 fn push(writer: &mut LogWriter, log: Log<'_>, value: u64, gate: &mut impl Gate) -> bool {
     writer.push(log, RecordKind::Inline, value, &value.to_le_bytes(), 8, gate).is_ok()
 }
 
-/// Takes what is there; each record's content must be its sequence number.
+/// Takes all available records; each record's content must be its sequence number.
 fn take(reader: &mut LogReader, log: Log<'_>) -> u64 {
     let mut buf = [0u64; 8];
     let mut got = 0;
@@ -96,7 +96,7 @@ fn a_read_message_is_whole() {
 }
 
 #[test]
-fn an_overrun_is_seen_and_counted() {
+fn overrun_is_detected_and_counted() {
     model(3, || {
         let memory = Memory::new();
         let theirs = memory.clone();
@@ -111,14 +111,14 @@ fn an_overrun_is_seen_and_counted() {
             assert!(push(&mut writer, memory.log(), value, &mut NoReliableReaders));
         }
         let (mut reader, mut got) = reader.join().unwrap();
-        // A lap ends one `take`; the log is quiet now, so a second one reaches the end.
+        // A lap ends one `take`; the writer has finished, so a second one reaches the end.
         got += take(&mut reader, memory.log());
         got += take(&mut reader, memory.log());
         assert_eq!(got + reader.take_lost(), 4, "received or counted");
     });
 }
 
-/// The land that a growing log asks for: all that it may have, and time that passes as it is told.
+/// The gate of a growing log: unlimited memory.
 struct TestGate;
 impl Gate for TestGate {
     fn lowest_needed(&mut self) -> u64 {
@@ -132,13 +132,13 @@ impl Gate for TestGate {
     }
 }
 
-/// A log of two blocks becomes one of three and four while it is read, and then one of two again.
+/// A log of two blocks grows to three and four while it is read, and shrinks to two again.
 #[test]
 fn a_read_message_is_whole_while_the_log_grows_and_shrinks() {
     fn log_of(memory: &Memory) -> Log<'_> {
         Log::with_blocks(&memory.control, &memory.words, 8).unwrap()
     }
-    // One message of 8 bytes is 24 of the 64 of a block; the last come seconds later.
+    // One message of 8 bytes takes 24 of the 64 bytes of a block; the last messages come seconds later.
     fn push(writer: &mut LogWriter, log: Log<'_>, value: u64) {
         let time_ns = if value < 8 { value } else { value * 10 * BLOCK_IDLE_NS };
         let sent =
@@ -173,7 +173,6 @@ fn a_read_message_is_whole_while_the_log_grows_and_shrinks() {
             });
             (first..first + 3).for_each(|value| push(&mut writer, log_of(&memory), value));
             let (mut reader, mut got) = reader.join().unwrap();
-            // A lap ends one `take`; the log is quiet now.
             (0..3).for_each(|_| got += take(&mut reader, log_of(&memory)));
             assert_eq!(got + reader.take_lost(), first + 3, "received or counted");
         });
@@ -212,8 +211,7 @@ fn a_reliable_reader_is_not_overrun() {
     });
 }
 
-/// A reader that begins at `place` is listed with what it finds there before, which holds the writer,
-/// and then looks again.
+/// A reader at `place` is listed with the position found there, and then reads the position again.
 fn joins_at(place: fn(Log<'_>) -> u64) {
     model(3, move || {
         let memory = Memory::new();
@@ -250,12 +248,11 @@ fn joins_at(place: fn(Log<'_>) -> u64) {
 #[test]
 fn a_joining_reader_misses_nothing_after_its_start() {
     joins_at(|log| log.control.tail.tail.load(Ordering::Acquire));
-    // The newest message as well.
     joins_at(|log| log.control.tail.last.load(Ordering::Acquire));
 }
 
 #[test]
-fn a_leaving_reader_no_longer_holds_the_writer() {
+fn removed_reader_no_longer_blocks_the_writer() {
     model(3, || {
         let memory = Memory::new();
         let stays_at_zero = Arc::new(AtomicU64::new(0));
@@ -279,20 +276,20 @@ fn a_leaving_reader_no_longer_holds_the_writer() {
                 writer.readers_changed();
             }
             sent += u64::from(push(&mut writer, log, sent, &mut gate));
-            // Until the writer has seen the reader leave, what the reader needs stays.
+            // Until the writer has seen the removal, everything that the reader needs stays.
             let head = log.control.head.head.load(Ordering::Acquire);
-            assert!(head == 0 || gate.0.is_empty(), "taken from a reader that was still there");
+            assert!(head == 0 || gate.0.is_empty(), "overwritten although a reader needs it");
         }
         leave.join().unwrap();
         assert!(readers.epoch.changed(&mut seen) || gate.0.is_empty());
         writer.readers_changed();
-        assert!(push(&mut writer, log, sent, &mut Cursors(Vec::new())), "nobody holds it now");
+        assert!(push(&mut writer, log, sent, &mut Cursors(Vec::new())), "no reader blocks it now");
         assert!(sent >= 2);
     });
 }
 
 #[test]
-fn nobody_sleeps_through_a_message() {
+fn no_wakeup_is_lost() {
     model(4, || {
         struct Sleeper {
             asleep: AtomicU64,
@@ -319,7 +316,7 @@ fn nobody_sleeps_through_a_message() {
                 let before = us.bell.load(Ordering::Acquire);
                 wake::announce(|at| at(&us.asleep), tickets.next_ticket(), &FullFences);
                 if !reader.has_more(theirs.log()) {
-                    // The kernel's futex: sleeps only while the bell is unchanged.
+                    // As the kernel's futex: sleeps only while the bell is unchanged.
                     while us.bell.load(Ordering::Acquire) == before {
                         us.kernel.wait();
                     }
@@ -341,10 +338,9 @@ fn nobody_sleeps_through_a_message() {
     });
 }
 
-/// Two waiters take turns at one subscriber, as `recv` and a wait set do. The waker remembers the
-/// ticket it has rung for, so the second must not show the first one's again.
+/// Two waiters take turns at one subscriber. The second must not reuse the first one's ticket.
 #[test]
-fn a_second_waiter_is_rung_too() {
+fn second_waiter_is_woken_too() {
     struct Sleeper {
         asleep: AtomicU64,
         bell: AtomicU32,
@@ -363,7 +359,7 @@ fn a_second_waiter_is_rung_too() {
         let reader = thread::spawn(move || {
             let mut reader = LogReader::new(0);
             reader.expect_from(0);
-            // Each round is a waiter of its own: all they share is the sleeper's place.
+            // Each round is a new waiter: they share only the sleeper's ticket word.
             for wanted in 1..=2 {
                 let mut got = reader.next_seq().unwrap();
                 while got < wanted {
@@ -393,9 +389,9 @@ fn a_second_waiter_is_rung_too() {
     });
 }
 
-/// The roles exchanged: a writer sleeps until a reader has made room, first little, then more.
+/// With swapped roles: a writer sleeps until a reader has freed capacity, first little, then more.
 #[test]
-fn a_writer_does_not_sleep_through_room() {
+fn writer_waiting_for_capacity_is_woken() {
     #[derive(Default)]
     struct Shared {
         flow: FlowLine,
@@ -455,17 +451,16 @@ fn a_pinned_chunk_is_not_reused() {
     });
 }
 
-/// A reader is admitted and pins a message of the past, while the writer, whose list does not have it
-/// yet, is about to use the chunk again.
+/// A new reader pins a past message while the writer, whose list lacks it yet, is about to reuse the chunk.
 #[test]
-fn a_pin_of_a_reader_just_admitted_is_seen() {
+fn pin_of_a_new_reader_is_seen() {
     #[derive(Default)]
     struct World {
         header: ChunkHeader,
         content: AtomicU64,
         admitted: AtomicU64,
         epoch: Epoch,
-        /// Stands for the hand-over of the list to the writer.
+        /// Represents handing the list to the writer.
         list: Mutex<Vec<Arc<AtomicU64>>>,
     }
     model(3, || {
@@ -500,8 +495,7 @@ fn a_pin_of_a_reader_just_admitted_is_seen() {
     });
 }
 
-/// A place goes from one reader to another, and to the next request of that one. Each finds the whole of an
-/// answer to its own request, or none.
+/// An entry changes between readers and requests. Each finds the complete answer to its request, or none.
 #[test]
 fn an_answer_is_read_whole() {
     let grant = |subscription, generation| Grant {
@@ -509,7 +503,7 @@ fn an_answer_is_read_whole() {
         start: subscription * 80 + generation * 8,
         start_seq: subscription * 10 + generation,
     };
-    // Another's place after that one has gone; one's own, let go, when one asks again.
+    // The entry of a reader that left; the own entry after a detachment.
     for (before, after) in [(grant(1, 1), grant(2, 1)), (grant(2, 1), grant(2, 2))] {
         for wanted in [before, after] {
             model(3, move || {
@@ -534,9 +528,9 @@ fn an_answer_is_read_whole() {
     }
 }
 
-/// The writer lets a reader go before it reuses what that one needs: a lap is never taken for an overrun.
+/// The writer detaches a reader before it overwrites what that one needs: a lap is not an overrun.
 #[test]
-fn a_lap_shows_that_one_was_let_go() {
+fn lapped_reader_sees_its_detachment() {
     struct Cursor(u64);
     impl Gate for Cursor {
         fn lowest_needed(&mut self) -> u64 {
@@ -573,7 +567,7 @@ fn a_lap_shows_that_one_was_let_go() {
     });
 }
 
-/// A page goes from one publisher to another and back: each finds the whole of a binding of its own, or none.
+/// A page is bound to one publisher, to another, and back: each finds a complete binding to itself, or none.
 #[test]
 fn a_binding_is_read_whole() {
     let request = |publisher, turn| BindRequest {
@@ -601,7 +595,6 @@ fn a_binding_is_read_whole() {
             }
         }
         reader.join().unwrap();
-        // Who looks when it is over finds it.
         assert_eq!(binding::read(&line, 1), Some((request(1, 3), 3)));
     });
 }

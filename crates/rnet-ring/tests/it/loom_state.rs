@@ -1,5 +1,5 @@
-//! loom models of the state: small programs over a small region, every interleaving up to a number of
-//! preemptions. Larger operations, at fewer places: `state_points`.
+//! loom models of the state: small programs over a small region, all interleavings up to a number of
+//! preemptions. `state_points` covers larger operations at fewer points.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p rnet-ring --release --test it`.
 
@@ -45,7 +45,7 @@ impl Memory {
     }
 }
 
-/// `preemptions` bounds the search where the full one does not end in minutes.
+/// `preemptions` bounds the search if a full one takes too long.
 fn model(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -73,7 +73,7 @@ fn set(
 ) -> Answer {
     let key = key(&region, at);
     let write = write(&key, value, expect);
-    let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
+    let own = region.prepare(local, &AlwaysBacked, &write).expect("enough memory");
     region.fill(&own, &write);
     let done = region.commit_one(local, &AlwaysBacked, &write, &own, 0, &mut |_, _| Ok(()));
     if !matches!(done, Ok(Some(CommitOutcome::Committed(_)))) {
@@ -92,7 +92,7 @@ fn set_both(
     let mut writes: Vec<(Write<'_>, Prepared)> = Vec::new();
     for key in &keys {
         let write = write(key, value, None);
-        let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
+        let own = region.prepare(local, &AlwaysBacked, &write).expect("enough memory");
         region.fill(&own, &write);
         writes.push((write, own));
     }
@@ -103,21 +103,21 @@ fn set_both(
     region.commit_all(local, &AlwaysBacked, &writes, &guards, 0, &mut |_, _| Ok(()))
 }
 
-/// First byte and revision of what stands at a key, which must be of one write.
+/// First byte and revision of a key's value; all bytes must come from one write.
 fn get(region: Region<'_>, process_slot: u16, at: &str) -> Option<(u8, u64)> {
     let mut record = LeafBuffer::default();
     let found = region.get(process_slot, &key(&region, at), &|| 0, &mut record);
-    found.expect("a read comes to an end").then(|| {
+    found.expect("a read terminates").then(|| {
         let value = record.value();
         assert!(value.iter().all(|byte| *byte == value[0]), "a value of two writes");
         (value[0], record.meta.revision)
     })
 }
 
-/// A process slot that has written, so that it has what it needs at hand.
+/// A process slot that has written once, so that its caches are filled.
 fn process_slot(region: Region<'_>, process_slot: u16, at: &str, value: &[u8]) -> LocalBlocks {
     let mut local = LocalBlocks::new(process_slot);
-    set(region, &mut local, at, value, None).expect("nobody else is there");
+    set(region, &mut local, at, value, None).expect("no concurrent writer");
     local
 }
 
@@ -161,7 +161,7 @@ fn one_of_two_compare_and_sets_wins() {
 }
 
 #[test]
-fn who_reads_a_write_knows_its_revision_and_finds_it_again() {
+fn reader_of_a_write_gets_its_revision_repeatedly() {
     model(2, || {
         let memory = Memory::new();
         let mut one = process_slot(memory.region(), 0, "/a", &[1]);
@@ -199,7 +199,7 @@ fn a_snapshot_has_all_of_a_transaction_or_nothing() {
     });
 }
 
-/// The writer ends the transaction, or follows it.
+/// The writer aborts the transaction, or follows it.
 #[test]
 fn a_transaction_and_a_write_of_one_of_its_keys() {
     model(2, || {
@@ -223,7 +223,7 @@ fn a_transaction_and_a_write_of_one_of_its_keys() {
     });
 }
 
-/// What a transaction has read is so at its revision.
+/// What a transaction has read is unchanged at its revision.
 #[test]
 fn a_guard_holds_at_the_commit() {
     model(2, || {

@@ -1,4 +1,4 @@
-//! The integration tests of this crate, one module for each subject.
+//! The integration tests of this crate, one module per subject.
 
 #[cfg(not(loom))]
 mod admission_model;

@@ -1,4 +1,4 @@
-//! docs/design/state-layout.md and the code name the same numbers.
+//! docs/design/state-layout.md and the code contain the same numbers.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use rnet_ring::state::layout::*;
 
 fn page() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/state-layout.md");
-    std::fs::read_to_string(path).expect("the page is there")
+    std::fs::read_to_string(path).expect("the page exists")
 }
 
-/// Rows of the page that begin with a name in code font and a number.
+/// Rows of the page that start with a name in code font and a number.
 fn numbers(page: &str) -> BTreeMap<String, usize> {
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
@@ -20,7 +20,7 @@ fn numbers(page: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn the_page_has_the_numbers_of_the_code() {
+fn page_and_code_contain_the_same_numbers() {
     let domain = Geometry::DOMAIN;
     let code = BTreeMap::from([
         ("root_bits", domain.root_bits as usize),
@@ -66,12 +66,12 @@ fn the_page_has_the_numbers_of_the_code() {
     assert_eq!(numbers(&page()), code);
 }
 
-/// Each named pair of operations stands at both of its ends, and on the page.
+/// Each named pair of operations appears at both operations, and on the page.
 #[test]
 fn each_sync_name_has_two_ends() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/state");
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).expect("the sources are there") {
+    for entry in std::fs::read_dir(folder).expect("the sources exist") {
         let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a source");
         for (at, _) in text.match_indices("SYNC-") {
             let name: String =

@@ -1,5 +1,5 @@
-//! A region in which anything may stand: whoever reads and writes it neither panics nor goes round for
-//! ever, and ends with a value or an error.
+//! A region with arbitrary content: readers and writers neither panic nor loop forever, and return a value or
+//! an error.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,7 +33,7 @@ impl Rng {
 
 type Never = std::convert::Infallible;
 
-/// One of a few keys, some of which share their way through the trie.
+/// One of a few keys, some of which share a path prefix in the trie.
 fn name(rng: &mut Rng) -> String {
     match rng.below(3) {
         0 => format!("/a/{}", rng.below(30)),
@@ -106,7 +106,7 @@ fn act(region: &Region<'_>, local: &mut LocalBlocks, rng: &mut Rng) {
     }
 }
 
-/// A word that is wrong in a way that matters: a small number, a neighbour's word, or any.
+/// A word that is wrong in a relevant way: a small number, a neighbour's word, or any.
 fn wrong(words: &[AtomicU64], rng: &mut Rng) -> u64 {
     let any = |rng: &mut Rng| words[rng.below(words.len() as u64) as usize].load(Ordering::Relaxed);
     match rng.below(6) {
@@ -132,7 +132,7 @@ fn run(seed: u64) {
         act(&region, &mut locals[which], &mut rng);
     }
     for _ in 0..40 {
-        // Where words stand: the fixed part, the table, or blocks that are in use.
+        // The corrupted area: the fixed part, the table, or blocks in use.
         let limit = match rng.below(4) {
             0 => geometry.process_slots_at() as u64,
             1 => geometry.table_at() as u64,
@@ -152,7 +152,7 @@ fn run(seed: u64) {
 }
 
 #[test]
-fn a_scribbled_region_harms_nobody() {
+fn corrupt_region_causes_no_panic_or_endless_loop() {
     for seed in 1..600 {
         run(seed);
     }

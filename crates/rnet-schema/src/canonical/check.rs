@@ -1,5 +1,5 @@
-//! Whether one type of a descriptor set makes sense. What passes here is what the crate below is given: it takes descriptors
-//! from compilers, and meets some inputs that no compiler writes with a panic.
+//! Validates one type of a descriptor set. Only validated types reach prost-reflect, which expects
+//! descriptors from compilers and panics on some inputs that no compiler writes.
 
 use super::{Entry, Index, Item, invalid, is_map_entry, join, target_of};
 use crate::error::SchemaError;
@@ -19,7 +19,7 @@ pub(super) fn is_identifier(name: &str) -> bool {
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// The full name of something declared in `scope`, both lengths checked.
+/// The full name of a declaration in `scope`; checks both lengths.
 pub(super) fn full_name(scope: &str, name: &str) -> Result<String> {
     let limit = |what: &str, limit_name, limit, found| {
         let what = format!("length in bytes of {what} in {scope:?}");
@@ -43,7 +43,7 @@ pub(super) fn full_name(scope: &str, name: &str) -> Result<String> {
     Ok(full)
 }
 
-/// The time that the crate below takes goes with this number, and it has no limit of its own.
+/// prost-reflect's time depends on this number, which it does not limit.
 pub(super) fn lookups(index: &Index<'_>, reached: &BTreeSet<String>) -> Result<()> {
     let values_of = |field: &FieldDescriptorProto| match target_of(field).map(|n| index.get(n)) {
         Some(Some(Entry { item: Item::Enum(e), .. })) => e.value.len(),
@@ -79,7 +79,7 @@ pub(super) fn message(
         well_known(full, message)?;
     }
     let (mut numbers, mut names) = (BTreeSet::new(), BTreeSet::new());
-    // Counted once: there may be as many oneofs as fields.
+    // Counted in one pass: a message may have as many oneofs as fields.
     let mut members: Members = HashMap::new();
     for oneof in message.field.iter().filter_map(|field| field.oneof_index) {
         *members.entry(oneof).or_default() += 1;
@@ -113,7 +113,7 @@ pub(super) fn message(
 pub(super) fn enumeration(full: &str, enumeration: &EnumDescriptorProto) -> Result<()> {
     let scope = full.rsplit_once('.').map_or("", |(scope, _)| scope);
     for value in &enumeration.value {
-        // In protobuf, as in C++, values are siblings of their enum.
+        // In protobuf, as in C++, enum values are siblings of their enum.
         full_name(scope, value.name())?;
     }
     if enumeration.value.is_empty() {
@@ -125,7 +125,7 @@ pub(super) fn enumeration(full: &str, enumeration: &EnumDescriptorProto) -> Resu
     Ok(())
 }
 
-/// How many fields each oneof of a message has, by its index.
+/// Number of fields of each oneof of a message, by its index.
 type Members = HashMap<i32, usize>;
 
 fn field(
@@ -168,7 +168,7 @@ fn is_packable(kind: Type) -> bool {
     !matches!(kind, Type::String | Type::Bytes | Type::Message | Type::Group)
 }
 
-/// The type that a field names: it is there, and of the kind that the field says.
+/// The type that a field refers to: it must exist and have the declared kind.
 fn target(
     index: &Index<'_>,
     at: &str,
@@ -249,7 +249,7 @@ fn map_entry(full: &str, message: &DescriptorProto) -> Result<()> {
     Ok(())
 }
 
-/// A default that its type can hold, written as compilers write it.
+/// Checks that a default value, in the notation of compilers, is valid for its type.
 fn default_value(kind: Type, text: &str) -> std::result::Result<(), String> {
     let fits = match kind {
         Type::Double | Type::Float => text.parse::<f64>().is_ok(),
@@ -259,13 +259,13 @@ fn default_value(kind: Type, text: &str) -> std::result::Result<(), String> {
         Type::Uint64 | Type::Fixed64 => text.parse::<u64>().is_ok(),
         Type::Bool => text.parse::<bool>().is_ok(),
         Type::Bytes => is_escaped(text.as_bytes()),
-        // That an enum has a value of this name is checked where the pool is built.
+        // Building the pool checks that an enum has a value of this name.
         Type::String | Type::Enum | Type::Message | Type::Group => true,
     };
     if fits { Ok(()) } else { Err("its default is not a value of its type".into()) }
 }
 
-/// Bytes as C writes them in a string: plain ASCII, `\n` and the like, `\377`, `\xff`.
+/// Bytes in C string notation: plain ASCII, `\n` and similar, `\377`, `\xff`.
 fn is_escaped(mut text: &[u8]) -> bool {
     let octal = |b: &u8| (b'0'..=b'7').contains(b);
     while let [first, rest @ ..] = text {
@@ -290,7 +290,7 @@ fn is_escaped(mut text: &[u8]) -> bool {
     true
 }
 
-/// Types that JSON and viewers know by name have the fields that the name promises.
+/// Types that JSON and viewers recognize by name must have the fields of the original type.
 fn well_known(full: &str, message: &DescriptorProto) -> Result<()> {
     let Some(real) = DescriptorPool::global().get_message_by_name(full) else { return Ok(()) };
     let shape = |m: &DescriptorProto| -> BTreeSet<_> {

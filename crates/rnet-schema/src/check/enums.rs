@@ -1,4 +1,4 @@
-//! Two enums, value by value.
+//! Compares two enums, value by value.
 
 use super::reserved::Reserved;
 use super::{TypeComparison, is_closed, short};
@@ -47,7 +47,7 @@ impl TypeComparison {
         }
     }
 
-    /// What the writer can send. Says whether something of it is lost.
+    /// Compares what the writer can send. Returns whether any of it is lost.
     fn writer_values(
         &mut self,
         at: &str,

@@ -1,4 +1,4 @@
-//! Two message types, field by field.
+//! Compares two message types, field by field.
 
 use super::reserved::Reserved;
 use super::{PathNames, TypeComparison, elements_of, field_text, is_closed, join};
@@ -26,7 +26,7 @@ impl TypeComparison {
             if writer.get_field(rf.number()).is_none() {
                 self.reader_only(path, &rf, writer, (&by_writer, &extensible));
             }
-            // PathNames are unique on both sides, so each pair of numbers is met once.
+            // Names are unique on both sides, so each pair of numbers is visited once.
             let twin = writer.get_field_by_name(rf.name());
             if let Some(wf) = twin.filter(|wf| wf.number() != rf.number()) {
                 let (w, r) = (field_text(&wf), field_text(&rf));
@@ -47,7 +47,7 @@ impl TypeComparison {
         if by_reader.has(wf.number().into(), wf.name()) {
             self.add(Rule::FieldReserved, &at, field_text(wf), "a reserved number or name".into());
         }
-        // Under another number it is reported as that.
+        // A field with another number is reported as such.
         if reader.get_field_by_name(wf.name()).is_none() {
             self.add(Rule::FieldWriterOnly, &at, field_text(wf), String::new());
         }
@@ -68,7 +68,7 @@ impl TypeComparison {
             self.add(Rule::FieldReserved, &at, "a reserved number or name".into(), field_text(rf));
         }
         if extensible.has(rf.number().into(), "") {
-            // The writer's extensions are known to nobody here, so nobody can say what it sends.
+            // The writer's extensions are not known here, so their types are unknown.
             self.add(Rule::FieldExtension, &at, "a number for extensions".into(), field_text(rf));
         } else if writer.get_field_by_name(rf.name()).is_none() {
             self.add(Rule::FieldReaderOnly, &at, String::new(), field_text(rf));
@@ -102,14 +102,15 @@ impl TypeComparison {
         }
     }
 
-    /// The keys and the values of two maps, as if they were fields.
+    /// Compares the keys and the values of two maps like fields.
     fn maps(&mut self, at: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
         let (Kind::Message(w), Kind::Message(r)) = (wf.kind(), rf.kind()) else { return };
         self.types(&format!("{at}[key]"), &w.map_entry_key_field(), &r.map_entry_key_field());
         self.types(at, &w.map_entry_value_field(), &r.map_entry_value_field());
     }
 
-    /// Two fields of one number that are both single, or both repeated, or the two halves of a map entry.
+    /// Compares two fields with the same number that are both single, both repeated, or both halves of a map
+    /// entry.
     fn types(&mut self, at: &str, wf: &FieldDescriptor, rf: &FieldDescriptor) {
         let (wk, rk) = (wf.kind(), rf.kind());
         let inside = || {
@@ -151,7 +152,7 @@ impl TypeComparison {
         }
         let single_value = !wf.is_list() && !matches!(wk, Kind::Message(_));
         if single_value && !wf.is_required() {
-            // Debug, so that two NaN are the same.
+            // Debug format, so that two NaN are equal.
             let text = |f: &FieldDescriptor| format!("{:?}", f.default_value());
             let (w, r) = (text(wf), text(rf));
             if w != r {
@@ -169,7 +170,7 @@ impl TypeComparison {
         self.add(rule, at, field_text(wf), field_text(rf));
     }
 
-    /// A oneof of the reader keeps only the last of its fields that arrives.
+    /// Of the fields of a reader's oneof, only the last one received is kept.
     fn oneofs(&mut self, path: &str, writer: &MessageDescriptor, reader: &MessageDescriptor) {
         let name_of = |oneof: &Option<OneofDescriptor>| match oneof {
             Some(oneof) => format!("oneof {}", oneof.name()),
@@ -199,13 +200,13 @@ impl TypeComparison {
     }
 }
 
-/// The oneof that a field is in, unless it only carries the presence of an `optional`.
+/// The oneof of a field, unless it only represents the presence of an `optional`.
 fn real_oneof(field: &FieldDescriptor) -> Option<OneofDescriptor> {
     field.containing_oneof().filter(|oneof| !oneof.is_synthetic())
 }
 
-/// Whether every value of the writer's type arrives as the same value in the reader's, though the types differ. An enum stands for
-/// its number, and a message in `bytes` for its bytes.
+/// Whether every value of the writer's type arrives unchanged in the reader's, although the types differ. An
+/// enum counts as its number, and a message in `bytes` as its bytes.
 fn reads_without_loss(writer: &Kind, reader: &Kind, writer_is_group: bool) -> bool {
     use Kind::{Bool, Bytes, Enum, Int32, Int64, Message, Sint32, Sint64, String, Uint32, Uint64};
     match (writer, reader) {

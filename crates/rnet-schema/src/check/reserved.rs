@@ -1,12 +1,12 @@
-//! The numbers and names that a type has reserved, and the numbers that it leaves to extensions, to be asked for often: a hostile
-//! type has tens of thousands of them.
+//! The numbers and names that a type reserves, and the numbers for its extensions. Lookups are fast, because
+//! a hostile type may have tens of thousands of them.
 
 use prost_reflect::{EnumDescriptor, MessageDescriptor};
 use std::collections::HashSet;
 
 #[derive(Default)]
 pub(super) struct Reserved {
-    /// First number of a range, and the last number of it and of all before it; in order.
+    /// First number of a range, and the highest number of it and all before it; sorted.
     ranges: Vec<(i64, i64)>,
     names: HashSet<String>,
 }
@@ -18,7 +18,7 @@ impl Reserved {
         Self::new(ranges.collect(), message.reserved_names())
     }
 
-    /// The numbers that extensions of a message may have.
+    /// The numbers that extensions of a message may use.
     pub(super) fn for_extensions(message: &MessageDescriptor) -> Self {
         let ranges = message.extension_ranges();
         let ranges = ranges.map(|range| (i64::from(range.start), i64::from(range.end) - 1));
@@ -53,7 +53,7 @@ mod tests {
     use super::Reserved;
 
     #[test]
-    fn ranges_may_lie_in_each_other() {
+    fn ranges_may_be_nested() {
         let reserved = Reserved::new(vec![(20, 29), (1, 9), (2, 3), (-5, -5)], ["a"].into_iter());
         let has: Vec<i64> = (-6..=30).filter(|number| reserved.has(*number, "")).collect();
         let right: Vec<i64> = [-5].into_iter().chain(1..=9).chain(20..=29).collect();

@@ -1,7 +1,6 @@
-//! The types that the JSON mapping of proto3 treats by their name, in the form that Python's protobuf runtime gives them.
+//! The JSON forms of the well-known types, as Python's protobuf runtime writes them.
 //!
-//! A value without such a form has none here either: a time out of range, a NaN in a `Value`, an `Any` of a type that is
-//! not known.
+//! Some values have no such form: a time out of range, a NaN in a `Value`, an `Any` of an unknown type.
 
 use super::{AnyDepth, JsonOptions, is_well_known, object, value_within};
 use crate::limits::MAX_DECODE_DEPTH;
@@ -9,7 +8,7 @@ use prost_reflect::{DynamicMessage, ReflectMessage, SerializeOptions};
 use serde_json::value::Serializer;
 use serde_json::{Map, Value as Json};
 
-/// The form of a message of a well-known type; `None` if its value has none.
+/// The JSON form of a message of a well-known type; `None` if its value has none.
 pub(super) fn well_known_json(
     message: &DynamicMessage,
     options: &JsonOptions,
@@ -18,14 +17,14 @@ pub(super) fn well_known_json(
     let descriptor = message.descriptor();
     match descriptor.name() {
         "Any" => any_json(message, options, any),
-        // prost-reflect would make another time of it.
+        // prost-reflect would write a different time.
         "Timestamp" | "Duration" if !is_normal(message) => None,
         "FieldMask" => field_mask(message).map(Json::String),
         "Timestamp" | "Duration" | "Empty" | "Struct" | "ListValue" | "Value" => {
-            // These have no choices.
+            // The options do not affect these types.
             message.serialize_with_options(Serializer, &SerializeOptions::new()).ok()
         }
-        // The wrappers.
+        // The wrapper types.
         _ => {
             let field = descriptor.get_field_by_name("value")?;
             Some(value_within(&message.get_field(&field), &field.kind(), options, any))
@@ -33,7 +32,8 @@ pub(super) fn well_known_json(
     }
 }
 
-/// Whether the nanoseconds are less than a second, not negative, or in a duration of the sign of its seconds.
+/// Whether the nanoseconds are in range: less than a second, and not negative, or for a duration with the
+/// sign of its seconds.
 fn is_normal(time: &DynamicMessage) -> bool {
     let [seconds, nanos] = ["seconds", "nanos"].map(|name| time.get_field_by_name(name));
     let seconds = seconds.and_then(|value| value.as_i64()).unwrap_or_default();
@@ -48,7 +48,7 @@ fn field_mask(message: &DynamicMessage) -> Option<String> {
     Some(paths.collect::<Option<Vec<String>>>()?.join(","))
 }
 
-/// `a_b.c` as `aB.c`; `None` for a name that would not be the same when it is read back.
+/// `a_b.c` as `aB.c`; `None` for a name that does not convert back.
 fn camel_case(path: &str) -> Option<String> {
     let mut out = String::with_capacity(path.len());
     let mut chars = path.chars();
@@ -66,7 +66,7 @@ fn any_json(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> O
     if message.fields().next().is_none() {
         return Some(Json::Object(Map::new()));
     }
-    // Its bytes are not walked by the decoder, so what is packed in what is packed is counted here.
+    // The decoder does not walk its bytes, so nested Any messages are counted here.
     let inside = AnyDepth(any.0 + 1);
     if inside.0 > MAX_DECODE_DEPTH {
         return None;
@@ -78,7 +78,7 @@ fn any_json(message: &DynamicMessage, options: &JsonOptions, any: AnyDepth) -> O
     let bytes = message.get_field_by_name("value")?;
     let inner = DynamicMessage::decode(descriptor, bytes.as_bytes()?.clone()).ok()?;
     let mut fields = Map::from_iter([("@type".to_owned(), Json::from(url))]);
-    // Empty has the form of any message without fields.
+    // Empty has the form of a message without fields.
     if is_well_known(name) && name != "google.protobuf.Empty" {
         fields.insert("value".to_owned(), well_known_json(&inner, options, inside)?);
     } else {

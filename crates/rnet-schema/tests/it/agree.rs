@@ -1,8 +1,9 @@
-//! The verdict agrees with what decoding really yields.
+//! The verdict agrees with the result of decoding.
 //!
-//! Random types, random edits of them, random messages of the writer. Compatible: every message decodes, and every field that both
-//! know, by number and by name, has the same value. Incompatible: some message does not decode or reads as something else,
-//! unless the rule refuses it on purpose (`ACCEPTED_DISAGREEMENTS`).
+//! The tests use random types, random edits of them, and random messages of the writer. Compatible: every
+//! message decodes, and every field that both sides know by number and name has the same value. Incompatible:
+//! some message does not decode or is misread, unless the rule rejects it on purpose
+//! (`ACCEPTED_DISAGREEMENTS`).
 
 use crate::common;
 
@@ -13,7 +14,7 @@ use rnet_schema::prost_reflect;
 use rnet_schema::{Dynamic, Rule, Schema, Severity, check};
 use std::collections::BTreeMap;
 
-/// Refused though this decoder yields the same values; docs/design/types.md says why for each.
+/// Rules that reject although this decoder yields the same values; docs/design/types.md has the reasons.
 const ACCEPTED_DISAGREEMENTS: &[Rule] = &[
     Rule::FieldTypeLossless,
     Rule::TypeReplaced,
@@ -32,7 +33,7 @@ const MESSAGES: usize = 3;
 struct Field {
     number: usize,
     name: String,
-    /// Index of a scalar; then `E`, then the messages.
+    /// Index of the type: the scalars, then `E`, then the messages.
     of: usize,
     /// Single, optional, repeated, map by string, map by int32, in the oneof.
     label: usize,
@@ -75,7 +76,7 @@ impl Model {
         text
     }
 
-    /// A message refers to later ones, and to itself: every type is reached within a few steps.
+    /// A message refers to later ones and to itself: every type is reached within a few steps.
     fn type_text(&self, message: usize, of: usize) -> &str {
         match of.checked_sub(SCALARS.len()) {
             None => SCALARS[of],
@@ -84,7 +85,7 @@ impl Model {
         }
     }
 
-    /// One change, steered by four numbers. The oneof and the names stay such that the text compiles.
+    /// One change, selected by four numbers. Keeps the oneof and the names valid, so that the text compiles.
     fn edit(
         &mut self,
         (what, message, field, detail): (usize, usize, usize, usize),
@@ -163,10 +164,10 @@ fn model() -> impl Strategy<Value = Model> {
     })
 }
 
-/// xorshift64*, so that a message follows from one number that proptest can shrink and show.
+/// xorshift64*, so that proptest can shrink and print the one number that determines a message.
 struct Random {
     seed: u64,
-    /// Whether enums get a number that their type does not declare, as a newer writer may send it.
+    /// Whether enum fields get an undeclared number, as from a newer writer.
     undeclared: bool,
 }
 
@@ -238,7 +239,7 @@ impl Random {
     }
 }
 
-/// Whether the reader sees what the writer meant, in all fields that both know.
+/// Whether the reader sees the writer's values in all fields that both know.
 fn same_message(w: &DynamicMessage, r: &DynamicMessage) -> bool {
     w.descriptor().fields().all(|wf| {
         let by_number = r.descriptor().get_field(wf.number());
@@ -246,7 +247,7 @@ fn same_message(w: &DynamicMessage, r: &DynamicMessage) -> bool {
         [by_number, by_name].into_iter().flatten().all(|rf| {
             let is_message =
                 |f: &FieldDescriptor| f.supports_presence() && f.kind().as_message().is_some();
-            // A recursive type has no end of defaults: messages that are not there are compared as that.
+            // The defaults of a recursive type have no end: absent messages are compared as absent.
             if is_message(&wf) && is_message(&rf) && !(w.has_field(&wf) && r.has_field(&rf)) {
                 return w.has_field(&wf) == r.has_field(&rf);
             }
@@ -293,7 +294,7 @@ fn number(value: &Value) -> Option<i128> {
     })
 }
 
-/// What a reader makes of a message of the writer.
+/// Decodes a random message of the writer as the reader.
 fn arrives(writer: &Schema, reader: &Schema, random: &mut Random) -> Result<(), String> {
     let mut message = DynamicMessage::new(writer.descriptor().clone());
     random.fill(&mut message, 1);
@@ -306,9 +307,9 @@ fn arrives(writer: &Schema, reader: &Schema, random: &mut Random) -> Result<(), 
 }
 
 fn holds(writer: &Schema, reader: &Schema, seed: u64) -> Result<(), String> {
-    /// Messages that must all arrive.
+    /// Number of messages that must all be read correctly.
     const ACCEPTED_SAMPLES: usize = 24;
-    /// Messages of which one must not.
+    /// Number of messages of which one must be misread.
     const REFUSED_SAMPLES: usize = 600;
     let verdict = check(writer, reader);
     let mut random = Random { seed: seed | 1, undeclared: false };
@@ -325,11 +326,12 @@ fn holds(writer: &Schema, reader: &Schema, seed: u64) -> Result<(), String> {
     if one_fails {
         Ok(())
     } else {
-        Err(format!("refused, and {REFUSED_SAMPLES} messages arrive:\n{verdict}"))
+        Err(format!("rejected, but {REFUSED_SAMPLES} messages are read correctly:\n{verdict}"))
     }
 }
 
-/// Each type against each other, single, repeated and in maps: also that what is called lossless loses nothing.
+/// Each scalar type against each other one, single, repeated and in maps; also checks that lossless
+/// conversions lose nothing.
 #[test]
 fn each_pair_of_types_agrees() {
     let kinds: Vec<&str> = SCALARS.iter().copied().chain(["E", "I", "J"]).collect();
@@ -347,7 +349,7 @@ fn each_pair_of_types_agrees() {
                 let verdict = check(&w, &r);
                 let lossless =
                     verdict.first_breaking().is_some_and(|c| c.rule == Rule::FieldTypeLossless);
-                // `bytes` hold a message without loss, and never equal it.
+                // `bytes` hold a message without loss, but never compare equal to it.
                 let opaque = lossless && *reader == "bytes";
                 let mut random = Random { seed, undeclared: false };
                 let result = match lossless && !opaque {
@@ -367,7 +369,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 800, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_verdict_is_what_decoding_yields(
+    fn verdict_matches_the_result_of_decoding(
         old in model(),
         edits in prop::collection::vec((0..14_usize, 0..64_usize, 0..64_usize, 0..4096_usize), 0..3),
         seed: u64,
@@ -384,7 +386,7 @@ proptest! {
             }
         }
         prop_assert!(check(&writer, &writer).changes.is_empty());
-        // A type that has travelled is the same type.
+        // A type that was sent is still the same type.
         let travelled = Schema::from_descriptor_set(writer.descriptor_set(), "M").map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert_eq!(travelled.descriptor_set(), writer.descriptor_set());
         prop_assert_eq!(travelled, writer);

@@ -1,5 +1,5 @@
-//! The built-in messages keep the habits that docs/guide/messages.md promises: all of them compile,
-//! everything has a comment, every quantity a unit, and what is ours is made to be changed.
+//! The built-in messages follow the conventions of docs/guide/messages.md: all of them compile, everything
+//! has a comment, every quantity has a unit, and messages of `rnet.msgs` are extensible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use prost_types::FileDescriptorProto;
 use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::{DescriptorProto, EnumDescriptorProto, FieldDescriptorProto};
 
-// The file itself, so that this test holds whatever the crate makes public of it.
+// Includes the file itself, so that this test is independent of the crate's public interface.
 #[path = "../../src/builtin.rs"]
 mod table;
 
-/// Vectors that say no unit themselves: the field that holds one says it.
+/// Vectors without a unit: the enclosing field determines it.
 const VECTORS: &[&str] = &["foxglove.Vector2", "foxglove.Vector3", "foxglove.Point2"];
 
-/// What the components of those vectors say instead of a unit.
+/// The components of those vectors have this in place of a unit.
 const INHERITED_UNIT: &str = "as the field that holds it";
 
-/// Messages of ours without a stamp of their own: parts of others, the time itself, and what is said of a call or
-/// of the state, which is about no moment but that at which it is sent.
+/// Messages of `rnet.msgs` without a timestamp: parts of others, the time itself, and messages about a call
+/// or the state, which refer to their send time only.
 const UNSTAMPED: &[&str] = &[
     "Twist",
     "Wrench",
@@ -35,13 +35,13 @@ const UNSTAMPED: &[&str] = &[
     "StateReply",
 ];
 
-/// The units that may be named, each with its SI meaning known to every reader (REP-103).
+/// The allowed units, each with its SI meaning known to every reader (REP-103).
 const UNITS: &[&str] = &[
     "1", "m", "s", "kg", "A", "rad", "deg", "degC", "Hz", "N", "Pa", "W", "C", "V", "T", "lx",
     "px", "B", "ns",
 ];
 
-/// The built-in files, each read by itself: names of types stand as they were written.
+/// The built-in files, each parsed separately: type names are as written.
 fn parsed() -> Vec<FileDescriptorProto> {
     let parse = |path| {
         let text = table::text(path).expect("the table finds what it lists");
@@ -54,7 +54,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// One thing that has a comment: a message, an enum, a value or a field.
+/// A declaration with a comment: a message, an enum, a value or a field.
 struct Item<'a> {
     name: String,
     comment: String,
@@ -68,7 +68,7 @@ enum ItemKind<'a> {
     Field(&'a FieldDescriptorProto),
 }
 
-/// Everything in a file, with its comment; paths as in `SourceCodeInfo`.
+/// All declarations of a file with their comments; paths as in `SourceCodeInfo`.
 fn items(file: &FileDescriptorProto) -> Vec<Item<'_>> {
     fn enumeration<'a>(
         of: &'a EnumDescriptorProto,
@@ -123,7 +123,7 @@ fn items(file: &FileDescriptorProto) -> Vec<Item<'_>> {
     items
 }
 
-/// The text and the unit of a comment: the unit stands at its end, after `Unit: `.
+/// The text and the unit of a comment: the unit is at its end, after `Unit: `.
 fn unit_of(comment: &str) -> Option<&str> {
     comment.split_once("Unit: ").map(|(_, unit)| unit)
 }
@@ -138,7 +138,7 @@ fn is_unit(text: &str) -> bool {
 }
 
 fn needs_unit(field: &FieldDescriptorProto) -> bool {
-    // Types that have a name are not looked up here: it may be `Vector3` or `foxglove.Vector3`.
+    // Type names are not resolved here: one may be `Vector3` or `foxglove.Vector3`.
     let is = |vector: &str| vector.rsplit('.').next() == field.type_name().rsplit('.').next();
     match field.r#type {
         None => VECTORS.iter().any(|vector| is(vector)),
@@ -146,7 +146,7 @@ fn needs_unit(field: &FieldDescriptorProto) -> bool {
     }
 }
 
-/// What is wrong with an item's comment.
+/// The fault of a declaration's comment.
 fn complaint(item: &Item<'_>) -> Option<String> {
     if item.comment.len() < 4 {
         return Some("has no comment".into());
@@ -156,7 +156,7 @@ fn complaint(item: &Item<'_>) -> Option<String> {
     let of_vector = VECTORS.iter().any(|v| item.name.starts_with(&format!("{v}.")));
     match unit {
         None if wanted => Some("is a quantity without `Unit: …` at the end of its comment".into()),
-        Some(unit) if !wanted => Some(format!("is no quantity, but has the unit `{unit}`")),
+        Some(unit) if !wanted => Some(format!("is not a quantity, but has the unit `{unit}`")),
         Some(INHERITED_UNIT) if of_vector => None,
         Some(unit) if !is_unit(unit) => Some(format!("has the unknown unit `{unit}`")),
         _ => None,
@@ -166,8 +166,8 @@ fn complaint(item: &Item<'_>) -> Option<String> {
 #[test]
 fn the_table_has_every_file_of_the_folder() {
     fn walk(folder: &Path, root: &Path, into: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).expect("the folder is there") {
-            let path = entry.expect("it can be read").path();
+        for entry in std::fs::read_dir(folder).expect("the folder exists") {
+            let path = entry.expect("a readable entry").path();
             if path.is_dir() {
                 walk(&path, root, into);
             } else {
@@ -212,7 +212,7 @@ fn everything_has_a_comment_and_every_quantity_a_unit() {
         complaints.extend(complaint(&item).map(|text| format!("{} {text}", item.name)));
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(units > 100, "only {units} units were found: are there comments at all?");
+    assert!(units > 100, "only {units} units were found");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn each_file_is_one_message_of_its_name() {
 }
 
 #[test]
-fn our_own_messages_begin_alike_and_can_grow() {
+fn rnet_messages_start_alike_and_are_extensible() {
     let mut ours = 0;
     for file in parsed().iter().filter(|f| f.package() == "rnet.msgs") {
         let message = &file.message_type[0];
@@ -254,10 +254,10 @@ fn our_own_messages_begin_alike_and_can_grow() {
             }
         }
     }
-    assert!(ours > 0, "no message of ours was looked at");
+    assert!(ours > 0, "the package rnet.msgs has no messages");
 }
 
-/// Zero is what an old or empty message says, so it may mean nothing but "not said".
+/// Old or empty messages contain zero, so it must mean "unspecified".
 fn unspecified_is_zero(name: &str, of: &EnumDescriptorProto) {
     let mut prefix = String::new();
     for c in of.name().chars() {
@@ -273,7 +273,7 @@ fn unspecified_is_zero(name: &str, of: &EnumDescriptorProto) {
     }
 }
 
-/// First cells of the rows of the page's tables that name messages of a package.
+/// First cells of the page's table rows for the messages of a package.
 fn listed(page: &str, package: &str) -> Vec<String> {
     let name = |line: &str| {
         let cell = line.strip_prefix("| `")?.split('`').next()?;
@@ -285,7 +285,7 @@ fn listed(page: &str, package: &str) -> Vec<String> {
 #[test]
 fn the_guide_lists_each_message_once() {
     let page = std::fs::read_to_string(repository().join("docs/guide/messages.md"))
-        .expect("the guide is there");
+        .expect("the guide exists");
     for package in ["foxglove", "rnet.msgs"] {
         let listed = listed(&page, package);
         let there: BTreeSet<String> = parsed()
@@ -299,7 +299,7 @@ fn the_guide_lists_each_message_once() {
 }
 
 #[test]
-fn a_unit_is_read_strictly() {
+fn unit_is_parsed_strictly() {
     for good in ["m", "1", "rad or m", "N*m/rad or N/m", "m^2/s^4", "rad^2/s^2"] {
         assert!(is_unit(good), "{good}");
     }

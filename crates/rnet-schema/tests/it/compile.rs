@@ -1,4 +1,4 @@
-//! `.proto` files at run time: what is found where, and errors that a person can act on.
+//! `.proto` files at run time: the search path, and actionable errors.
 
 use prost::Message;
 use rnet_schema::{
@@ -8,7 +8,7 @@ use rnet_schema::{
 use std::fs;
 use std::path::PathBuf;
 
-/// A folder of this test, removed at its end.
+/// A folder of one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -28,7 +28,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // A folder that is left behind in the folder of temporary files is no reason to hide how the test ended.
+        // A leftover temporary folder must not hide the test result.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -49,7 +49,7 @@ fn at(line: usize, column: usize) -> SourceLocation {
 }
 
 #[test]
-fn imports_are_found_beside_the_file_in_the_include_folders_and_built_in() {
+fn imports_are_found_in_own_folder_include_folders_and_built_in() {
     let folder = Folder::new("found");
     let main = folder.write(
         "own/robot.proto",
@@ -66,18 +66,18 @@ fn imports_are_found_beside_the_file_in_the_include_folders_and_built_in() {
         "include/lib/unit.proto",
         "syntax = \"proto3\"; package lib; message Unit { int32 a = 1; }",
     );
-    // The one beside the file comes first.
-    folder.write("include/part.proto", "this is no proto file");
-    let compiled = compile_file(&main, &[folder.0.join("include")]).expect("all imports are there");
+    // The file in the importing file's folder takes precedence.
+    folder.write("include/part.proto", "this is not a proto file");
+    let compiled = compile_file(&main, &[folder.0.join("include")]).expect("all imports exist");
     assert_eq!(compiled.messages(), ["demo.Robot"]);
-    let robot = compiled.schema("Robot").expect("a short name that is there once");
+    let robot = compiled.schema("Robot").expect("a unique short name");
     assert_eq!(robot.name(), "demo.Robot");
     assert_eq!(robot.docs().unit("rnet.msgs.JointState.velocity"), Some("rad/s or m/s"));
     assert_eq!(Schema::from_descriptor_set(robot.descriptor_set(), "demo.Robot"), Ok(robot));
 }
 
 #[test]
-fn a_file_of_an_include_folder_has_its_name_from_there() {
+fn file_name_is_relative_to_its_include_folder() {
     let folder = Folder::new("named");
     let a = folder
         .write("a/x.proto", "syntax = \"proto3\"; import \"b/y.proto\"; message X { Y y = 1; }");
@@ -89,13 +89,13 @@ fn a_file_of_an_include_folder_has_its_name_from_there() {
             "other.proto",
             "syntax = \"proto3\"; import \"b/y.proto\"; message X { Y y = 1; }",
         )
-        .expect("texts do as well as files");
-    // Where a file lies is no part of a type.
+        .expect("texts work like files");
+    // The location of a file is not part of a type.
     assert_eq!(x.schema("X"), same.schema("X"));
 }
 
 #[test]
-fn a_fault_has_its_file_line_column_and_what_was_expected() {
+fn error_has_file_line_column_and_expectation() {
     let text = "syntax = \"proto3\";\nmessage M {\n  double é = 1;\n}";
     assert_eq!(place(compile_text("m.proto", text).err().expect("no name")).0, at(3, 10));
     let (found, why) = place(
@@ -112,7 +112,7 @@ fn a_fault_has_its_file_line_column_and_what_was_expected() {
 }
 
 #[test]
-fn a_type_that_is_not_defined_is_named_where_it_is_used() {
+fn undefined_type_is_reported_at_its_use() {
     let text = "syntax = \"proto3\";\nmessage M {\n  Pose pose = 1;\n}";
     let error = compile_text("m.proto", text).err().expect("no Pose");
     assert_eq!(error.to_string(), "m.proto:3:3: name 'Pose' is not defined");
@@ -122,7 +122,7 @@ fn a_type_that_is_not_defined_is_named_where_it_is_used() {
 }
 
 #[test]
-fn a_missing_import_says_where_it_was_looked_for() {
+fn missing_import_lists_searched_folders() {
     let folder = Folder::new("missing");
     let main = folder.write("m.proto", "syntax = \"proto3\";\nimport \"no/such.proto\";\n");
     let include = folder.0.join("include");
@@ -134,7 +134,7 @@ fn a_missing_import_says_where_it_was_looked_for() {
 }
 
 #[test]
-fn a_cyclic_import_is_shown_whole() {
+fn cyclic_import_is_shown_completely() {
     let folder = Folder::new("cyclic");
     let main = folder.write("a.proto", "syntax = \"proto3\";\nimport \"b.proto\";\n");
     folder.write("b.proto", "syntax = \"proto3\";\nimport \"c.proto\";\n");
@@ -150,14 +150,14 @@ fn a_cyclic_import_is_shown_whole() {
 }
 
 #[test]
-fn an_import_stays_inside_of_the_folders() {
+fn import_cannot_leave_the_folders() {
     let folder = Folder::new("inside");
     let outside =
         folder.write("outside.proto", "syntax = \"proto3\"; message Out { int32 a = 1; }");
     for name in ["../outside.proto".to_owned(), outside.display().to_string()] {
         let main = folder.write("in/m.proto", &format!("syntax = \"proto3\"; import \"{name}\";"));
         let error = compile_file(&main, none()).err();
-        assert!(error.is_some(), "{name} was taken");
+        assert!(error.is_some(), "{name} was accepted");
     }
 }
 
@@ -215,25 +215,26 @@ fn each_built_in_file_compiles_and_each_of_its_fields_has_a_comment() {
             }
         }
     }
-    assert!(fields > 0, "no built-in file was looked at");
+    assert!(fields > 0, "no built-in file was checked");
 }
 
 #[test]
-fn comments_are_beside_the_type_and_travel_when_they_are_wanted() {
+fn comments_are_separate_and_exported_on_request() {
     let text = "syntax = \"proto3\";\n// A level.\nmessage M {\n  double volt = 1; // Now [V]\n  // How it is.\n  E e = 2;\n}\nenum E {\n  // All is well.\n  OK = 0;\n}";
     let m = compile_text("m.proto", text).and_then(|c| c.schema("M")).expect("it compiles");
     assert_eq!(m.docs().get("M"), Some("A level."));
     assert_eq!(m.docs().get("E.OK"), Some("All is well."));
     assert_eq!(m.docs().unit("M.volt"), Some("V"));
-    let bare = Schema::from_descriptor_set(m.descriptor_set(), "M").expect("it travels");
+    let bare = Schema::from_descriptor_set(m.descriptor_set(), "M").expect("a valid set");
     assert!(bare.docs().is_empty());
-    let full = Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("it travels");
+    let full =
+        Schema::from_descriptor_set(&m.descriptor_set_with_docs(), "M").expect("a valid set");
     assert_eq!(full.docs(), m.docs());
     assert_eq!((&bare, bare.hash()), (&full, full.hash()));
 }
 
 #[test]
-fn others_are_told_each_fields_name_in_json() {
+fn exported_set_has_json_names() {
     let text = "syntax = \"proto3\"; message M { double linear_velocity_x = 1; N _n2_o = 2; \
                 double x_y = 3 [json_name = \"z\"]; map<string, N> by_name = 4; \
                 message N { oneof one_of { bool is_it = 1; } } }";
@@ -248,9 +249,9 @@ fn others_are_told_each_fields_name_in_json() {
     let nested = |name: &str| message.nested_type.iter().find(|n| n.name() == name);
     assert_eq!(names(&nested("N").expect("there").field), ["isIt"]);
     assert_eq!(names(&nested("ByNameEntry").expect("there").field), ["key", "value"]);
-    // The type is the same, whoever has told of it.
-    let told = Schema::from_descriptor_set(&bytes, "M").expect("it travels");
-    assert_eq!((told.hash(), told.descriptor_set()), (m.hash(), m.descriptor_set()));
+    // The type is equal with and without the JSON names.
+    let received = Schema::from_descriptor_set(&bytes, "M").expect("the exported set is valid");
+    assert_eq!((received.hash(), received.descriptor_set()), (m.hash(), m.descriptor_set()));
 }
 
 #[test]
@@ -259,20 +260,20 @@ fn editions_are_refused_by_name() {
     let (found, why) = place(compile_text("m.proto", text).err().expect("an edition"));
     assert_eq!(found, at(2, 1));
     assert!(why.starts_with("editions are not supported; write syntax = \"proto3\""), "{why}");
-    // As protoc writes it: syntax is 12, edition 14.
+    // As protoc writes it: field 12 is the syntax, field 14 the edition.
     let compiled = b"\x0a\x1b\x0a\x07m.proto\x22\x03\x0a\x01M\x62\x08editions\x70\xe8\x07";
     let error =
         CompiledProtos::from_descriptor_set(compiled).err().expect("an edition").to_string();
     assert!(error.contains("m.proto") && error.contains("editions are not supported"), "{error}");
     assert_eq!(Schema::from_descriptor_set(compiled, "M").expect_err("too").to_string(), error);
-    // It is a name as any other elsewhere.
+    // Elsewhere it is an ordinary name.
     let text = "syntax = \"proto3\"; message edition { int32 edition = 1; }";
     assert!(compile_text("m.proto", text).is_ok());
 }
 
-/// The hash stands in recordings and caches: it may not change from one version to the next.
+/// Recordings and caches contain the hash: it must not change between versions.
 #[test]
-fn the_hash_of_a_type_stays_what_it_is() {
+fn hash_of_a_type_is_stable() {
     let text = "syntax = \"proto3\"; package demo; message Level { double volt = 1; repeated string name = 2; }";
     let level = compile_text("level.proto", text)
         .and_then(|c| c.schema("demo.Level"))
@@ -280,9 +281,10 @@ fn the_hash_of_a_type_stays_what_it_is() {
     assert_eq!(level.hash().to_string(), "2edd8f9732b7b736bfb8371dd5a2a3e0");
 }
 
-/// The verdict on two types depends on what they reserve, so one description cannot stand for equal types that reserve differently.
+/// The verdict on two types depends on their reservations, so one description cannot represent equal types
+/// that reserve differently.
 #[test]
-fn the_hash_counts_what_is_reserved_and_equality_does_not() {
+fn hash_includes_reservations_and_equality_does_not() {
     let of = |body: &str| {
         let text = format!("syntax = \"proto3\"; {body} message M {{ E e = 1; }}");
         compile_text("m.proto", &text).and_then(|c| c.schema("M")).expect("it compiles")
@@ -292,8 +294,8 @@ fn the_hash_counts_what_is_reserved_and_equality_does_not() {
         let other = of(&format!("enum E {{ X = 0; Y = 1; {other} }}"));
         assert_eq!(plain, other);
         assert_ne!(plain.hash(), other.hash());
-        // However it travelled.
-        let there = Schema::from_descriptor_set(other.descriptor_set(), "M").expect("it travels");
+        // Regardless of how it was sent.
+        let there = Schema::from_descriptor_set(other.descriptor_set(), "M").expect("a valid set");
         assert_eq!(there.hash(), other.hash());
     }
     let ordered = [of("enum E { X = 0; reserved 3, 2; }"), of("enum E { X = 0; reserved 2, 3; }")];

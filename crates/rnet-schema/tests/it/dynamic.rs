@@ -1,4 +1,4 @@
-//! Messages without their code: bytes that lie, paths, JSON, text and rows.
+//! Messages without generated code: malformed bytes, paths, JSON, text and rows.
 
 use crate::common;
 
@@ -56,11 +56,11 @@ fn json_error(value: Value) -> String {
 }
 
 #[test]
-fn json_goes_to_bytes_and_back() {
+fn json_round_trips() {
     let message = read(&sample());
     let again = Dynamic::decode(&robot(), &message.encode()).expect("its own bytes");
     let mut json = again.to_json(&JsonOptions::default());
-    // What is empty is not sent.
+    // Empty fields are not sent.
     let mut expected = sample();
     expected["legs"][1].as_object_mut().expect("a leg").remove("force");
     assert_eq!(json, expected);
@@ -69,12 +69,12 @@ fn json_goes_to_bytes_and_back() {
     assert_eq!(
         read(&json).encode().len(),
         message.encode().len(),
-        "names as in the file are taken too"
+        "names as in the file are accepted too"
     );
 }
 
 #[test]
-fn json_has_the_forms_that_people_ask_for() {
+fn json_options_select_names_and_defaults() {
     let message = read(&json!({"count": 5, "mode": "WALK", "image": "AP8=", "frameId": "base"}));
     let options = JsonOptions { proto_names: true, plain_integers: true, defaults: false };
     assert_eq!(
@@ -85,18 +85,15 @@ fn json_has_the_forms_that_people_ask_for() {
         Dynamic::new(&robot()).to_json(&JsonOptions { defaults: true, ..JsonOptions::default() });
     assert_eq!(all["ratio"], 0.0);
     assert_eq!((&all["legs"], &all["mode"]), (&json!([]), &json!("IDLE")));
-    assert!(
-        all.get("speed").is_none(),
-        "what has presence and is not there has no default to show"
-    );
+    assert!(all.get("speed").is_none(), "an unset field with presence has no default");
 }
 
 #[test]
-fn a_time_out_of_range_is_shown_by_its_fields() {
+fn time_out_of_range_is_shown_by_its_fields() {
     let stamp = schema(
         "import \"google/protobuf/timestamp.proto\"; message M { google.protobuf.Timestamp t = 1; }",
     );
-    // 10^18 seconds: no date.
+    // 10^18 seconds: not a valid date.
     let bytes = b"\x0a\x0a\x08\x80\x80\x90\xbb\xba\xd6\xad\xf0\x0d";
     let message = Dynamic::decode(&stamp, bytes).expect("well-formed");
     assert_eq!(
@@ -149,7 +146,7 @@ fn json_faults_name_the_field() {
 }
 
 #[test]
-fn paths_reach_what_they_name() {
+fn paths_select_values() {
     let message = read(&sample());
     let get = |path: &str| {
         let path = FieldPath::parse(&robot(), path).unwrap_or_else(|error| panic!("{error}"));
@@ -171,7 +168,7 @@ fn paths_reach_what_they_name() {
 }
 
 #[test]
-fn paths_that_name_nothing_say_what_there_is() {
+fn invalid_paths_list_existing_fields() {
     let cases = [
         ("", "no such field; M has stamp"),
         ("legs.id", "field `legs`: it has many values; select one, such as legs[0]"),
@@ -244,7 +241,7 @@ fn a_table_has_the_same_columns_for_every_message() {
 }
 
 #[test]
-fn text_has_units_and_cannot_steer_a_terminal() {
+fn text_has_units_and_cannot_control_a_terminal() {
     let message = read(&json!({
         "stamp": "2026-11-21T12:00:00Z", "frameId": "\u{1b}[2J\u{9b}", "legs": [{"force": [1.5, 2.5], "id": 3}],
         "cells": {"left": {"volt": 24.1}}, "image": "AAEC", "mode": "WALK", "speed": 0.25, "ratio": "NaN"
@@ -262,9 +259,9 @@ fn text_has_units_and_cannot_steer_a_terminal() {
     assert!(long.contains(&format!("image: \"{}...\"  # 30 bytes\n", "00".repeat(16))), "{long}");
 }
 
-/// YAML 1.1 takes `NO` for false; loaders of it are many.
+/// YAML 1.1 reads `NO` as false, and many parsers implement it.
 #[test]
-fn words_of_yaml_are_quoted() {
+fn yaml_keywords_are_quoted() {
     let m = schema(
         "import \"google/protobuf/wrappers.proto\"; import \"google/protobuf/duration.proto\";
         enum E { NO = 0; NORTH = 1; Null = 2; }
@@ -280,7 +277,7 @@ fn words_of_yaml_are_quoted() {
 }
 
 #[test]
-fn text_is_cut_as_told() {
+fn text_is_truncated_by_options() {
     let legs = json!([{"id": 1, "force": [1, 2, 3]}, {"id": 2}, {"id": 3}]);
     let message = read(&json!({"legs": legs, "cells": {"a": {}, "b": {"volt": 1}}}));
     let options = TextOptions { max_elements: 1, max_bytes: 0 };
@@ -292,7 +289,7 @@ fn text_is_cut_as_told() {
 }
 
 #[test]
-fn components_have_the_unit_of_what_holds_them() {
+fn components_inherit_the_unit_of_their_field() {
     let text = r#"import "foxglove/Vector3.proto";
         message M {
           foxglove.Vector3 velocity = 1; // Unit: m/s
@@ -325,7 +322,7 @@ fn components_have_the_unit_of_what_holds_them() {
     assert_eq!(at("forces[0].z"), (Some("2.0  # N\n".into()), Some("N".into())));
     assert_eq!(at("velocity"), (Some(xyz("", 1.0, 0.0, "  # m/s")), Some("m/s".into())));
     assert_eq!(at("by_name[\"a\"].y").1, Some("T".into()));
-    // A unit comes from a peer, and goes to a terminal.
+    // Units come from a peer and are printed on a terminal.
     assert_eq!((unit_of("Unit: \u{1b}[2J"), unit_of("[\u{9b}2J]")), (None, None));
     for turning in ['\u{202e}', '\u{2066}', '\u{200f}', '\u{61c}'] {
         assert_eq!(unit_of(&format!("Unit: {turning}s/m")), None, "{turning:?}");
@@ -352,12 +349,12 @@ fn rows_of_one_field() {
 }
 
 #[test]
-fn a_newer_message_keeps_what_this_type_does_not_know() {
+fn unknown_fields_of_newer_messages_are_preserved() {
     let old = schema("message M { double x = 1; }");
     let new = schema("message M { double x = 1; string note = 2; }");
     let bytes =
         Dynamic::from_json(&new, &json!({"x": 1.5, "note": "hello"})).expect("valid").encode();
-    let passed = Dynamic::decode(&old, &bytes).expect("it is compatible");
+    let passed = Dynamic::decode(&old, &bytes).expect("compatible types");
     assert!(passed.to_text().contains("# and 1 value of unknown fields"), "{}", passed.to_text());
     let back = Dynamic::decode(&new, &passed.encode()).expect("unchanged");
     assert_eq!(back.to_json(&JsonOptions::default()), json!({"x": 1.5, "note": "hello"}));
@@ -371,7 +368,7 @@ fn malformed(schema: &Schema, bytes: &[u8]) -> (usize, String, String) {
 }
 
 #[test]
-fn bytes_that_do_not_decode_are_named_by_byte_and_field() {
+fn decode_errors_have_byte_and_field() {
     let m = schema(
         "message I { string s = 1; repeated fixed32 f = 2; } message M { I i = 1; repeated I many = 2; double d = 3; }",
     );
@@ -383,7 +380,7 @@ fn bytes_that_do_not_decode_are_named_by_byte_and_field() {
     let (offset, path, why) = malformed(&m, b"\x18\x01");
     assert_eq!((offset, path.as_str()), (0, "d"));
     assert_eq!(why, "the type declares double d = 3, but the bytes contain a varint");
-    // Two gigabytes that are not there.
+    // A length of two gigabytes without data.
     let (offset, path, why) = malformed(&m, b"\x0a\x06\x0a\xff\xff\xff\xff\x07");
     assert_eq!((offset, path.as_str()), (8, "i"));
     assert!(why.contains("longer than the rest"), "{why}");
@@ -392,7 +389,7 @@ fn bytes_that_do_not_decode_are_named_by_byte_and_field() {
 }
 
 #[test]
-fn a_message_may_ask_for_a_limited_amount() {
+fn decode_limits_are_enforced() {
     let m = schema("message M { M next = 1; repeated M many = 2; repeated int32 n = 3; }");
     let limit =
         |bytes: &[u8], limits: &DecodeLimits| match Dynamic::decode_within(&m, bytes, limits) {
@@ -414,7 +411,7 @@ fn a_message_may_ask_for_a_limited_amount() {
     let values = |max_values| DecodeLimits { max_values, ..limits };
     assert_eq!(limit(&bomb, &values(7999)).0, "max_values");
     assert!(Dynamic::decode_within(&m, &bomb, &values(8000)).is_ok());
-    // Packed numbers count one by one, and apart.
+    // Packed numbers count one by one, against a separate limit.
     let packed = [&b"\x1a\xe8\x07"[..], &[0; 1000]].concat();
     let numbers = |max_numbers| DecodeLimits { max_numbers, ..values(1) };
     assert_eq!(limit(&packed, &numbers(999)), ("max_numbers", "n".into()));
@@ -445,18 +442,18 @@ proptest! {
                 let _ = message.to_text();
                 let _ = message.to_json(&JsonOptions::default());
                 let _ = Columns::all(&schema).expect("few columns").row(&message);
-                // The decoder below agrees, and so does what it writes.
+                // prost agrees, and decodes what it has written.
                 prop_assert!(Dynamic::decode(&schema, &message.encode()).is_ok());
             }
         }
     }
 
-    /// The walk takes no more than the decoder below, and no less.
+    /// The validation pass accepts exactly what the decoder accepts.
     #[test]
-    fn the_walk_and_the_decoder_agree(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..32_u8], 0..40)) {
+    fn validation_and_decoder_agree(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0..32_u8], 0..40)) {
         let m = schema("message M { M a = 1; repeated sint64 b = 2; fixed32 c = 3; string d = 4; map<int32, M> e = 5; repeated double f = 6; }");
         let walked = Dynamic::decode(&m, &bytes);
-        // prost-reflect 0.16 reads an entry of a map whatever its wire type is.
+        // prost-reflect 0.16 decodes a map entry regardless of its wire type.
         let is_entry = |error: &DecodeError| error.to_string().contains("the type declares map<");
         prop_assume!(!walked.as_ref().is_err_and(is_entry));
         let decoded = rnet_schema::prost_reflect::DynamicMessage::decode(m.descriptor().clone(), &*bytes);

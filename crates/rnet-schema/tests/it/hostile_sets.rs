@@ -1,5 +1,5 @@
-//! Descriptor sets of peers that are hostile, broken or half dead: an error that names the limit or the fault, never a panic, a hang or
-//! memory without bound.
+//! Descriptor sets of hostile, broken or dying peers: an error with the limit or the fault, never a panic, a
+//! hang or unbounded memory.
 
 use crate::common;
 
@@ -42,7 +42,7 @@ fn read(files: Vec<FileDescriptorProto>) -> Result<Schema, SchemaError> {
     Schema::from_descriptor_set(&FileDescriptorSet { file: files }.encode_to_vec(), "M")
 }
 
-/// The limit that a set runs into.
+/// The limit that a set exceeds.
 fn limit_of(files: Vec<FileDescriptorProto>) -> &'static str {
     match read(files) {
         Err(SchemaError::Limit { limit_name, limit, found, .. }) if found > limit => limit_name,
@@ -50,7 +50,7 @@ fn limit_of(files: Vec<FileDescriptorProto>) -> &'static str {
     }
 }
 
-/// Why a set with this message is not valid.
+/// The reason why a set with this message is invalid.
 fn fault_of(messages: Vec<DescriptorProto>) -> String {
     match read(vec![file("m.proto", messages)]) {
         Err(error @ SchemaError::Invalid { .. }) => error.to_string(),
@@ -59,7 +59,7 @@ fn fault_of(messages: Vec<DescriptorProto>) -> String {
 }
 
 #[test]
-fn each_limit_is_named() {
+fn errors_contain_the_limit() {
     let over = |n: usize| 0..=n;
     let files = over(limits::MAX_SCHEMA_FILES).map(|i| file(&format!("{i}.proto"), vec![]));
     assert_eq!(limit_of(files.collect()), "MAX_SCHEMA_FILES");
@@ -106,7 +106,7 @@ fn each_limit_is_named() {
 }
 
 #[test]
-fn what_is_just_within_the_limits_is_taken() {
+fn set_at_the_limits_is_accepted() {
     let fields = (1..=2000).map(|i| field(&format!("f{i}"), i, Type::Bool)).collect();
     let types = (0..1000).map(|i| message(&format!("T{i}"), vec![]));
     let types = types.chain([message("M", fields)]).collect();
@@ -115,8 +115,8 @@ fn what_is_just_within_the_limits_is_taken() {
 }
 
 #[test]
-fn a_comparison_that_would_take_too_long_is_refused_by_name() {
-    // Each of many types at the writer meets each of many at the reader, all of them long.
+fn comparison_that_exceeds_its_budget_is_rejected() {
+    // Each of many long types of the writer is compared with each of many of the reader.
     let set = |stride: usize| {
         const TYPES: usize = 120;
         let mut types: Vec<DescriptorProto> = (0..TYPES)
@@ -137,9 +137,9 @@ fn a_comparison_that_would_take_too_long_is_refused_by_name() {
     assert!(rules.contains(&Rule::Limit), "{rules:?}");
 }
 
-/// Each type of thousands holds the next one: the place of a change is a path of all their names.
+/// A chain of thousands of nested types: the path of a change contains all their names.
 #[test]
-fn a_path_is_no_longer_than_a_path_can_be() {
+fn reported_path_length_is_limited() {
     const TYPES: usize = 3000;
     let set = |kind: Type| {
         let next = |i: usize| of_type(field("inside", 1, Type::Message), &format!(".T{}", i + 1));
@@ -156,9 +156,9 @@ fn a_path_is_no_longer_than_a_path_can_be() {
     assert!(path.len() < limits::MAX_PATH_LEN_BYTES + 8, "{}", path.len());
 }
 
-/// A hundred fields of the next type in each of a few types: more places than anybody can count, and not a single value.
+/// A few types with a hundred fields of the next type each: a huge number of paths without a single value.
 #[test]
-fn columns_of_messages_in_messages_are_not_looked_for_without_end() {
+fn column_search_is_limited() {
     let tree = |depth: usize| {
         let fields = |i: usize| {
             let next = format!(".T{}", i + 1);
@@ -173,7 +173,7 @@ fn columns_of_messages_in_messages_are_not_looked_for_without_end() {
     assert_eq!(Columns::all(&tree(2)).expect("few").header(), Vec::<String>::new());
     let refused = Columns::all(&tree(30)).expect_err("too many").to_string();
     assert!(refused.contains("MAX_COLUMN_FIELDS"), "{refused}");
-    // What is nested deeper than any message is one cell.
+    // Nesting beyond the decoding limit is one cell.
     let chain: Vec<DescriptorProto> = (0..3000)
         .map(|i| {
             let next = of_type(field("t", 1, Type::Message), &format!(".T{}", i + 1));
@@ -187,9 +187,9 @@ fn columns_of_messages_in_messages_are_not_looked_for_without_end() {
     assert_eq!(header, [vec!["t"; limits::MAX_DECODE_DEPTH].join(".")]);
 }
 
-/// What would take the square of its length to be built.
+/// Structures whose construction takes quadratic time.
 #[test]
-fn what_is_held_against_each_other_is_limited() {
+fn quadratic_checks_are_limited() {
     let reserved = |fields: i32, ranges: i32| {
         let mut with =
             message("M", (1..=fields).map(|i| field(&format!("f{i}"), i, Type::Bool)).collect());
@@ -219,7 +219,7 @@ fn what_is_held_against_each_other_is_limited() {
 }
 
 #[test]
-fn oneofs_are_put_in_order() {
+fn oneofs_are_sorted() {
     let in_oneof = |name: &str, number, oneof| FieldDescriptorProto {
         oneof_index: Some(oneof),
         ..field(name, number, Type::Bool)
@@ -242,7 +242,7 @@ fn oneofs_are_put_in_order() {
 }
 
 #[test]
-fn a_set_that_contradicts_itself_is_refused_with_the_place() {
+fn inconsistent_set_is_rejected_with_location() {
     let bad_field = |field: FieldDescriptorProto| fault_of(vec![message("M", vec![field])]);
     let cases = [
         (bad_field(field("a", 0, Type::Bool)), "M.a: 0 is not a field number"),
@@ -320,7 +320,7 @@ fn a_set_that_contradicts_itself_is_refused_with_the_place() {
 }
 
 #[test]
-fn map_entries_are_what_maps_are_made_of_and_nothing_else() {
+fn map_entries_are_accepted_in_map_fields_only() {
     let entry = |fields| DescriptorProto {
         options: Some(MessageOptions { map_entry: Some(true), ..Default::default() }),
         ..message("Entry", fields)
@@ -346,7 +346,7 @@ fn map_entries_are_what_maps_are_made_of_and_nothing_else() {
 }
 
 #[test]
-fn defaults_that_their_type_cannot_hold_are_refused() {
+fn invalid_defaults_are_rejected() {
     let with = |kind, default: &str| {
         let mut proto2 = file(
             "m.proto",
@@ -371,7 +371,7 @@ fn defaults_that_their_type_cannot_hold_are_refused() {
         (Type::Bytes, "\\"),
         (Type::Bytes, "é"),
     ] {
-        assert!(with(kind, default).is_err(), "{kind:?} took {default:?}");
+        assert!(with(kind, default).is_err(), "{kind:?} accepted {default:?}");
     }
     for (kind, default) in [
         (Type::Int32, "-7"),
@@ -381,14 +381,14 @@ fn defaults_that_their_type_cannot_hold_are_refused() {
     ] {
         assert!(
             with(kind, default).is_ok(),
-            "{kind:?} refused {default:?}: {:?}",
+            "{kind:?} rejected {default:?}: {:?}",
             with(kind, default)
         );
     }
 }
 
 #[test]
-fn imports_that_are_missing_or_cyclic_are_named() {
+fn missing_and_cyclic_imports_are_reported() {
     let with = |name: &str, imports: &[&str]| FileDescriptorProto {
         dependency: imports.iter().map(|import| (*import).to_owned()).collect(),
         ..file(name, vec![])
@@ -409,7 +409,7 @@ fn imports_that_are_missing_or_cyclic_are_named() {
         }
         other => panic!("{other:?}"),
     }
-    // No import says so, but the types do.
+    // The cycle is not in the imports but in the types.
     let mut a =
         file("a.proto", vec![message("M", vec![of_type(field("b", 1, Type::Message), ".B")])]);
     let b = file("b.proto", vec![message("B", vec![of_type(field("m", 1, Type::Message), ".M")])]);
@@ -418,7 +418,7 @@ fn imports_that_are_missing_or_cyclic_are_named() {
 }
 
 #[test]
-fn a_false_well_known_type_is_refused() {
+fn fake_well_known_type_is_rejected() {
     let mut wkt = file(
         "google/protobuf/timestamp.proto",
         vec![message("Timestamp", vec![field("seconds", 1, Type::String)])],
@@ -439,7 +439,7 @@ fn a_false_well_known_type_is_refused() {
 }
 
 #[test]
-fn only_what_the_type_needs_is_kept() {
+fn only_required_types_are_kept() {
     let text = "import \"google/protobuf/any.proto\"; import \"google/protobuf/timestamp.proto\"; \
         message Unused { google.protobuf.Any any = 1; } \
         message Around { message In { int32 a = 1; } In gone = 1; } \
@@ -457,7 +457,7 @@ fn only_what_the_type_needs_is_kept() {
 }
 
 #[test]
-fn an_unknown_type_is_answered_with_those_that_are_there() {
+fn unknown_type_error_lists_existing_types() {
     let set = schema(
         "message M { message Inner { int32 a = 1; } Inner i = 1; map<string, int32> m = 2; }",
     );
@@ -466,7 +466,7 @@ fn an_unknown_type_is_answered_with_those_that_are_there() {
     assert_eq!(error.to_string(), "unknown message type \"x.Inner\"; known types: M.Inner, M");
 }
 
-/// A set that uses all that there is.
+/// A set that uses all features.
 fn rich() -> Vec<u8> {
     let text = "proto2;
         import \"google/protobuf/timestamp.proto\";
@@ -489,18 +489,18 @@ fn rich() -> Vec<u8> {
 }
 
 #[test]
-fn a_set_that_is_cut_anywhere_is_no_panic() {
+fn truncated_set_does_not_panic() {
     let bytes = rich();
     let whole = Schema::from_descriptor_set(&bytes, "M").expect("the whole set");
     assert_eq!(whole.docs().unit("M.a"), Some("m/s"));
     let taken =
         (0..bytes.len()).filter(|&len| Schema::from_descriptor_set(&bytes[..len], "M").is_ok());
-    // At a border of files the rest may stand alone; M is in the last file.
+    // A set truncated between files may be valid; M is in the last file.
     assert_eq!(taken.count(), 0);
 }
 
 #[test]
-fn a_fault_of_the_wire_is_named_with_its_byte() {
+fn wire_errors_have_the_byte_offset() {
     let at = |bytes: &[u8]| match Schema::from_descriptor_set(bytes, "M") {
         Err(SchemaError::Malformed { offset, why }) => (offset, why),
         other => panic!("{other:?}"),
@@ -535,7 +535,7 @@ proptest! {
         }
         for name in ["M", "M.Inner", "google.protobuf.Timestamp"] {
             if let Ok(schema) = Schema::from_descriptor_set(&bytes, name) {
-                // What was taken is complete: it travels, and equals itself.
+                // An accepted set is complete: it can be sent, and equals itself.
                 let again = Schema::from_descriptor_set(schema.descriptor_set(), name);
                 prop_assert_eq!(again.as_ref(), Ok(&schema));
                 prop_assert!(check(&schema, &schema).compatible);
@@ -547,7 +547,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Schema::from_descriptor_set(&bytes, "M");
     }
 }

@@ -1,16 +1,16 @@
-//! The tables of docs/design/plain-messages.md: structs without gaps, every field aligned, and a
-//! source for each field of the Foxglove message that a plain one becomes.
+//! The tables of docs/design/plain-messages.md: structs without gaps, aligned fields, and a source for each
+//! field of the Foxglove message that a plain message is converted to.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Data follows a header at a multiple of this.
+/// Data after a header starts at a multiple of this.
 const HEADER_MULTIPLE_BYTES: u64 = 64;
 
-/// The rows of each table, as cells, by the heading above it.
+/// The rows of each table, as cells, by the heading above the table.
 fn tables() -> BTreeMap<String, Vec<Vec<String>>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/design/plain-messages.md");
-    let page = std::fs::read_to_string(page).expect("the page is there");
+    let page = std::fs::read_to_string(page).expect("the page exists");
     let mut tables: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
     let mut heading = String::new();
     for line in page.lines() {
@@ -24,7 +24,7 @@ fn tables() -> BTreeMap<String, Vec<Vec<String>>> {
     tables
 }
 
-/// Bytes of one number of a type as the page writes it: `u32`, `8 i64`, `text`, `16 fields`.
+/// Size and count of a type in the notation of the page: `u32`, `8 i64`, `text`, `16 fields`.
 fn element_bytes(ty: &str) -> (u64, u64) {
     let (count, ty) = ty.split_once(' ').unwrap_or(("1", ty));
     let bytes = match ty {
@@ -44,7 +44,11 @@ fn check_struct(heading: &str, rows: &[Vec<String>], field_bytes: Option<u64>) -
     let mut end = 0;
     for row in rows.iter().filter(|row| row[0] != "offset") {
         let (offset, bytes): (u64, u64) = (row[0].parse().unwrap(), row[1].parse().unwrap());
-        assert_eq!(offset, end, "{heading}: {} starts elsewhere than the last one ends", row[2]);
+        assert_eq!(
+            offset, end,
+            "{heading}: {} does not start at the end of the previous field",
+            row[2]
+        );
         end += bytes;
         if row[2] == "–" {
             continue;
@@ -76,7 +80,7 @@ fn the_structs_have_no_gaps_and_are_aligned() {
 }
 
 #[test]
-fn the_headers_begin_alike() {
+fn headers_start_with_the_same_fields() {
     let tables = tables();
     let starts: Vec<_> = tables
         .iter()
@@ -95,7 +99,7 @@ fn each_field_of_the_foxglove_message_has_a_source() {
         let mut named: Vec<&str> = rows[1..].iter().map(|row| &*row[0]).collect();
         let path = format!("msgs/foxglove/{message}.proto");
         let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(&path))
-            .expect("it is built in");
+            .expect("a built-in file");
         let mut fields: Vec<&str> = text.lines().filter_map(field).collect();
         assert!(fields.len() > 4, "{path}: the fields were not found");
         named.sort_unstable();
@@ -104,7 +108,7 @@ fn each_field_of_the_foxglove_message_has_a_source() {
     }
 }
 
-/// The name in a line that declares a field; these files hold one message and no enum.
+/// The name in a field declaration; these files contain one message and no enum.
 fn field(line: &str) -> Option<&str> {
     let (declared, number) = line.trim().strip_suffix(';')?.split_once(" = ")?;
     number.parse::<u32>().ok().and(declared.rsplit(' ').next())

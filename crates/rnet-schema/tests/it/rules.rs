@@ -1,7 +1,8 @@
-//! Every rule of what may change in a type, both ways.
+//! Tests each rule for changes of a type, in both directions.
 //!
-//! A case is an old and a new text of the type `M`, what a new reader says of an old writer, and what an old reader says of a new writer:
-//! each difference as `rule path`. The verdict must be exactly those. A rule without a case fails, and so does a rule that is not in
+//! A case contains an old and a new text of the type `M`, the differences that a new reader reports for an
+//! old writer, and those that an old reader reports for a new writer, each as `rule path`. The verdict must
+//! contain exactly these. A rule without a case fails the test, and so does a rule that is missing in
 //! docs/design/types.md.
 
 use crate::common;
@@ -28,14 +29,14 @@ const fn case(
     Case { old, new, forward, backward }
 }
 
-/// The same differences both ways.
+/// The same differences in both directions.
 const fn both(old: &'static str, new: &'static str, changes: &'static [&'static str]) -> Case {
     Case { old, new, forward: changes, backward: changes }
 }
 
 const CASES: &[Case] = &[
     both("message M { double x = 1; }", "message M { double x = 1; }", &[]),
-    // Order in the file, comments and other messages are no part of the type.
+    // Field order, comments and other messages are not part of the type.
     both(
         "message M { double x = 1; string s = 2; }",
         "message Other { int32 a = 1; } message M { string s = 2; /* [m] */ double x = 1; }",
@@ -65,14 +66,14 @@ const CASES: &[Case] = &[
         "message M { double x_y = 1 [json_name = \"z\"]; }",
         &["field.json_name x_y"],
     ),
-    // A reserved number that is used again, under another name and type.
+    // A reserved number is reused with another name and type.
     case(
         "message M { reserved 2; double x = 1; }",
         "message M { double x = 1; string s = 2; }",
         &["field.reader_only s", "field.reserved s"],
         &["field.writer_only s", "field.reserved s"],
     ),
-    // The number of a removed field that was not reserved, taken by another name and type.
+    // The number of a removed, unreserved field is reused with another name and type.
     case(
         "message M { double x = 1; }",
         "message M { string s = 1; }",
@@ -97,7 +98,7 @@ const CASES: &[Case] = &[
         "message M { double x = 1; }",
         &["field.presence x"],
     ),
-    // Types: garbage or an error on the wire.
+    // Types: misread or an error on the wire.
     both("message M { double x = 1; }", "message M { float x = 1; }", &["field.type x"]),
     both("message M { int32 x = 1; }", "message M { sint32 x = 1; }", &["field.type x"]),
     both("message M { int32 x = 1; }", "message M { fixed32 x = 1; }", &["field.type x"]),
@@ -107,7 +108,7 @@ const CASES: &[Case] = &[
     both("message M { int32 x = 1; }", "message M { uint64 x = 1; }", &["field.type x"]),
     both("message M { int32 x = 1; }", "message M { string x = 1; }", &["field.type x"]),
     both("message M { fixed64 x = 1; }", "message M { double x = 1; }", &["field.type x"]),
-    // Types: fine in one direction, and refused in both.
+    // Types: readable in one direction, rejected in both.
     case(
         "message M { int32 x = 1; }",
         "message M { int64 x = 1; }",
@@ -227,7 +228,7 @@ const CASES: &[Case] = &[
         &["field.renamed y"],
         &["field.renamed x"],
     ),
-    // What stands for "not sent".
+    // Meaning of an omitted value.
     both(
         "proto2; message M { optional int32 x = 1 [default = 5]; }",
         "proto2; message M { optional int32 x = 1 [default = 7]; }",
@@ -243,7 +244,7 @@ const CASES: &[Case] = &[
         "message M { int32 x = 1; }",
         &["field.default x", "field.presence x"],
     ),
-    // A required field is always sent: the writer's default is never needed.
+    // A required field is always sent, so the writer's default is never used.
     case(
         "proto2; message M { required int32 x = 1 [default = 5]; }",
         "proto2; message M { optional int32 x = 1; }",
@@ -262,13 +263,13 @@ const CASES: &[Case] = &[
         &["field.required x"],
         &[],
     ),
-    // Extensions are no part of a type: they arrive as unknown fields.
+    // Extensions are not part of a type: they arrive as unknown fields.
     both(
         "proto2; message M { optional int32 x = 1; extensions 100 to 200; } extend M { optional int32 e = 100; }",
         "proto2; message M { optional int32 x = 1; }",
         &[],
     ),
-    // But a number that is left to them may come with anything.
+    // But a number in an extension range may carry any type.
     case(
         "proto2; message M { optional int32 x = 1; extensions 100 to 200; }",
         "proto2; message M { optional int32 x = 1; optional string s = 150; }",
@@ -373,7 +374,7 @@ const CASES: &[Case] = &[
         "enum E { A = 0; C = 1; B = 2; } message M { E e = 1; }",
         &["enum.value_number e:B", "enum.value_number e:C"],
     ),
-    // A second name for a number that both know changes nothing.
+    // A second name for a number that both sides know changes nothing.
     both(
         "enum E { A = 0; B = 1; } message M { E e = 1; }",
         "enum E { option allow_alias = true; A = 0; B = 1; BUSY = 1; } message M { E e = 1; }",
@@ -395,7 +396,7 @@ const CASES: &[Case] = &[
         "proto2; enum E { B = 2; A = 1; } message M { optional E e = 1; }",
         &["field.default e"],
     ),
-    // Deep inside, and recursive: each pair of types once, by the shortest path.
+    // Deeply nested and recursive types: each pair once, by the shortest path.
     both(
         "message Q { double w = 4; } message P { Q orientation = 2; } message M { P pose = 1; }",
         "message Q { float w = 4; } message P { Q orientation = 2; } message M { P pose = 1; }",
@@ -449,8 +450,8 @@ fn each_case_gives_exactly_its_changes_in_both_directions() {
 }
 
 #[test]
-fn each_rule_has_a_case_that_shows_it_and_one_without_it() {
-    // The budget of steps needs a type that is too large for a line: see `limits.rs`.
+fn each_rule_has_cases_with_and_without_it() {
+    // Exceeding the step budget needs a type too large for a line: see `hostile_sets.rs`.
     let elsewhere = BTreeSet::from([Rule::Limit.id()]);
     let shown: BTreeSet<&str> = CASES
         .iter()
@@ -484,11 +485,11 @@ fn each_rule_is_in_the_design_document_with_its_verdict() {
             && !line.starts_with("| `plain.")
             && (line.contains("` | compatible |") || line.contains("` | incompatible |"))
     });
-    assert_eq!(rows.count(), Rule::ALL.len(), "docs/design/types.md has rows that are no rules");
+    assert_eq!(rows.count(), Rule::ALL.len(), "docs/design/types.md has rows without a rule");
 }
 
 #[test]
-fn a_diff_knows_old_from_new_and_is_stricter() {
+fn diff_distinguishes_old_and_new_and_is_stricter() {
     let old = schema(
         "message M { reserved 7; double x = 1; string gone = 2; string kept_out = 3; enum E { A = 0; B = 1; } E e = 4; }",
     );
@@ -527,7 +528,7 @@ fn a_diff_knows_old_from_new_and_is_stricter() {
 }
 
 #[test]
-fn a_diff_says_which_side_cannot_read() {
+fn diff_reports_which_side_cannot_read() {
     let one_way = diff(
         &schema("proto2; message M { optional int32 x = 1; }"),
         &schema("proto2; message M { required int32 x = 1; }"),
@@ -541,7 +542,7 @@ fn a_diff_says_which_side_cannot_read() {
 }
 
 #[test]
-fn a_verdict_is_for_people_and_for_programs() {
+fn verdict_has_text_and_json_forms() {
     let verdict = check(
         &schema("message M { double x = 1; }"),
         &schema("message M { float x = 1; int32 y = 2; }"),

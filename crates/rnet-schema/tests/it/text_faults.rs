@@ -1,4 +1,4 @@
-//! `.proto` texts with faults anywhere in them: an error with a place, or a type, and never a panic.
+//! `.proto` texts with faults at any position: an error with a position, or a type, never a panic.
 
 use proptest::prelude::*;
 use rnet_schema::{SchemaError, compile_text};
@@ -66,7 +66,7 @@ proptest! {
         let text: String = text.into_iter().collect();
         match compile_text("m.proto", &text) {
             Ok(compiled) => for name in compiled.messages() {
-                // Some things a linker lets pass and a receiver does not; both are answers.
+                // A linker accepts some inputs that a receiver rejects; both results are valid.
                 let _ = compiled.schema(&name);
             },
             Err(SchemaError::Proto { place, .. }) => {

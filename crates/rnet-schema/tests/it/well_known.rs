@@ -1,5 +1,5 @@
-//! The JSON of well-known types: a table of edge values, whose right-hand side is what Python's protobuf runtime writes.
-//! `python/tests/test_json_agrees.py` holds the same table against the runtime.
+//! The JSON of well-known types: a table of edge values with the output of Python's protobuf runtime.
+//! `python/tests/test_json_agrees.py` compares the same table with the runtime.
 
 use rnet_schema::{Dynamic, JsonOptions, Schema, Sources};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ const TYPES: [&str; 17] = [
     "BytesValue",
 ];
 
-/// A message with a field of each type, whose number is its place in the list.
+/// A message with a field of each type; the number is its index in the list plus 1.
 fn schema() -> Schema {
     let mut text = "syntax = \"proto3\";\n".to_owned();
     for file in ["any", "timestamp", "duration", "struct", "field_mask", "empty", "wrappers"] {
@@ -60,7 +60,7 @@ fn within(name: &str, bytes: &[u8]) -> (Vec<u8>, String) {
 }
 
 #[test]
-fn well_known_types_are_written_as_pythons_runtime_writes_them() {
+fn well_known_types_equal_the_output_of_python() {
     let (schema, rows): (Schema, Vec<Value>) = (schema(), serde_json::from_str(TABLE).unwrap());
     assert!(rows.len() > 150);
     for row in rows {
@@ -72,10 +72,10 @@ fn well_known_types_are_written_as_pythons_runtime_writes_them() {
             Some(right) => {
                 assert_eq!(json[&field], *right, "{row}");
                 if right.is_number() {
-                    // As text, which tells -0.0 from 0.0.
+                    // Compares text, which distinguishes -0.0 and 0.0.
                     assert_eq!(json[&field].to_string(), right.to_string(), "{row}");
                 }
-                // The greatest float is rounded up in writing, and Python does not read it back either.
+                // The greatest float is rounded up when written, and Python does not parse it back either.
                 let greatest = json[&field] == json!(3.4028235e38);
                 let read = name != "Any" && name != "FieldMask" && json[&field] != Value::Null;
                 if read && !greatest {
@@ -83,14 +83,14 @@ fn well_known_types_are_written_as_pythons_runtime_writes_them() {
                     assert_eq!(back.to_json(&JsonOptions::default()), json, "{row}");
                 }
             }
-            // Python raises: what has no form is shown by its fields, with their signs.
+            // Python raises: a value without a JSON form is shown by its fields, with their signs.
             None => assert!(json[&field].is_object() || json[&field].is_array(), "{row} {json}"),
         }
     }
 }
 
 #[test]
-fn what_has_no_form_is_shown_by_its_fields() {
+fn values_without_json_form_are_shown_by_fields() {
     let shown = |name: &str, hex: &str| {
         let (bytes, field) = within(name, &decode_hex(hex));
         let message = Dynamic::decode(&schema(), &bytes).unwrap();
@@ -110,14 +110,14 @@ fn what_has_no_form_is_shown_by_its_fields() {
 #[test]
 fn null_is_written_as_null_and_a_float_by_its_own_digits() {
     let schema = schema();
-    // nothing = 1, which no name has; single = 0.1.
+    // nothing = 1, a number without a name; single = 0.1.
     let message = Dynamic::decode(&schema, b"\xa0\x06\x01\xad\x06\xcd\xcc\xcc\x3d").unwrap();
     assert_eq!(message.to_json(&JsonOptions::default()), json!({"nothing": null, "single": 0.1}));
 }
 
-/// An Any in an Any in an Any, which no decoder has walked.
+/// Nested Any messages, whose bytes no decoder has validated.
 #[test]
-fn any_in_any_ends_at_the_limit() {
+fn nesting_of_any_is_limited() {
     let schema = schema();
     let mut inner = Vec::new();
     for _ in 0..2_000 {

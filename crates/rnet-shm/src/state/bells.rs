@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::bell::{Bells, MAX_SLEEP};
-use crate::node::OwnNode;
-use crate::presence;
+use crate::domain::node::OwnNode;
+use crate::domain::presence;
+use crate::os::bell::{Bells, MAX_SLEEP};
 
 /// A node whose bells cannot be found is looked for again after so long, and not at every ring: its watches
 /// look by themselves in each [`MAX_SLEEP`].
@@ -77,8 +77,8 @@ mod tests {
     use rnet_core::NodeName;
 
     use super::*;
-    use crate::domain::{DomainConfig, DomainDir};
-    use crate::random::random_u64;
+    use crate::domain::directory::{DomainConfig, DomainDir};
+    use crate::os::random::random_u64;
 
     #[test]
     fn a_peer_without_a_folder_is_not_looked_for_at_every_ring() {

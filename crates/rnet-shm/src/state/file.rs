@@ -15,14 +15,14 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::STATE_VERSION;
-use crate::domain::DomainDir;
-use crate::files::{self, create_error, io_error};
-use crate::fork::UnsharedFd;
-use crate::mapping::{Access, Mapping};
-use crate::ofd;
-use crate::random::random_u64;
-use crate::temp_file::TempFile;
-use crate::unlinked_files;
+use crate::domain::directory::DomainDir;
+use crate::os::files::{self, create_error, io_error};
+use crate::os::fork::UnsharedFd;
+use crate::os::mapping::{Access, Mapping};
+use crate::os::ofd;
+use crate::os::random::random_u64;
+use crate::os::temp_file::TempFile;
+use crate::os::unlinked_files;
 
 /// The first word: what the file is, and in the last byte its version.
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETSTA\0") | STATE_VERSION << 56;
@@ -93,7 +93,7 @@ impl StateFile {
         let path = path_of(dir);
         let geometry = Geometry::DOMAIN;
         let fixed = geometry.blocks_at() as u64 * 8;
-        let failed = |errno| create_error(&path, fixed, errno);
+        let failed = |errno| create_error(None, &path, fixed, errno);
         let (file, temp_file) = TempFile::create(dir.path(), dir.file_mode()).map_err(failed)?;
         rustix::fs::ftruncate(&file, geometry.words() as u64 * 8).map_err(failed)?;
         fail_point!("state.sized");

@@ -279,9 +279,9 @@ mod tests {
     use rnet_core::NodeName;
 
     use super::*;
-    use crate::domain::{DomainConfig, DomainDir};
-    use crate::node::OwnNode;
-    use crate::random::random_u64;
+    use crate::domain::directory::{DomainConfig, DomainDir};
+    use crate::domain::node::OwnNode;
+    use crate::os::random::random_u64;
     use crate::state::Clock;
 
     fn open(dir: &DomainDir, name: &str) -> Result<Region, Error> {

@@ -114,7 +114,7 @@ impl Region {
         });
         let over: Vec<(u64, Box<str>)> = if walked.is_ok() { over } else { Vec::new() };
         for (revision, key) in &over {
-            self.delete_expired(&key, *revision);
+            self.delete_expired(key, *revision);
         }
         !over.is_empty()
     }

@@ -19,7 +19,8 @@ impl std::fmt::Debug for Clock {
 impl Clock {
     /// Those of the machine.
     pub fn system() -> Clock {
-        Clock::new(crate::clock::unix_ns, crate::clock::boot_ns).in_boot(crate::clock::boot_id())
+        Clock::new(crate::os::clock::unix_ns, crate::os::clock::boot_ns)
+            .in_boot(crate::os::clock::boot_id())
     }
 
     /// Others, for tests: one that may be set, which stamps writes, and one that cannot be, which ends the

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use rnet_core::NodeName;
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, PeerNode};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode, PeerNode};
 
 #[test]
 fn no_announcement_is_missed() {

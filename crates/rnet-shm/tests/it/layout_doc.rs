@@ -16,10 +16,10 @@ use rnet_ring::layout::{
     Admission, BindLine, ChunkHeader, CountLine, CursorLine, FlowLine, HeadLine, LogControl,
     ObserverSlot, ReaderSlot, Refusal, TailLine,
 };
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{EndpointKind, Entry, OwnNode, PeerNode, StopRequest};
-use rnet_shm::publisher::{PublisherMeta, Writer};
-use rnet_shm::subscription::{SubscriptionFile, SubscriptionMeta};
+use rnet_shm::channel::publisher::{PublisherMeta, Writer};
+use rnet_shm::channel::subscription::{SubscriptionFile, SubscriptionMeta};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode, PeerNode, StopRequest};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -185,7 +185,7 @@ fn constants_are_as_written() {
         ("ADMISSION_FREE", layout::ADMISSION_FREE),
         ("ADMISSION_ACTIVE", layout::ADMISSION_ACTIVE),
         ("ADMISSION_DETACHED", layout::ADMISSION_DETACHED),
-        ("REFUSED_FULL", rnet_shm::reader_table::REFUSED_FULL),
+        ("REFUSED_FULL", rnet_shm::channel::reader_table::REFUSED_FULL),
         ("SLOT_FREE", layout::SLOT_FREE),
         ("SLOT_BOUND", layout::SLOT_BOUND),
         ("SLOT_TOTALS", layout::SLOT_TOTALS),
@@ -194,8 +194,8 @@ fn constants_are_as_written() {
         ("MAX_RECORD_LEN_BYTES", record::MAX_RECORD_LEN_BYTES as u64),
         ("MAX_EXTENSION_LEN_BYTES", record::MAX_EXTENSION_LEN_BYTES as u64),
         ("EXTENDED", record::EXTENDED),
-        ("CHUNK_HEADER_LEN_BYTES", rnet_shm::pool::CHUNK_HEADER_LEN_BYTES as u64),
-        ("CONTROL_AT", rnet_shm::publisher::CONTROL_AT as u64),
+        ("CHUNK_HEADER_LEN_BYTES", rnet_shm::channel::pool::CHUNK_HEADER_LEN_BYTES as u64),
+        ("CONTROL_AT", rnet_shm::channel::publisher::CONTROL_AT as u64),
         ("MAX_BELLS_PER_NODE", limits::MAX_BELLS_PER_NODE as u64),
         ("MAX_META_LEN_BYTES", limits::MAX_META_LEN_BYTES as u64),
         ("MIN_LOG_LEN_BYTES", limits::MIN_LOG_LEN_BYTES),
@@ -334,7 +334,7 @@ fn type_file_is_as_drawn() {
     drawn.check_header(b"RNETTYP\x01");
     assert_eq!(drawn.word("set_len"), 18);
     assert_eq!(&drawn.bytes::<18>(drawn.offset("set")), b"the descriptor set");
-    assert_eq!(rnet_shm::types::read(node.folder(), hash).unwrap(), b"the descriptor set");
+    assert_eq!(rnet_shm::domain::types::read(node.folder(), hash).unwrap(), b"the descriptor set");
     let limit = format!("at most {}", rnet_core::MAX_SCHEMA_LEN_BYTES);
     assert!(page.contains(&format!("length of the descriptor set, {limit}")));
     assert!(
@@ -353,14 +353,14 @@ fn node_file_is_as_drawn() {
     let version = std::fs::read_to_string(domain.0.path().join("VERSION")).unwrap();
     assert_eq!(version, format!("{}\n", rnet_shm::LAYOUT_VERSION));
     let held = std::fs::read_to_string(domain.0.names().join("arm.controller")).unwrap();
-    let (pid, namespace) = (std::process::id(), rnet_shm::node::pid_namespace());
+    let (pid, namespace) = (std::process::id(), rnet_shm::domain::node::pid_namespace());
     assert_eq!(held, format!("{:010x} {pid} {namespace}\n", node.incarnation()));
     let folder = format!("arm.controller@{:010x}", node.incarnation());
     assert_eq!(node.folder(), domain.0.nodes().join(folder));
     let bells = std::fs::metadata(node.folder().join("bells")).unwrap();
     assert_eq!(bells.len(), 4 * rnet_core::MAX_BELLS_PER_NODE as u64);
 
-    rnet_shm::node::ring_control(node.folder(), 0x12_3456_789a);
+    rnet_shm::domain::node::ring_control(node.folder(), 0x12_3456_789a);
     let mut ring = [0; 8];
     File::open(node.folder().join("ctl")).unwrap().read_exact(&mut ring).unwrap();
     assert_eq!(u64::from_le_bytes(ring), 0x12_3456_789a);
@@ -437,7 +437,7 @@ fn subscription_file_is_as_drawn() {
 fn observer_file_is_as_drawn() {
     let (page, domain) = (page(), TestDomain::new("layout_observer"));
     let tables = tables(&page);
-    let mut file = rnet_shm::observers::ObserverFile::create(&domain.0).unwrap();
+    let mut file = rnet_shm::domain::observers::ObserverFile::create(&domain.0).unwrap();
     let node = domain.node();
     for publisher in 70..103 {
         file.follow(publisher, node.folder()).unwrap();
@@ -497,7 +497,7 @@ fn publisher_file_records_and_chunk_are_as_drawn() {
     };
     let [seq, len, kind, time_ns] = header(log_at);
     assert_eq!([seq, len, kind], [0, 22, 1]);
-    assert!(time_ns > 0 && time_ns <= rnet_shm::clock::now_ns());
+    assert!(time_ns > 0 && time_ns <= rnet_shm::os::clock::now_ns());
     assert_eq!(&drawn.bytes::<24>(log_at + 16), b"twenty-two bytes, here\0\0");
     let tail = offset_of!(LogControl, tail) + offset_of!(TailLine, tail);
     assert_eq!(drawn.word_at(drawn.offset("control") + tail as u64), 40);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rnet_ring::sync::Barrier;
 use rnet_ring::wake;
-use rnet_shm::barrier::{
+use rnet_shm::os::barrier::{
     self, ConditionalBarrier, PublisherBarrier, RATE_WINDOW_MESSAGES, SleeperBarrier,
 };
 

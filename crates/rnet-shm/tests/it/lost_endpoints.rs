@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rnet_core::{MAX_ENDPOINTS_PER_NODE, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{EndpointKind, Entry, OwnNode};
-use rnet_shm::registry::Registry;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode};
+use rnet_shm::domain::registry::Registry;
 
 #[test]
 fn however_many_are_lost_peers_see_those_that_are_there() {

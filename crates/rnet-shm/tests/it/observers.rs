@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rnet_core::{DomainId, NodeName, PublisherQos, TypeDesc};
-use rnet_shm::bell::WakeReason;
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
-use rnet_shm::observe::{MissedCause, MissedMessages, Observation, Observer};
-use rnet_shm::observers::{MAX_STATUS_LEN_BYTES, ObserverFile, Observers, read_statuses};
-use rnet_shm::publisher::{PublisherMeta, Writer};
+use rnet_shm::channel::observe::{MissedCause, MissedMessages, Observation, Observer};
+use rnet_shm::channel::publisher::{PublisherMeta, Writer};
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::domain::observers::{MAX_STATUS_LEN_BYTES, ObserverFile, Observers, read_statuses};
+use rnet_shm::os::bell::WakeReason;
 
 /// Long enough for anything that is going to happen at all.
 const LONG: Duration = Duration::from_secs(30);

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rnet_shm::clock::now_ns;
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::heartbeat::STALL_LIMIT;
-use rnet_shm::random::random_u64;
-use rnet_shm::role::Role;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::heartbeat::STALL_LIMIT;
+use rnet_shm::domain::role::Role;
+use rnet_shm::os::clock::now_ns;
+use rnet_shm::os::random::random_u64;
 
 const DIR: &str = "RNET_ROLE_DIR";
 const INDEX: &str = "RNET_ROLE_INDEX";
@@ -258,8 +258,8 @@ fn a_stopped_holder_is_replaced_and_notices() {
         assert!(next != who && next_term > term);
         // Its last beat was up to one beat, and its waiter's last look one look, before it was stopped.
         let least = STALL_LIMIT
-            - rnet_shm::heartbeat::HEARTBEAT_INTERVAL
-            - 2 * rnet_shm::heartbeat::CHECK_INTERVAL;
+            - rnet_shm::domain::heartbeat::HEARTBEAT_INTERVAL
+            - 2 * rnet_shm::domain::heartbeat::CHECK_INTERVAL;
         let passed = at_ns.saturating_sub(stopped_ns);
         assert!(passed >= least.as_nanos() as u64, "after {passed} ns");
         took.push(passed);

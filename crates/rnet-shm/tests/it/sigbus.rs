@@ -5,8 +5,8 @@ use std::process::{Command, ExitStatus};
 use std::ptr;
 
 use rnet_core::{DomainId, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
 
 const ROLE: &str = "RNET_TEST_SIGBUS";
 /// What the program's own handler ends the process with.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet_core::{Error, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
-use rnet_shm::random::random_u64;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::random::random_u64;
 use rnet_shm::state::{
     DiskValue, NextChange, PersistRequest, PersisterControl, PersisterHandle, Record, Region,
     RestoreOutcome, StoredValue, Write,
@@ -203,5 +203,5 @@ fn regions_are_told_apart() {
     let (a, b, c) = (one.region("a"), one.region("b"), two.region("a"));
     assert_eq!(a.persister_handle().region(), b.persister_handle().region());
     assert_ne!(a.persister_handle().region(), c.persister_handle().region());
-    assert!(a.persister_handle().region() <= rnet_shm::file_lock::MAX_HOLDER);
+    assert!(a.persister_handle().region() <= rnet_shm::os::file_lock::MAX_HOLDER);
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rnet_core::NodeName;
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
-use rnet_shm::random::random_u64;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::os::random::random_u64;
 use rnet_shm::state::{Region, StoredValue, Write};
 
 struct TestDomain(PathBuf);

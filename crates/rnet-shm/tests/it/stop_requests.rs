@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use rnet_core::NodeName;
-use rnet_shm::deaths;
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::{OwnNode, PeerNode, StopRequest};
+use rnet_shm::domain::deaths;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::{OwnNode, PeerNode, StopRequest};
 
 /// The file of a node as that of another process, which has been killed.
 fn of_another_process(file: &Path) -> Vec<u8> {
@@ -19,7 +19,8 @@ fn of_another_process(file: &Path) -> Vec<u8> {
 
 #[test]
 fn a_process_that_is_killed_by_who_stops_it_is_lost_and_not_missed() {
-    let base = std::env::temp_dir().join(format!("rnet-stop-{:x}", rnet_shm::random::random_u64()));
+    let base =
+        std::env::temp_dir().join(format!("rnet-stop-{:x}", rnet_shm::os::random::random_u64()));
     std::fs::create_dir(&base).unwrap();
     let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
     let dir = DomainDir::open_or_create(&config).unwrap();

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rnet_core::{DomainId, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::liveness_handle::LivenessHandle;
-use rnet_shm::node::{OwnNode, pid_namespace};
-use rnet_shm::registry::{Changes, Departure, Registry};
-use rnet_shm::watch::Watch;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::liveness_handle::LivenessHandle;
+use rnet_shm::domain::node::{OwnNode, pid_namespace};
+use rnet_shm::domain::registry::{Changes, Departure, Registry};
+use rnet_shm::domain::watch::Watch;
 
 /// What does not happen within this time does not happen.
 const LONG: Option<Duration> = Some(Duration::from_secs(50));

@@ -1,8 +1,7 @@
-//! One store in one file: redb, with its panics contained and its errors sorted.
+//! One store in one file: redb, with contained panics and classified errors.
 //!
-//! The engine knows no paths and no locks: it is given something to read and write (a file behind
-//! its fence, bytes in memory, a disk that fails), which is what lets a test cut the power
-//! anywhere.
+//! The engine knows no paths and no locks. It gets a storage backend (a file with its fence, bytes in memory,
+//! a disk that fails), so that a test can cut the power at any point.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,24 +14,24 @@ use rnet_shm::state::Clock;
 use super::record::{self, BadRecord, Change, Saved};
 use super::time::{StoreTime, TimeNote};
 
-/// What redb keeps in memory of its file. The values themselves are in the region.
+/// redb's cache of its file. The values themselves are in the region.
 const CACHE_LEN_BYTES: usize = 8 << 20;
 
 const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
-/// The moment of the newest commit; see [`TimeNote`].
+/// The time of the newest commit; see [`TimeNote`].
 const TIME_KEYS: [&str; 3] = ["time_ns", "time_boot_ns", "time_boot"];
 
-/// Why something could not be done with a store.
+/// Why an operation on a store failed.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The file could not be read or written; what it holds may be sound.
+    /// The file could not be read or written; its content may be valid.
     Io(io::Error),
-    /// What it holds is not what was written.
+    /// The content is not what was written.
     Damaged(String),
-    /// It is of a version that this one does not read.
+    /// Its version is not supported.
     Version(String),
 }
 
@@ -40,7 +39,7 @@ impl From<redb::Error> for Fault {
     fn from(error: redb::Error) -> Fault {
         match error {
             redb::Error::Io(e) => match e.kind() {
-                // A read behind the end, and redb's own word for a file that is none of its.
+                // A read beyond the end, and redb's error for a file that it did not create.
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
                     Fault::Damaged(e.to_string())
                 }
@@ -70,12 +69,12 @@ fn newer(format: u64) -> String {
     format!("a newer robot-net wrote it (format {format}, this one supports {})", record::FORMAT)
 }
 
-/// redb gives each of its functions an error type of its own; all of them fit into one.
+/// redb has a separate error type for each function; all convert to one.
 fn to_fault<E: Into<redb::Error>>(error: E) -> Fault {
     Fault::from(error.into())
 }
 
-/// Runs what may panic on a damaged file. What it worked on is not used again after a panic.
+/// Runs code that may panic on a damaged file. The store is not used again after a panic.
 fn catch_panics<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
         let text = panic
@@ -90,14 +89,14 @@ fn catch_panics<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
 /// An open store.
 #[derive(Debug)]
 pub(super) struct Engine {
-    /// Gone only while it is dropped.
+    /// `None` only while it is dropped.
     db: Option<Database>,
     time: Option<StoreTime>,
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Closing writes, and on a damaged file may panic as all else does.
+        // Closing writes to the file, and may panic on a damaged one.
         let db = self.db.take();
         let _ = catch_panics(|| {
             drop(db);
@@ -107,7 +106,7 @@ impl Drop for Engine {
 }
 
 impl Engine {
-    /// Makes an empty store of an empty file; it is on disk when this returns.
+    /// Creates an empty store in an empty file; it is on disk on return.
     pub fn create(backend: impl StorageBackend) -> Result<Engine, Fault> {
         catch_panics(|| {
             let engine = Engine::with_backend(backend, false)?;
@@ -123,10 +122,10 @@ impl Engine {
         })
     }
 
-    /// Opens a store that was made before, checking all of it: redb each page, we each record.
+    /// Opens an existing store and checks all of it: redb checks each page, this code each record.
     pub fn open(backend: impl StorageBackend) -> Result<Engine, Fault> {
         catch_panics(|| {
-            // redb would make a new store of an empty file, and ours was never empty.
+            // redb would create a new store in an empty file, but a store is never empty.
             if backend.len().map_err(Fault::Io)? == 0 {
                 return Err(Fault::Damaged("it is empty".to_owned()));
             }
@@ -167,7 +166,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Has keys end by these clocks: what is on disk is by the store's own. Without this, both are one.
+    /// Sets the clocks for expiry: times on disk use the store's clock. Without a call, both clocks are
+    /// equal.
     pub fn set_clock(&mut self, clock: &Clock) -> Result<(), Fault> {
         let noted = catch_panics(|| {
             let read = self.db()?.begin_read().map_err(to_fault)?;
@@ -184,8 +184,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Shows every key to `each`, and returns the newest revision that was written. All records were
-    /// checked when the store was opened, so it is loaded whole or not at all.
+    /// Visits all keys, and returns the newest revision ever written. All records were checked when the store
+    /// was opened, so the load is complete or fails.
     pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
         catch_panics(|| self.each_record(each))
     }
@@ -206,9 +206,8 @@ impl Engine {
         Ok(revision.map_or(0, |revision| revision.value()))
     }
 
-    /// Writes all changes or none; they are on disk when this returns. After an error nothing is
-    /// known but that nothing is half-written, and the engine is of no use any more.
-    /// `revision` is the newest that is known.
+    /// Writes all changes or none; they are on disk on return. After an error, the engine must not be used
+    /// again; either all changes or none are on disk. `revision` is the newest known one.
     pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<(), Fault> {
         catch_panics(|| {
             let mut write = self.db()?.begin_write().map_err(to_fault)?;

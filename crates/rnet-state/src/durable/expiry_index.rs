@@ -1,15 +1,16 @@
-//! The keys on disk whose time ends, and when: the persister forgets them there, as others do in memory.
+//! The expiry times of keys on disk: the persister deletes expired keys there, as other processes do in
+//! memory.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use super::record::Change;
 
-/// How often the time is noted on disk, at the least, while there is a key whose time ends. A key may live so
-/// much longer for each power cut.
+/// Maximum interval of time notes on disk while a key has an expiry time. A key may live this much longer per
+/// power cut.
 const TIME_NOTE_INTERVAL_NS: u64 = 60_000_000_000;
 
-/// What the persister knows of the ends of keys; all by CLOCK_BOOTTIME, in ns.
+/// The persister's index of expiry times, by CLOCK_BOOTTIME, in ns.
 #[derive(Debug, Default)]
 pub(super) struct ExpiryIndex {
     by_time: BTreeSet<(u64, String)>,
@@ -18,7 +19,7 @@ pub(super) struct ExpiryIndex {
 }
 
 impl ExpiryIndex {
-    /// A key ends at this time by what is on disk; 0: never, or it is not there.
+    /// Sets the expiry time of a key on disk; 0: none, or the key is absent.
     pub fn set(&mut self, key: &str, ends_ns: u64) {
         if let Some((key, before)) = self.by_key.remove_entry(key) {
             self.by_time.remove(&(before, key));
@@ -29,7 +30,7 @@ impl ExpiryIndex {
         }
     }
 
-    /// These changes are on disk, and with them what time it is.
+    /// Records that these changes are on disk, together with the current time.
     pub fn on_written(&mut self, changes: &[Change<'_>], now_ns: u64) {
         for change in changes {
             self.set(change.key, change.saved.map_or(0, |saved| saved.expires_boot_ns));
@@ -37,13 +38,13 @@ impl ExpiryIndex {
         self.last_noted_ns = now_ns;
     }
 
-    /// The keys whose time is over.
+    /// The expired keys.
     pub fn expired(&self, now_ns: u64) -> Vec<String> {
         let over = self.by_time.iter().take_while(|(ends, _)| *ends <= now_ns);
         over.map(|(_, key)| key.clone()).collect()
     }
 
-    /// Whether there is something to be written though nobody asks.
+    /// Whether a write is due without a request.
     pub fn is_due(&self, now_ns: u64) -> bool {
         self.due_at().is_some_and(|at| at <= now_ns)
     }
@@ -53,12 +54,12 @@ impl ExpiryIndex {
         Some((*ends).min(self.last_noted_ns.saturating_add(TIME_NOTE_INTERVAL_NS)))
     }
 
-    /// How long the persister may sleep.
+    /// Maximum sleep of the persister.
     pub fn sleep_limit(&self, now_ns: u64) -> Duration {
         self.due_at().map_or(Duration::MAX, |at| Duration::from_nanos(at.saturating_sub(now_ns)))
     }
 
-    /// Whether no key ends.
+    /// Whether all keys are without expiry time.
     pub fn is_empty(&self) -> bool {
         self.by_time.is_empty()
     }
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_persister_is_due_at_the_next_end_and_once_a_minute() {
+    fn persister_is_due_at_the_next_expiry_and_once_a_minute() {
         let mut ends = ExpiryIndex::default();
         assert!(!ends.is_due(u64::MAX) && ends.sleep_limit(5) == Duration::MAX);
         ends.on_written(&[], 1000);
@@ -77,7 +78,7 @@ mod tests {
         ends.set("/near", 5000);
         assert!(!ends.is_due(4999) && ends.sleep_limit(2000) == Duration::from_nanos(3000));
         assert_eq!(ends.expired(5000), ["/near"]);
-        // Renewed before it was over.
+        // Renewed before it expired.
         ends.set("/near", 7000);
         assert!(!ends.is_due(6999));
         ends.on_written(&[Change { key: "/near", saved: None }], 8000);

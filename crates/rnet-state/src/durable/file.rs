@@ -1,23 +1,23 @@
-//! The store's file as redb sees it: positioned reads and writes of a file that this process has
-//! the lock on, each write behind the fence.
+//! The store's file as a redb backend: positioned reads and writes of a locked file, with a fence before each
+//! write.
 //!
-//! redb has a backend for files of its own. This one is here because of the fence, because a
-//! forked child must have no share in the lock ([`rnet_shm::fork`]), and because redb's lock would
-//! keep out who may come in: a taker that copies the store of a persister that is stopped.
+//! redb's own file backend is not used because of the fence, because a forked child must not share the lock
+//! ([`rnet_shm::os::fork`]), and because redb's lock would block a successor that copies the store of a stopped
+//! persister.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use redb::StorageBackend;
-use rnet_shm::file_lock::FileLock;
-use rnet_shm::heartbeat::Lease;
+use rnet_shm::domain::heartbeat::Lease;
+use rnet_shm::os::file_lock::FileLock;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;
 
-/// Whether this process may still write. Asked before each write, so it must be cheap.
+/// Whether this process may still write. Called before each write, so it must be cheap.
 pub(crate) trait Fence: Send + Sync + std::fmt::Debug {
-    /// `false` from the moment on that another has taken over.
+    /// `false` after another process has taken over.
     fn holds(&self) -> bool;
 }
 
@@ -27,7 +27,7 @@ impl Fence for Lease {
     }
 }
 
-/// A store's file. Its lock ends when the last handle is dropped.
+/// A store's file. The lock is released when the last handle is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct StoreFile {
     held: Arc<FileLock>,
@@ -98,7 +98,7 @@ impl StorageBackend for StoreFile {
     }
 }
 
-/// Reads until `out` is full or the file ends; how much was read.
+/// Reads until `out` is full or the file ends; returns the number of bytes read.
 pub(super) fn read_at(file: impl AsFd, offset: u64, out: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < out.len() {

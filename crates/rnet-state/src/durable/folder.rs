@@ -1,4 +1,4 @@
-//! The folder of a domain's durable state: where it is, whose it must be, what the files in it are.
+//! The folder of a domain's durable state: its location, its owner, and its files.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,18 +6,18 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, fnv1a_64};
-use rnet_shm::domain::{DomainConfig, DomainDir, canonical, default_base};
-use rnet_shm::file_lock;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir, canonical, default_base};
+use rnet_shm::os::file_lock;
 use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-/// Names that a damaged store is given a chance at, in one second.
+/// Maximum number of names for a damaged store within one second.
 const MAX_DAMAGED_PER_SECOND: u32 = 100;
 
-/// What the environment says about where state is kept.
+/// The location of the state according to the environment.
 #[derive(Clone, Debug, Default)]
 pub struct StateDirChoice {
-    /// `RNET_STATE_DIR`, or what the program chose.
+    /// `RNET_STATE_DIR`, or the choice of the program.
     pub chosen: Option<OsString>,
     /// `XDG_STATE_HOME`.
     pub xdg: Option<OsString>,
@@ -26,7 +26,7 @@ pub struct StateDirChoice {
 }
 
 impl StateDirChoice {
-    /// Those of this process, and what the program chose.
+    /// The values of this process, and the choice of the program.
     pub fn from_env(chosen: Option<PathBuf>) -> StateDirChoice {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         StateDirChoice {
@@ -37,41 +37,41 @@ impl StateDirChoice {
     }
 }
 
-/// The folder; it need not be there yet.
+/// The folder, which may not exist yet.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
-    /// The group that shares it.
+    /// The group that shares the folder.
     gid: Option<u32>,
-    /// Whether the program or `RNET_STATE_DIR` named it; else it is where this user's state is by default.
+    /// Whether the program or `RNET_STATE_DIR` specified it; otherwise it is the user's default.
     chosen: bool,
 }
 
-/// What stands in the folder.
+/// The content of the folder.
 #[derive(Debug, Default)]
 pub(super) struct FolderListing {
-    /// Number of the store that counts.
+    /// Number of the current store.
     pub highest: Option<u64>,
-    /// The first number that was never given, to a damaged store neither.
+    /// The first number that was never used, not even for a damaged store.
     pub next: u64,
-    /// Stores with a lower number than the one that counts.
+    /// Stores with a lower number than the current one.
     pub old: Vec<u64>,
     drafts: Vec<PathBuf>,
 }
 
 impl StateFolder {
-    /// Where the state of a domain is kept.
+    /// The folder for the state of a domain.
     ///
     /// # Errors
-    /// `Storage` if there is no such place: no home, or a group's domain without `RNET_STATE_DIR`.
+    /// `Storage` if it cannot be determined: no home directory, or a group's domain without `RNET_STATE_DIR`.
     pub fn of(domain: &DomainDir, choice: &StateDirChoice) -> Result<StateFolder, Error> {
         StateFolder::locate(domain.path(), domain.id(), group_of(domain)?, choice)
     }
 
-    /// Where the state of a domain is kept that need not be in memory.
+    /// The folder for the state of a domain that need not exist in memory.
     ///
     /// # Errors
-    /// As [`StateFolder::of`]; `BadValue` for a group that is not there.
+    /// As [`StateFolder::of`]; `BadValue` for an unknown group.
     pub fn of_config(config: &DomainConfig, choice: &StateDirChoice) -> Result<StateFolder, Error> {
         let (path, gid) = (DomainDir::path_of(config)?, DomainDir::group_of(config)?);
         StateFolder::locate(&path, &config.id, gid, choice)
@@ -115,30 +115,30 @@ impl StateFolder {
         Ok(StateFolder { path: root.join(name), gid, chosen: choice.chosen.is_some() })
     }
 
-    /// A folder of a test.
+    /// A folder for a test.
     #[cfg(test)]
     pub fn at(path: PathBuf) -> StateFolder {
         StateFolder { path, gid: None, chosen: true }
     }
 
-    /// The folder of the domain.
+    /// The path of the domain's folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the domain is bound to when this folder is the one that its state is kept in: where it is, and
-    /// which folder it is, because the same one may be mounted elsewhere in another container.
+    /// The binding of a domain whose state is in this folder: its path, and its device and inode, because
+    /// another container may mount it elsewhere.
     pub fn binding(&self) -> String {
         let stat = rustix::fs::stat(&self.path);
         let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
         format!("{device} {number} {}", self.path.display())
     }
 
-    /// The folder that a domain is bound to ([`StateFolder::binding`]), as this node has to use it. A node that
-    /// was told no place of its own follows the domain.
+    /// Resolves the folder that a domain is bound to ([`StateFolder::binding`]) for this node. A node without
+    /// its own setting uses the domain's folder.
     ///
     /// # Errors
-    /// `Storage`: this node was told another one.
+    /// `Storage`: this node is configured for another folder.
     pub fn resolve_bound(
         own: &Result<StateFolder, Error>,
         domain: &DomainDir,
@@ -175,7 +175,7 @@ impl StateFolder {
         Ok(StateFolder { path: path.to_owned(), gid: group_of(domain)?, chosen: false })
     }
 
-    /// Mode of the files in it.
+    /// Mode of its files.
     pub fn file_mode(&self) -> u32 {
         if self.gid.is_some() { 0o660 } else { 0o600 }
     }
@@ -184,20 +184,20 @@ impl StateFolder {
         if self.gid.is_some() { 0o2770 } else { 0o700 }
     }
 
-    /// Where the store with this number stands.
+    /// Path of the store with this number.
     pub fn store(&self, number: u64) -> PathBuf {
         self.path.join(format!("state-{number}.redb"))
     }
 
-    /// A name for a draft.
+    /// A unique name for a draft.
     pub fn draft(&self) -> PathBuf {
-        self.path.join(format!("@{:016x}", rnet_shm::random::random_u64()))
+        self.path.join(format!("@{:016x}", rnet_shm::os::random::random_u64()))
     }
 
-    /// Makes the folder where it is missing, and checks that it is nobody else's.
+    /// Creates the folder if it does not exist, and checks its owner.
     pub fn create(&self) -> Result<(), Error> {
         let failed = |e: io::Error| storage(&self.path, &e);
-        // What is made here must be there after a power cut, up to the first folder that was there before.
+        // New directories must survive a power cut, up to the first one that existed before.
         let made: Vec<&Path> = self.path.ancestors().take_while(|at| !at.exists()).collect();
         if let Some(parent) = self.path.parent() {
             let mut builder = std::fs::DirBuilder::new();
@@ -216,7 +216,7 @@ impl StateFolder {
             && mine
             && (stat.st_gid != gid || stat.st_mode & 0o7777 != 0o2770)
         {
-            // New, or its maker was stopped before it was finished, or its umask was in the way.
+            // It is new, or its creator was interrupted, or the umask changed its mode.
             let group = Some(rustix::process::Gid::from_raw(gid));
             rustix::fs::chown(&self.path, None, group).map_err(|e| failed(e.into()))?;
             rustix::fs::chmod(&self.path, Mode::from_raw_mode(0o2770))
@@ -225,7 +225,7 @@ impl StateFolder {
         self.check()
     }
 
-    /// Refuses a folder that is another user's or open to others: they could change what is kept.
+    /// Rejects a folder that belongs to another user or is open to others, who could change the state.
     pub fn check(&self) -> Result<(), Error> {
         let no = |why: String| Err(Error::Storage { path: self.path.clone(), why });
         let stat = match rustix::fs::stat(&self.path) {
@@ -251,10 +251,10 @@ impl StateFolder {
         }
     }
 
-    /// Whether there is a store.
+    /// Whether a store exists.
     ///
     /// # Errors
-    /// `Storage`: it cannot be told, or the folder is none of ours.
+    /// `Storage`: it cannot be determined, or the folder has another owner.
     pub fn has_store(&self) -> Result<bool, Error> {
         let there = self.list()?.highest.is_some();
         if there {
@@ -263,7 +263,7 @@ impl StateFolder {
         Ok(there)
     }
 
-    /// What stands in the folder; empty where it is not there.
+    /// Lists the folder; empty if it does not exist.
     pub(super) fn list(&self) -> Result<FolderListing, Error> {
         let entries = match std::fs::read_dir(&self.path) {
             Ok(entries) => entries,
@@ -278,11 +278,11 @@ impl StateFolder {
         Ok(listing)
     }
 
-    /// Removes what is left of earlier persisters: lower numbers and drafts that nobody holds.
+    /// Removes leftovers of earlier persisters: lower numbers and unlocked drafts.
     pub(super) fn sweep(&self) {
         let Ok(listing) = self.list() else { return };
         for number in listing.old {
-            // Also while a stopped persister has it open: what he writes is then nobody's.
+            // Also while a stopped persister has it open: its later writes have no effect.
             let _ = rustix::fs::unlink(self.store(number));
         }
         for draft in listing.drafts {
@@ -290,7 +290,7 @@ impl StateFolder {
         }
     }
 
-    /// Gives a file the name of a store that is not there yet; `false` if it is there by now.
+    /// Gives a file the name of a new store; `false` if that store exists by now.
     pub(super) fn publish_store(&self, from: &Path, number: u64) -> Result<bool, Error> {
         match rename_new(from, &self.store(number)) {
             Ok(()) => {}
@@ -301,7 +301,7 @@ impl StateFolder {
         Ok(true)
     }
 
-    /// Moves a damaged store out of the way, to a name that says so and that nothing has.
+    /// Moves a damaged store to a new, unique name that marks it as damaged.
     pub(super) fn set_aside(
         &self,
         from: &Path,
@@ -335,7 +335,7 @@ impl StateFolder {
     }
 }
 
-/// The group that shares a domain, if one does.
+/// The group that shares a domain, if any.
 fn group_of(domain: &DomainDir) -> Result<Option<u32>, Error> {
     if domain.folder_mode() & 0o070 == 0 {
         return Ok(None);
@@ -347,7 +347,7 @@ fn group_of(domain: &DomainDir) -> Result<Option<u32>, Error> {
 fn rename_new(from: &Path, to: &Path) -> rustix::io::Result<()> {
     let cwd = rustix::fs::CWD;
     match rustix::fs::renameat_with(cwd, from, cwd, to, RenameFlags::NOREPLACE) {
-        // Not every file system knows that; a link is as exclusive, and takes one step more.
+        // Not all file systems support this; a link is also exclusive, but takes one more step.
         Err(Errno::INVAL | Errno::NOSYS) => {
             rustix::fs::link(from, to).and_then(|()| rustix::fs::unlink(from))
         }
@@ -380,10 +380,10 @@ impl FolderListing {
     }
 }
 
-/// The number in a store's name, and whether it is in use and not set aside.
+/// The number in a store's name, and whether the store is in use (not set aside).
 fn parse_store(name: &str) -> Option<(u64, bool)> {
     let (number, rest) = name.strip_prefix("state-")?.split_once(".redb")?;
-    // As it is written, so that no two names have one number.
+    // Only the canonical notation, so that names and numbers correspond.
     let parsed: u64 = number.parse().ok().filter(|n: &u64| n.to_string() == number)?;
     match rest {
         "" => Some((parsed, true)),
@@ -392,7 +392,7 @@ fn parse_store(name: &str) -> Option<(u64, bool)> {
     }
 }
 
-/// The error for what the system said about a file of the store: why, and what to do.
+/// The error for a system error on a file of the store: the reason and the remedy.
 pub(super) fn storage(path: &Path, error: &io::Error) -> Error {
     let errno = Errno::from_io_error(error);
     let user = rustix::process::geteuid().as_raw();
@@ -437,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written_and_no_others() {
+    fn only_canonical_store_names_are_parsed() {
         let folder = StateFolder::at("/f".into());
         let mut listing = FolderListing::new();
         for name in [

@@ -1,21 +1,21 @@
 //! Durable state: the keys that outlive the domain, on disk.
 //!
-//! One process of the domain, the persister, writes them; who that is, and what happens when it is
-//! killed or stopped, is drawn in docs/design/durable-state.md.
+//! One process of the domain, the persister, writes them. docs/design/durable-state.md shows how it is chosen
+//! and replaced when it dies or stops.
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`service`] | a node's part in it: loading, being or finding the persister |
-//! | [`restore`] | putting back into the region what was on disk |
+//! | [`service`] | a node's part: loading, and becoming or finding the persister |
+//! | [`restore`] | restores the region from disk |
 //! | [`persister`] | the persister's thread |
-//! | [`folder`] | where it is, whose it must be, what the files in it are |
+//! | [`folder`] | the location of the state, its owner, its files |
 //! | [`persister_candidate`] | becoming the persister |
-//! | [`store`] | what the persister does: loading, committing |
-//! | [`engine`] | one store in one file: redb, its panics contained, its errors sorted |
-//! | [`file`] | that file: locked, each write behind the fence |
-//! | [`record`] | the bytes of one key |
-//! | [`expiry_index`] | when which key ends on disk |
-//! | [`time`] | the clock by which keys end, over boots |
+//! | [`store`] | the persister's operations: loading, committing |
+//! | [`engine`] | one store in one file: redb, with contained panics and classified errors |
+//! | [`file`] | that file: locked, with a fence before each write |
+//! | [`record`] | the encoding of one key |
+//! | [`expiry_index`] | the expiry times of keys on disk |
+//! | [`time`] | the clock for expiry times, across boots |
 
 mod engine;
 mod expiry_index;

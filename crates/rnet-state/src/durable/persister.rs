@@ -1,9 +1,9 @@
-//! The persister's thread: takes what waits in the region, writes it at once, tells each how it ended.
+//! The persister's thread: takes requests from the region, writes them immediately, and reports the results.
 //!
-//! It starts in the process whose durable write found no persister, with the store in its hands, and
-//! ends with its node, when the disk fails, or when another took over because it stood still. A
-//! second thread shows that the process moves while a slow disk holds up the first: a persister that
-//! waits for its disk is not one that is stopped.
+//! It starts with the opened store in the process whose durable write found no persister. It exits with its
+//! node, if the disk fails, or if another process took over because this one was stopped. A second thread
+//! shows that the process is alive while a slow disk blocks the first one: a persister that waits for its
+//! disk is not stopped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rnet_core::{Error, Result, fnv1a_64};
-use rnet_shm::bell::MAX_SLEEP;
-use rnet_shm::heartbeat::{HEARTBEAT_INTERVAL, Lease};
+use rnet_shm::domain::heartbeat::{HEARTBEAT_INTERVAL, Lease};
+use rnet_shm::os::bell::MAX_SLEEP;
 use rnet_shm::state::{PersistRequest, PersisterHandle, Record, RestoreOutcome};
 
 use super::expiry_index::ExpiryIndex;
@@ -21,16 +21,16 @@ use super::record::{Change, Saved};
 use super::restore::restore;
 use super::store::{Commit, Failure, Store};
 
-/// For how many beats the second thread stays awake without work, so that a busy persister need not
+/// Number of beats for which the second thread stays awake without work, so that a busy persister need not
 /// wake it each time.
 const IDLE_BEATS: u32 = 10;
 
-/// What the persister's threads share with their node.
+/// Flags that the persister's threads share with their node.
 #[derive(Debug, Default)]
 pub(super) struct PersisterFlags {
-    /// The persister's thread of this node runs.
+    /// Whether this node's persister thread is running.
     running: AtomicBool,
-    /// It is to end.
+    /// Whether it must exit.
     stopping: AtomicBool,
 }
 
@@ -49,16 +49,16 @@ impl PersisterFlags {
     }
 }
 
-/// Keys of which the region has not got what is on disk. The disk does not forget them for that.
+/// Keys on disk that are not in the region. The disk keeps them nevertheless.
 #[derive(Debug, Default)]
 pub(super) struct Unrestored {
-    /// A transaction stood in the way: tried again.
+    /// Blocked by a transaction; retried.
     pub waiting: Vec<String>,
-    /// Something else stood there already.
+    /// The key already has another value.
     pub occupied: Vec<String>,
 }
 
-/// Starts the thread. The store is its own from here on.
+/// Starts the thread, which owns the store from then on.
 pub(super) fn start(
     flags: &Arc<PersisterFlags>,
     disk: PersisterHandle,
@@ -68,7 +68,7 @@ pub(super) fn start(
     flags.running.store(true, Ordering::Release);
     let (ours, theirs) = (flags.clone(), flags.clone());
     let body = move || {
-        /// Also behind a panic, so that another thread can take over.
+        /// Also runs after a panic, so that another thread can take over.
         struct ClearRunning(Arc<PersisterFlags>);
         impl Drop for ClearRunning {
             fn drop(&mut self) {
@@ -81,12 +81,11 @@ pub(super) fn start(
             heartbeat.stop();
         }
     };
-    rnet_shm::thread::spawn("rnet-persister", body)
+    rnet_shm::os::thread::spawn("rnet-persister", body)
         .inspect_err(|_| ours.running.store(false, Ordering::Release))
 }
 
-/// Keeps until there is a reason not to. On return the store is closed, and whoever asks next takes
-/// it.
+/// Persists until it must stop. On return the store is closed, and the next process that needs it takes it.
 fn run_persister(
     flags: &PersisterFlags,
     disk: &PersisterHandle,
@@ -95,8 +94,8 @@ fn run_persister(
     heartbeat: &Heartbeat,
 ) {
     heartbeat.work(true);
-    // What waits is looked at before what holds: so each change is seen in one of both, also one
-    // that a persister before us decides while we look.
+    // Requests are read before the committed values: each change is then in at least one of both, including
+    // one that an earlier persister decides meanwhile.
     let requests = disk.take_requests();
     let now = || disk.clock().boot_ns();
     let mut ends = ExpiryIndex::default();
@@ -105,18 +104,18 @@ fn run_persister(
     retry_restore(disk, &store, &mut unrestored.waiting);
     heartbeat.work(false);
     while go_on && !flags.is_stopping() {
-        // Read before the look, so that what comes behind it ends the sleep.
+        // Read before the check, so that later changes end the sleep.
         let bell = disk.bell();
         let requests = disk.take_requests();
         if !requests.is_empty() || ends.is_due(now()) {
             heartbeat.work(true);
             let over = ends.expired(now());
-            // One that the region holds without the disk, because that was full, stays.
+            // A value that the region holds without the disk, because the disk was full, stays.
             let stays: Vec<_> = over.iter().map(|key| disk.durable_at(key)).collect();
             let mut all: Vec<_> = (over.iter().zip(&stays))
                 .map(|(key, record)| Change { key, saved: record.as_ref().map(saved) })
                 .collect();
-            // Behind them: a key may be set anew.
+            // After them, because a key may be set again.
             all.extend(changes(&requests));
             let noted = now();
             let done = store.commit(&all, disk.revision());
@@ -131,14 +130,14 @@ fn run_persister(
         go_on &= store.lease().beat();
     }
     if go_on && !ends.is_empty() {
-        // What time it is: the keys have no more left of theirs than now.
+        // The current time: otherwise keys would get additional lifetime after a reboot.
         heartbeat.work(true);
         let _ = store.commit(&[], disk.revision());
         heartbeat.work(false);
     }
 }
 
-/// Tells the writers how it ended; whether the persister may go on.
+/// Reports the result to the writers; returns whether the persister may continue.
 fn report_outcome(
     disk: &PersisterHandle,
     store: &Store,
@@ -147,11 +146,11 @@ fn report_outcome(
 ) -> bool {
     match done {
         Ok(Commit::Done) => {
-            // One that another persister has refused meanwhile is on our disk and not in memory: who
-            // takes the store next finds that, so somebody must take it.
+            // A transaction that another persister has refused meanwhile is on disk but not in memory. The
+            // next persister resolves this, so one must take the store.
             requests.iter().fold(true, |all, ask| disk.decide(ask, Ok(())) & all)
         }
-        // The one who took over has them all, and knows.
+        // The process that took over has all requests and decides them.
         Ok(Commit::Lost) => false,
         Err(failure) => {
             if store.lease().beat() {
@@ -165,7 +164,7 @@ fn report_outcome(
     }
 }
 
-/// Tries again to restore what a transaction stood in the way of: it was decided, or will be.
+/// Retries the keys that a transaction blocked: it was decided by now, or will be.
 fn retry_restore(disk: &PersisterHandle, store: &Store, unrestored: &mut Vec<String>) {
     if unrestored.is_empty() {
         return;
@@ -179,7 +178,7 @@ fn retry_restore(disk: &PersisterHandle, store: &Store, unrestored: &mut Vec<Str
             still.push(saved.key.to_owned());
         }
     });
-    // What is not on disk any more was deleted since.
+    // A key that is no longer on disk was deleted since.
     if loaded.is_ok() {
         *unrestored = still;
     }
@@ -199,7 +198,7 @@ fn saved(record: &Record) -> Saved<'_> {
         kind: record.kind,
         type_id: record.type_id,
         version: record.version,
-        // Of one that waits it is not known yet.
+        // The revision of a pending change is not known yet.
         revision: record.revision,
         written_unix_ns: record.written_unix_ns,
         expires_boot_ns: record.expires_boot_ns,
@@ -209,15 +208,15 @@ fn saved(record: &Record) -> Saved<'_> {
     }
 }
 
-/// What tells two states of a key apart; not its revision, which the disk may not know.
+/// Distinguishes two values of a key, without the revision, which the disk may not know.
 fn fingerprint(saved: &Saved<'_>) -> u64 {
     let mut bytes = Vec::with_capacity(saved.value.len() + 64);
     Saved { revision: 0, ..*saved }.encode(&mut bytes);
     fnv1a_64(&bytes)
 }
 
-/// Makes the disk hold what the region holds, and what waits there: a store was set aside, a commit
-/// of a persister before us is in doubt, wills and times were over when it was loaded.
+/// Makes the disk equal to the region plus the pending requests: a store was set aside, a commit of an
+/// earlier persister is in doubt, or wills and expiry times were due when it was loaded.
 fn reconcile(
     disk: &PersisterHandle,
     store: &mut Store,
@@ -236,16 +235,16 @@ fn reconcile(
             differ.push(record.clone());
         }
     });
-    // What could not be restored yet is not gone for that.
+    // Keys that could not be restored yet are kept.
     on_disk
         .retain(|key, _| !unrestored.waiting.contains(key) && !unrestored.occupied.contains(key));
-    // A region that cannot be read is no reason to forget what is on disk.
+    // If the region cannot be read, the disk must not lose keys.
     if walked.is_err() {
         on_disk.clear();
     }
     let mut all: Vec<_> = differ.iter().map(|record| change(record, true)).collect();
     all.extend(on_disk.keys().map(|key| Change { key, saved: None }));
-    // Behind them, because it is newer.
+    // After them, because requests are newer.
     all.extend(changes(requests));
     if all.is_empty() && ends.is_empty() {
         return Ok(Commit::Done);
@@ -256,7 +255,7 @@ fn reconcile(
     done
 }
 
-/// Shows that the process moves, as long as there is work.
+/// Shows that the process is alive while it has work.
 #[derive(Debug)]
 struct Heartbeat {
     shared: Arc<HeartbeatState>,
@@ -274,8 +273,9 @@ impl Heartbeat {
     fn start(lease: Arc<Lease>) -> Result<Heartbeat, Error> {
         let shared = Arc::new(HeartbeatState::default());
         let working = shared.clone();
-        let thread =
-            rnet_shm::thread::spawn("rnet-heartbeat", move || heartbeat_loop(&working, &lease))?;
+        let thread = rnet_shm::os::thread::spawn("rnet-heartbeat", move || {
+            heartbeat_loop(&working, &lease)
+        })?;
         Ok(Heartbeat { shared, thread })
     }
 
@@ -298,7 +298,7 @@ fn heartbeat_loop(working: &HeartbeatState, lease: &Lease) {
     while !working.stopping.load(Ordering::SeqCst) {
         if working.has_work.load(Ordering::SeqCst) {
             idle = 0;
-            // Whether the lease is still ours is for the other thread to see.
+            // The other thread checks whether the lease is still valid.
             lease.beat();
         } else {
             idle += 1;
@@ -308,7 +308,7 @@ fn heartbeat_loop(working: &HeartbeatState, lease: &Lease) {
             continue;
         }
         working.asleep.store(true, Ordering::SeqCst);
-        // Either we see the work here, or its beginner sees that we sleep.
+        // Either this thread sees the work, or the thread that adds it sees that this one sleeps.
         if !working.has_work.load(Ordering::SeqCst) && !working.stopping.load(Ordering::SeqCst) {
             std::thread::park_timeout(Duration::from_secs(3600));
         }

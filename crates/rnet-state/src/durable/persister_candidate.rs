@@ -1,10 +1,9 @@
 //! Becoming the persister.
 //!
-//! That is one of three things, all drawn in docs/design/durable-state.md: to begin a store where
-//! there is none, to take one whose lock is free, or to copy that of a persister who is stopped. Each
-//! ends with the store under a number that was never given before; whoever finds after that that
-//! his number is not the highest, or that the lease went to another meanwhile, was too slow and
-//! starts over.
+//! docs/design/durable-state.md shows the three ways: creating a store if none exists, taking one whose lock
+//! is free, or copying that of a stopped persister. Each ends with the store under a number that was never
+//! used before. A process that finds afterwards that its number is not the highest, or that another process
+//! got the lease, was too slow and starts over.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,9 +11,9 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 use rnet_core::Error;
-use rnet_shm::clock;
-use rnet_shm::file_lock::{self, FileLock, LockAttempt};
-use rnet_shm::heartbeat::{Lease, LeaseCell, StallDetector};
+use rnet_shm::domain::heartbeat::{Lease, LeaseCell, StallDetector};
+use rnet_shm::os::clock;
+use rnet_shm::os::file_lock::{self, FileLock, LockAttempt};
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 use rustix::io::Errno;
@@ -24,38 +23,38 @@ use super::file::{Fence, StoreFile};
 use super::folder::{FolderListing, StateFolder, storage};
 use super::store::{Store, each_chunk, explain};
 
-/// How often a try begins anew because others were faster.
+/// Maximum number of attempts when other processes are faster.
 const MAX_TRIES: u32 = 16;
 
-/// On whose behalf a store is kept.
+/// The owner of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreOwner {
-    /// Tells regions apart among those that live; at most [`file_lock::MAX_HOLDER`].
+    /// Distinguishes live regions; at most [`file_lock::MAX_HOLDER`].
     pub region: u64,
     pub pulse: Arc<dyn LeaseCell>,
     pub clock: Clock,
 }
 
-/// What came of asking to be the persister.
+/// Result of an attempt to become the persister.
 #[derive(Debug)]
 pub(crate) enum TakeOutcome {
-    /// This process is.
+    /// This process is the persister.
     Acquired(Box<Store>),
-    /// Another one is, or is becoming it. Ask again later.
+    /// Another process is, or is becoming, the persister. Try again later.
     Busy,
 }
 
-/// What the user is to be told: a store was damaged, and an empty one was begun in its place.
+/// A report for the user: a store was damaged and replaced by an empty one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DamageReport {
-    /// Where it was.
+    /// The original path.
     pub path: PathBuf,
-    /// Where it is now.
+    /// The new path.
     pub moved_to: PathBuf,
     pub why: String,
 }
 
-/// One who wants to be the persister, with what he has seen so far.
+/// A process that tries to become the persister, with its observations so far.
 #[derive(Debug)]
 pub(crate) struct PersisterCandidate {
     folder: StateFolder,
@@ -66,14 +65,14 @@ pub(crate) struct PersisterCandidate {
     now_ns: fn() -> u64,
 }
 
-/// What one try led to.
+/// Result of one step.
 enum TakeStep {
     Acquired(Store),
     Busy,
     Retry,
 }
 
-/// A store that is locked and has no number yet; removed on drop, unless it got one.
+/// A locked store without a number; removed on drop, unless it got one.
 struct Draft {
     path: PathBuf,
     held: Arc<FileLock>,
@@ -85,7 +84,7 @@ impl Drop for Draft {
     }
 }
 
-/// The fence of a file that nobody else knows of.
+/// The fence of a file that no other process knows.
 #[derive(Debug)]
 struct NoFence;
 
@@ -96,28 +95,28 @@ impl Fence for NoFence {
 }
 
 impl PersisterCandidate {
-    /// One who wants to keep the state in `folder`.
+    /// A candidate for the state in `folder`.
     pub fn new(folder: StateFolder, host: StoreOwner) -> PersisterCandidate {
         let (stall_detector, reports) = (StallDetector::default(), Vec::new());
         PersisterCandidate { folder, host, stall_detector, reports, now_ns: clock::now_ns }
     }
 
-    /// For a test that has no time to wait.
+    /// With another clock, for tests.
     #[cfg(test)]
     pub fn with_clock(self, now_ns: fn() -> u64) -> PersisterCandidate {
         PersisterCandidate { now_ns, ..self }
     }
 
-    /// Becomes the persister, if nobody is. To be called again while it says [`TakeOutcome::Busy`], each
-    /// [`CHECK_INTERVAL`](rnet_shm::heartbeat::CHECK_INTERVAL) or so: a persister counts as stopped when several looks in a row
-    /// found him where he was.
+    /// Becomes the persister if there is none. Call it again while it returns [`TakeOutcome::Busy`], about
+    /// every [`CHECK_INTERVAL`](rnet_shm::domain::heartbeat::CHECK_INTERVAL): a persister counts as stopped if
+    /// several consecutive checks found no progress.
     ///
     /// # Errors
-    /// `Storage`: the folder or the file cannot be used, and why.
+    /// `Storage`: the folder or the file cannot be used; contains the reason.
     pub fn take(&mut self) -> Result<TakeOutcome, Error> {
         self.folder.create()?;
         for _ in 0..MAX_TRIES {
-            // Before the look at the files: whoever takes the lease behind our back changes it.
+            // Read before the files are checked, because a process that takes the lease meanwhile changes it.
             let seen = self.host.pulse.read();
             let listing = self.folder.list()?;
             let step = match listing.highest {
@@ -136,19 +135,19 @@ impl PersisterCandidate {
         Ok(TakeOutcome::Busy)
     }
 
-    /// What the user is to be told, each thing once.
+    /// Reports for the user; each is returned once.
     pub fn take_reports(&mut self) -> Vec<DamageReport> {
         std::mem::take(&mut self.reports)
     }
 
-    /// Begins a store where there is none.
+    /// Creates a store if none exists.
     fn create_store(&mut self, seen: u64, number: u64) -> Result<TakeStep, Error> {
         let Some(held) = self.create_empty(number)? else { return Ok(TakeStep::Retry) };
         let Some(lease) = Lease::take(&self.host.pulse, seen) else { return Ok(TakeStep::Retry) };
         self.keep(&lease, &held, number)
     }
 
-    /// Takes the store that is there, if its persister is gone or stopped.
+    /// Takes the existing store if its persister is gone or stopped.
     fn take_over(
         &mut self,
         seen: u64,
@@ -188,11 +187,11 @@ impl PersisterCandidate {
         }
     }
 
-    /// Goes on with a copy of the store of a persister that is stopped, who may yet write to his own.
+    /// Continues with a copy of the store of a stopped persister, which may still write to its own.
     fn replace(&mut self, lease: &Arc<Lease>, number: u64, next: u64) -> Result<TakeStep, Error> {
         let step = self.replace_by_copy(lease, number, next);
         match step {
-            // Whoever took the lease from us has the answer.
+            // The process that got the lease decides.
             Err(_) if !lease.holds() => Ok(TakeStep::Retry),
             step => step,
         }
@@ -208,7 +207,7 @@ impl PersisterCandidate {
         if !copy(&self.folder.store(number), &draft, lease)? {
             return Ok(TakeStep::Retry);
         }
-        // Before it counts, so that what cannot be read never does.
+        // Checked before it gets its number, so that an unreadable store never becomes current.
         match Engine::open(StoreFile::new(draft.held.clone(), lease.clone())) {
             Ok(engine) => drop(engine),
             Err(_) if !lease.holds() => return Ok(TakeStep::Retry),
@@ -226,7 +225,7 @@ impl PersisterCandidate {
         self.keep(lease, &draft.held, next)
     }
 
-    /// Opens the store that has just got its number, if that is still the one that counts.
+    /// Opens the store that just got its number, if that is still the current one.
     fn keep(
         &mut self,
         lease: &Arc<Lease>,
@@ -245,7 +244,7 @@ impl PersisterCandidate {
         }
     }
 
-    /// `None` if another was faster.
+    /// `None` if another process was faster.
     fn open(
         &self,
         lease: &Arc<Lease>,
@@ -262,8 +261,8 @@ impl PersisterCandidate {
         Ok(Some(opened.and_then(|engine| Store::new(engine, lease.clone(), &self.host.clock))))
     }
 
-    /// Begins an empty store in the place of a damaged one, and not with an older one that may lie
-    /// there: nobody would know how old its values are.
+    /// Creates an empty store in place of a damaged one. An older store in the folder is not used, because
+    /// the age of its values is unknown.
     fn create_replacement(&mut self, lease: &Arc<Lease>) -> Result<TakeStep, Error> {
         let next = self.folder.list()?.next;
         let Some(held) = self.create_empty(next)? else { return Ok(TakeStep::Retry) };
@@ -280,18 +279,18 @@ impl PersisterCandidate {
         Ok(())
     }
 
-    /// Puts an empty store under a number; `None` if another was faster.
+    /// Creates an empty store with this number; `None` if another process was faster.
     fn create_empty(&self, number: u64) -> Result<Option<Arc<FileLock>>, Error> {
         let Some(draft) = self.draft()? else { return Ok(None) };
         let file = StoreFile::new(draft.held.clone(), Arc::new(NoFence));
-        // Closed and synced before it gets its number: what has one is whole.
+        // Closed and synced before it gets its number: numbered stores are complete.
         Engine::create(file.clone()).map_err(|fault| explain(&draft.path, fault)).map(drop)?;
         file.sync_data().map_err(|e| storage(&draft.path, &e))?;
         let placed = self.folder.publish_store(&draft.path, number)?;
         Ok(placed.then(|| draft.held.clone()))
     }
 
-    /// `None` if a sweeper came between the making and the locking.
+    /// `None` if a sweep removed the file before it was locked.
     fn draft(&self) -> Result<Option<Draft>, Error> {
         let path = self.folder.draft();
         match file_lock::create_locked(&path, self.folder.file_mode(), self.host.region) {
@@ -302,7 +301,7 @@ impl PersisterCandidate {
     }
 }
 
-/// `false` if the store has moved on: its persister had the lease before us, and not yet its number.
+/// `false` if the store has changed: its persister got the lease before this process, but not yet its number.
 fn copy(from: &Path, to: &Draft, lease: &Arc<Lease>) -> Result<bool, Error> {
     let file = match File::open(from) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -310,7 +309,7 @@ fn copy(from: &Path, to: &Draft, lease: &Arc<Lease>) -> Result<bool, Error> {
     };
     let draft = StoreFile::new(to.held.clone(), lease.clone());
     each_chunk(&file, &mut |offset, chunk| {
-        // A large copy takes its time, and others wait for a sign of life.
+        // A large copy takes time, and other processes expect heartbeats.
         lease.beat();
         draft.write(offset, chunk)
     })

@@ -1,7 +1,7 @@
-//! What stands on disk for one key: a fixed head, then the writer's name, the value and the will.
+//! The encoding of one key on disk: a fixed header, then the writer's name, the value and the will.
 //!
-//! docs/design/durable-state.md has the table. Reading trusts nothing: a file may come from a
-//! failing disk or from anybody who can write it.
+//! docs/design/durable-state.md has the table. The decoder trusts nothing: the file may come from a failing
+//! disk, or anyone with write access may have changed it.
 
 use rnet_core::{MAX_VALUE_LEN_BYTES, fnv1a_64};
 
@@ -11,22 +11,22 @@ const HEAD_LEN_BYTES: usize = 64;
 const SUM_AT: usize = 8;
 const HAS_WILL: u8 = 1;
 
-/// A durable key with all that is kept of it, borrowed from whoever has it.
+/// A durable key with all its attributes, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Saved<'a> {
     pub key: &'a str,
     pub kind: u16,
     pub type_id: u64,
     pub version: u64,
-    /// 0 where it was not known yet.
+    /// 0 if unknown.
     pub revision: u64,
     pub written_unix_ns: u64,
-    /// 0: never. In the record itself by the store's clock.
+    /// 0: never. In the record itself, by the store's clock.
     pub expires_boot_ns: u64,
     /// Name of the node that wrote it.
     pub writer: &'a str,
     pub value: &'a [u8],
-    /// What the key becomes when its owner is gone, as the region encodes it.
+    /// The value of the key after its owner exits, as encoded in the region.
     pub will: Option<&'a [u8]>,
 }
 
@@ -34,12 +34,12 @@ pub(crate) struct Saved<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'a> {
     pub key: &'a str,
-    /// `None`: the key goes.
+    /// `None`: the key is deleted.
     pub saved: Option<Saved<'a>>,
 }
 
 impl Saved<'_> {
-    /// Writes the record behind what is in `into`, which is emptied first.
+    /// Writes the record to `into`, after clearing it.
     pub(super) fn encode(&self, into: &mut Vec<u8>) {
         into.clear();
         let will = self.will.unwrap_or_default();
@@ -63,16 +63,16 @@ impl Saved<'_> {
     }
 }
 
-/// Why a record is none of ours.
+/// Why a record is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BadRecord {
-    /// It was written by a newer robot-net.
+    /// A newer robot-net wrote it.
     Newer(u8),
-    /// It is not what was written.
+    /// Its content was changed.
     Damaged(&'static str),
 }
 
-/// Reads a record, checking all of it.
+/// Decodes a record and checks all of it.
 pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, BadRecord> {
     let damaged = BadRecord::Damaged;
     let (head, rest) = bytes.split_at_checked(HEAD_LEN_BYTES).ok_or(damaged("it is truncated"))?;
@@ -87,7 +87,7 @@ pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, Bad
     if rest.len() as u64 != writer_len as u64 + value_len as u64 + will_len as u64 {
         return Err(damaged("its lengths do not add up"));
     }
-    // What no leaf of the region has room for.
+    // Larger than a leaf of the region allows.
     let will_limit = MAX_VALUE_LEN_BYTES + 16;
     if writer_len > 255 || value_len > MAX_VALUE_LEN_BYTES || will_len > will_limit {
         return Err(damaged("it exceeds the maximum record length"));
@@ -108,13 +108,13 @@ pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, Bad
     })
 }
 
-/// FNV-1a over the key, a byte that no text has, and the record without its sum. The key is in it,
-/// so that a record under another key is noticed.
+/// FNV-1a over the key, a byte that never occurs in text, and the record without its checksum. Including the
+/// key detects a record under another key.
 fn sum(key: &str, record: &[u8]) -> u64 {
     let (before, after) = (&record[..SUM_AT], &record[SUM_AT + 8..]);
     let mut hash = fnv1a_64(key.as_bytes());
     for part in [&[0xff][..], before, after] {
-        // FNV-1a goes on from where it stands; only its start is fixed.
+        // FNV-1a continues from its current state; only its start is fixed.
         for byte in part {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn record_round_trips(
             key in ".{0,40}", kind: u16, words: [u64; 5], writer in "/[a-z]{0,20}",
             value in proptest::collection::vec(any::<u8>(), 0..200),
             will in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..40)),
@@ -152,7 +152,7 @@ mod tests {
             let mut bytes = vec![9; 9];
             saved.encode(&mut bytes);
             prop_assert_eq!(decode(&key, &bytes), Ok(saved));
-            // Under another key, with a bit turned, cut or longer it is none.
+            // It is rejected under another key, with a flipped bit, truncated or extended.
             let other = format!("{key}x");
             prop_assert!(decode(&other, &bytes).is_err());
             prop_assert!(decode(&key, &bytes[..cut.index(bytes.len())]).is_err());
@@ -165,14 +165,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_are_decoded_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(decode("/k", &bytes).is_err());
         }
     }
 
     /// The bytes of the page, so that a change of the encoding is a decision.
     #[test]
-    fn the_bytes_are_those_of_the_page() {
+    fn encoding_matches_the_documentation() {
         let saved = Saved {
             key: "/k",
             kind: 0x0201,
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(words, [3, 4, 5, 6, 7]);
         assert_eq!(&bytes[56..], b"\x03\0\0\0\x01\0\0\0/nvalw");
         assert_eq!(decode("/k", &bytes), Ok(saved));
-        // A record of a later version is told from a damaged one: its sum holds.
+        // A record of a later version is distinguished from a damaged one, because its checksum is valid.
         bytes[2] = 2;
         let sum = sum("/k", &bytes).to_le_bytes();
         bytes[SUM_AT..SUM_AT + 8].copy_from_slice(&sum);

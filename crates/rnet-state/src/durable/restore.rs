@@ -1,11 +1,11 @@
-//! Putting what was on disk back into the region.
+//! Restores values from disk into the region.
 
 use rnet_core::Result;
 use rnet_shm::state::{DiskValue, PersisterHandle, RestoreOutcome, Will};
 
 use super::record::Saved;
 
-/// Puts back one key, as it is to be now: its owner is gone, and its time may be over.
+/// Restores one key in its present state: its owner is gone, and it may have expired.
 ///
 /// # Errors
 /// `OutOfMemory`, `BadName`, `Corrupt`.

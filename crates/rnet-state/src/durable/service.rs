@@ -1,4 +1,4 @@
-//! A node's part in keeping state on disk: loading it once, and being or finding the persister.
+//! A node's part in durable state: loading it once, and becoming or finding the persister.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_node::sync::lock;
-use rnet_shm::domain::DomainDir;
-use rnet_shm::fork::ForkGuard;
-use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::domain::directory::DomainDir;
+use rnet_shm::domain::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::os::fork::ForkGuard;
 use rnet_shm::state::{PersisterControl, PersisterHandle, Region, RestoreOutcome};
 
 use super::folder::StateFolder;
@@ -18,20 +18,21 @@ use super::persister_candidate::{PersisterCandidate, StoreOwner, TakeOutcome};
 use super::restore::restore;
 use super::store::{Failure, Store, read_only};
 
-/// [`PersisterHandle::loaded`]: nobody has looked yet.
+/// [`PersisterHandle::loaded`]: not checked yet.
 const UNKNOWN: u64 = 0;
-/// [`PersisterHandle::loaded`], lowest byte: what was on disk is here; of which folder, the others say.
+/// [`PersisterHandle::loaded`], lowest byte: the state on disk was loaded; the other bytes identify the
+/// folder.
 const LOADED: u64 = 1;
-/// [`PersisterHandle::loaded`]: there was no store, or the disk could not be used; whoever takes one later loads it
-/// first. Else what it does not find in the region would be forgotten on disk, too.
+/// [`PersisterHandle::loaded`]: the store did not exist, or the disk could not be used. A process that takes
+/// a store later loads it first. Otherwise keys missing in the region would be deleted on disk, too.
 const UNUSABLE: u64 = 2;
 
-/// How long a start waits for another process that loads.
+/// Maximum wait of a start for another process that is loading.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Reports that are kept for the user, the newest.
+/// Maximum number of kept reports; the newest are kept.
 const MAX_REPORTS: usize = 16;
 
-/// What a node has of durable state.
+/// A node's part of durable state.
 pub(crate) struct Durable {
     shared: Arc<DurableShared>,
     fork_guard: ForkGuard,
@@ -40,18 +41,18 @@ pub(crate) struct Durable {
 struct DurableShared {
     disk: PersisterHandle,
     domain: DomainDir,
-    /// The place that this node was told, or has by default. Without one nothing can be kept, and this says
-    /// why. What counts is [`DurableShared::folder`].
+    /// The location configured for this node, or the default. An error means that state cannot be stored, and
+    /// why. [`DurableShared::folder`] determines the actual folder.
     configured_folder: Result<StateFolder, Error>,
     flags: Arc<PersisterFlags>,
     role: Mutex<PersisterRole>,
     has_new_reports: AtomicBool,
-    /// Whether it was tried to load what others started without.
+    /// Whether loading was tried after another process started without the store.
     late_load_tried: AtomicBool,
     reports: Mutex<Vec<String>>,
 }
 
-/// What one thread of the node at a time is at.
+/// State of the one thread of the node that handles the persister role at a time.
 #[derive(Default)]
 struct PersisterRole {
     candidate: Option<PersisterCandidate>,
@@ -80,11 +81,11 @@ impl LeaseCell for LeaseWord {
 }
 
 impl Durable {
-    /// Joins the region, and loads what is on disk if nobody has. A disk that cannot be used is no error: a
-    /// robot starts without it, and is told ([`Durable::take_reports`]).
+    /// Joins the region, and loads the state on disk unless another process has. An unusable disk is not an
+    /// error: a robot starts without it and gets a report ([`Durable::take_reports`]).
     ///
     /// # Errors
-    /// `Storage`: this node was told to keep the state elsewhere than the domain keeps it.
+    /// `Storage`: this node is configured for another folder than the domain.
     pub fn open(
         region: &Region,
         domain: &DomainDir,
@@ -107,12 +108,12 @@ impl Durable {
         Ok(Durable { shared, fork_guard: ForkGuard::here() })
     }
 
-    /// Whether there is something to tell. Cheap.
+    /// Whether reports are available. Cheap.
     pub fn has_reports(&self) -> bool {
         self.shared.has_new_reports.load(Ordering::Relaxed)
     }
 
-    /// What the user is to be told, in words, each thing once.
+    /// Reports for the user as text; each is returned once.
     pub fn take_reports(&self) -> Vec<String> {
         let mut reports = lock(&self.shared.reports);
         self.shared.has_new_reports.store(false, Ordering::Relaxed);
@@ -140,7 +141,7 @@ impl PersisterControl for DurableShared {
         if self.flags.is_running() || self.flags.is_stopping() {
             return Ok(());
         }
-        // Another thread of this node is at it.
+        // Another thread of this node is handling it.
         let Ok(mut role) = self.role.try_lock() else { return Ok(()) };
         match self.try_take(&mut role)? {
             Some(store) => self.start(&mut role, store).map(drop),
@@ -161,9 +162,9 @@ impl PersisterControl for DurableShared {
     }
 }
 
-/// What [`PersisterHandle::loaded`] says when this folder's store has been loaded.
+/// The value of [`PersisterHandle::loaded`] after this folder's store has been loaded.
 fn loaded_mark(folder: &StateFolder) -> u64 {
-    // Which folder it is, not only what it is called: a disk may be mounted over it later.
+    // Identifies the directory, not only its path: a disk may be mounted over it later.
     let stat = rustix::fs::stat(folder.path());
     let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
     let text = format!("{} {device} {number}", folder.path().display());
@@ -171,8 +172,8 @@ fn loaded_mark(folder: &StateFolder) -> u64 {
 }
 
 impl DurableShared {
-    /// Where the state of the domain is kept: where it was loaded from or first written to; before that,
-    /// where this node was told to.
+    /// The folder of the domain's state: where it was loaded from or first written to; before that, the one
+    /// configured for this node.
     fn folder(&self) -> Result<StateFolder, Error> {
         match self.disk.bound_folder()? {
             Some(bound) => {
@@ -182,7 +183,7 @@ impl DurableShared {
         }
     }
 
-    /// Refuses a node that was told another place than the domain's.
+    /// Rejects a node that is configured for another folder than the domain's.
     fn check_folder(&self) -> Result<(), Error> {
         match self.disk.bound_folder()? {
             Some(bound) => {
@@ -192,7 +193,7 @@ impl DurableShared {
         }
     }
 
-    /// The folder that is to be used from now on, by all: it is made, and the domain bound to it.
+    /// The folder for all nodes from now on: creates it, and binds the domain to it.
     fn bind_folder(&self) -> Result<StateFolder, Error> {
         let folder = self.folder()?;
         folder.create()?;
@@ -201,7 +202,7 @@ impl DurableShared {
     }
 
     fn report(&self, report: String) {
-        // Also where nobody asks for reports: what was set aside, or cannot be used, is to be known.
+        // Also printed, because not every user reads the reports: damaged or unusable stores must be visible.
         eprintln!("rnet: {report}");
         let mut reports = lock(&self.reports);
         if reports.len() == MAX_REPORTS {
@@ -211,7 +212,7 @@ impl DurableShared {
         self.has_new_reports.store(true, Ordering::Relaxed);
     }
 
-    /// Becomes the persister, if nobody is; `None` if somebody is.
+    /// Becomes the persister if there is none; `None` if there is one.
     fn try_take(&self, role: &mut PersisterRole) -> Result<Option<Store>, Error> {
         if self.flags.is_running() {
             return Ok(None);
@@ -239,18 +240,18 @@ impl DurableShared {
         }
     }
 
-    /// Loads what is on disk, if nobody has, and starts the persister's thread; `false` if another has
-    /// taken over meanwhile.
+    /// Loads the state on disk unless another process has, and starts the persister's thread; `false` if
+    /// another process has taken over meanwhile.
     fn start(&self, role: &mut PersisterRole, store: Store) -> Result<bool, Error> {
-        // The one before has ended, or is about to.
+        // The previous thread has exited, or is about to.
         if let Some(before) = role.thread.take() {
             let _ = before.join();
         }
         let mut unrestored = Unrestored::default();
-        // Another folder than the one that was loaded, by who was told of another place, is loaded as well.
+        // A folder other than the loaded one, from a node with another setting, is loaded as well.
         let mark = self.folder().map_or(LOADED, |folder| loaded_mark(&folder));
         if self.disk.loaded().load(Ordering::SeqCst) != mark {
-            // What this process cannot hold, it must not have the disk forget.
+            // Values that this process cannot hold must stay on disk.
             unrestored = self.restore_all(&store)?;
             if !store.lease().beat() {
                 return Ok(false);
@@ -261,7 +262,7 @@ impl DurableShared {
         Ok(true)
     }
 
-    /// Loads what is on disk, or waits for who does.
+    /// Loads the state on disk, or waits for the process that does.
     fn load(&self) {
         let begun = Instant::now();
         loop {
@@ -287,7 +288,8 @@ impl DurableShared {
         }
     }
 
-    /// Whether others started without our store: from elsewhere, or before its disk was there.
+    /// Whether other processes started without this store: from another folder, or before its disk was
+    /// available.
     fn missed_store(&self, loaded: u64) -> bool {
         let Ok(folder) = self.folder() else { return false };
         loaded != loaded_mark(&folder)
@@ -300,10 +302,10 @@ impl DurableShared {
         let _ = self.disk.loaded().compare_exchange(UNKNOWN, UNUSABLE, ok, miss);
     }
 
-    /// `false` if another process is at it.
+    /// `false` if another process is loading.
     fn load_once(&self) -> Result<bool, Error> {
         let Ok(folder) = self.folder() else {
-            // Who never keeps anything need not have a place for it; who does is told then.
+            // A node that never writes durable state needs no folder; others get the error when they write.
             self.mark_unusable();
             return Ok(true);
         };
@@ -318,11 +320,11 @@ impl DurableShared {
         }
     }
 
-    /// Puts back all that is on disk; the keys at which a transaction is in the way.
+    /// Restores everything on disk; returns the keys that a transaction blocks.
     fn restore_all(&self, store: &Store) -> Result<Unrestored, Error> {
         let (mut failed, mut unrestored) = (None, Unrestored::default());
         let loaded = store.load(&mut |saved| {
-            // Another has taken over, and loads.
+            // Another process has taken over and loads.
             if failed.is_some() || !store.lease().beat() {
                 return;
             }
@@ -340,7 +342,7 @@ impl DurableShared {
         }
     }
 
-    /// Loads from a disk that cannot be written.
+    /// Loads from a read-only disk.
     fn read_only(&self) {
         let Ok(folder) = self.folder() else { return };
         let mut failed = None;

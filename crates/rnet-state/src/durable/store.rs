@@ -1,5 +1,5 @@
-//! The store of a domain as its persister has it: loading and committing; and reading it without
-//! being the persister, where nobody can be.
+//! The store of a domain for its persister: loading and committing. Also reads a store without becoming the
+//! persister, if that is impossible.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use rnet_core::Error;
-use rnet_shm::heartbeat::Lease;
+use rnet_shm::domain::heartbeat::Lease;
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 
@@ -18,23 +18,23 @@ use super::file::read_at;
 use super::folder::{StateFolder, storage};
 use super::record::{Change, Saved};
 
-/// How often a store that somebody else writes is read until it is read whole.
+/// Attempts to read a consistent store while another process writes it.
 const MAX_READS: u32 = 3;
 const COPY_CHUNK_LEN_BYTES: usize = 1 << 20;
 
-/// How a commit ended that did not fail.
+/// Result of a commit without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Commit {
-    /// It is on disk.
+    /// The changes are on disk.
     Done,
-    /// Another process is the persister by now, and knows whether it is. Nobody is to be told.
+    /// Another process is now the persister and determines the result; nothing must be reported.
     Lost,
 }
 
-/// Why a commit failed, as a number that other processes understand ([`Failure::explain`]).
+/// Why a commit failed, as a number for other processes ([`Failure::explain`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// The system's; `EBADMSG` for a damaged file, `EPROTO` for one of another version.
+    /// The system's error number; `EBADMSG` for a damaged file, `EPROTO` for one of another version.
     pub errno: i32,
 }
 
@@ -79,20 +79,19 @@ impl Store {
         Ok(Store { engine, lease, failed: false })
     }
 
-    /// Shows every key to `each`; returns the newest revision that was ever written.
+    /// Visits all keys; returns the newest revision ever written.
     ///
     /// # Errors
-    /// The disk's.
+    /// Those of the disk.
     pub fn load(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Failure> {
         Ok(self.engine.load(each)?)
     }
 
-    /// Writes all changes or none, and returns when they are on disk. `revision` is the newest that is
-    /// known.
+    /// Writes all changes or none, and returns when they are on disk. `revision` is the newest known one.
     ///
     /// # Errors
-    /// The disk's. The store is of no use then; drop it and [take](super::PersisterCandidate::take) it anew. Nothing
-    /// is half-written, but whether the changes are there is only known after that.
+    /// Those of the disk. The store is then unusable: drop it and [take](super::PersisterCandidate::take) it
+    /// again. The commit was written completely or not at all; which one is known only after that.
     pub fn commit(&mut self, changes: &[Change<'_>], revision: u64) -> Result<Commit, Failure> {
         if self.failed {
             return Err(Failure { errno: libc::EIO });
@@ -100,8 +99,8 @@ impl Store {
         let done = self.engine.commit(changes, revision);
         self.failed = done.is_err();
         fail_point!("durable.committed");
-        // Behind the sync and before anybody is told. A taker copies after he took the lease; so who
-        // still has it here knows that what he has synced is in the copy.
+        // Checked after the sync and before the results are reported. A successor takes the lease before it
+        // copies, so a process that still has the lease here knows that the synced data are in the copy.
         if !self.lease.holds() {
             self.failed = true;
             return Ok(Commit::Lost);
@@ -111,17 +110,16 @@ impl Store {
         Ok(Commit::Done)
     }
 
-    /// The persister's lease, to beat for while there is work.
+    /// The persister's lease, to send heartbeats while there is work.
     pub fn lease(&self) -> &Arc<Lease> {
         &self.lease
     }
 }
 
-/// Reads the store of a folder that cannot be written, or is not to be: without a lock, in memory.
-/// `None` if there is none.
+/// Reads the store of a read-only folder: without a lock, in memory. `None` if it does not exist.
 ///
 /// # Errors
-/// `Storage`: it cannot be read, or not whole.
+/// `Storage`: it cannot be read, or not consistently.
 pub(crate) fn read_only(
     folder: &StateFolder,
     clock: &Clock,
@@ -139,7 +137,7 @@ pub(crate) fn read_only(
         tries += 1;
         match read_copy(&path).and_then(load).and_then(|engine| engine.load(each)) {
             Ok(revision) => return Ok(Some(revision)),
-            // Its persister has moved it, or wrote while it was read.
+            // Its persister has replaced it, or wrote while it was read.
             Err(Fault::Io(e)) if e.kind() == std::io::ErrorKind::NotFound && tries < MAX_READS => {}
             Err(Fault::Damaged(_)) if tries < MAX_READS => {}
             Err(fault) => return Err(explain(&path, fault)),
@@ -158,7 +156,7 @@ fn read_copy(path: &Path) -> Result<InMemoryBackend, Fault> {
     Ok(memory)
 }
 
-/// Shows a file to `act`, piece by piece.
+/// Passes a file to `act`, chunk by chunk.
 pub(super) fn each_chunk(
     file: impl AsFd,
     act: &mut dyn FnMut(u64, &[u8]) -> std::io::Result<()>,

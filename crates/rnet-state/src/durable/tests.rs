@@ -1,4 +1,4 @@
-//! What the tests of this module share: folders, records, a model.
+//! Helpers of these tests: folders, records, a model.
 
 mod damage;
 mod disk;
@@ -21,15 +21,15 @@ use super::persister_candidate::{PersisterCandidate, StoreOwner, TakeOutcome};
 use super::record::{Change, Saved};
 use super::store::Store;
 
-/// What a store is to hold: value and revision of each key.
+/// The expected content of a store: value and revision of each key.
 type Model = BTreeMap<String, (Vec<u8>, u64)>;
 
-/// A folder of a test's own, removed at its end.
+/// A folder of one test, removed at its end.
 struct TestFolder(PathBuf);
 
 impl TestFolder {
     fn new() -> TestFolder {
-        let name = format!("rnet-durable-{:x}", rnet_shm::random::random_u64());
+        let name = format!("rnet-durable-{:x}", rnet_shm::os::random::random_u64());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).unwrap();
         TestFolder(path)
@@ -39,7 +39,7 @@ impl TestFolder {
         StateFolder::at(self.0.join("state"))
     }
 
-    /// Where the store is that counts.
+    /// Path of the current store.
     fn store(&self) -> PathBuf {
         self.folder().store(self.folder().list().unwrap().highest.unwrap())
     }
@@ -68,10 +68,10 @@ fn candidate(place: &TestFolder, region: u64) -> PersisterCandidate {
     PersisterCandidate::new(place.folder(), host(region))
 }
 
-/// Becomes the persister of a store that nobody uses.
+/// Becomes the persister of an unused store.
 ///
-/// A child that a test beside this one has forked holds the locks of this process until it has executed
-/// its program: the store is free a moment later.
+/// A child that a concurrent test has forked holds the locks of this process until it calls exec. The store
+/// is then free a moment later.
 fn acquire(candidate: &mut PersisterCandidate) -> Store {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
@@ -81,7 +81,7 @@ fn acquire(candidate: &mut PersisterCandidate) -> Store {
             Err(Error::Storage { why, .. })
                 if why.starts_with("a domain in another directory") && Instant::now() < until =>
             {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: no event tells of the release
+                std::thread::sleep(Duration::from_millis(1)); // sleep: the release causes no event
             }
             Err(error) => panic!("{error}"),
         }
@@ -107,7 +107,7 @@ fn set<'a>(key: &'a str, value: &'a [u8], revision: u64) -> Change<'a> {
     Change { key, saved: Some(saved(key, value, revision)) }
 }
 
-/// One commit of a random run, with what it owns.
+/// One commit of a random run, with owned data.
 #[derive(Clone, Debug)]
 struct RandomCommit(Vec<(String, Option<Vec<u8>>)>, u64);
 
@@ -132,7 +132,7 @@ impl RandomCommit {
     }
 }
 
-/// Numbers that look random and are the same in each run of a seed (xorshift64*, Vigna 2016).
+/// Pseudorandom numbers, equal for equal seeds (xorshift64*, Vigna 2016).
 #[derive(Debug)]
 struct TestRng(u64);
 
@@ -144,7 +144,7 @@ impl TestRng {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
     }
 
-    /// A commit of one to four keys out of twelve: sets, some of several pages, and deletions.
+    /// A commit of one to four of twelve keys: sets, some with several pages, and deletions.
     fn step(&mut self, revision: u64) -> RandomCommit {
         let changes = (0..=self.next(4)).map(|_| {
             let key = format!("/key/{}", self.next(12));

@@ -1,4 +1,4 @@
-//! Declaring a parameter.
+//! Declares a parameter.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ pub struct ParamBuilder<T: ParamType> {
     state: Result<State>,
     kind: Option<ParamKind>,
     default: Option<T>,
-    /// What is said so far; its names are as they were given.
+    /// The description so far, with names as given.
     description: ParamDescription,
     on_change: Option<OnChange<T>>,
     on_refused: Option<OnRefused>,
@@ -32,8 +32,8 @@ pub struct ParamBuilder<T: ParamType> {
 }
 
 impl<T: ParamType> ParamBuilder<T> {
-    /// A parameter of the node that owns this state; [`ParamBuilder::declare`] reports a state that could not be
-    /// opened.
+    /// A parameter of the node that owns this state. [`ParamBuilder::declare`] returns the error if the state
+    /// could not be opened.
     #[doc(hidden)]
     pub fn new(state: Result<State>, name: &str) -> ParamBuilder<T> {
         ParamBuilder {
@@ -53,7 +53,7 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// The least that it, or each item of a list, may be.
+    /// The minimum of the value, or of each item of a list.
     pub fn min(mut self, least: T::Item) -> Self
     where
         T::Item: ParamNumber,
@@ -62,7 +62,7 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// The most that it, or each item of a list, may be.
+    /// The maximum of the value, or of each item of a list.
     pub fn max(mut self, most: T::Item) -> Self
     where
         T::Item: ParamNumber,
@@ -80,7 +80,7 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// The unit of its values, for people.
+    /// The unit of its values, for display.
     pub fn unit(mut self, unit: &str) -> Self {
         self.description.unit = unit.to_owned();
         self
@@ -92,45 +92,46 @@ impl<T: ParamType> ParamBuilder<T> {
         self
     }
 
-    /// Makes it read-only while this node runs; set it before the node starts.
+    /// Makes it read-only while this node runs. It can be set before the node starts.
     pub fn read_only(mut self) -> Self {
         self.description.read_only = true;
         self
     }
 
-    /// Stores its value on disk, so that it outlives a power cut, not only the exit of this node.
+    /// Stores its value on disk, so that it survives a power cut, not only the exit of this node.
     pub fn durable(mut self) -> Self {
         self.description.durable = true;
         self
     }
 
-    /// Calls `callback` with each new value from any writer, on the node's thread for state changes, as long as a clone
-    /// of the parameter's handle exists. Setting the same value again is not a change.
+    /// Calls `callback` with each new value from any writer, on the node's thread for state changes, while a
+    /// clone of the parameter's handle exists. Setting the same value again is not a change.
     pub fn on_change(mut self, callback: impl FnMut(T) + Send + 'static) -> Self {
         self.on_change = Some(Box::new(callback));
         self
     }
 
-    /// Calls `callback` if the stored value is invalid, so that the parameter gets its default. Without a callback, a
-    /// line on stderr reports it; `rnet param list` shows it in either case.
+    /// Calls `callback` if the stored value is invalid, so that the parameter gets its default. Without a
+    /// callback, a line on stderr reports it; `rnet param list` shows it in either case.
     pub fn on_refused(mut self, callback: impl FnOnce(&RefusedValue) + Send + 'static) -> Self {
         self.on_refused = Some(Box::new(callback));
         self
     }
 
-    /// The kind of its values; for a [`crate::Value`] without a default, whose type does not determine the kind.
+    /// The kind of its values; for a [`crate::Value`] without a default, whose type does not determine the
+    /// kind.
     pub fn kind(mut self, kind: ParamKind) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    /// Declares the parameter. A stored value is kept if it is valid; otherwise the parameter gets its default, and
-    /// this is reported ([`ParamBuilder::on_refused`]).
+    /// Declares the parameter. A stored value is kept if it is valid; otherwise the parameter gets its
+    /// default, and this is reported ([`ParamBuilder::on_refused`]).
     ///
     /// # Errors
-    /// `BadName`; `BadValue` if the description is inconsistent, if this node has declared the parameter with other
-    /// rules, if there is neither a valid value nor a default, or if another running node's parameter has the key
-    /// (`/b/c` of `/a` and `/c` of `/a/b`); the errors of `Node::state` and of writing state.
+    /// `BadName`; `BadValue` if the description is inconsistent, if this node has declared the parameter with
+    /// other rules, if there is neither a valid value nor a default, or if another running node's parameter
+    /// has the key (`/b/c` of `/a` and `/c` of `/a/b`); the errors of `Node::state` and of writing state.
     pub fn declare(self) -> Result<Param<T>> {
         let state = self.state?;
         let keys = ParamKeys::new(state.core.state.own.name(), &self.description.name)?;
@@ -182,13 +183,13 @@ impl<T: ParamType> ParamBuilder<T> {
     }
 }
 
-/// Nobody wants to hear of it, so everybody does.
+/// Reports to stderr, because no callback handles it.
 fn report_refused(keys: &ParamKeys, refused: &RefusedValue, description: &ParamDescription) {
     use std::io::Write;
     let default =
         description.default.as_ref().map(super::description::format_value).unwrap_or_default();
     let RefusedValue { value, why, set_by } = refused;
-    // A closed stderr is a wish not to be told.
+    // If stderr is closed, nobody reads the report.
     let _ = writeln!(
         std::io::stderr(),
         "rnet: {}: {value}, set by {set_by}, {why}; using the default {default} instead",

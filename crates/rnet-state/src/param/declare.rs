@@ -1,7 +1,7 @@
-//! How a node says what a parameter is, and which value it then has.
+//! Declares a parameter in the state, and determines its value.
 
 use rnet_core::{Error, MAX_UPDATE_TRIES, Result};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::{Guard, Record, Region, Write};
 
 use super::description::{ParamDescription, format_value};
@@ -11,12 +11,12 @@ use super::refused_value::RefusedValue;
 use super::rules::{is_present, may_be_set};
 use crate::Value;
 
-/// Writes a description, and the value if it must be another one. Returns the value that was
-/// refused, if one was, and the revision as of which all this is so.
+/// Writes a description, and the value if it must change. Returns the rejected value, if any, and the
+/// revision of the resulting state.
 ///
-/// A default is written together with the description, in one commit, and so bears the same
-/// revision: that is how it is known for a default later on, when the program has another one. It
-/// is not kept on disk, and neither are descriptions: what is there after a power cut was set.
+/// A default is written together with the description in one commit, and therefore has the same revision:
+/// this identifies it as a default later, when the program may have another one. Defaults and descriptions
+/// are not stored on disk; a value that survives a power cut was set explicitly.
 pub(crate) fn declare(
     region: &Region,
     own: &OwnNode,
@@ -35,10 +35,10 @@ pub(crate) fn declare(
         if let Err(error @ (Error::Storage { .. } | Error::Timeout { .. })) = &done
             && let Some(before) = value
         {
-            // No reason for a robot not to start: what is declared holds in memory, and the disk is made so
-            // when it can be written.
+            // A failing disk must not prevent a robot's start: the declaration is in memory, and the disk is
+            // updated when it is writable.
             eprintln!("rnet: {} is declared in memory only: {error}", keys.display_name());
-            // A default is never on disk, and a value that fits stays where it is kept.
+            // A default is never on disk, and a valid value stays where it is stored.
             let durable = plan.refused.is_none() && before.durable;
             let held = plan.value.clone().map(|(value, _)| (value, durable));
             let plan = Plan {
@@ -57,31 +57,31 @@ pub(crate) fn declare(
     conflict.map_or_else(|| Err(bad("it keeps changing: try again".to_owned())), Err)
 }
 
-/// What came of a declaration.
+/// Result of a declaration.
 pub(crate) struct Declaration {
-    /// The value that stood there and did not fit.
+    /// The stored value that was invalid.
     pub(crate) refused: Option<RefusedValue>,
-    /// The state in which the parameter was declared; what is written later has a higher revision.
+    /// The revision at which the parameter was declared; later writes have a higher one.
     pub(crate) revision: u64,
 }
 
-/// What is to be written.
+/// The planned writes.
 struct Plan {
-    /// The description; `None`: it stands there already, and the value with it.
+    /// The description; `None`: description and value are already stored.
     description: Option<String>,
-    /// The value, and whether it is kept on disk; `None`: the present one stays.
+    /// The value, and whether it is durable; `None`: the current one is kept.
     value: Option<(Value, bool)>,
     refused: Option<RefusedValue>,
 }
 
-/// Decides on the value, given what stands there. An error is in words that follow "parameter /x of /n: ".
+/// Determines the writes from the stored records. Errors complete the phrase "parameter /x of /n: ".
 fn plan(
     own: &OwnNode,
     wanted: &ParamDescription,
     value: Option<&Record>,
     about: Option<&Record>,
 ) -> Result<Plan, String> {
-    // One that cannot be read counts for nothing.
+    // An unreadable description is ignored.
     let old = about.and_then(|record| records::description(record).ok());
     if let Some(old) = &old
         && (&old.node, &old.name) != (&wanted.node, &wanted.name)
@@ -99,7 +99,7 @@ fn plan(
         (None, None) => {
             return Err("it has no default and no value: set it with rnet param set".to_owned());
         }
-        // Nobody has set it: it follows the program.
+        // It was never set: it gets the program's default.
         (None, Some(default)) => Some(default),
         (Some(_), Some(default)) if is_default => {
             next.refused = old.as_ref().and_then(|old| old.refused.clone());
@@ -118,16 +118,16 @@ fn plan(
         },
     };
     next.default_stands = true;
-    let stands = is_default && value.and_then(records::value_of).as_ref() == write;
-    if stands && is_stored(&next, old.as_ref()) {
+    let unchanged = is_default && value.and_then(records::value_of).as_ref() == write;
+    if unchanged && is_stored(&next, old.as_ref()) {
         return Ok(Plan { description: None, value: None, refused });
     }
     let write = write.map(|default| (default.clone(), false));
     Ok(Plan { description: Some(next.to_json()), value: write, refused })
 }
 
-/// The plan for a value that somebody has set and that fits. It has neither a time to live nor a last will
-/// from now on: by these a parameter would change though nobody set it.
+/// The plan for a valid value that was set explicitly. It loses its time to live and its last will, because
+/// these would change the parameter without a write.
 fn plan_to_keep(
     wanted: &ParamDescription,
     old: Option<&ParamDescription>,
@@ -146,8 +146,7 @@ fn plan_to_keep(
     }
 }
 
-/// Whether what stands at a parameter is the default that was written with its description, given the
-/// revisions of both.
+/// Whether the stored value is the default that was written with its description, from the revisions of both.
 pub(crate) fn is_default(
     description: Option<&ParamDescription>,
     value: Option<u64>,
@@ -158,13 +157,13 @@ pub(crate) fn is_default(
         && value == about
 }
 
-/// Whether a description need not be written. A read-only parameter's always is: whoever saw its
-/// node away and wants to set it has lost.
+/// Whether an equal description is already stored. That of a read-only parameter is always written, so that
+/// concurrent writers that saw its node as absent fail.
 fn is_stored(next: &ParamDescription, old: Option<&ParamDescription>) -> bool {
     !next.read_only && old == Some(next)
 }
 
-/// The value that stands there, as one of the declared type; or why it cannot be one.
+/// The stored value, converted to the declared type; or why that is impossible.
 fn check_stored_value(wanted: &ParamDescription, record: &Record) -> Result<Value, RefusedValue> {
     let refused = |value: String, why: String| {
         Err(RefusedValue { value, why, set_by: record.writer().to_owned() })
@@ -179,14 +178,14 @@ fn check_stored_value(wanted: &ParamDescription, record: &Record) -> Result<Valu
     }
 }
 
-/// How a plan is committed: on disk, too, or apart from it.
+/// How a plan is committed: with or without the disk.
 type Commit = dyn Fn(&Region, &[Write<'_>], &[Guard<'_>]) -> Result<u64>;
 
 fn commit(region: &Region, writes: &[Write<'_>], guards: &[Guard<'_>]) -> Result<u64> {
     region.commit(writes, guards, &mut |_, _| Ok(()))
 }
 
-/// Commits a plan, provided that what it was made from still stands. Returns the revision.
+/// Commits a plan, provided that its inputs are unchanged. Returns the revision.
 fn commit_plan(
     commit: &Commit,
     region: &Region,
@@ -219,7 +218,7 @@ fn commit_plan(
     commit(region, &[description, value], &[])
 }
 
-/// Makes a declared parameter its default again.
+/// Resets a declared parameter to its default.
 ///
 /// # Errors
 /// `BadValue` if it is not declared, has no default, or may not be set.

@@ -1,8 +1,7 @@
-//! What a parameter may be: its type, its bounds, its words.
+//! The description of a parameter: its type, its bounds, its texts.
 //!
-//! A description stands as JSON beside the value, where every setter in the domain reads it. It is
-//! read back as what a stranger wrote: whatever does not make sense in it is an error, and no
-//! description.
+//! A description is stored as JSON next to the value, where every setter in the domain reads it. It is parsed
+//! as untrusted input: an inconsistent description is an error.
 
 use std::ops::Not;
 
@@ -14,9 +13,9 @@ use super::kind::{ParamKind, kind_name_of};
 use super::refused_value::RefusedValue;
 use crate::Value;
 
-/// Choices that a parameter may have.
+/// Maximum number of choices of a parameter.
 pub const MAX_CHOICES: usize = 256;
-/// Items that a parameter which is a list may have.
+/// Maximum number of items of a list parameter.
 pub const MAX_ITEMS: usize = 4096;
 /// Longest unit, choice and text of a parameter, in bytes.
 pub const MAX_TEXT_LEN_BYTES: usize = 4096;
@@ -36,44 +35,44 @@ pub struct ParamDescription {
     /// The value of an unset parameter; `None`: it must be set.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
-    /// The least that it may be.
+    /// The minimum.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub min: Option<Value>,
-    /// The most that it may be.
+    /// The maximum.
     #[serde(default, with = "plain", skip_serializing_if = "Option::is_none")]
     pub max: Option<Value>,
     /// The allowed values; empty if any value is allowed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
-    /// The unit of its values, for people: `1/s`.
+    /// The unit of its values, for display: `1/s`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
     /// The description for users.
     #[serde(default, rename = "description", skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// It stays as it is while its node runs.
+    /// Whether it cannot be set while its node runs.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub read_only: bool,
-    /// Whether its value outlives a power cut.
+    /// Whether its value survives a power cut.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub durable: bool,
     /// The invalid value that its node found, until another value is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedValue>,
-    /// The value that was written together with this is the default. It still is while both bear
+    /// Whether the value written together with this description is the default. It still is while both have
     /// the same revision.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub(crate) default_stands: bool,
 }
 
 impl ParamDescription {
-    /// A parameter of which nothing is said but its type.
+    /// A description with only the names and the type.
     pub(crate) fn new(node: &str, name: &str, kind: ParamKind) -> ParamDescription {
         let (node, name) = (node.to_owned(), name.to_owned());
         ParamDescription { node, name, kind, ..ParamDescription::default() }
     }
 
-    /// In what another declaration of the parameter differs from this one: `"maximum"`; `None` if in nothing.
+    /// The first difference from another declaration of the parameter: `"maximum"`; `None` if they are equal.
     pub(crate) fn difference(&self, other: &ParamDescription) -> Option<&'static str> {
         let parts = [
             ("type", self.kind != other.kind),
@@ -89,7 +88,7 @@ impl ParamDescription {
         parts.into_iter().find_map(|(part, differs)| differs.then_some(part))
     }
 
-    /// What may not be in a description, as the words that follow "parameter /gain of /arm: ".
+    /// Checks the description. Errors complete the phrase "parameter /gain of /arm: ".
     pub(crate) fn validate(&self) -> Result<(), String> {
         let texts = self.choices.iter().chain([&self.unit, &self.text]);
         if let Some(long) = texts.map(String::len).find(|len| *len > MAX_TEXT_LEN_BYTES) {
@@ -145,15 +144,15 @@ impl ParamDescription {
         }
     }
 
-    /// The kind of one value, or of one item of a list.
+    /// The kind of a single value, or of the items of a list.
     fn item_kind(&self) -> ParamKind {
         self.kind.item().unwrap_or(self.kind)
     }
 
-    /// Whether the parameter may have this value.
+    /// Checks that a value is valid for the parameter.
     ///
     /// # Errors
-    /// Why not, in words that follow the value: `"is above its maximum 10.0"`.
+    /// The reason, which follows the value in a sentence: `"is above its maximum 10.0"`.
     pub fn check(&self, value: &Value) -> Result<(), String> {
         if !self.kind.takes(value) {
             if let Some(i) = self.find_inexact_int(value) {
@@ -177,7 +176,7 @@ impl ParamDescription {
         Ok(())
     }
 
-    /// An int where floats are wanted that is none, among the values.
+    /// The first int among the values that has no exact float value, if floats are required.
     fn find_inexact_int(&self, value: &Value) -> Option<i64> {
         match value {
             Value::Int(i) if self.item_kind() == ParamKind::Float && float_of(*i).is_none() => {
@@ -216,15 +215,15 @@ impl ParamDescription {
         adapt(self.item_kind(), value)
     }
 
-    /// As it stands in the domain.
+    /// The description as stored in the domain.
     pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("it is made of texts, numbers and lists of them")
+        serde_json::to_string(self).expect("strings, numbers and lists always have a JSON form")
     }
 
-    /// Reads what some process wrote.
+    /// Parses a description from any process.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub(crate) fn from_json(text: &str) -> Result<ParamDescription, String> {
         let mut read: ParamDescription = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let single = read.item_kind();
@@ -248,7 +247,7 @@ fn adapt(single: ParamKind, value: Value) -> Value {
     }
 }
 
-/// A value that was read, whose numbers may be words.
+/// Converts words for infinite numbers in a parsed value.
 fn parse_infinities(single: ParamKind, value: Value) -> Value {
     match value {
         Value::Str(word) if single == ParamKind::Float => match word.as_str() {
@@ -263,12 +262,12 @@ fn parse_infinities(single: ParamKind, value: Value) -> Value {
     }
 }
 
-/// A value for people: as it is written in Python and on the command line.
+/// A value for display, in the notation of Python and the command line.
 pub(crate) fn format_value(value: &Value) -> String {
     match value {
         Value::Bool(b) => b.to_string(),
         Value::Int(i) => i.to_string(),
-        // With its point: 10.0 is a float and 10 is none.
+        // With a decimal point: 10.0 is a float and 10 is an int.
         Value::Float(f) => format!("{f:?}"),
         Value::Str(s) => format!("{s:?}"),
         Value::List(items) => {
@@ -279,7 +278,7 @@ pub(crate) fn format_value(value: &Value) -> String {
     }
 }
 
-/// The float that is the same number, if there is one.
+/// The equal float, if one exists.
 fn float_of(int: i64) -> Option<f64> {
     let float = int as f64;
     (float as i128 == i128::from(int)).then_some(float)
@@ -289,7 +288,7 @@ fn is_nan(value: &Value) -> bool {
     matches!(value, Value::Float(f) if f.is_nan())
 }
 
-/// Whether one number is less than another of its kind.
+/// Whether one number is less than another of the same kind.
 fn is_less(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a < b,
@@ -298,7 +297,7 @@ fn is_less(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A value as JSON. The infinities, which JSON has not, are words.
+/// A value as JSON. Infinite numbers, which JSON lacks, are words.
 mod plain {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 

@@ -1,4 +1,4 @@
-//! A parameter that was declared.
+//! A declared parameter.
 
 use std::sync::{Arc, Mutex, TryLockError};
 
@@ -12,7 +12,7 @@ use super::refused_value::RefusedValue;
 use super::types::ParamType;
 use crate::{Cell, Change, State, WatchHandle};
 
-/// A parameter of this node. Clones are handles on the same one; its value outlives them.
+/// A parameter of this node. Clones refer to the same parameter; its value outlives them.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,19 +42,20 @@ pub(super) struct Inner<T: ParamType> {
     pub(super) keys: ParamKeys,
     pub(super) description: ParamDescription,
     pub(super) default: Option<T>,
-    /// For whoever comes first; who comes meanwhile takes one of their own.
+    /// Used by one thread at a time; concurrent threads create their own cell.
     pub(super) cell: Mutex<Cell<T::Stored>>,
     pub(super) refused: Option<RefusedValue>,
-    /// The callback that the builder was given.
+    /// The callback from the builder.
     pub(super) watch: Mutex<Option<WatchHandle>>,
 }
 
 impl<T: ParamType> Param<T> {
-    /// The current value. It never waits, and does not allocate for a `bool`, `i64` or `f64`, so it can be called in a
-    /// control loop.
+    /// The current value. It never blocks, and does not allocate for a `bool`, `i64` or `f64`, so it can be
+    /// called in a control loop.
     ///
     /// # Errors
-    /// `Closed` in a forked child; `BadValue` or `StateType` if a program other than robot-net has written it.
+    /// `Closed` in a forked child; `BadValue` or `StateType` if a program other than robot-net has written
+    /// it.
     pub fn get(&self) -> Result<T> {
         let stored = match self.inner.cell.try_lock() {
             Ok(mut cell) => cell.get(),
@@ -65,7 +66,7 @@ impl<T: ParamType> Param<T> {
             Some(stored) => T::from_stored(stored).ok_or_else(|| {
                 self.bad("the stored value is not valid for this parameter: set it again")
             }),
-            // Deleted: that is how anybody makes it its default again.
+            // Deleted: this resets the parameter to its default.
             None => self
                 .inner
                 .default
@@ -100,8 +101,8 @@ impl<T: ParamType> Param<T> {
         self.watch_changes(None, callback)
     }
 
-    /// Calls a callback for as long as there is this parameter, also with a change that came after
-    /// `since`, the revision at which it was declared.
+    /// Calls a callback while this parameter exists, including changes after `since`, the revision of its
+    /// declaration.
     pub(super) fn set_callback(
         &self,
         since: u64,
@@ -120,7 +121,7 @@ impl<T: ParamType> Param<T> {
         let (key, default) = (self.inner.keys.key.clone(), self.inner.default.clone());
         let mut last = default.clone();
         let tell = move |change: Change| {
-            // A prefix means the keys below, too.
+            // A prefix also matches the keys below it.
             if change.key != key {
                 return;
             }
@@ -153,7 +154,7 @@ impl<T: ParamType> Param<T> {
         &self.inner.description
     }
 
-    /// The value that stood there when it was declared and did not fit.
+    /// The stored value that was invalid at the declaration.
     pub fn refused(&self) -> Option<&RefusedValue> {
         self.inner.refused.as_ref()
     }

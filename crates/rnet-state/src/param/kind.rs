@@ -1,4 +1,4 @@
-//! The types that parameters have.
+//! The types of parameters.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ use crate::Value;
 pub enum ParamKind {
     /// `true` or `false`.
     Bool,
-    /// A whole number, 64 bits.
+    /// A 64-bit integer.
     Int,
-    /// A number, 64 bits, but not NaN.
+    /// A 64-bit float, but not NaN.
     Float,
     /// Text.
     #[default]
@@ -32,7 +32,7 @@ pub enum ParamKind {
     Strs,
 }
 
-/// Each kind, its name, and what a list of it is.
+/// Each kind, its name, and its item kind if it is a list.
 const KINDS: [(ParamKind, &str, Option<ParamKind>); 8] = [
     (ParamKind::Bool, "bool", Some(ParamKind::Bools)),
     (ParamKind::Int, "int", Some(ParamKind::Ints)),
@@ -45,24 +45,24 @@ const KINDS: [(ParamKind, &str, Option<ParamKind>); 8] = [
 ];
 
 impl ParamKind {
-    /// Its name in descriptions and on the command line: `bool`, `int`, `float`, `str`, and of lists
+    /// Its name in descriptions and on the command line: `bool`, `int`, `float`, `str`, and for lists
     /// `list[float]`.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
-    /// The kind of this name.
+    /// The kind with this name.
     pub fn of_name(name: &str) -> Option<ParamKind> {
         KINDS.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
-    /// Of a list the kind of its items.
+    /// The kind of the items of a list.
     pub fn item(self) -> Option<ParamKind> {
         KINDS.iter().find(|row| row.2 == Some(self)).map(|row| row.0)
     }
 
-    /// The kind of a value; `None` if it is nothing that a parameter can be, or an empty list, which is of
-    /// every kind of list.
+    /// The kind of a value; `None` if it cannot be a parameter, and for an empty list, which belongs to every
+    /// list kind.
     pub fn of(value: &Value) -> Option<ParamKind> {
         match value {
             Value::Bool(_) => Some(ParamKind::Bool),
@@ -78,7 +78,7 @@ impl ParamKind {
         }
     }
 
-    /// Whether a value is of this kind.
+    /// Whether a value has this kind.
     pub fn takes(self, value: &Value) -> bool {
         match (self.item(), value) {
             (Some(item), Value::List(items)) => items.iter().all(|value| item.takes(value)),
@@ -104,7 +104,7 @@ impl std::fmt::Display for ParamKind {
     }
 }
 
-/// What a value is, in a word, also where it can be no parameter.
+/// The kind name of any value, also of one that cannot be a parameter.
 pub(crate) fn kind_name_of(value: &Value) -> String {
     match (ParamKind::of(value), value) {
         (Some(kind), _) => kind.name().to_owned(),
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_lists_belong_together() {
+    fn list_names_contain_item_names() {
         for (kind, name, list) in KINDS {
             assert_eq!((kind.name(), ParamKind::of_name(name)), (name, Some(kind)));
             assert_eq!(list.and_then(ParamKind::item), list.map(|_| kind));
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_of_one_kind() {
+    fn list_items_have_one_kind() {
         let floats = Value::list([1.0, 2.0]);
         assert_eq!(ParamKind::of(&floats), Some(ParamKind::Floats));
         assert!(ParamKind::Floats.takes(&floats) && !ParamKind::Ints.takes(&floats));

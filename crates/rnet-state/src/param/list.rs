@@ -1,4 +1,4 @@
-//! The parameters of a domain, for tools.
+//! Lists the parameters of a domain, for tools.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct ParamInfo {
     pub key: String,
     /// The declaration of its node; `None`: it was set before any node declared it.
     pub description: Option<ParamDescription>,
-    /// Why its description cannot be read, if it cannot.
+    /// Why its description cannot be read, if so.
     pub problem: Option<String>,
     /// The stored entry; `None`: it was deleted, and the default applies.
     pub entry: Option<Entry>,
@@ -38,7 +38,7 @@ impl ParamInfo {
 }
 
 impl State {
-    /// All parameters of the domain, declared or only set, in the order of their keys.
+    /// All parameters of the domain, declared or only set, sorted by key.
     pub fn params(&self) -> Result<Vec<ParamInfo>> {
         let (descriptions, entries) = raw_params(self)?;
         Ok(collect_params(descriptions, entries))
@@ -61,15 +61,14 @@ impl State {
     /// Resets a parameter to its default.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` if no node has declared it, or it has no default, or is read-only and its node
-    /// runs.
+    /// `BadName`; `BadValue` if it is not declared, has no default, or is read-only and its node runs.
     pub fn reset_param(&self, node: &NodeName, name: &str) -> Result<()> {
         self.shared.check_fork()?;
         reset(self.shared.region(), &self.core.state.own, &ParamKeys::new(node, name)?)
     }
 }
 
-/// The key of a parameter: `/params/arm/gain` of `/gain` of `/arm`.
+/// The key of a parameter: `/params/arm/gain` for `/gain` of `/arm`.
 ///
 /// # Errors
 /// `BadName`: names of parameters follow the rules of topics, and a key has at most 255 bytes.
@@ -77,10 +76,10 @@ pub fn key(node: &NodeName, name: &str) -> Result<String> {
     ParamKeys::new(node, name).map(|keys| keys.key)
 }
 
-/// A description as it stands in the region: its internal key, its revision and its JSON.
+/// A description as stored in the region: its internal key, its revision and its JSON.
 pub type RawDescription = (String, u64, Vec<u8>);
 
-/// The descriptions of all parameters, and what they are set to.
+/// The descriptions and the values of all parameters.
 pub fn raw_params(state: &State) -> Result<(Vec<RawDescription>, Vec<Entry>)> {
     state.shared.check_fork()?;
     let (_, records) = state.shared.region().snapshot(ALL_DESCRIPTIONS)?;
@@ -89,7 +88,7 @@ pub fn raw_params(state: &State) -> Result<(Vec<RawDescription>, Vec<Entry>)> {
     Ok((records.iter().map(about).collect(), state.list(ALL_VALUES)?))
 }
 
-/// The parameters that these are of, in the order of their keys.
+/// The parameters of these records, sorted by key.
 pub fn collect_params(descriptions: Vec<RawDescription>, entries: Vec<Entry>) -> Vec<ParamInfo> {
     let mut entries: BTreeMap<String, Entry> =
         entries.into_iter().map(|entry| (entry.key.clone(), entry)).collect();
@@ -106,7 +105,7 @@ pub fn collect_params(descriptions: Vec<RawDescription>, entries: Vec<Entry>) ->
     all.into_values().collect()
 }
 
-/// What is known of a parameter; `about` is its description, or what is wrong with it, and its revision.
+/// Combines the records of a parameter; `about` is its description, or the fault in it, and its revision.
 fn info(
     key: String,
     about: Option<(u64, Result<ParamDescription, String>)>,
@@ -121,7 +120,7 @@ fn info(
     let revision = entry.as_ref().map(|entry| entry.revision);
     let is_default = entry.is_none() || is_default(description.as_ref(), revision, described_at);
     if let Some(description) = &mut description {
-        // Said by `is_default`, and by nobody who declares.
+        // Internal; `is_default` contains this information.
         description.default_stands = false;
     }
     ParamInfo { key, description, problem, entry, is_default }

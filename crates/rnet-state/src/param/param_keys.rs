@@ -1,15 +1,15 @@
-//! Where a parameter stands in the state.
+//! The keys of a parameter in the state.
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, NodeName, Result, TopicName};
 
-/// What the keys of all parameters begin with.
+/// Prefix of the keys of all parameters.
 const VALUE_ROOT: &str = "/params";
-/// What the keys of their descriptions begin with. No longer than [`VALUE_ROOT`], so that both keys fit.
+/// Prefix of the keys of their descriptions. Not longer than [`VALUE_ROOT`], so that both keys fit.
 const DESCRIPTION_ROOT: &str = "!param";
 
 const _: () = assert!(DESCRIPTION_ROOT.len() <= VALUE_ROOT.len());
 
-/// The place of one parameter.
+/// The names and keys of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParamKeys {
     /// The node: `/arm`.
@@ -23,10 +23,10 @@ pub(crate) struct ParamKeys {
 }
 
 impl ParamKeys {
-    /// The place of `name` of `node`.
+    /// The keys of parameter `name` of `node`.
     ///
     /// # Errors
-    /// `BadName`: the name follows the rules of topics, and both names together fit into a key.
+    /// `BadName`: the name follows the rules of topics, and both names together must fit into a key.
     pub(crate) fn new(node: &NodeName, name: &str) -> Result<ParamKeys> {
         let bad = |name: &str, why: String| Error::BadName {
             what: "parameter",
@@ -48,13 +48,13 @@ impl ParamKeys {
         Ok(ParamKeys { node, name, key, description_key })
     }
 
-    /// The parameter in words: `parameter /gain of /arm`.
+    /// The parameter for display: `parameter /gain of /arm`.
     pub(crate) fn display_name(&self) -> String {
         display_name(&self.node, &self.name)
     }
 }
 
-/// A parameter in words.
+/// A parameter for display.
 pub(crate) fn display_name(node: &str, name: &str) -> String {
     format!("parameter {name} of {node}")
 }
@@ -74,13 +74,13 @@ pub(crate) fn is_description_key(key: &str) -> bool {
     key.starts_with(ALL_DESCRIPTIONS)
 }
 
-/// The key of the description that a parameter's key would have.
+/// The key of the description for a parameter's key.
 pub(crate) fn description_key_of(key: &str) -> Option<String> {
     let rest = key.strip_prefix(VALUE_ROOT).filter(|_| is_param_key(key))?;
     Some(format!("{DESCRIPTION_ROOT}{rest}"))
 }
 
-/// The key of the parameter that a description is of.
+/// The key of the parameter for a description's key.
 pub(crate) fn param_key_of(about: &str) -> Option<String> {
     let rest = about.strip_prefix(DESCRIPTION_ROOT).filter(|_| is_description_key(about))?;
     Some(format!("{VALUE_ROOT}{rest}"))
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn both_keys_say_where_they_belong() {
+    fn keys_contain_node_and_name() {
         let p = place("/arm/left", "pid/p").unwrap();
         assert_eq!(
             (p.key.as_str(), p.description_key.as_str()),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_are_those_of_parameters() {
+    fn bad_names_are_reported_as_parameter_names() {
         for bad in ["", "/", "a b", "/a//b", "/gain/", "2x"] {
             let said = place("/arm", bad).unwrap_err().to_string();
             assert!(said.starts_with("bad parameter name"), "{said}");

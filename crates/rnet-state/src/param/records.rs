@@ -1,4 +1,4 @@
-//! Parameters and descriptions as they stand in the region.
+//! Parameters and descriptions as stored in the region.
 
 use rnet_core::{Error, Result};
 use rnet_shm::state::{Record, StoredValue};
@@ -7,17 +7,17 @@ use super::description::ParamDescription;
 use crate::Value;
 use crate::encode::{self, Packed, kind};
 
-/// The value of these bytes; `None` if there is none, or it is a message, which no parameter is.
+/// Decodes a value; `None` if the bytes are invalid, or a message, which cannot be a parameter.
 pub(crate) fn value(kind: u16, bytes: &[u8]) -> Option<Value> {
     encode::decode(kind, bytes).ok()
 }
 
-/// The value that a record holds, likewise.
+/// Decodes the value of a record; `None` as for [`value`].
 pub(crate) fn value_of(record: &Record) -> Option<Value> {
     value(record.kind, record.value())
 }
 
-/// The description that a record holds, or what is wrong with it.
+/// Parses the description in a record; the error states the fault.
 pub(crate) fn description(record: &Record) -> Result<ParamDescription, String> {
     if record.kind != kind::JSON {
         return Err("it is not JSON".to_owned());
@@ -25,13 +25,13 @@ pub(crate) fn description(record: &Record) -> Result<ParamDescription, String> {
     description_in(record.value())
 }
 
-/// The description in these bytes, or what is wrong with it.
+/// Parses a description; the error states the fault.
 pub(crate) fn description_in(bytes: &[u8]) -> Result<ParamDescription, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     ParamDescription::from_json(text)
 }
 
-/// A description as it is stored.
+/// A description in its stored form.
 pub(crate) fn json(text: &str) -> StoredValue<'_> {
     stored(kind::JSON, text.as_bytes())
 }
@@ -47,14 +47,14 @@ pub(crate) struct EncodedValue<'a> {
 }
 
 impl EncodedValue<'_> {
-    /// Those of `value`.
+    /// Encodes `value`.
     pub(crate) fn of(value: &Value) -> Result<EncodedValue<'_>> {
         let bytes = encode::encode(value);
         let bytes = bytes.map_err(|why| Error::bad_value("parameter", why))?;
         Ok(EncodedValue { kind: encode::kind_of(value), bytes })
     }
 
-    /// As they are stored.
+    /// The bytes in their stored form.
     pub(crate) fn stored(&self) -> StoredValue<'_> {
         stored(self.kind, &self.bytes)
     }

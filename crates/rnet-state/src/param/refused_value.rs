@@ -1,16 +1,16 @@
-//! A value that a node found when it declared a parameter, and could not take.
+//! The invalid value that a node found when it declared a parameter.
 
 use serde::{Deserialize, Serialize};
 
-/// An invalid value that was stored when the node declared the parameter: the node continues with the default. It is
-/// kept with the parameter until another value is set.
+/// An invalid value that was stored when the node declared the parameter: the node continues with the
+/// default. It is kept with the parameter until another value is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RefusedValue {
-    /// The value, as people write it.
+    /// The value for display.
     pub value: String,
-    /// Why it did not fit, in words that follow the value.
+    /// The reason, which follows the value in a sentence.
     pub why: String,
-    /// The node that had set it.
+    /// The node that set it.
     pub set_by: String,
 }

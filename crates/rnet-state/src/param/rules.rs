@@ -1,32 +1,31 @@
-//! The rule of parameters, at the setter: what a node did not declare so is refused to everybody.
+//! The parameter rules on the setter's side: a write that the declaration does not allow is rejected.
 //!
-//! Every write of state goes through [`commit`]. One that concerns a parameter reads the description
-//! that stands beside it, checks the value, and commits with the description as a guard: were it
-//! declared anew in between, the write would fail and is judged again. A node that declares
-//! guards the value in turn. So at no moment does a parameter have a value that its description
-//! forbids, whoever writes.
+//! Every write of state calls [`commit`]. For a parameter, it reads the stored description, checks the value,
+//! and commits with the description as a guard: if the parameter is declared again in between, the write
+//! fails and is checked again. A declaration guards the value in turn. A parameter therefore never has a
+//! value that its description forbids, regardless of the writer.
 
 use rnet_core::{Error, Result};
-use rnet_shm::node::OwnNode;
-use rnet_shm::presence;
+use rnet_shm::domain::node::OwnNode;
+use rnet_shm::domain::presence;
 use rnet_shm::state::{Guard, Head, Record, Region, StoredValue, Write};
 
 use super::description::{ParamDescription, format_value};
 use super::param_keys::{self, display_name};
 use super::records;
 
-/// How often a write is judged again because the parameter was declared anew meanwhile.
+/// Maximum number of checks of a write while the parameter is declared again.
 const MAX_CHECKS: usize = 100;
 
-/// What a write needs besides being right.
+/// Conditions of an allowed write.
 struct WritePermit {
     about: String,
-    /// Revision of the description that allowed it; 0: there is none.
+    /// Revision of the description that allowed it; 0: it is absent.
     revision: u64,
     durable: Option<bool>,
 }
 
-/// [`Region::commit`], under the rule of parameters.
+/// [`Region::commit`] with the parameter rules.
 ///
 /// # Errors
 /// `BadValue` for a write that a description forbids, with the reason; otherwise those of the region.
@@ -65,16 +64,16 @@ pub(crate) fn commit(
             other => return other,
         }
     }
-    // Somebody declares it again and again without an end.
+    // The parameter is declared again on every attempt.
     conflict.map_or(Ok(0), Err)
 }
 
-/// Whether a write may be, and under which conditions. `None` where no parameter is concerned.
+/// Whether a write is allowed, and its conditions. `None` if it does not write a parameter.
 fn check_write(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Option<WritePermit>> {
     let Some(about) = param_keys::description_key_of(write.key) else { return Ok(None) };
     let mut record = Record::default();
     if !region.get(&about, &mut record)? {
-        // Not declared yet: it is looked at when it is.
+        // Not declared yet: the declaration checks the value.
         return Ok(Some(WritePermit { about, revision: 0, durable: None }));
     }
     let description = records::description(&record).map_err(|why| {
@@ -87,7 +86,7 @@ fn check_write(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Opti
     Ok(Some(WritePermit { about, revision: record.revision, durable }))
 }
 
-/// Whether the description allows a write; if not, why.
+/// Checks a write against the description; the error states the reason.
 fn check_rules(
     own: &OwnNode,
     description: &ParamDescription,
@@ -113,7 +112,7 @@ fn check_rules(
     check(description, stored)
 }
 
-/// Whether a parameter may be set at all; if not, why.
+/// Whether a parameter may be set at all; the error states the reason.
 pub(super) fn may_be_set(own: &OwnNode, description: &ParamDescription) -> Result<(), String> {
     if description.read_only && is_present(own, &description.node) {
         return Err(format!(
@@ -131,11 +130,11 @@ fn check(description: &ParamDescription, stored: &StoredValue<'_>) -> Result<(),
     description.check(&value).map_err(|why| format!("{} {why}", format_value(&value)))
 }
 
-/// Whether a node of this name is there; one that cannot be asked for counts as there.
+/// Whether a node of this name is present; `true` if that cannot be determined.
 pub(crate) fn is_present(own: &OwnNode, node: &str) -> bool {
     match rnet_core::NodeName::new(node) {
         Ok(name) => presence::is_held(&own.domain().names().join(name.file_stem())),
-        // A description that names no node at all.
+        // The description contains an invalid node name.
         Err(_) => false,
     }
 }

@@ -1,17 +1,17 @@
-//! Rust types that parameters have.
+//! The Rust types of parameters.
 
 use super::kind::ParamKind;
 use crate::{StateType, Value};
 
-/// A type that a parameter can have: `bool`, `i64`, `f64`, `String`, a `Vec` of one of them, or [`Value`]
-/// where the type is known at run time only.
+/// A type of a parameter: `bool`, `i64`, `f64`, `String`, a `Vec` of one of them, or [`Value`] if the type is
+/// known at run time only.
 pub trait ParamType: Clone + PartialEq + Send + Sync + private::Sealed + 'static {
-    /// The type, or that of a list's items: what bounds and choices are of.
+    /// The type itself, or a list's item type: the type of bounds and choices.
     type Item: Into<Value>;
-    /// How it is read from the state.
+    /// Its type in the state.
     #[doc(hidden)]
     type Stored: StateType + Send + Sync;
-    /// Its kind, where the type says it.
+    /// Its kind, if the type determines it.
     #[doc(hidden)]
     const KIND: Option<ParamKind>;
     #[doc(hidden)]
@@ -22,7 +22,7 @@ pub trait ParamType: Clone + PartialEq + Send + Sync + private::Sealed + 'static
     fn to_value(&self) -> Value;
 }
 
-/// Types with a least and a greatest value.
+/// Types with a minimum and a maximum.
 pub trait ParamNumber: Into<Value> + private::Sealed {}
 
 /// Types with choices.

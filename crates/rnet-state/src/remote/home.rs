@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::{Change, Entry, State, WatchHandle, transfer};
 use rnet_core::{Error, OnFull, Result};
 use rnet_node::sync::lock;
-use rnet_shm::random::random_u64;
+use rnet_shm::os::random::random_u64;
 
 use super::wire;
 use crate::msgs::state_ask::Action;

@@ -17,7 +17,7 @@ use super::wire::{self, TypeCache};
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateEntry, StateReply};
 use rnet_node::NodeHandle;
-use rnet_shm::clock::boot_ns;
+use rnet_shm::os::clock::boot_ns;
 
 /// For how long an answer is waited for unless [`RemoteState::with_timeout`] says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -23,7 +23,7 @@ use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
 use rnet_node::{Interrupter, Subscriber, SubscriberOptions};
-use rnet_shm::clock::boot_ns;
+use rnet_shm::os::clock::boot_ns;
 
 /// After so long without a word of its home a replica counts as left behind, and asks again.
 const FEED_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_mul(4);
@@ -152,7 +152,7 @@ impl Replica {
             interrupter: Mutex::default(),
         });
         let of_thread = shared.clone();
-        let thread = rnet_shm::thread::spawn("rnet-replica", move || of_thread.run())?;
+        let thread = rnet_shm::os::thread::spawn("rnet-replica", move || of_thread.run())?;
         Ok(Replica { shared, thread: Some(thread) })
     }
 

@@ -10,7 +10,7 @@ use rnet_core::{Error, Failure, Result, fnv1a_64, key_name};
 
 use crate::msgs::{StateEntry, state_reply::Refusal};
 use rnet_node::MessageType;
-use rnet_shm::clock::boot_ns;
+use rnet_shm::os::clock::boot_ns;
 
 /// Types of one home that are remembered; then they are asked for anew.
 const MAX_TYPES: usize = 1024;

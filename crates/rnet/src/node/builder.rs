@@ -101,7 +101,7 @@ impl NodeBuilder {
     /// For the command line: the node is one of a tool, and may take the places that are kept for these.
     #[doc(hidden)]
     pub fn tool(mut self) -> Self {
-        self.settings.language = rnet_shm::registry::TOOL_LANGUAGE.to_owned();
+        self.settings.language = rnet_shm::domain::registry::TOOL_LANGUAGE.to_owned();
         self
     }
 
@@ -123,7 +123,7 @@ impl NodeBuilder {
     pub fn open(self) -> Result<Node> {
         let NodeSettings { domain, dir, group, language, .. } = self.settings.clone();
         let handle = NodeHandle::open(self.settings)?;
-        if language != rnet_shm::registry::TOOL_LANGUAGE {
+        if language != rnet_shm::domain::registry::TOOL_LANGUAGE {
             LinkStarter { domain, dir, group, programs: self.programs }
                 .keep_link_running(&handle.core.state);
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{LONG, Net};
 use rnet::limits::DEFAULT_KEEP_LAST;
 use rnet::{Backlog, SubscriberOptions};
-use rnet_shm::publisher::CONTROL_AT;
+use rnet_shm::channel::publisher::CONTROL_AT;
 use rnet_shm::ring::MAX_COMMIT_RECORDS;
 use rnet_shm::ring::layout::{LogControl, TailLine};
 

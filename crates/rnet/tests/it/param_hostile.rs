@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use common::Net;
 use rnet::state::Value;
 use rnet::{Error, NodeName};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::{Record, Region, StoredValue, Write};
 
 /// The kind of JSON in the region (docs/design/state-values.md).
@@ -17,12 +17,12 @@ const JSON: u16 = 6;
 
 /// Somebody who writes into the region what robot-net would not.
 fn raw_region(net: &Net) -> Region {
-    let config = rnet_shm::domain::DomainConfig {
+    let config = rnet_shm::domain::directory::DomainConfig {
         id: rnet::DomainId::new("t").unwrap(),
         base: Some(net.base().to_owned()),
         group: None,
     };
-    let dir = rnet_shm::domain::DomainDir::open_or_create(&config).unwrap();
+    let dir = rnet_shm::domain::directory::DomainDir::open_or_create(&config).unwrap();
     let name = NodeName::new("stranger").unwrap();
     let own = OwnNode::create(&dir, &name, "rust", rnet::VERSION).unwrap();
     let unix_ns = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;

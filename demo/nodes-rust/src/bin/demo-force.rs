@@ -1,7 +1,7 @@
-//! Load cells in the feet: 10,000 samples a second, one message each.
+//! Load cells in the feet: 10,000 samples per second, one message each.
 //!
-//! The forces are those of the simulation, which knows them once a millisecond; between, the cells
-//! follow them as a cell and its amplifier do, with a time constant, and add noise.
+//! The simulation provides the forces once per millisecond. Between them, the cells follow with a time
+//! constant, like a cell with its amplifier, and add noise.
 
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -13,8 +13,8 @@ use rnet_demo::process::{self, Process};
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
 
-/// A node that was held up for longer than this leaves the missed samples out: a sensor does not
-/// measure the past. What it missed for a shorter time it sends at once.
+/// A node that was delayed for longer skips the missed samples: a sensor does not measure the past. After a
+/// shorter delay, it sends them at once.
 const MAX_BEHIND_NS: u64 = 5_000_000;
 const TIME_CONSTANT_NS: f64 = 500_000.0;
 const NOISE_N: f32 = 0.5;
@@ -29,7 +29,7 @@ fn force(process: &Process) -> rnet::Result<()> {
     let mut state = node.subscriber::<RobotState>("/robot/state")?;
     state.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
     process.joined();
-    // The kernel may wake a thread 50 us late to save energy, which is half of our period.
+    // The kernel may delay a wakeup by 50 us to save energy, which is half of the period.
     if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
         eprintln!("timer slack is unchanged: {error}");
     }
@@ -43,7 +43,7 @@ fn force(process: &Process) -> rnet::Result<()> {
     Ok(())
 }
 
-/// Samples and sends until the demo is over; returns how many were sent and left out.
+/// Samples and sends until the demo is over; returns the numbers of sent and skipped samples.
 fn stream(
     process: &Process,
     publisher: &mut Publisher<FootForces>,
@@ -71,7 +71,7 @@ fn stream(
         let sampled_ns = rnet::now_ns();
         let message = FootForces { count, sampled_ns, force: cells.sample(&target) };
         count += 1;
-        // DEMO_BREAK=force: a message that is lost and that nobody counts, to see that it is found.
+        // DEMO_BREAK=force: loses a message without counting it, to test that it is detected.
         if !(broken && count == 1000) {
             publisher.send(&message)?;
         }
@@ -84,7 +84,7 @@ fn sleep_until(due_ns: u64) {
         tv_sec: (due_ns / 1_000_000_000) as i64,
         tv_nsec: (due_ns % 1_000_000_000) as _,
     };
-    // Interrupted by a signal, or long due: the sample is taken now.
+    // Interrupted by a signal, or overdue: the sample is taken now.
     let _ = clock_nanosleep_absolute(ClockId::Monotonic, &due);
 }
 
@@ -101,7 +101,7 @@ impl Default for Cells {
 }
 
 impl Cells {
-    /// One sample, a period after the last one.
+    /// The next sample, one period after the last one.
     fn sample(&mut self, target: &[f32; 4]) -> [f32; 4] {
         let mix = 1.0 - (-(FORCE_PERIOD_NS as f64) / TIME_CONSTANT_NS).exp() as f32;
         let mut sample = [0.0; 4];
@@ -112,7 +112,7 @@ impl Cells {
         sample
     }
 
-    /// Evenly spread over -1 to 1; xorshift64 (Marsaglia, "Xorshift RNGs", 2003).
+    /// Uniformly distributed in -1 to 1; xorshift64 (Marsaglia, "Xorshift RNGs", 2003).
     fn noise(&mut self) -> f32 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

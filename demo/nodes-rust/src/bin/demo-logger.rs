@@ -1,9 +1,9 @@
-//! The logger: hears everything, counts it by the senders' own numbers, and writes a line per second
-//! to the file given as its argument. With a second argument, `one-life`, each sender lives for the whole
-//! run, so its numbers go on through a link that is lost and comes back as another publisher.
+//! The logger: receives all messages, counts them by the senders' own numbers, and writes a line per second
+//! to the file given as its argument. With a second argument, `one-life`, each sender exists for the whole
+//! run, so its numbers continue across a link that is lost and returns as another publisher.
 //!
-//! What must not be missing from a log is heard reliably; the two fast streams best_effort, because
-//! a logger must not hold a sensor up.
+//! Messages that must be in the log are received reliably; the two fast streams best_effort, because a logger
+//! must not block a sensor.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -39,27 +39,29 @@ fn logger(process: &Process) -> rnet::Result<()> {
     drop(first);
 
     let one_life = std::env::args().nth(2).is_some_and(|word| word == "one-life");
-    let ears = LogSubscriptions { node, tallies: Tallies::default(), one_life };
+    let log = LogSubscriptions { node, tallies: Tallies::default(), one_life };
     let events = Arc::new(Mutex::new(Vec::new()));
     let stops = events.clone();
     let kept = SubscriberOptions::new().reliable().transient_local();
-    let _heard: Vec<Subscription> = vec![
-        ears.hear::<RobotState>("/robot/state", true)?,
-        // Commands are best_effort, and a driver that has lost its authority comes back as another publisher.
-        ears.hear_with::<JointTorques>(
+    let _subscriptions: Vec<Subscription> = vec![
+        log.count_topic::<RobotState>("/robot/state", true)?,
+        // Commands are best_effort, and a driver that has lost its authority returns as another publisher.
+        log.count_topic_with::<JointTorques>(
             "/robot/torque",
             SubscriberOptions::new().keep_all(),
             |torque| (Some(torque.publisher()), torque.count),
         )?,
-        ears.hear::<BodyEstimate>("/robot/estimate", true)?,
-        ears.hear::<FootForces>("/robot/force", false)?,
-        ears.hear::<BodyPose>("/camera/shutter", false)?,
-        ears.hear::<BatteryState>("/battery/state", true)?,
-        ears.hear::<DriveCommand>("/operator/drive", true)?,
-        ears.hear_with::<[u8]>("/camera/image", SubscriberOptions::new().keep_all(), |image| {
-            (Some(image.publisher()), image.seq())
-        })?,
-        ears.hear_with::<StopEvent>("/safety/stop", kept, move |event| {
+        log.count_topic::<BodyEstimate>("/robot/estimate", true)?,
+        log.count_topic::<FootForces>("/robot/force", false)?,
+        log.count_topic::<BodyPose>("/camera/shutter", false)?,
+        log.count_topic::<BatteryState>("/battery/state", true)?,
+        log.count_topic::<DriveCommand>("/operator/drive", true)?,
+        log.count_topic_with::<[u8]>(
+            "/camera/image",
+            SubscriberOptions::new().keep_all(),
+            |image| (Some(image.publisher()), image.seq()),
+        )?,
+        log.count_topic_with::<StopEvent>("/safety/stop", kept, move |event| {
             let line = json!({
                 "stop": event.active == 1,
                 "reason": stop_reason(event.reason),
@@ -75,14 +77,14 @@ fn logger(process: &Process) -> rnet::Result<()> {
             None => {}
             Some(Command::Quiet) => process::report_quiet(&[]),
             Some(Command::Other(what)) if what == "tally" => {
-                process::report(json!({"event": "tally", "topics": summary(&ears.tallies)}));
+                process::report(json!({"event": "tally", "topics": summary(&log.tallies)}));
             }
             Some(Command::Stop) => return Ok(()),
             Some(_) => continue,
         }
         let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
         let line =
-            json!({"at_ns": rnet::now_ns(), "topics": summary(&ears.tallies), "events": events});
+            json!({"at_ns": rnet::now_ns(), "topics": summary(&log.tallies), "events": events});
         if let Some(open) = &mut file
             && let Err(error) = writeln!(open, "{line}")
         {
@@ -116,18 +118,22 @@ struct LogSubscriptions {
 
 impl LogSubscriptions {
     /// Counts a topic by the numbers in its messages.
-    fn hear<T: Counted>(&self, topic: &'static str, reliable: bool) -> rnet::Result<Subscription> {
-        // A record leaves nothing out by choice.
+    fn count_topic<T: Counted>(
+        &self,
+        topic: &'static str,
+        reliable: bool,
+    ) -> rnet::Result<Subscription> {
+        // A log skips nothing by choice.
         let options = SubscriberOptions::new().keep_all();
         let options = if reliable { options.reliable() } else { options };
-        self.hear_with::<T>(topic, options, |message| (None, message.count()))
+        self.count_topic_with::<T>(topic, options, |message| (None, message.count()))
     }
 
-    fn hear_with<T: Message + ?Sized>(
+    fn count_topic_with<T: Message + ?Sized>(
         &self,
         topic: &'static str,
         options: SubscriberOptions,
-        // By whom its messages are numbered, if not by their node, and the number.
+        // The sender that numbers the messages, if it is not the publisher, and the number.
         mut number: impl FnMut(&Sample<'_, T>) -> (Option<u64>, u64) + Send + 'static,
     ) -> rnet::Result<Subscription> {
         lock(&self.tallies).insert(topic, Tally::default());

@@ -1,11 +1,11 @@
-//! The safety monitor: raises an urgent stop when the controller falls silent, when a foot strikes
-//! too hard, when the body tips or when somebody says so, and takes it back when all is well again.
+//! The safety monitor: raises an urgent stop when the controller is silent, a foot strikes too hard, the body
+//! tips, or a stop is ordered. It releases the stop when the problem is over.
 //!
-//! The stop is authority: the torques are a command, and who has it at a higher priority than the controller and
-//! sends nothing has the motors held. Of a controller that is silent it only tells: they are held already, by the
-//! command's deadline.
+//! The stop is authority: the torques are a command, and a driver with a higher priority than the controller
+//! that sends nothing makes the motors hold. A silent controller is only reported: the command's deadline
+//! already makes the motors hold.
 //!
-//! It waits once for all that it watches ([`rnet::WaitSet`]).
+//! It waits for all its inputs at once ([`rnet::WaitSet`]).
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -19,21 +19,20 @@ use rnet_demo::messages::{
 };
 use rnet_demo::process::{self, Command, Process};
 
-/// Longer than a busy machine makes the loop wait, and soon enough: the actuators hold by themselves
-/// after 20 ms.
+/// Longer than a busy machine delays the loop, and soon enough: the actuators hold by themselves after 20 ms.
 const SILENCE_NS: i64 = 60_000_000;
-/// The stop is taken back when nothing was wrong for this long.
+/// The stop is released after this time without a problem.
 const CLEAR_NS: u64 = 300_000_000;
 /// Five times the weight of the robot, on one foot; walking and standing up stay below half of it.
 const MAX_FORCE_N: f32 = 900.0;
-/// Cosine of the tilt at which the robot cannot be kept from falling.
+/// Cosine of the tilt from which the robot inevitably falls.
 const MIN_UPRIGHT: f64 = 0.90;
-/// The controller's is 10.
+/// The controller's priority is 10.
 const PRIORITY: i32 = 100;
 const LEASE: Duration = Duration::from_millis(500);
-/// How long the motors are waited for: shorter than the look for what is wrong may be late.
+/// Timeout for the motors: shorter than the permitted delay of the checks.
 const TAKE: Duration = Duration::from_millis(500);
-/// How often to look at the commands from `run.py`, at least.
+/// Maximum interval between two checks for commands from `run.py`.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() -> ExitCode {
@@ -67,7 +66,7 @@ fn safety(process: &Process) -> rnet::Result<()> {
         drain(&mut force, |m| monitor.handle_force(&m.force))?;
         drain(&mut state, |m| monitor.handle_state(&m))?;
         let news = monitor.decide(rnet::now_ns());
-        // What is safe first, then what is said of it.
+        // Makes the robot safe first, then reports it.
         halt.keep(monitor.halts());
         if let Some((active, reason)) = news {
             send(&mut stop, &mut sent, active, reason)?;
@@ -75,7 +74,7 @@ fn safety(process: &Process) -> rnet::Result<()> {
     }
     halt.keep(false);
     process::report_quiet(&[("/safety/stop", sent)]);
-    // Goes on receiving, so that what the others sent last can be seen to have arrived.
+    // Continues to receive, so that the arrival of the last messages can be verified.
     while !process.is_stopped() {
         set.wait(&mut [&mut state, &mut torque, &mut force], Some(POLL_INTERVAL))?;
         drain(&mut torque, |_| ())?;
@@ -97,7 +96,7 @@ fn send(
     Ok(())
 }
 
-/// Takes all that is there; a peer that died is what this node is here for.
+/// Receives all available messages; the death of a peer is an expected event here.
 fn drain<T: Message>(
     subscriber: &mut Subscriber<T>,
     mut see: impl FnMut(Sample<'_, T>),
@@ -112,7 +111,7 @@ fn drain<T: Message>(
     }
 }
 
-/// Authority over the motors, to have them held.
+/// Authority over the motors, for holding them.
 struct StopDriver<'a> {
     node: &'a Node,
     driver: Option<Driver<JointTorques>>,
@@ -120,8 +119,8 @@ struct StopDriver<'a> {
 }
 
 impl StopDriver<'_> {
-    /// Takes authority, keeps it or gives it back. What fails is tried again at the next look; without a renewal it
-    /// ends by its lease.
+    /// Takes, renews or releases authority. Failures are retried in the next check; without renewal, the
+    /// lease expires.
     fn keep(&mut self, wanted: bool) {
         let done = match self.driver.take().filter(|_| wanted) {
             None if !wanted => return,
@@ -143,7 +142,7 @@ impl StopDriver<'_> {
     }
 }
 
-/// Decides; knows nothing of messages on the way.
+/// The decision logic, without messaging.
 #[derive(Debug, Default)]
 struct Monitor {
     ordered: bool,
@@ -157,13 +156,13 @@ struct Monitor {
 impl Monitor {
     fn handle_state(&mut self, state: &RobotState) {
         self.state_ns = state.time_ns;
-        // Third row, third column of the rotation matrix: how far "up" of the body is up.
+        // Third row, third column of the rotation matrix: the vertical component of the body's up axis.
         let [x, y, ..] = state.orientation;
         if 1.0 - 2.0 * (x * x + y * y) < MIN_UPRIGHT {
             self.bad = Some(STOP_TILT);
         }
-        // In simulated time: a simulation that stands still blames nobody. Before its first torque
-        // a controller is not silent but not there yet.
+        // In simulated time, so that a simulation that stops is not reported. Before its first torque, a
+        // controller is not silent but absent.
         if self.torque_ns.is_some_and(|torque_ns| self.state_ns - torque_ns > SILENCE_NS) {
             self.bad = Some(STOP_CONTROLLER_SILENT);
         }
@@ -175,18 +174,18 @@ impl Monitor {
         }
     }
 
-    /// Whether the motors are to be held by authority.
+    /// Whether authority is needed to hold the motors.
     fn halts(&self) -> bool {
         self.raised.is_some_and(|reason| reason != STOP_CONTROLLER_SILENT)
     }
 
-    /// What to say, if there is something new to say.
+    /// The next event, if the state has changed.
     fn decide(&mut self, now_ns: u64) -> Option<(bool, u32)> {
         let bad = if self.ordered { Some(STOP_ORDERED) } else { self.bad.take() };
-        // A robot that is held has no controller that could speak.
+        // While the robot is held, the controller cannot send.
         let bad = bad.filter(|bad| !(self.halts() && *bad == STOP_CONTROLLER_SILENT));
         match (bad, self.raised) {
-            // More than to tell of a silent controller, which is what was done so far.
+            // More severe than a silent controller, which was only reported so far.
             (Some(reason), Some(STOP_CONTROLLER_SILENT)) if reason != STOP_CONTROLLER_SILENT => {
                 self.bad_at_ns = now_ns;
                 self.raised = Some(reason);
@@ -202,9 +201,9 @@ impl Monitor {
                 None
             }
             (None, Some(reason)) if now_ns - self.bad_at_ns > CLEAR_NS => {
-                // Of one that was held off, the silence counts from here.
-                let heard = self.torque_ns.filter(|_| !self.halts());
-                self.torque_ns = heard.or(self.torque_ns.map(|_| self.state_ns));
+                // After a hold, the silence of the controller counts from here.
+                let received_ns = self.torque_ns.filter(|_| !self.halts());
+                self.torque_ns = received_ns.or(self.torque_ns.map(|_| self.state_ns));
                 self.raised = None;
                 Some((false, reason))
             }
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_raises_one_stop_and_torques_take_it_back() {
+    fn silence_raises_one_stop_and_torques_release_it() {
         let mut monitor = Monitor { torque_ns: Some(0), ..Monitor::default() };
         monitor.state_ns = SILENCE_NS;
         assert_eq!(monitor.decide(1), None);
@@ -232,14 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn an_order_halts_the_motors_until_it_is_taken_back() {
+    fn order_halts_motors_until_it_is_released() {
         let mut monitor = Monitor { bad: Some(STOP_CONTROLLER_SILENT), ..Monitor::default() };
         assert_eq!(monitor.decide(1), Some((true, STOP_CONTROLLER_SILENT)));
         assert!(!monitor.halts());
         monitor.ordered = true;
         assert_eq!(monitor.decide(2), Some((true, STOP_ORDERED)));
         monitor.ordered = false;
-        // Held, the robot hears no controller: that alone does not keep it held.
+        // While held, the robot gets no torques from the controller: that alone must not prolong the hold.
         monitor.bad = Some(STOP_CONTROLLER_SILENT);
         assert_eq!(monitor.decide(2 + CLEAR_NS), None);
         assert!(monitor.halts());
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hard_strike_raises_a_stop() {
+    fn hard_strike_raises_stop() {
         let mut monitor = Monitor::default();
         monitor.handle_force(&[0.0, MAX_FORCE_N, 0.0, 0.0]);
         assert_eq!(monitor.decide(1), None);

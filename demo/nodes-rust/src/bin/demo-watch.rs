@@ -1,5 +1,5 @@
-//! The watcher: looks at the domain from outside, tells `run.py` the live table once a second, and
-//! keeps the books of all that was sent and received.
+//! The watcher: observes the domain, sends `run.py` the live table once a second, and counts everything that
+//! was sent and received.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -12,11 +12,12 @@ use rnet_demo::rates::Rates;
 use rnet_demo::traffic_counts::TrafficCounts;
 use serde_json::json;
 
-/// How often to look. A publisher must live this long for its log to be known when it dies; a driver whose authority is
-/// taken back at once lives for some 30 ms.
+/// Poll interval. The log of a publisher can be read after its death only if the publisher lived this long; a
+/// driver whose authority is revoked at once lives for about 30 ms.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const TABLE: Duration = Duration::from_secs(1);
-/// Topics of robot-net itself, of which the nodes count nothing: calls for authority, the audit trail, the link's.
+/// Topics of robot-net itself, which the nodes do not count: calls for authority, the audit trail, the link's
+/// topics.
 const OWN_TOPICS: &str = "/_rnet/";
 
 fn main() -> ExitCode {
@@ -50,7 +51,7 @@ fn watch(process: &Process) -> rnet::Result<()> {
         let looked_ns = rnet::now_ns();
         let mut snapshot = domain.snapshot()?;
         snapshot.publishers.retain(|publisher| !publisher.topic.starts_with(OWN_TOPICS));
-        snapshot.subscriptions.retain(|heard| !heard.topic.starts_with(OWN_TOPICS));
+        snapshot.subscriptions.retain(|subscription| !subscription.topic.starts_with(OWN_TOPICS));
         for problem in &snapshot.problems {
             eprintln!("{problem}");
         }

@@ -1,7 +1,8 @@
-//! Generated code and `Dynamic` take the same bytes for the same message.
+//! Generated code and `Dynamic` accept the same bytes for the same message.
 //!
-//! Messages are made field by field from the descriptor, so a new field or type is in the test by itself. The bytes of a message are what
-//! one of the two encoded, two encodings one behind the other (which is a merge), or an encoding with some bytes changed.
+//! Messages are built field by field from the descriptor, so a new field or type is tested automatically.
+//! The bytes of a message are an encoding by one of the two, two concatenated encodings (which is a merge),
+//! or an encoding with some changed bytes.
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
@@ -16,7 +17,7 @@ use rnet_message_tests::{Loose, legacy, my, r#type};
 use crate::common;
 use common::schema_of;
 
-/// How deep messages in messages are made.
+/// The largest depth of nested messages.
 const MAX_DEPTH: usize = 4;
 
 fn message(rng: &mut TestRng, of: &MessageDescriptor, depth: usize) -> DynamicMessage {
@@ -54,7 +55,7 @@ fn text(rng: &mut TestRng) -> String {
     (0..rng.random_range(0..12)).map(|_| chars[rng.random_range(0..chars.len())]).collect()
 }
 
-/// No NaN: it is not equal to itself.
+/// Without NaN, which is not equal to itself.
 fn single(rng: &mut TestRng, kind: &Kind, depth: usize) -> Value {
     let number = match rng.random_range(0..3) {
         0 => rng.random_range(0..3),
@@ -79,7 +80,8 @@ fn single(rng: &mut TestRng, kind: &Kind, depth: usize) -> Value {
     }
 }
 
-/// Prost and `Dynamic` read these bytes; what both can read is the same. `held` was decoded before.
+/// Prost and `Dynamic` read these bytes; if both can read them, the results are equal. `held` was decoded
+/// before.
 fn hold_together<T>(schema: &Schema, bytes: &[u8], held: &mut T) -> bool
 where
     T: Message<DecodeBuffer = T> + prost::Message + Default + Clone + PartialEq + std::fmt::Debug,
@@ -89,18 +91,18 @@ where
     assert_eq!(fresh.is_ok(), again.is_ok(), "{fresh:?} {again:?}");
     let dynamic = Dynamic::decode(schema, bytes);
     let Ok(fresh) = fresh else {
-        assert_eq!(*held, T::default(), "after an error nothing is left");
-        assert!(dynamic.is_err(), "prost refuses what Dynamic takes: {dynamic:?}");
+        assert_eq!(*held, T::default(), "after an error the message is empty");
+        assert!(dynamic.is_err(), "prost refuses what Dynamic accepts: {dynamic:?}");
         return false;
     };
-    // NaN, which a changed byte can make, is not equal to itself.
+    // A changed byte can make a NaN, which is not equal to itself.
     if fresh == fresh.clone() {
-        assert_eq!(*held, fresh, "reused memory shows");
+        assert_eq!(*held, fresh, "reused memory changes the result");
     }
     let Ok(dynamic) = dynamic else { return false };
-    let ours =
-        Dynamic::decode(schema, &prost::Message::encode_to_vec(&fresh)).expect("prost made it");
-    // A field that proto2 requires has no "not set" in prost.
+    let ours = Dynamic::decode(schema, &prost::Message::encode_to_vec(&fresh))
+        .expect("cannot decode the bytes of prost");
+    // A required field of proto2 cannot be "not set" in prost.
     let lacks_required =
         descriptor_requires(schema).any(|field| !dynamic.message().has_field(&field));
     if dynamic == dynamic.clone() && !lacks_required {
@@ -124,7 +126,7 @@ where
         |rng: &mut TestRng| prost::Message::encode_to_vec(&message(rng, descriptor, MAX_DEPTH));
     let (one, two) = (encode(rng), encode(rng));
     for bytes in [&one, &two, &[&*two, &*one].concat(), &one, &Vec::new()] {
-        assert!(hold_together(&schema, bytes, &mut held), "good bytes are refused");
+        assert!(hold_together(&schema, bytes, &mut held), "valid bytes are refused");
     }
     for _ in 0..8 {
         let mut bytes = one.clone();

@@ -1,4 +1,4 @@
-//! The code that rnet-build makes of a user's files: its names, its types, and what travels with it.
+//! The code that rnet-build generates from a user's files: its names, its types, and its descriptor sets.
 
 use rnet::schema::Schema;
 use rnet_message_tests::{Loose, legacy, my, r#type};
@@ -7,7 +7,7 @@ use crate::common;
 use common::schema_of;
 
 #[test]
-fn a_message_of_ones_own_holds_built_in_ones() {
+fn user_message_contains_built_in_ones() {
     let plan = my::robot::Plan {
         goal: Some(rnet::msgs::Pose::default()),
         start: Some(rnet::msgs::JointState { position: vec![0.5], ..Default::default() }),
@@ -28,7 +28,7 @@ fn a_message_of_ones_own_holds_built_in_ones() {
 }
 
 #[test]
-fn names_that_are_words_of_rust_compile() {
+fn names_that_are_rust_keywords_compile() {
     use r#type::r#fn::r#loop as awkward;
     let message = awkward::Self_ {
         r#type: Some(awkward::self_::Match { r#mod: 1 }),
@@ -74,9 +74,9 @@ fn the_descriptor_set_has_the_comments() {
     assert_eq!(schema_of::<legacy::old::Part>().name(), "legacy.Old.Part");
 }
 
-/// What a user's crate describes of a built-in type is what `rnet` describes.
+/// A user's crate describes a built-in type in the same way as `rnet`.
 #[test]
-fn built_in_types_are_those_of_rnet() {
+fn built_in_types_match_those_of_rnet() {
     let plan = schema_of::<my::robot::Plan>();
     let start = plan.descriptor().get_field_by_name("start");
     let start = start.and_then(|field| field.kind().as_message().cloned());

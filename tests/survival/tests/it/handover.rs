@@ -1,5 +1,5 @@
-//! Kills a process at each step of the hand-over of authority from one driver to another of a higher priority: the two
-//! are never both in force, and the one who is left is obeyed.
+//! Kills a process at each step of the hand-over of authority from one driver to another of a higher
+//! priority: the two are never in force at the same time, and the remaining one is obeyed.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !condition() {
         assert!(Instant::now() < until, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
 }
 
@@ -61,7 +61,7 @@ fn dies(point: &str, victim: &mut Child) {
     assert_eq!(ended.and_then(|status| status.signal()), Some(libc::SIGKILL), "{point}");
 }
 
-/// What was applied, in order: who said it, and with which authority.
+/// The applied commands in order: the driver, and its authority.
 type Applied = Arc<Mutex<Vec<(String, u64)>>>;
 
 fn receive(node: &Node, applied: &Applied) -> rnet::Command {
@@ -70,7 +70,7 @@ fn receive(node: &Node, applied: &Applied) -> rnet::Command {
     command.apply(move |bytes| applied.lock().unwrap().push(read_order(bytes))).unwrap()
 }
 
-/// Authority never goes back, and each has one driver.
+/// Checks that authority never goes back, and that each has one driver.
 fn assert_one_at_a_time(point: &str, applied: &Applied) {
     let applied = applied.lock().unwrap();
     let orders: Vec<_> = applied.iter().filter(|(name, _)| name != "stop").collect();
@@ -105,10 +105,10 @@ impl Drop for Low {
     }
 }
 
-/// The newcomer dies with the request on its way, or with authority that it has not used yet, or in the middle of its
-/// commands. The lease is far longer than the test, so it is its death that ends its authority.
+/// The newcomer dies with its request in flight, with authority that it has not used yet, or in the middle
+/// of its commands. The lease is far longer than the test, so only its death ends its authority.
 #[test]
-fn the_driver_that_takes_over_may_be_killed_at_any_step() {
+fn new_driver_may_be_killed_at_any_step() {
     for point in ["call.requested@1", "command.taken@1", "notify.begin@40"] {
         let world = World::new(&point.replace(['.', '@'], "-"));
         let applied = Applied::default();
@@ -123,7 +123,7 @@ fn the_driver_that_takes_over_may_be_killed_at_any_step() {
         let first = of_low().unwrap();
         let mut victim = world.victim("taker", point);
         dies(point, &mut victim);
-        // One that dies with its request on its way may never have had authority.
+        // A newcomer that dies with its request in flight may never have had authority.
         let preempted = point != "call.requested@1";
         let before = applied.lock().unwrap().len();
         eventually("the low driver is obeyed again", || {
@@ -132,7 +132,7 @@ fn the_driver_that_takes_over_may_be_killed_at_any_step() {
                 .iter()
                 .any(|(name, number)| name == "low" && (*number > first || !preempted))
         });
-        eventually("it is said to be in force", || {
+        eventually("it is reported as in force", || {
             let status = command.status();
             status.state() == State::InForce && status.holder.ends_with("low")
         });
@@ -141,17 +141,18 @@ fn the_driver_that_takes_over_may_be_killed_at_any_step() {
     }
 }
 
-/// The receiver dies when the one before has lost authority and the next has none yet, when the next has it and nobody
-/// was told, or when it was told. The next receiver obeys whoever takes authority there, and nobody else.
+/// The receiver dies when the previous driver has lost authority and the next has none yet, when the next
+/// has it and no driver was informed, or when it was informed. The next receiver obeys only drivers that
+/// take authority there.
 #[test]
-fn the_receiver_may_be_killed_at_any_step_of_the_hand_over() {
+fn receiver_may_be_killed_at_any_step_of_the_hand_over() {
     for point in ["command.preempted@1", "command.granted@2", "command.answered@2"] {
         let world = World::new(&point.replace(['.', '@'], "-"));
         let mut victim = world.victim("receiver", point);
-        let mut heard = world.node("watcher").subscriber::<[u8]>(COMMAND).unwrap();
+        let mut subscriber = world.node("watcher").subscriber::<[u8]>(COMMAND).unwrap();
         let low = Low::new(world.node("low"));
         // The low driver drives before the high one comes.
-        heard.recv(Some(LONG)).unwrap();
+        subscriber.recv(Some(LONG)).unwrap();
         let mut high = world.victim("taker", "no.such_point");
         dies(point, &mut victim);
         let applied = Applied::default();

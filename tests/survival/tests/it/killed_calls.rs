@@ -1,4 +1,5 @@
-//! Kills a process at every fail point of calls, replies, goals, jobs and commands; who is left goes on.
+//! Kills a process at every fail point of calls, replies, goals, jobs and commands; the remaining processes
+//! continue.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -11,7 +12,7 @@ use rnet::{CallOptions, Error, Node};
 use rnet_survival::callers::{ACTION, COMMAND, LEASE, QUEUE, SERVICE, serve};
 use rnet_survival::{LONG, points, roles};
 
-/// Those that a victim passes which calls, sends goals, pushes and drives. At the others one dies that serves.
+/// Points that a victim passes when it calls, sends goals, pushes and drives. At the others a server dies.
 const OF_CALLERS: [&str; 6] = [
     "call.server_half_open",
     "call.requested",
@@ -58,22 +59,22 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !condition() {
         assert!(Instant::now() < until, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
 }
 
-/// Whether it has ended, by the fail point; in another way is a failure.
+/// Whether the fail point has killed it; any other exit is a failure.
 fn was_killed(point: &str, victim: &mut Child) -> bool {
     let Some(status) = victim.try_wait().unwrap() else { return false };
     assert_eq!(
         status.signal(),
         Some(libc::SIGKILL),
-        "{point}: the victim ended by itself: {status}"
+        "{point}: the victim exited by itself: {status}"
     );
     true
 }
 
-/// The points at which one dies that has opened its ends: who calls meanwhile is told, and nobody waits for the limit.
+/// The points at which a server dies: clients get an error meanwhile, and none waits for the time-out.
 fn a_server_dies(point: &str, pass: u32) {
     let world = World::new(point);
     let survivor = world.node("survivor");
@@ -89,7 +90,7 @@ fn a_server_dies(point: &str, pass: u32) {
     let until = Instant::now() + 2 * LONG;
     let short = Duration::from_millis(300);
     while !was_killed(point, &mut victim) {
-        assert!(Instant::now() < until, "{point}: nobody passes it");
+        assert!(Instant::now() < until, "{point}: no process passes it");
         if client.server_count() > 0 {
             let called = client.call(b"\0", Some(LONG)).map(drop);
             assert!(
@@ -110,14 +111,14 @@ fn a_server_dies(point: &str, pass: u32) {
             jobs.push(b"job").unwrap();
             let _ = jobs.wait_until_done(Some(short));
         }
-        // What a receiver that dies meanwhile has granted goes with it.
+        // Authority granted by a receiver that dies meanwhile ends with it.
         if let Ok(mut driver) = survivor.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(short)) {
             let sent = driver.send(b"go");
             assert!(sent.is_ok() || sent.as_ref().is_err_and(allowed), "{point}: {sent:?}");
             let _ = driver.release();
         }
     }
-    // Its names are free at once, for the next one, which serves those that have called in vain.
+    // Its names are free at once, for the next server, which serves the clients whose calls have failed.
     let next = world.node("next");
     let served = serve(&next).unwrap_or_else(|error| panic!("{point}: {error}"));
     let worker = next.pull::<[u8]>(QUEUE).on(|_, _| Ok(())).unwrap();
@@ -138,7 +139,7 @@ fn a_server_dies(point: &str, pass: u32) {
     drop((driver, worker, served));
 }
 
-/// The points at which one dies that calls: what it had is cancelled, and others are served.
+/// The points at which a client dies: its requests are cancelled, and others are served.
 fn a_caller_dies(point: &str, pass: u32) {
     let world = World::new(point);
     let survivor = world.node("survivor");
@@ -147,13 +148,13 @@ fn a_caller_dies(point: &str, pass: u32) {
     let mut victim = world.victim("caller", point, pass);
     let until = Instant::now() + 2 * LONG;
     while !was_killed(point, &mut victim) {
-        assert!(Instant::now() < until, "{point}: nobody passes it");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        assert!(Instant::now() < until, "{point}: no process passes it");
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
     eventually("no handler runs", || {
         served.service.stats().running + served.action.stats().running + worker.stats().running == 0
     });
-    eventually("nobody drives", || served.command.status().holder.is_empty());
+    eventually("no driver has authority", || served.command.status().holder.is_empty());
     eventually("it has fallen back", || served.command.status().state() == State::Fallback);
     let other = world.node("other");
     assert_eq!(&*other.call::<[u8], [u8]>(SERVICE, b"\0", Some(LONG)).unwrap(), b"\0", "{point}");
@@ -172,11 +173,11 @@ fn the_points(of_callers: bool) -> Vec<String> {
 }
 
 #[test]
-fn a_server_may_be_killed_at_any_step() {
+fn server_may_be_killed_at_any_step() {
     let points = the_points(false);
     assert!(points.len() >= 10, "{points:?}");
     for point in points {
-        // What is passed once while it opens is not passed again.
+        // Points that are passed once while it opens are not passed again.
         let opening =
             ["command.status_opened", "command.receiver_started"].contains(&point.as_str());
         for pass in if opening { 1..2 } else { 1..3 } {
@@ -186,7 +187,7 @@ fn a_server_may_be_killed_at_any_step() {
 }
 
 #[test]
-fn a_caller_may_be_killed_at_any_step() {
+fn client_may_be_killed_at_any_step() {
     let points = the_points(true);
     assert_eq!(points.len(), OF_CALLERS.len());
     for point in points {
@@ -196,9 +197,9 @@ fn a_caller_may_be_killed_at_any_step() {
     }
 }
 
-/// A victim says that it is there; without that a point that is never passed would look like one that is.
+/// A victim reports that it runs; without that a point that is never passed would look like one that is.
 #[test]
-fn victims_without_a_point_live() {
+fn victims_without_a_fail_point_survive() {
     let world = World::new("none");
     for role in ["server", "caller"] {
         let served = (role == "caller").then(|| {

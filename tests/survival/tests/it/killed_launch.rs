@@ -1,4 +1,5 @@
-//! Kills the launcher and keepers at every fail point of theirs; the next launch adopts the node or starts it again.
+//! Kills the launcher and keepers at each of their fail points; the next launch adopts the node or restarts
+//! it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -26,10 +27,10 @@ const ADOPTS: [&str; 2] = ["launch.adopting", "launch.adopted"];
 const STOPS: [&str; 2] = ["launch.stopping", "launch.signalled"];
 const IS_STOPPED: [&str; 4] =
     ["launch.stop_recorded", "launch.terminated", "launch.reaped", "launch.end_recorded"];
-/// Passed by the launcher whose node has ended.
+/// Passed by the launcher whose node has exited.
 const ENDS: [&str; 1] = ["launch.ended"];
 
-/// A directory with a file of one node, which writes down that it was started.
+/// A directory with a file of one node, which records its starts.
 struct RunDir(PathBuf);
 
 impl RunDir {
@@ -43,7 +44,7 @@ impl RunDir {
         RunDir(dir)
     }
 
-    /// A launcher, which dies at the point, as its keepers do.
+    /// A launcher that dies at the point, as do its keepers.
     fn launch(&self, point: Option<&str>) -> Launch {
         let mut command = Command::new(Path::new(env!("CARGO_BIN_EXE_survival")));
         command.arg("launch").arg(&self.0).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -55,13 +56,13 @@ impl RunDir {
         Launch { child, said }
     }
 
-    /// How often the node was started.
+    /// The starts of the node.
     fn starts(&self) -> Vec<i32> {
         let text = std::fs::read_to_string(self.0.join("pids")).unwrap_or_default();
         text.lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    /// Processes of the node that live.
+    /// Live processes of the node.
     fn living(&self) -> Vec<i32> {
         let lives = |pid: &i32| {
             let proc = PathBuf::from(format!("/proc/{pid}"));
@@ -84,14 +85,14 @@ struct Launch {
 }
 
 impl Launch {
-    /// Reads on until a line that holds this.
+    /// Reads up to a line that contains this.
     #[track_caller]
     fn until(&mut self, words: &str) {
-        let mut heard = String::new();
+        let mut output = String::new();
         loop {
-            let begin = heard.len();
-            assert_ne!(self.said.read_line(&mut heard).unwrap(), 0, "no {words:?} in {heard}");
-            if heard[begin..].contains(words) {
+            let begin = output.len();
+            assert_ne!(self.said.read_line(&mut output).unwrap(), 0, "no {words:?} in {output}");
+            if output[begin..].contains(words) {
                 return;
             }
         }
@@ -105,7 +106,7 @@ impl Launch {
     #[track_caller]
     fn was_killed(mut self, point: &str) {
         let status = self.child.wait().unwrap();
-        assert_eq!(status.signal(), Some(libc::SIGKILL), "{point}: it ended by itself: {status}");
+        assert_eq!(status.signal(), Some(libc::SIGKILL), "{point}: it exited by itself: {status}");
     }
 
     /// Kills it, whatever it does.
@@ -120,7 +121,7 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + LONG;
     while !condition() {
         assert!(Instant::now() < until, "not within {LONG:?}: {what}");
-        std::thread::sleep(Duration::from_millis(1)); // sleep: between two looks at a condition
+        std::thread::sleep(Duration::from_millis(1)); // sleep: interval between two checks
     }
 }
 
@@ -129,19 +130,19 @@ fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 fn the_next_has_it(place: &RunDir, point: &str) {
     let mut next = place.launch(None);
     next.until("now running");
-    // What a killed keeper had is being killed by the kernel.
+    // The kernel is still killing the processes of a killed keeper.
     eventually(point, || place.living().len() == 1);
     next.signal(Signal::TERM);
     let status = next.child.wait().unwrap();
     assert!(status.success(), "{point}: {status}");
-    assert_eq!(place.living(), [0; 0], "{point}: none is left");
+    assert_eq!(place.living(), [0; 0], "{point}: no process is left");
     let runs = std::fs::read_dir(place.0.join(RUNS)).unwrap().flatten();
     let drafts = runs.filter(|entry| entry.path().extension().is_some_and(|e| e == "draft"));
-    assert_eq!(drafts.count(), 0, "{point}: no half of a record stays");
+    assert_eq!(drafts.count(), 0, "{point}: no partial record is left");
 }
 
 #[test]
-fn every_point_is_passed() {
+fn every_fail_point_is_passed() {
     let all = points::all().into_iter().filter(|point| points::is_of_launch(point));
     let named = [&STARTS[..], &KEEPS, &ADOPTS, &STOPS, &IS_STOPPED, &ENDS].concat();
     let named: BTreeSet<String> = named.into_iter().map(str::to_owned).collect();
@@ -154,7 +155,7 @@ fn a_launcher_may_be_killed_as_it_starts_a_node() {
         let place = RunDir::new(point);
         place.launch(Some(point)).was_killed(point);
         the_next_has_it(&place, point);
-        assert_eq!(place.starts().len(), 1, "{point}: what had begun was adopted");
+        assert_eq!(place.starts().len(), 1, "{point}: the started node was adopted");
     }
 }
 
@@ -165,7 +166,7 @@ fn a_keeper_may_be_killed_as_it_starts_its_node() {
             let point = format!("{point}@{pass}");
             let place = RunDir::new(&point);
             let mut launch = place.launch(Some(&point));
-            // It tries again, with a keeper that dies, too.
+            // It retries, with a keeper that dies, too.
             launch.until("/a failed");
             launch.until("/a failed");
             launch.kill();
@@ -180,11 +181,11 @@ fn a_launcher_may_be_killed_as_it_adopts_a_node() {
         let place = RunDir::new(point);
         let mut first = place.launch(None);
         first.until("now running");
-        eventually("the node has begun", || place.starts().len() == 1);
+        eventually("the node has started", || place.starts().len() == 1);
         first.kill();
         place.launch(Some(point)).was_killed(point);
         the_next_has_it(&place, point);
-        assert_eq!(place.starts().len(), 1, "{point}: it has run all the time");
+        assert_eq!(place.starts().len(), 1, "{point}: it was not restarted");
     }
 }
 
@@ -206,9 +207,9 @@ fn a_keeper_may_be_killed_as_it_stops_its_node() {
         let place = RunDir::new(point);
         let mut launch = place.launch(Some(point));
         launch.until("now running");
-        eventually("the node has begun", || place.living().len() == 1);
+        eventually("the node has started", || place.living().len() == 1);
         launch.signal(Signal::TERM);
-        // By its record: how the node has ended stands there when the last point is passed.
+        // By its record: it contains how the node has ended when the last point is passed.
         let closed = point == "launch.end_recorded";
         launch.until(if closed {
             "/a stopped terminated by SIGINT"
@@ -216,7 +217,7 @@ fn a_keeper_may_be_killed_as_it_stops_its_node() {
             "/a stopped killed together with its keeper"
         });
         let status = launch.child.wait().unwrap();
-        assert_eq!(status.signal(), None, "{point}: the launcher goes on to its end: {status}");
+        assert_eq!(status.signal(), None, "{point}: the launcher runs to its end: {status}");
         eventually(point, || place.living().is_empty());
         the_next_has_it(&place, point);
         assert_eq!(place.starts().len(), 2, "{point}");
@@ -229,7 +230,7 @@ fn a_launcher_may_be_killed_as_its_node_ends() {
         let place = RunDir::new(point);
         let mut launch = place.launch(Some(point));
         launch.until("now running");
-        eventually("the node has begun", || place.living().len() == 1);
+        eventually("the node has started", || place.living().len() == 1);
         kill_process(Pid::from_raw(place.starts()[0]).unwrap(), Signal::KILL).unwrap();
         launch.was_killed(point);
         the_next_has_it(&place, point);

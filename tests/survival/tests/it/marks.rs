@@ -1,5 +1,5 @@
-//! How far a publisher of another host has come is noted before a reader is woken for it: who wakes may have the
-//! processor at once, and where the link is killed meanwhile its successor goes on from there.
+//! The position of another host's publisher is stored before a reader is woken for it: the reader may run
+//! at once, and if the link is killed meanwhile, its successor continues from there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ fn node(dir: &Path, name: &str) -> Node {
 }
 
 #[test]
-#[ignore = "the entry of the child, which is killed"]
+#[ignore = "entry point of the child, which is killed"]
 fn child_entry() {
     let Ok(dir) = std::env::var("MARKS_DIR") else { return };
     let dir = PathBuf::from(dir);
@@ -42,7 +42,7 @@ fn child_entry() {
 }
 
 #[test]
-fn what_readers_see_is_noted_where_a_link_is_killed_as_it_wakes_them() {
+fn visible_position_is_stored_when_a_link_is_killed_while_waking_readers() {
     let dir = PathBuf::from(format!("/dev/shm/rnet-marks-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let reading = node(&dir, "reading");
@@ -63,11 +63,11 @@ fn what_readers_see_is_noted_where_a_link_is_killed_as_it_wakes_them() {
                 Err(error) => panic!("{error}"),
             }
         }
-        // What lay beside the log may be gone with its publisher, which is counted.
+        // Data beside the log may be gone with its publisher, which is counted.
         let seen = received + reader.lost().total();
         let bytes = std::fs::read(dir.join("places")).unwrap();
         let noted = bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
-        // The word is one above the number behind it.
+        // The word is one above the next number.
         let place = if seen == 0 { 0 } else { FIRST + seen + 1 };
         assert_eq!(noted, place, "pass {pass}: {received} received, {:?}", reader.lost());
         all.push(seen);
@@ -78,7 +78,7 @@ fn what_readers_see_is_noted_where_a_link_is_killed_as_it_wakes_them() {
     all.dedup();
     let messages = LENS.len() as u64;
     let each: Vec<u64> = (1..=messages).chain([messages + MISSING]).collect();
-    assert!(all.ends_with(&each), "a kill behind each: {all:?}");
+    assert!(all.ends_with(&each), "a kill after each: {all:?}");
     drop(reading);
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Kills a node at every fail point that the sources name. A point that does not fire fails the run.
+//! Kills a node at every fail point in the sources. A point that does not fire fails the run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,26 +15,26 @@ fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_survival"))
 }
 
-/// One world at a time: each counts what its survivors hold, this process among them.
+/// One world at a time: each counts the resources of its survivors, including this process.
 static ONE_WORLD: Mutex<()> = Mutex::new(());
 
-/// How long a victim that lives on is given to notice a death, before there is another.
+/// How long a surviving victim has to notice a death before the next one.
 const ONE_DEATH: Duration = Duration::from_secs(3);
 
-/// Where a point lies decides who must be there for a node to pass it.
+/// The position of a point decides which nodes must be present for a node to pass it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scene {
     /// The domain does not exist yet.
     Nothing,
-    /// Only somebody dead is there.
+    /// Only a dead node is present.
     Corpse,
     /// The same, and the victim takes its name.
     Namesake,
-    /// Only somebody is there who stands still, and should write to disk.
+    /// Only a stopped node is present, which should write to disk.
     Stopped,
     /// A peer dies that holds a sample beyond its subscription.
     Partner,
-    /// The survivors are there.
+    /// The survivors are present.
     Survivors,
 }
 
@@ -42,7 +42,7 @@ fn scene(point: &str) -> Scene {
     if point == "temp_file.renamed" {
         return Scene::Nothing;
     }
-    // Where others are, there is a region already, with room in it, and somebody who writes to disk.
+    // If other nodes are present, a region with free space and a persister exist already.
     let first = ["state.sized", "state.backed", "state.made", "state.slab", "state.writing"];
     if first.contains(&point) {
         return Scene::Nothing;
@@ -63,7 +63,7 @@ fn scene(point: &str) -> Scene {
     }
 }
 
-/// Where somebody has to have died for a point to be passed at the cleaning up.
+/// The point of an earlier death that the cleanup needs to pass a point.
 fn death(point: &str) -> Option<&'static str> {
     match point {
         "state.sweep_lease" => Some("state.lease_taken"),
@@ -72,17 +72,17 @@ fn death(point: &str) -> Option<&'static str> {
     }
 }
 
-/// Points that no node of this test passes: what needs a region that is full, and what needs a directory that
-/// is removed (`crates/rnet/tests/it/removed_directory.rs`).
+/// Points that no node of this test passes: those that need a full region, and those that need a removed
+/// directory (`crates/rnet/tests/it/removed_directory.rs`).
 const ELSEWHERE: [&str; 5] =
     ["state.emptying", "recovery.directory", "recovery.name", "recovery.folder", "recovery.file"];
 
-/// Runs a victim until the point kills it; `false` if it went its way without passing it.
+/// Runs a victim until the point kills it; `false` if it finished without passing the point.
 fn die(world: &mut World, point: &str, name: &str, flags: &[&str]) -> Outcome<bool> {
     let mut victim = world.spawn("victim", name, flags, Some(point))?;
     let until = Instant::now() + LONG;
-    // Again and again: a victim that hears of the death before it has seen the subscription end takes
-    // another way.
+    // Repeatedly: a victim that learns of the death before it has seen the subscription end takes another
+    // path.
     for partner in 0.. {
         if scene(point) != Scene::Partner || Instant::now() > until {
             break;
@@ -133,9 +133,9 @@ fn kill_alone(point: &str) -> Outcome<(bool, usize)> {
 }
 
 fn kill_among_survivors(world: &mut World, point: &str, name: &str) -> Outcome<bool> {
-    // Most lie on the way of every node, some only on that of one that meets a reader standing still.
+    // Most are on the path of every node, some only on that of a node that meets a stopped reader.
     let ways: &[&[&str]] = match scene(point) {
-        // The publisher has to be there still when its reader dies, however slow the machine is.
+        // The publisher must still be present when its reader dies, however slow the machine is.
         Scene::Partner => &[&["endless"]],
         _ => &[&["once"], &["once", "stubborn"], &["once", "durable"]],
     };
@@ -159,7 +159,7 @@ fn every_fail_point_kills_one_node_and_harms_no_other() -> Outcome {
         !ELSEWHERE.contains(&point.as_str()) && !other
     });
     assert!(all.len() > 100, "only {} fail points are named in the sources", all.len());
-    // Later passes stand in another state of the log and the pool.
+    // Later passes find another state of the log and the pool.
     let again = all.iter().filter(|p| p.starts_with("push.") || p.starts_with("pool."));
     let runs: Vec<String> =
         all.iter().cloned().chain(again.map(|point| format!("{point}@3"))).collect();
@@ -192,13 +192,13 @@ fn every_fail_point_kills_one_node_and_harms_no_other() -> Outcome {
     let silent: Vec<&String> = runs.iter().filter(|point| !fired.contains(*point)).collect();
     assert_eq!(silent, Vec::<&String>::new(), "these did not fire");
     assert_eq!(violations, 0, "see the lines VIOLATION above");
-    assert!(world.kills > 0, "nothing was killed");
+    assert!(world.kills > 0, "no process was killed");
     Ok(())
 }
 
-/// A writer that stands still between any two of its stores holds up nobody else, and goes on.
+/// A writer that is stopped between any two of its stores blocks no other node, and continues.
 #[test]
-fn a_writer_that_is_stopped_in_the_middle_of_a_message_holds_up_nobody() -> Outcome {
+fn writer_stopped_in_the_middle_of_a_message_blocks_no_other() -> Outcome {
     let _alone = ONE_WORLD.lock().unwrap_or_else(PoisonError::into_inner);
     let mut world = World::start(binary())?;
     let mut stopped = 0;
@@ -220,13 +220,13 @@ fn a_writer_that_is_stopped_in_the_middle_of_a_message_holds_up_nobody() -> Outc
         }
         world.settle(&[name], Instant::now(), point)?;
     }
-    assert!(stopped > 0, "nothing was stopped");
+    assert!(stopped > 0, "no process was stopped");
     assert_eq!(world.violations(), 0, "see the lines VIOLATION above");
     Ok(())
 }
 
 #[test]
-fn the_sources_name_fail_points_on_each_path() {
+fn sources_have_fail_points_on_each_path() {
     let all = points::all();
     for path in [
         "push", "take", "bind", "admit", "name", "node", "leave", "pool", "sweep", "domain",

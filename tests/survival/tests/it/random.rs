@@ -1,5 +1,5 @@
-//! Kills at random moments for SURVIVAL_SECONDS, or 8: part of `make test-slow`. `make soak` does so for as long
-//! as one likes.
+//! Kills at random moments for SURVIVAL_SECONDS, or 8: part of `make test-slow`. `make soak` does so for a
+//! configured time.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -18,11 +18,11 @@ fn nodes_killed_at_random_harm_no_other() -> Result<(), Box<dyn std::error::Erro
     world.measure()?;
     random::run(&mut world, seed, Duration::from_secs(seconds), &mut |_, _| {})?;
     println!("{}", world.cleanup_times());
-    assert!(world.kills > 0, "nothing was killed");
+    assert!(world.kills > 0, "no process was killed");
     let (kills, joined, lines, rows) = (world.kills, world.joined, world.lines, world.rows);
     println!("kills={kills} joined={joined} lines={lines} rows={rows}");
-    assert!(joined > 0, "nobody lived until it could send");
-    assert!(rows > 0, "nothing was accounted for in {lines} lines");
+    assert!(joined > 0, "no victim lived until it could send");
+    assert!(rows > 0, "no message was accounted for in {lines} lines");
     assert_eq!(world.violations(), 0, "seed {seed}; see the lines VIOLATION above");
     Ok(())
 }

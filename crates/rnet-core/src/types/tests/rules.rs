@@ -1,9 +1,11 @@
-//! Each rule of the table "Plain types" in docs/design/types.md, both ways, and whether the verdict is what reading yields.
+//! Tests each rule of the table "Plain types" in docs/design/types.md in both directions, and compares it
+//! with the result of reading messages.
 
 use super::*;
 use crate::types::compat::Rule;
 
-/// A type in short: `T 16; x f64 0; q f32[4] 8; at {Stamp 8; ns i64 0} 24`, `T+` for one with data behind it.
+/// A type in short form: `T 16; x f64 0; q f32[4] 8; at {Stamp 8; ns i64 0} 24`; `T+` for a type with data
+/// after it.
 fn ty(text: &str) -> PlainType {
     let mut parts = split(text, ';').into_iter();
     let head = parts.next().expect("a name and a size");
@@ -21,7 +23,7 @@ fn ty(text: &str) -> PlainType {
     plain
 }
 
-/// Splits outside of braces.
+/// Splits at `at`, except inside braces.
 fn split(text: &str, at: char) -> Vec<&str> {
     let mut depth = 0;
     text.split(|c| {
@@ -46,9 +48,9 @@ struct Case {
     what: &'static str,
     publisher: &'static str,
     subscriber: &'static str,
-    /// Rule, without `plain.`, and path.
+    /// The rule, without `plain.`, and the path.
     forward: &'static [&'static str],
-    /// With the roles changed.
+    /// The same with publisher and subscriber swapped.
     backward: &'static [&'static str],
 }
 
@@ -61,21 +63,21 @@ const CASES: &[Case] = &[
         backward: &[],
     },
     Case {
-        what: "a field behind the last",
+        what: "a field after the last",
         publisher: "T 16; x f64 0; y f64 8",
         subscriber: "T 8; x f64 0",
         forward: &["appended_by_publisher y"],
         backward: &["appended_by_subscriber y"],
     },
     Case {
-        what: "a struct behind the last, not where the shorter one ends",
+        what: "a struct after the last, with a gap before it",
         publisher: "T 12; x f64 0; y f32 8",
         subscriber: "T 32; x f64 0; y f32 8; at {P 16; z f64 0; w f64 8} 16",
         forward: &["appended_by_subscriber at"],
         backward: &["appended_by_publisher at"],
     },
     Case {
-        what: "the size grows, and no field",
+        what: "the size grows without a new field",
         publisher: "T 16; x f64 0",
         subscriber: "T 8; x f64 0",
         forward: &["size "],
@@ -117,7 +119,7 @@ const CASES: &[Case] = &[
         backward: &["padding_filled y"],
     },
     Case {
-        what: "a field partly beyond the end, in a gap else",
+        what: "a field partly beyond the end, otherwise in a gap",
         publisher: "T 20; x f64 0; y f64 12",
         subscriber: "T 16; x f64 0",
         forward: &["appended_by_publisher y"],
@@ -152,28 +154,28 @@ const CASES: &[Case] = &[
         backward: &["field_type b"],
     },
     Case {
-        what: "names change places",
+        what: "names are swapped",
         publisher: "T 16; x f64 0; y f64 8",
         subscriber: "T 16; y f64 0; x f64 8",
         forward: &["moved x", "moved y"],
         backward: &["moved y", "moved x"],
     },
     Case {
-        what: "a field in the middle, the others move up",
+        what: "a field inserted in the middle",
         publisher: "T 16; x f64 0; y f64 8",
         subscriber: "T 24; x f64 0; new f64 8; y f64 16",
         forward: &["moved y", "overlap new"],
         backward: &["moved y"],
     },
     Case {
-        what: "the name of a field that is there goes to a new one",
+        what: "an existing name moves to a new field",
         publisher: "T 16; x f64 0; y f64 8",
         subscriber: "T 24; x f64 0; z f64 8; y f64 16",
         forward: &["moved y", "overlap z"],
         backward: &["moved y"],
     },
     Case {
-        what: "a field over two",
+        what: "a field that overlaps two",
         publisher: "T 8; x f32 0; y f32 4",
         subscriber: "T 8; z u16 2; y f32 4",
         forward: &["overlap z"],
@@ -201,14 +203,14 @@ const CASES: &[Case] = &[
         backward: &["field_type x"],
     },
     Case {
-        what: "more elements, at the end too",
+        what: "more elements, also at the end",
         publisher: "T 8; x f32[2] 0",
         subscriber: "T 12; x f32[3] 0",
         forward: &["array_len x"],
         backward: &["array_len x"],
     },
     Case {
-        what: "the dimensions change places",
+        what: "the dimensions are swapped",
         publisher: "T 24; x f32[2][3] 0",
         subscriber: "T 24; x f32[3][2] 0",
         forward: &["array_len x"],
@@ -222,14 +224,14 @@ const CASES: &[Case] = &[
         backward: &["struct_name p"],
     },
     Case {
-        what: "an inner struct that grows, at the end too",
+        what: "an inner struct that grows, also at the end",
         publisher: "T 16; x f64 0; p {P 8; x f64 0} 8",
         subscriber: "T 24; x f64 0; p {P 16; x f64 0; y f64 8} 8",
         forward: &["struct_size p"],
         backward: &["struct_size p"],
     },
     Case {
-        what: "an inner struct that grows and has another field, too",
+        what: "an inner struct that grows and has a changed field",
         publisher: "T 16; p {P 8; x f64 0} 0",
         subscriber: "T 16; p {P 16; x u64 0; y f64 8} 0",
         forward: &["field_type p.x", "struct_size p"],
@@ -243,14 +245,14 @@ const CASES: &[Case] = &[
         backward: &["type_name "],
     },
     Case {
-        what: "data behind the one",
+        what: "data after one of them",
         publisher: "T+ 8; x f64 0",
         subscriber: "T 8; x f64 0",
         forward: &["tail "],
         backward: &["tail "],
     },
     Case {
-        what: "data behind both, and a header that grew",
+        what: "data after both, and a header that grew",
         publisher: "T+ 8; x f64 0",
         subscriber: "T+ 16; x f64 0; y f64 8",
         forward: &["appended_by_subscriber y"],
@@ -277,7 +279,7 @@ fn changes_between(publisher: &TypeDesc, subscriber: &TypeDesc) -> Vec<String> {
 }
 
 #[test]
-fn each_rule_applies_where_the_table_says() {
+fn each_rule_applies_as_in_the_table() {
     let mut seen = Vec::new();
     for case in CASES {
         let (p, s) = (TypeDesc::from(ty(case.publisher)), TypeDesc::from(ty(case.subscriber)));
@@ -291,7 +293,7 @@ fn each_rule_applies_where_the_table_says() {
     seen.push("kind");
     for rule in Rule::ALL {
         let id = rule.id().strip_prefix("plain.").unwrap();
-        assert!(seen.contains(&id), "{id} is in no case");
+        assert!(seen.contains(&id), "no case covers {id}");
     }
 }
 
@@ -305,27 +307,27 @@ fn each_rule_is_in_the_document_with_its_verdict() {
         assert!(document.contains(&row), "docs/design/types.md has no row {row}");
     }
     let rows = document.lines().filter(|line| line.starts_with("| `plain."));
-    assert_eq!(rows.count(), Rule::ALL.len(), "docs/design/types.md has rows that are no rules");
+    assert_eq!(rows.count(), Rule::ALL.len(), "docs/design/types.md has rows without a rule");
 }
 
-/// Refused though the bytes could be read; the document says why for each.
+/// Rules that reject types although the bytes could be read; the document gives the reasons.
 const ACCEPTED_DISAGREEMENTS: &[Rule] =
     &[Rule::TypeName, Rule::Tail, Rule::ArrayLen, Rule::StructName, Rule::StructSize];
 
-/// A struct in a message: where it starts, how deep it is, and its type.
+/// A struct in a message: its offset, depth and type.
 type Level<'a> = (usize, usize, &'a PlainType);
 
 /// A number in a message.
 struct Leaf<'a> {
     offset: usize,
     prim: Prim,
-    /// Structs and arrays around it, from the outside in.
+    /// The structs and arrays around it, from the outside in.
     shape: String,
-    /// The structs around it, each with the index of the field in it.
+    /// The structs around it, each with the index of the field.
     levels: Vec<(Level<'a>, usize)>,
 }
 
-/// All numbers of a type; `zeros` gets the places that are reserved.
+/// All numbers of a type; adds the offsets of reserved bytes to `zeros`.
 fn leaves<'a>(
     within: (&[(Level<'a>, usize)], &str),
     level: Level<'a>,
@@ -377,7 +379,7 @@ fn all_leaves(plain: &PlainType) -> (Vec<Leaf<'_>>, Vec<std::ops::Range<usize>>)
     (out, zeros)
 }
 
-/// A message of the writer: no byte is zero but the reserved ones, and what is in its gaps varies.
+/// A message of the writer: every byte except the reserved ones is nonzero; bytes in gaps are `garbage`.
 fn message(writer: &PlainType, garbage: u8) -> Vec<u8> {
     let (leaves, zeros) = all_leaves(writer);
     let mut bytes = vec![garbage; writer.size];
@@ -391,13 +393,13 @@ fn message(writer: &PlainType, garbage: u8) -> Vec<u8> {
     bytes
 }
 
-/// Whether reading finds in a number of the reader's what the writer meant by it, or a default for what it does not have.
+/// Whether the reader gets the writer's value for a number, or a default if the writer does not have it.
 fn reads(leaf: &Leaf<'_>, writer: &[Leaf<'_>], messages: &[(Vec<u8>, Vec<u8>)]) -> bool {
     let range = leaf.offset..leaf.offset + leaf.prim.size();
     let same =
         |w: &&Leaf<'_>| w.offset == leaf.offset && w.prim == leaf.prim && w.shape == leaf.shape;
     let Some(theirs) = writer.iter().find(same) else {
-        // A default: zero in every message, and nothing of this name that is elsewhere.
+        // A default: zero in every message, and the writer has no field of this name elsewhere.
         let zero = messages.iter().all(|(_, read)| read[range.clone()].iter().all(|b| *b == 0));
         let elsewhere = leaf.levels.iter().any(|((start, depth, plain), index)| {
             let field = &plain.fields[*index];
@@ -421,7 +423,7 @@ fn reads(leaf: &Leaf<'_>, writer: &[Leaf<'_>], messages: &[(Vec<u8>, Vec<u8>)]) 
         })
 }
 
-/// One change, steered by numbers; what does not leave a valid type is not done.
+/// One change, selected by numbers; does nothing if the result would be invalid.
 fn edited(t: &PlainType, (what, which, detail): (usize, usize, usize), serial: usize) -> PlainType {
     let mut new = t.clone();
     let count = new.fields.len();
@@ -501,7 +503,7 @@ fn agree(writer: &PlainType, reader: &PlainType) -> std::result::Result<(), Test
     let wrong = readers.iter().find(|leaf| !reads(leaf, &writers, &messages));
     let notes = compare(&writer.clone().into(), &reader.clone().into());
     let breaking = || notes.iter().filter(|note| note.breaking);
-    // A struct is judged as a whole, the gaps and reserved bytes in it too.
+    // A struct is checked as a whole, including its gaps and reserved bytes.
     let as_a_whole = [Rule::PaddingFilled, Rule::Overlap, Rule::FieldType];
     let is_one_of = |rules: &[Rule], note: &TypeChange| rules.iter().any(|r| r.id() == note.rule);
     let on_purpose = |note: &TypeChange| {
@@ -511,9 +513,9 @@ fn agree(writer: &PlainType, reader: &PlainType) -> std::result::Result<(), Test
     };
     if breaking().next().is_none() {
         let at = wrong.map(|leaf| leaf.offset);
-        prop_assert!(at.is_none(), "byte {at:?} is read wrongly, and {notes:?}");
+        prop_assert!(at.is_none(), "byte {at:?} is read wrongly with {notes:?}");
     } else if breaking().any(|note| !on_purpose(note)) {
-        prop_assert!(wrong.is_some(), "everything is read rightly, and {notes:?}");
+        prop_assert!(wrong.is_some(), "everything is read correctly with {notes:?}");
     }
     Ok(())
 }
@@ -521,12 +523,12 @@ fn agree(writer: &PlainType, reader: &PlainType) -> std::result::Result<(), Test
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn the_verdict_is_what_reading_yields(
+    fn verdict_matches_the_result_of_reading(
         t in any_type(),
         before in prop::collection::vec((0_usize..16, 0_usize..64, 0_usize..1000), 0..4),
         edits in prop::collection::vec((0_usize..16, 0_usize..64, 0_usize..1000), 0..4),
     ) {
-        // First gaps and reserved bytes, which the strategy does not make.
+        // First add gaps and reserved bytes, which the strategy does not create.
         let old = before.iter().enumerate().fold(t, |t, (i, edit)| edited(&t, *edit, 100 + i));
         let new = edits.iter().enumerate().fold(old.clone(), |t, (i, edit)| edited(&t, *edit, i));
         agree(&old, &new)?;

@@ -1,6 +1,6 @@
-//! A server in a place of its own, a page that talks to it, and requests as bytes.
+//! A server in its own domain, a page as a client, and raw requests.
 
-// Each test program uses its own part of this.
+// Each test program uses only a part of this.
 #![allow(dead_code)]
 
 use std::io::{Read, Write};
@@ -16,11 +16,11 @@ use serde_json::{Value as Json, json};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
-/// What never takes this long hangs; a guard, not a measurement.
+/// Timeout that only a hang exceeds; not a measurement.
 pub const HANG: Duration = Duration::from_secs(300);
 pub const DOMAIN: &str = "dash";
 
-/// A directory of domains that is nobody else's; removed on drop.
+/// A private directory of domains; removed on drop.
 pub struct TestDomain {
     pub dir: PathBuf,
 }
@@ -58,12 +58,12 @@ impl Drop for TestDomain {
     }
 }
 
-/// Whether figures have a node.
+/// Whether the figures contain a node.
 pub fn has_node(figures: &Json, name: &str) -> bool {
     figures["nodes"].as_array().is_some_and(|all| all.iter().any(|node| node["node"] == name))
 }
 
-/// An answer of HTTP.
+/// An HTTP answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -89,10 +89,10 @@ pub fn connect(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Sends these bytes, and reads until the server closes.
+/// Sends these bytes, and reads until the server closes the connection.
 pub fn raw(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(address);
-    // One that is refused at once may be reset.
+    // A connection that is rejected at once may be reset.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -106,7 +106,7 @@ pub fn parse(bytes: &[u8]) -> Answer {
     Answer { status, head, body: bytes.get(at + 4..).unwrap_or_default().to_vec() }
 }
 
-/// `GET path`, with more headers than that of the host, each line ended.
+/// `GET path` with additional headers, each terminated by a line break.
 pub fn get_with(address: SocketAddr, path: &str, headers: &str) -> Answer {
     let text =
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}\r\n");
@@ -130,15 +130,15 @@ pub fn upgrade(address: SocketAddr, headers: &str) -> u16 {
     std::str::from_utf8(&head[9..]).unwrap().parse().unwrap()
 }
 
-/// A page: what it has heard, and what it waits for.
+/// A page: a client that stores messages until they are awaited.
 pub struct Page {
     pub socket: WebSocket<TcpStream>,
     next: u64,
-    /// What came while something else was waited for.
-    heard: Vec<Received>,
+    /// Messages that arrived while another one was awaited.
+    received: Vec<Received>,
 }
 
-/// What a page hears.
+/// A message to a page.
 #[derive(Clone, Debug)]
 pub struct Received {
     pub json: Json,
@@ -150,13 +150,13 @@ impl Page {
         let stream = connect(dashboard.address());
         let url = format!("ws://{}/ws", dashboard.address());
         let (socket, _) = tungstenite::client(url, stream).unwrap();
-        let mut page = Page { socket, next: 1, heard: Vec::new() };
+        let mut page = Page { socket, next: 1, received: Vec::new() };
         let hello = page.receive();
         assert_eq!(hello.json["hello"]["protocol"], 1, "{hello:?}");
         page
     }
 
-    /// The next of what comes, whatever it is.
+    /// The next message of any kind.
     pub fn receive(&mut self) -> Received {
         loop {
             match self.socket.read().unwrap() {
@@ -175,7 +175,7 @@ impl Page {
         }
     }
 
-    /// How the server closes, whatever else it says before.
+    /// The close frame of the server, after any other messages.
     pub fn closing(&mut self) -> Option<(CloseCode, String)> {
         loop {
             match self.socket.read() {
@@ -188,27 +188,31 @@ impl Page {
         }
     }
 
-    /// What fits, of what was heard before or comes.
+    /// The first match among stored and further messages.
     pub fn until<T>(&mut self, mut fits: impl FnMut(&Received) -> Option<T>) -> T {
         let begun = Instant::now();
-        let kept = self.heard.iter().position(|heard| fits(heard).is_some());
+        let kept = self.received.iter().position(|received| fits(received).is_some());
         if let Some(at) = kept {
-            return fits(&self.heard.remove(at)).unwrap();
+            return fits(&self.received.remove(at)).unwrap();
         }
         loop {
-            let heard = self.receive();
-            if let Some(found) = fits(&heard) {
+            let received = self.receive();
+            if let Some(found) = fits(&received) {
                 return found;
             }
-            assert!(begun.elapsed() < HANG, "it does not come; the last: {}", heard.json);
-            self.heard.push(heard);
-            if self.heard.len() > 1_000 {
-                self.heard.remove(0);
+            assert!(
+                begun.elapsed() < HANG,
+                "the awaited message does not arrive; the last one is {}",
+                received.json
+            );
+            self.received.push(received);
+            if self.received.len() > 1_000 {
+                self.received.remove(0);
             }
         }
     }
 
-    /// Sends a request with a number, which is returned.
+    /// Sends a request with a new id, and returns the id.
     pub fn send(&mut self, mut request: Json) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -217,11 +221,11 @@ impl Page {
         id
     }
 
-    /// The answer to a request; what is more to come is passed over.
+    /// The final answer to a request; partial answers are skipped.
     pub fn answer(&mut self, id: u64) -> Json {
-        self.until(|heard| {
-            let is_it = heard.json["re"] == id && heard.json["more"] != true;
-            is_it.then(|| heard.json.clone())
+        self.until(|received| {
+            let is_it = received.json["re"] == id && received.json["more"] != true;
+            is_it.then(|| received.json.clone())
         })
     }
 
@@ -230,7 +234,7 @@ impl Page {
         self.answer(id)
     }
 
-    /// A subscription, by its number.
+    /// Opens a subscription, and returns its id.
     pub fn sub(&mut self, mut request: Json) -> u64 {
         request["op"] = "sub".into();
         let id = self.send(request);
@@ -239,27 +243,29 @@ impl Page {
         id
     }
 
-    /// Data of a subscription that fits.
+    /// The first matching data of a subscription.
     pub fn data<T>(&mut self, sub: u64, mut fits: impl FnMut(&Json) -> Option<T>) -> T {
-        self.until(|heard| (heard.json["sub"] == sub).then(|| fits(&heard.json["data"])).flatten())
+        self.until(|received| {
+            (received.json["sub"] == sub).then(|| fits(&received.json["data"])).flatten()
+        })
     }
 
-    /// As `data`, and forgets what the subscription has said before that: how it was is not how it is.
+    /// Like `data`, but drops earlier data of the subscription, which is outdated.
     pub fn data_since<T>(&mut self, sub: u64, mut fits: impl FnMut(&Json) -> Option<T>) -> T {
-        let all = std::mem::take(&mut self.heard).into_iter();
-        let (kept, others): (Vec<_>, _) = all.partition(|heard| heard.json["sub"] == sub);
-        self.heard = others;
+        let all = std::mem::take(&mut self.received).into_iter();
+        let (kept, others): (Vec<_>, _) = all.partition(|received| received.json["sub"] == sub);
+        self.received = others;
         let mut kept = kept.into_iter();
-        if let Some(found) = kept.by_ref().find_map(|heard| fits(&heard.json["data"])) {
-            self.heard.extend(kept);
+        if let Some(found) = kept.by_ref().find_map(|received| fits(&received.json["data"])) {
+            self.received.extend(kept);
             return found;
         }
         let found = self.data(sub, fits);
-        self.heard.retain(|heard| heard.json["sub"] != sub);
+        self.received.retain(|received| received.json["sub"] != sub);
         found
     }
 
-    /// The code of the error that answers a request.
+    /// The error code of the answer to a request.
     pub fn refused(&mut self, request: Json) -> String {
         let answer = self.ask(request);
         assert_eq!(answer["ok"], false, "{answer}");
@@ -268,7 +274,7 @@ impl Page {
     }
 }
 
-/// `{"op": "sub", …}` of what needs no more.
+/// `{"op": "sub", …}` without further fields.
 pub fn what(name: &str) -> Json {
     json!({"what": name})
 }

@@ -1,6 +1,6 @@
-//! A private domain, a server for it, and a client that is nothing but a WebSocket.
+//! A private domain, a server for it, and a minimal WebSocket client.
 
-// Each test program uses its own part of this.
+// Each test program uses only a part of this.
 #![allow(dead_code)]
 
 use std::net::{SocketAddr, TcpStream};
@@ -15,12 +15,12 @@ use serde_json::Value;
 use tungstenite::client::IntoClientRequest;
 use tungstenite::{Message, WebSocket};
 
-/// What never takes this long hangs; a guard, not a measurement.
+/// Timeout that only a hang exceeds; not a measurement.
 pub const HANG: Duration = Duration::from_secs(300);
 pub const LONG: Option<Duration> = Some(HANG);
 const DOMAIN: &str = "fox";
 
-/// A directory of domains that is nobody else's; removed on drop.
+/// A private directory of domains; removed on drop.
 pub struct TestDomain(pub PathBuf);
 
 impl TestDomain {
@@ -58,10 +58,10 @@ impl Drop for TestDomain {
     }
 }
 
-/// A client of the protocol, as far as a test needs one.
+/// A minimal client of the protocol.
 pub struct Viewer(pub WebSocket<TcpStream>);
 
-/// Connects with these headers beside those that it needs.
+/// Connects with these headers in addition to the required ones.
 pub fn connect(
     addr: SocketAddr,
     headers: &[(&'static str, &str)],
@@ -94,12 +94,12 @@ impl Viewer {
         self.0.send(Message::binary(parts.concat())).unwrap();
     }
 
-    /// The next message that is `Some` by `take`.
+    /// The first `Some` result of `take` for the following messages.
     #[track_caller]
     pub fn until<T>(&mut self, mut take: impl FnMut(&Message) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
-            assert!(begun.elapsed() < HANG, "what was waited for does not come");
+            assert!(begun.elapsed() < HANG, "the awaited message does not arrive");
             let message = self.0.read().unwrap();
             if let Some(taken) = take(&message) {
                 return taken;
@@ -107,7 +107,7 @@ impl Viewer {
         }
     }
 
-    /// The next text of this operation that is as `wanted` says.
+    /// The next text frame of this operation that `wanted` accepts.
     #[track_caller]
     pub fn recv_text(&mut self, op: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.until(|message| {
@@ -117,7 +117,7 @@ impl Viewer {
         })
     }
 
-    /// The next binary frame of this operation, without it.
+    /// The next binary frame of this operation, without the operation code.
     #[track_caller]
     pub fn frame(&mut self, op: u8) -> Vec<u8> {
         self.until(|message| match message {
@@ -142,7 +142,7 @@ impl Viewer {
         self.send(&serde_json::json!({"op": "subscribe", "subscriptions": subscriptions}));
     }
 
-    /// The next message of a topic: its subscription, and the payload.
+    /// The next topic message: its subscription id and its payload.
     #[track_caller]
     pub fn message(&mut self) -> (u32, Vec<u8>) {
         let frame = self.frame(1);
@@ -154,7 +154,7 @@ impl Viewer {
     pub fn close_reason(&mut self) -> String {
         let begun = Instant::now();
         loop {
-            assert!(begun.elapsed() < HANG, "the connection stays");
+            assert!(begun.elapsed() < HANG, "the connection is not closed");
             match self.0.read() {
                 Ok(Message::Close(frame)) => {
                     return frame.map_or_else(String::new, |frame| format!("{frame}"));
@@ -166,12 +166,12 @@ impl Viewer {
     }
 }
 
-/// Waits for something.
+/// Waits for a condition.
 #[track_caller]
 pub fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < HANG, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(5)); // sleep: between two looks at the condition.
+        assert!(begun.elapsed() < HANG, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5)); // sleep: between two checks of the condition.
     }
 }

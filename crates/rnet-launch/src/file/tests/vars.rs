@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_variable_has_the_type_of_its_default() {
+fn variable_has_the_type_of_its_default() {
     let robot = "[var]\nsim = false\nn = 0x10\nside = \"left\"\n[[include]]\nfile = \"more.toml\"\n\
                  [node.real]\ncommand = [\"real\", \"${n}\", \"${side}\"]\nwhen = { sim = false, n = 16 }\n";
     let load = |more: &str, set: &[(&str, &str)]| {
@@ -45,7 +45,7 @@ fn a_variable_has_the_type_of_its_default() {
         let error = node(when).unwrap_err();
         assert!(error.starts_with("more.toml:3:") && error.ends_with(expected), "{error}");
     }
-    // A file that is included may be launched alone, with defaults of its own: of the same type.
+    // An included file may be launched alone, with its own defaults of the same type.
     assert!(load("[var]\nsim = true", &[]).is_ok());
     assert_eq!(
         load("[var]\nsim = \"no\"", &[]).unwrap_err(),

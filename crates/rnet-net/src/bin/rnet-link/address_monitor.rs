@@ -1,9 +1,9 @@
-//! Whether the IPv4 addresses of this host have changed, or an interface of it has come up.
+//! Detects changes of this host's IPv4 addresses, and interfaces that have come up.
 //!
-//! Zenoh reads the interfaces of the host once in the life of a process, those that have a carrier. In mode `lan` it
-//! tells others where it is reached, and asks by multicast, from what it has read then: a host that gets another
-//! address, by DHCP or in another Wi-Fi network, or whose cable is plugged in later, is found by nobody before its
-//! link is another process. An interface that goes down and comes back needs none.
+//! Zenoh reads the interfaces of the host once per process, and only those with a carrier. In mode `lan`,
+//! it announces its addresses and scouts by multicast from this list. So if a host gets another address, by
+//! DHCP or in another Wi-Fi network, or if its cable is plugged in later, other hosts find it only after
+//! its link has restarted. An interface that goes down and comes back needs no restart.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,20 +12,21 @@ use std::time::{Duration, Instant};
 
 use rnet_net::addresses::local_ipv4_addresses;
 
-/// Between two looks. Two that agree make a change: while one address takes the place of another there is none.
+/// The interval between two checks. A change counts after two equal checks: while one address replaces
+/// another, none exists.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Looks whether the addresses are others than at first.
+/// Checks whether the addresses differ from the first ones.
 pub struct AddressMonitor {
     first: BTreeSet<Ipv4Addr>,
     last: BTreeSet<Ipv4Addr>,
-    /// Interfaces that were there and down as Zenoh read them.
+    /// Interfaces that were present but down when Zenoh read them.
     down_interfaces: BTreeSet<String>,
     checked_at: Instant,
 }
 
 impl AddressMonitor {
-    /// Those of now, on these interfaces, or on all if none are named.
+    /// Records the current addresses on these interfaces, or on all if none are named.
     pub fn new(interfaces: &[String]) -> AddressMonitor {
         let (first, down_interfaces) = (local_ipv4_addresses(), BTreeSet::new());
         let mut monitor = AddressMonitor {
@@ -38,7 +39,7 @@ impl AddressMonitor {
         monitor
     }
 
-    /// Notes those of these interfaces that are down by now, before Zenoh has read them or right after.
+    /// Records which of these interfaces are down now. Call it before Zenoh has read them or right after.
     pub fn note_down_interfaces(&mut self, interfaces: &[String]) {
         let known = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
         let known = known.filter_map(|entry| entry.file_name().into_string().ok());
@@ -46,7 +47,7 @@ impl AddressMonitor {
         self.down_interfaces.extend(known.filter(|name| ours(name) && !is_up(name)));
     }
 
-    /// What has changed, in words. To be asked often; it looks when it is time to.
+    /// Describes a change. Call it often; it checks at its own interval.
     pub fn poll_change(&mut self) -> Option<String> {
         if self.checked_at.elapsed() < CHECK_INTERVAL {
             return None;
@@ -68,7 +69,7 @@ impl AddressMonitor {
     }
 }
 
-/// Whether an interface is up and has a carrier, as far as it knows.
+/// Whether an interface is up and has a carrier, as far as the system reports it.
 fn is_up(name: &str) -> bool {
     let state = fs::read_to_string(format!("/sys/class/net/{name}/operstate"));
     state.is_ok_and(|state| matches!(state.trim(), "up" | "unknown"))

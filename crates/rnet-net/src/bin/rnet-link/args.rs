@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub enum Command {
     Discover,
 }
 
-/// What goes for all commands.
+/// Options of all commands.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Options")]
 pub struct Options {
@@ -70,7 +70,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Those that configuration is made of.
+    /// The options that belong to the configuration.
     pub fn overrides(&self) -> Overrides {
         Overrides {
             config: self.config.clone(),
@@ -83,7 +83,7 @@ impl Options {
         }
     }
 
-    /// The words that say the same to another process.
+    /// The arguments that pass the same options to another process.
     pub fn to_args(&self) -> Vec<OsString> {
         let text = |value: &Option<String>| value.clone().map(OsString::from);
         let path = |value: &Option<PathBuf>| value.clone().map(OsString::from);
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_of_options_are_read_as_the_same() {
+    fn to_args_parses_to_the_same_options() {
         Cli::command().debug_assert();
         let words = "rnet-link start --domain lab --dir /tmp --group g --config a.toml --network lan --host h \
                      --listen tcp/a:1 --connect tcp/b:1 --interfaces eth0,wlan0 --lost-after-ms 900";

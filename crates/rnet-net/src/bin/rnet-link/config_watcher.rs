@@ -1,4 +1,4 @@
-//! The file with the settings, looked at while the link runs.
+//! Watches the settings file while the link runs.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,35 +8,36 @@ use rnet_net::config::{Config, Overrides};
 
 use crate::error_text;
 
-/// Between two looks. What is looked at has stood still from one to the next, so no half-written file is read.
+/// The interval between two checks. A file counts once it is unchanged from one check to the next, so that
+/// no half-written file is read.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// After this time a mistake is told again: the link forgets what was wrong.
+/// The interval after which a mistake is reported again: the link removes old problems.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(300);
 
-/// The file of which the settings in force were read, or would have been if it had been there.
+/// The file from which the current settings were read, or would have been read if it had existed.
 pub struct ConfigWatcher {
     overrides: Overrides,
     path: PathBuf,
-    /// Whether it was there. One that was not may be made.
+    /// Whether it existed. A missing file may be created.
     existed: bool,
-    /// Whether somebody has named it.
+    /// Whether its path was configured.
     is_named: bool,
-    /// The settings in force, as text.
+    /// The current settings, as text.
     config: String,
     checked_at: Instant,
-    /// Its text at the last look, and when it was understood, or was not.
+    /// Its text at the last check, and whether it was valid then.
     last: Option<Result<String, String>>,
     evaluated: Option<Result<String, String>>,
-    /// When a mistake in it was told, if there is one.
+    /// When a mistake in it was reported, if it has one.
     reported_at: Option<Instant>,
 }
 
-/// What has become of the file.
+/// A change of the file.
 pub enum ConfigChange {
-    /// It says something else.
+    /// It has other settings.
     Settings,
-    /// It cannot be read or understood, as this says.
+    /// It cannot be read or parsed, for this reason.
     Invalid(String),
 }
 
@@ -60,12 +61,12 @@ impl ConfigWatcher {
         }
     }
 
-    /// Its name, for people.
+    /// Its display name.
     pub fn name(&self) -> String {
         self.path.display().to_string()
     }
 
-    /// What has become of it since the last call. The first one also tells what was so before.
+    /// The change since the last call. The first call also reports an earlier change.
     pub fn poll_change(&mut self) -> Option<ConfigChange> {
         if self.checked_at.elapsed() < CHECK_INTERVAL {
             return None;
@@ -74,7 +75,7 @@ impl ConfigWatcher {
         let now = Some(rnet_config::text(&self.path).map_err(error_text));
         let is_stable = self.last == now;
         self.last = now;
-        let again = self.reported_at.is_some_and(|told| told.elapsed() >= REPEAT_INTERVAL);
+        let again = self.reported_at.is_some_and(|reported| reported.elapsed() >= REPEAT_INTERVAL);
         if !is_stable || (self.evaluated == self.last && !again) {
             return None;
         }
@@ -86,7 +87,7 @@ impl ConfigWatcher {
     }
 
     fn evaluate(&self) -> Option<ConfigChange> {
-        // One that is gone is a mistake: the settings of none would end the link.
+        // A removed file is a mistake: the default settings would stop the link.
         if let Some(Err(error)) = &self.evaluated
             && self.existed
         {
@@ -109,7 +110,8 @@ impl ConfigWatcher {
     }
 }
 
-/// A file that appears where the link happens to run is read only if nobody else can have made it, as in `/tmp`.
+/// Checks the owner of a file that appears in the link's working directory: it is read only if no other
+/// user can have created it, as would be possible in `/tmp`.
 fn check_owner(path: &Path) -> Result<(), String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     for place in [path, folder.unwrap_or(Path::new("."))] {
@@ -127,7 +129,7 @@ fn check_owner(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The settings as text, whether or not there is a file.
+/// The settings as text, with or without a file.
 fn settings_text(mut config: Config) -> String {
     config.file = None;
     format!("{config:?}")

@@ -1,4 +1,4 @@
-//! `rnet-link discover`: whether multicast comes and goes, for `rnet doctor`.
+//! `rnet-link discover`: tests multicast in both directions, for `rnet doctor`.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::Options;
 use crate::{Outcome, error_text, print_line};
 
-/// A link that misses others asks twice a second.
+/// A link with missing hosts scouts twice a second.
 const LISTEN_TIME: Duration = Duration::from_secs(2);
 
 pub fn discover(options: &Options) -> Outcome {

@@ -1,4 +1,4 @@
-//! The domain whose host is linked, and the roles in it.
+//! The linked domain and its roles.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use rnet::{Node, NodeBuilder};
 use crate::args::Options;
 use crate::error_text;
 
-/// The role of the process that links.
+/// The role of the link process.
 const LINK: &str = "link";
-/// The role of the one that waits to take it over. A third ends.
+/// The role of the standby, which waits to take over. A third process exits.
 const STANDBY: &str = "link-standby";
 
 pub struct Domain {
@@ -21,7 +21,7 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// Makes the domain if it is not there yet.
+    /// Creates the domain if it does not exist.
     pub fn open(options: &Options) -> Result<Domain, String> {
         let domain = options.domain.as_ref().map(|id| id.as_str());
         let (dir, group): (Option<PathBuf>, _) = (options.dir.clone(), options.group.clone());
@@ -30,8 +30,8 @@ impl Domain {
         Ok(Domain { link: role(LINK)?, standby: role(STANDBY)?, location })
     }
 
-    /// A node of this process, for the link or the state: one of a tool, for it does not count among those for
-    /// which it is there.
+    /// A node of this process, for the link or the state. It is a tool, because it must not count among the
+    /// nodes that keep the link running.
     pub fn node(options: &Options, what: &str) -> NodeBuilder {
         let mut node = Node::builder(&format!("/_rnet/{what}_{}", std::process::id())).tool();
         if let Some(domain) = &options.domain {

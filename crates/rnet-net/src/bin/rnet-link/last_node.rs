@@ -1,4 +1,4 @@
-//! The last node of the domain takes the link with it.
+//! Stops the link with the last node of the domain.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,16 +7,16 @@ use rnet::inspect::{Domain, Location, Snapshot};
 
 use crate::{error_text, stop};
 
-/// For how long a link that has not seen a node yet waits for one: the node that started it may still be on its way.
+/// How long a link without nodes waits for the first one: the node that started it may still be opening.
 const FIRST_NODE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest sleep; who comes and goes ends it.
+/// The longest sleep; a node that joins or leaves ends it.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether this process ends because no node was left.
+/// Whether this process exits because no node was left.
 static STOPPED_WITHOUT_NODES: AtomicBool = AtomicBool::new(false);
 
-/// Whether a node has come after this process began to end because none was left. It has found a link that was still
-/// there and has started none. To be asked once the role is given back.
+/// Whether a node has joined after this process began to exit for want of nodes. That node found the link
+/// and has not started another. Call it after the role is released.
 pub fn node_returned(location: &Location) -> bool {
     let lives = |domain: &mut Domain| domain.snapshot().is_ok_and(|snapshot| has_nodes(&snapshot));
     STOPPED_WITHOUT_NODES.load(Ordering::SeqCst)
@@ -35,7 +35,7 @@ pub fn stop_after_last_node(location: &Location) -> Result<(), String> {
         let begun = Instant::now();
         let mut seen = false;
         while !stop::is_requested() {
-            // What cannot be seen now is looked at again.
+            // A failed check is repeated.
             let changed = watcher.wait(MAX_WAIT).is_ok_and(|events| !events.is_empty());
             if seen && !changed {
                 continue;

@@ -1,9 +1,9 @@
 //! `rnet-link`: the link between hosts, one process for each host and domain.
 //!
-//! `run` is the link: it waits for its turn, holds the role, waits for its addresses (`network_wait.rs`) and links until it
-//! is told to end (`run.rs`, `last_node.rs`).
-//! `start` puts one into the background where the configuration wants a link (`start.rs`). `config` says what the
-//! settings come to. The link itself is the library's.
+//! `run` is the link: it waits for its turn, holds the role, waits for its addresses (`network_wait.rs`)
+//! and links until it has to exit (`run.rs`, `last_node.rs`). `start` starts one in the background if the
+//! configuration needs a link (`start.rs`). `config` prints the effective settings. The link itself is in
+//! the library.
 
 mod address_monitor;
 mod args;
@@ -27,7 +27,7 @@ use clap::Parser;
 
 use args::{Cli, Command};
 
-/// What went wrong, in words.
+/// The error, as text.
 type Outcome = Result<(), String>;
 
 fn main() -> ExitCode {
@@ -55,7 +55,8 @@ fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
-/// Prints `text` and a new line. A reader that has closed the pipe (`rnet-link config | grep -q …`) has all it wanted.
+/// Prints `text` and a newline. If the reader has closed the pipe (`rnet-link config | grep -q …`), that is
+/// not an error.
 fn print_line(text: impl std::fmt::Display) -> Outcome {
     match writeln!(io::stdout(), "{text}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {

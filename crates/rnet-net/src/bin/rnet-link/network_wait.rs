@@ -1,5 +1,5 @@
-//! A link whose addresses, ports or interfaces are not there yet, or are taken: it holds the role, says what it waits
-//! for, and tries again.
+//! A link whose addresses, ports or interfaces do not exist yet or are in use: it holds the role, reports
+//! what it waits for, and retries.
 
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,12 @@ use crate::domain::Domain;
 use crate::run::LinkExit;
 use crate::{detach, error_text, stop};
 
-/// Between two tries.
+/// The interval between two tries.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
-/// Between two words of the status.
+/// The interval between two status messages.
 const STATUS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is to be opened.
+/// The network to open.
 pub struct NetworkWait<'a> {
     pub options: &'a Options,
     pub config: &'a Config,
@@ -31,7 +31,7 @@ pub struct NetworkWait<'a> {
 }
 
 impl NetworkWait<'_> {
-    /// Waits until the network can be opened, or the link is to end, for the reason that is returned.
+    /// Waits until the network can be opened, or until the link has to exit for the returned reason.
     pub fn wait_until_usable(
         &self,
         held: &HeldRole,
@@ -64,22 +64,22 @@ impl NetworkWait<'_> {
                 }
             };
             status.publish(self, why);
-            std::thread::sleep(RETRY_INTERVAL); // sleep: between two tries
+            std::thread::sleep(RETRY_INTERVAL); // sleep: interval between two tries
         }
         Ok(None)
     }
 
-    /// Says why the network could not be opened, though all was there before, for a while; then, as this returns, another
-    /// process has to try.
+    /// Reports for a while why the network could not be opened although everything existed before. After it
+    /// returns, another process has to try.
     pub fn pause_before_restart(&self, error: &std::io::Error) -> Result<String, String> {
         let why = format!("{error}; retrying until it works");
         eprintln!("rnet-link: {why}");
         WaitStatus::new(self.options)?.publish(self, why.clone());
-        std::thread::sleep(STATUS_INTERVAL); // sleep: between two tries
+        std::thread::sleep(STATUS_INTERVAL); // sleep: interval between two tries
         Ok(why)
     }
 
-    /// Who gave the setting that the network cannot use, as its error begins.
+    /// The source of the setting that the network cannot use, as a prefix for its error.
     fn setting_source(&self, error: &ZenohError) -> String {
         fn of<T: PartialEq>(list: &[WithSource<T>], value: &T) -> Option<String> {
             let listed = list.iter().find(|listed| listed.value == *value)?;
@@ -96,7 +96,7 @@ impl NetworkWait<'_> {
     }
 }
 
-/// What the link says of itself meanwhile.
+/// The status of the link meanwhile.
 struct WaitStatus {
     publisher: Publisher<LinkStatus>,
     _node: Node,
@@ -130,7 +130,7 @@ impl WaitStatus {
             interfaces: WithSource::values(&config.interfaces),
             ..LinkStatus::default()
         };
-        // It keeps one message; a send fails where there is no memory, which others are told of.
+        // The topic keeps one message. A send fails only without memory, which other errors report.
         let _ = self.publisher.send(&status);
     }
 }

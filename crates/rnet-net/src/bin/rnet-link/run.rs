@@ -1,4 +1,4 @@
-//! `rnet-link run`: stands by, then links.
+//! `rnet-link run`: waits as standby, then links.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -19,9 +19,10 @@ use crate::domain::Domain;
 use crate::network_wait::NetworkWait;
 use crate::{Outcome, detach, error_text, last_node, predecessor, stop};
 
-/// In the background: for how long the one who stands by is waited for. One that is stopped is replaced in this time.
+/// In the background: how long to wait for the role of the standby. A stopped standby is replaced in this
+/// time.
 const STANDBY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two looks at whether to stop.
+/// The interval between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn run(options: &Options, background: bool) -> Outcome {
@@ -54,7 +55,8 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     if let Some(pid) = before {
         predecessor::kill(pid);
     }
-    // It may have stood by for days. What is a mistake now is told once it links, by what held before.
+    // It may have been standby for days. If the file is invalid now, it links with the earlier settings and
+    // then reports the mistake.
     let config = Config::load(&options.overrides())
         .ok()
         .filter(|config| config.check_insecure().is_ok())
@@ -74,19 +76,20 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     outcome.map(drop)
 }
 
-/// Why a link has ended.
+/// Why a link has stopped.
 pub enum LinkExit {
-    /// It was told to.
+    /// A stop was requested.
     Requested,
-    /// Another process has to open the network: as this says, the addresses or interfaces of the host or its settings
-    /// have changed, or the network does not bring what another host says.
+    /// Another process has to open the network, for this reason: the addresses, interfaces or settings of
+    /// the host have changed, or the network does not deliver what another host sends.
     Restart(String),
 }
 
-/// Links again, as another process.
+/// Restarts the link as another process.
 fn restart(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome {
     if background {
-        // Before the role is free: who takes it ends this process. If one stands by already, this one ends soon.
+        // Before the role is released, because its next holder kills this process. If a standby exists
+        // already, the new process exits soon.
         return detach::spawn(options);
     }
     drop(held);
@@ -95,7 +98,8 @@ fn restart(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome 
     Err(failed(Command::new(program).args(std::env::args_os().skip(1)).exec()))
 }
 
-/// Waits to be the next; `None` if this process is to end, or, in the background, if there is a next already.
+/// Waits for the role; `None` if this process has to exit, or, in the background, if a standby exists
+/// already.
 fn wait_as_standby(domain: &Domain, background: bool) -> Result<Option<HeldRole>, String> {
     if !background {
         return domain.standby.wait_for_turn(stop::flag()).map_err(error_text);
@@ -103,8 +107,8 @@ fn wait_as_standby(domain: &Domain, background: bool) -> Result<Option<HeldRole>
     let over = Arc::new(AtomicBool::new(false));
     let ended = over.clone();
     let limit = std::thread::Builder::new().name("rnet-timeout".into()).spawn(move || {
-        let looks = STANDBY_TIMEOUT.as_millis() / STOP_CHECK_INTERVAL.as_millis();
-        for _ in 0..looks {
+        let checks = STANDBY_TIMEOUT.as_millis() / STOP_CHECK_INTERVAL.as_millis();
+        for _ in 0..checks {
             if stop::is_requested() || ended.load(Ordering::SeqCst) {
                 break;
             }
@@ -162,25 +166,26 @@ fn run_link(
         });
         match link {
             Ok(link) => break link,
-            // Another program was faster.
+            // Another program took the port first.
             Err(_) if network.check().is_err() => {}
-            // An interface has gone meanwhile. Nobody stands by yet, and this process knows those of before.
+            // An interface has gone meanwhile. No standby exists yet, and this process knows only the
+            // earlier interfaces.
             Err(LinkError::Network(error)) if background => {
                 return wait.pause_before_restart(&error).map(LinkExit::Restart);
             }
             Err(error) => return Err(format!("cannot open the link of domain {id}: {error}")),
         }
     };
-    // What was lost while Zenoh read them is unknown to it.
+    // Zenoh does not know of interfaces that went down while it read them.
     if let Some(addresses) = &mut addresses {
         addresses.note_down_interfaces(&WithSource::values(&config.interfaces));
     }
-    // Its topics cross as those of any node: it is none of the link's.
-    // Who follows keys hears of their home by the host's clock, whatever the nodes' time is.
+    // Its topics cross like those of any node, because the state node does not belong to the link.
+    // Followers of keys learn of their home by the host's clock, whatever clock the nodes use.
     let state = Domain::node(options, "state").sim_time(false).open().map_err(error_text)?;
     let _home = rnet::state::serve(&state, &name).map_err(error_text)?;
     if background {
-        // The next in line, for the moment in which this one ends.
+        // Starts the standby, for the moment in which this process exits.
         detach::spawn(options)?;
         detach::silence_stderr();
     }

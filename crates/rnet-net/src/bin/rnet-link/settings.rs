@@ -1,4 +1,4 @@
-//! `rnet-link config`: what flags, environment and file come to.
+//! `rnet-link config`: the effective settings from flags, environment and file.
 
 use rnet_net::config::{Config, Endpoint, WithSource};
 use serde_json::json;

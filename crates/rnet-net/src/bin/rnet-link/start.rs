@@ -1,4 +1,4 @@
-//! `rnet-link start`: what nodes call when they open.
+//! `rnet-link start`: nodes call it when they open.
 
 use rnet_net::config::{Config, Mode};
 
@@ -17,7 +17,7 @@ pub fn start(options: &Options) -> Outcome {
         ));
     }
     let domain = Domain::open(options)?;
-    // One that is stopped is there and does nothing. Whoever is started replaces it.
+    // A stopped link holds the role and does nothing. A new process replaces it.
     let link = domain.link.responsive_holder().map_err(error_text)?;
     let standby = domain.standby.responsive_holder().map_err(error_text)?;
     if let (Some(link), Some(standby)) = (link, standby) {

@@ -1,19 +1,19 @@
-//! When this process is to end: Ctrl-C, SIGTERM, or no node left.
+//! Stop requests: Ctrl-C, SIGTERM, or no node left.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-// A signal handler has no argument through which it could reach anything but a static.
+// A signal handler has no argument, so it can reach only a static.
 static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn on_signal(_: libc::c_int) {
     if STOP_REQUESTED.swap(true, Ordering::SeqCst) {
-        // The second time somebody is in earnest.
+        // The second request exits at once.
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(130) }
     }
 }
 
-/// Heeds SIGINT, SIGTERM and SIGHUP from now on.
+/// Handles SIGINT, SIGTERM and SIGHUP from now on.
 pub fn install_signal_handlers() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -22,7 +22,7 @@ pub fn install_signal_handlers() {
     }
 }
 
-/// The flag itself, for who waits.
+/// The flag itself, for waiting threads.
 pub fn flag() -> &'static AtomicBool {
     &STOP_REQUESTED
 }

@@ -1,9 +1,9 @@
-//! Settings that cannot be beside each other.
+//! Settings that exclude each other.
 
 use super::*;
 
 #[test]
-fn interfaces_of_the_environment_need_the_mode_lan() {
+fn interfaces_from_environment_need_mode_lan() {
     let (_dir, path) = file(b"");
     let overrides = Overrides { config: Some(path), ..Overrides::default() };
     let [lan, off] = ["lan", "off"].map(OsStr::new);
@@ -20,7 +20,7 @@ fn interfaces_of_the_environment_need_the_mode_lan() {
 }
 
 #[test]
-fn interfaces_of_the_file_need_the_mode_lan_whoever_gives_another() {
+fn interfaces_from_file_need_mode_lan_from_any_source() {
     let text = "[network]\ninterfaces = [\"eth0\", \"eth1\"]\n";
     let start = "robot.toml:2:15: network.interfaces: expected mode \"lan\" with interfaces, found \"peers\"";
     let endpoints = format!("{text}listen = [\"tcp/a:1\"]");
@@ -39,7 +39,7 @@ fn interfaces_of_the_file_need_the_mode_lan_whoever_gives_another() {
 }
 
 #[test]
-fn two_lanes_have_no_port_in_common() {
+fn rejects_endpoints_whose_lanes_share_a_port() {
     let expected = |first: &str, second: &str| {
         format!(
             "expected an address other than that of \"{first}\", or a port at least two away: the urgent lane uses \

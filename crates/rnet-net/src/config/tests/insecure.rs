@@ -1,9 +1,9 @@
-//! What reaches beyond this host has to be allowed.
+//! Settings that reach beyond this host need permission.
 
 use super::*;
 
 #[test]
-fn what_reaches_beyond_this_host_has_to_be_allowed() {
+fn settings_that_reach_beyond_this_host_need_insecure() {
     for (text, beyond) in [
         ("", None),
         ("[network]\nmode = \"off\"\nlisten = [\"tcp/0.0.0.0:1\"]", None),

@@ -1,4 +1,4 @@
-//! Where the channel of a forwarder has come to.
+//! The progress of a forwarder's channel.
 
 use rnet::LossCause;
 
@@ -8,31 +8,32 @@ use crate::wire::{Data, Item, PlainData};
 use super::super::proxy::{MESSAGE_COST, loss_counts};
 use super::ForwardStats;
 
-/// Whether message `seq` crosses where one of `every` does: the first that is read at all, and each that is a multiple
-/// of `every` or has one before it that did not come, from `next` on. The numbers decide, and not how many were read,
-/// so that the same ones cross whichever link reads them; one that is kept for later subscribers is the first.
+/// Returns whether message `seq` crosses when one of `every` does. Selected are the first that is read at
+/// all, and each message from `next` on that is a multiple of `every` or that follows a missing multiple.
+/// Selection goes by message number and not by a count, so that the same messages cross whichever link
+/// reads them. A message kept for late subscribers counts as the first.
 pub fn is_selected(every: u64, next: Option<u64>, seq: u64) -> bool {
     next.is_none_or(|next| next.min(seq).div_ceil(every) * every <= seq)
 }
 
-/// Where a channel has come to.
+/// The progress of a channel.
 pub struct ChannelProgress {
     pub channel: u32,
     /// Number of the next message; `None` if any may be the first.
     pub next_seq: Option<u64>,
     /// Why messages are missing before the next one.
     pub cause: LossCause,
-    /// How many the subscription had counted as lost when it was last asked.
+    /// Losses of the subscription at the last check.
     pub lost: u64,
     /// Bytes that were sent.
     pub sent: u64,
-    /// When the last message was sent by its publisher; `u64::MAX` before the first.
+    /// Publish time of the last message; `u64::MAX` before the first.
     pub sent_ns: u64,
     pub forwarded: ForwardStats,
 }
 
 impl ChannelProgress {
-    /// Hands a message to the stream, which has room.
+    /// Hands a message to the stream, which has capacity.
     pub fn push_data(&mut self, stream: &mut Stream, data: &Data<'_>) {
         self.advance_to(stream, data.seq);
         self.next_seq = Some(data.seq + 1);
@@ -44,7 +45,7 @@ impl ChannelProgress {
         self.forwarded.bytes += len;
     }
 
-    /// As [`ChannelProgress::push_data`], of a message as most are.
+    /// Like [`ChannelProgress::push_data`], for a message with the common fields only.
     #[inline]
     pub fn push_plain(&mut self, stream: &mut Stream, plain: PlainData<'_>) {
         if self.next_seq != Some(plain.seq) {
@@ -52,7 +53,10 @@ impl ChannelProgress {
         }
         (self.next_seq, self.cause) = (Some(plain.seq + 1), LossCause::Link);
         let pushed = stream.push_plain(plain);
-        debug_assert!(pushed.is_ok(), "the other link is there, and the message fits into a frame");
+        debug_assert!(
+            pushed.is_ok(),
+            "the other link is present, and the message fits into a frame"
+        );
         let len = plain.payload.len() as u64;
         self.sent += len + MESSAGE_COST;
         self.sent_ns = plain.sent_ns;
@@ -60,25 +64,25 @@ impl ChannelProgress {
         self.forwarded.bytes += len;
     }
 
-    /// There was room for the first item of a turn; what belongs to it goes with it.
+    /// Pushes an item. The stream had capacity for the first item of the turn, and this one belongs to it.
     pub fn push_item(&self, stream: &mut Stream, item: &Item<'_>) {
         let pushed = stream.push_along(item);
-        debug_assert!(pushed.is_ok(), "the other link is there, and the item fits into a frame");
+        debug_assert!(pushed.is_ok(), "the other link is present, and the item fits into a frame");
     }
 
-    /// The next message has this number: those before it that did not come are lost.
+    /// Advances to message `seq`; missing messages before it are lost.
     pub fn advance_to(&mut self, stream: &mut Stream, seq: u64) {
         match self.next_seq.replace(seq) {
             Some(next_seq) if next_seq < seq => self.count_lost(stream, next_seq, seq - next_seq),
             Some(_) => {}
-            // Nothing is missing: it says from where on nothing may be.
+            // Nothing is missing: the gap states the number from which the sequence is complete.
             None => self.push_gap(stream, seq, 0),
         }
         self.cause = LossCause::Link;
     }
 
-    /// As [`ChannelProgress::advance_to`], where those that did not come are lost as far as the subscription has counted them
-    /// so, `lost` in all, and left out as configured otherwise.
+    /// Like [`ChannelProgress::advance_to`], if some messages were left out as configured: as many as the
+    /// subscription has counted (`lost` in all) are lost, and the rest were left out.
     pub fn skip_to(&mut self, stream: &mut Stream, seq: u64, lost: u64) {
         let next_seq = self.next_seq.unwrap_or(seq);
         let missing = seq.saturating_sub(next_seq);
@@ -92,7 +96,7 @@ impl ChannelProgress {
         self.advance_to(stream, seq);
     }
 
-    /// This message is left out as configured.
+    /// Leaves a message out as configured.
     pub fn skip_one(&mut self, seq: u64) {
         self.next_seq = Some(seq + 1);
         self.forwarded.skipped += 1;

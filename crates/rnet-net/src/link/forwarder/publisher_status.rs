@@ -1,5 +1,5 @@
-//! What a forwarder tells of its publisher beside messages: that it is alive, its last will, and what it knows to be
-//! missing.
+//! What a forwarder reports about its publisher beside messages: its liveliness, its last will, and its
+//! known losses.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::Forwarder;
 use crate::stream::Stream;
 use crate::wire::Item;
 
-/// How often it is looked for an assertion that its publisher is alive.
+/// Checks per lease for an assertion of the publisher's liveliness.
 const CHECKS_PER_LEASE: u64 = 8;
 const MIN_CHECK_NS: u64 = 1_000_000;
 
-/// What is told of a publisher that may assert that it is alive.
+/// Tracks the liveliness of a publisher that asserts it.
 pub struct LivelinessTracker {
     lease_ns: u64,
-    /// When it asserted that last, as far as that was told.
+    /// Time of the last assertion that was reported.
     reported_ns: u64,
-    /// When to look next: no assertion wakes anybody.
+    /// Time of the next check: an assertion does not wake the link.
     pub check_at_ns: u64,
 }
 
@@ -30,7 +30,7 @@ impl LivelinessTracker {
 }
 
 impl Forwarder {
-    /// Tells that the publisher has asserted that it is alive, if it has.
+    /// Reports that the publisher has asserted its liveliness, if it has.
     pub(super) fn send_alive(&mut self, stream: &mut Stream, now_ns: u64) {
         let Some(tracker) =
             self.liveliness.as_mut().filter(|tracker| tracker.check_at_ns <= now_ns)
@@ -39,7 +39,7 @@ impl Forwarder {
         };
         tracker.check_at_ns = now_ns + (tracker.lease_ns / CHECKS_PER_LEASE).max(MIN_CHECK_NS);
         let asserted_ns = self.subscriber.publisher_status().asserted_ns;
-        // One of long ago was told, or its lease is over.
+        // An old assertion was reported, or its lease is over.
         if asserted_ns > tracker.reported_ns
             && now_ns.saturating_sub(asserted_ns) < tracker.lease_ns
             && stream.push(&Item::Alive { channel: self.channel }).is_ok()
@@ -48,8 +48,8 @@ impl Forwarder {
         }
     }
 
-    /// Tells which last will the publisher has, if it is another than was told. No change of it wakes anybody: it is
-    /// looked for in each turn.
+    /// Sends the publisher's last will if it has changed. A change does not wake the link, so each turn
+    /// checks it.
     pub(super) fn send_will(&mut self, stream: &mut Stream) {
         if !self.sends_wills {
             return;
@@ -59,18 +59,19 @@ impl Forwarder {
             return;
         }
         let message = self.subscriber.last_will();
-        // It is being changed at this moment, or its publisher is gone.
+        // The will is changing at this moment, or its publisher is gone.
         if message.is_some() != now.is_some() {
             return;
         }
         let will = Item::Will { channel: self.channel, message: message.as_deref() };
         if stream.push(&will).is_ok() {
-            // Not kept: it may be taken back. What a dead publisher leaves is read as its last message.
+            // Not kept: the publisher may withdraw it. The will of a dead publisher is read as its last
+            // message.
             self.sent_will = Some(now);
         }
     }
 
-    /// Tells the last will that its publisher, which is gone, has left, unless it was told over this channel.
+    /// Sends the last will that its publisher, which is gone, has left, unless this channel has sent it.
     pub(super) fn send_final_will(&mut self, stream: &mut Stream) {
         if !self.sends_wills || self.sent_will.is_some() {
             return;
@@ -82,7 +83,7 @@ impl Forwarder {
         }
     }
 
-    /// Tells what the publisher knows to be missing, but for gaps that the next message tells.
+    /// Reports the publisher's known losses, except gaps that the next message reports.
     pub(super) fn send_known_lost(&mut self, stream: &mut Stream, next: [u64; 4]) {
         let now = self.subscriber.publisher_status().known_lost;
         let known = std::array::from_fn(|at| now[at].saturating_sub(next[at]));
@@ -92,12 +93,14 @@ impl Forwarder {
         self.known_lost = Some(now);
     }
 
-    /// What a message that was just read carries to the other host: a gap that was told before is left out.
+    /// The metadata of a message that was just read, without a gap that was reported before.
     pub(super) fn meta_of(&mut self, stream: &mut Stream, mut meta: Meta) -> Meta {
-        let Some((gap, told)) = meta.gap.zip(self.known_lost) else { return meta };
+        let Some((gap, reported)) = meta.gap.zip(self.known_lost) else { return meta };
         let at = gap.cause as usize;
         let mut next = [0; 4];
-        if self.subscriber.publisher_status().known_lost[at].saturating_sub(told[at]) >= gap.size {
+        if self.subscriber.publisher_status().known_lost[at].saturating_sub(reported[at])
+            >= gap.size
+        {
             next[at] = gap.size;
         } else {
             meta.gap = None;

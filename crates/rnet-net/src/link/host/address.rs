@@ -1,4 +1,4 @@
-//! Where another host is: what it says of itself, held against the connections that there are.
+//! The address of another host: its own report, compared with the existing connections.
 
 use std::net::IpAddr;
 
@@ -9,10 +9,10 @@ use crate::transport::Connection;
 use super::super::directory::Hello;
 use super::Host;
 
-/// Addresses of one host that are believed, and endpoints.
+/// The most addresses, and the most endpoints, accepted from one host.
 const MAX_ADDRESSES: usize = 64;
 
-/// What a host says of where it is.
+/// The addresses that a host reports.
 #[derive(Debug, Default)]
 pub struct HostAddresses {
     own: Vec<IpAddr>,
@@ -21,7 +21,7 @@ pub struct HostAddresses {
 
 impl HostAddresses {
     pub fn of(hello: &Hello) -> HostAddresses {
-        // Two hosts may have one for networks within them, as those of containers.
+        // Two hosts may share an address of an internal network, such as that of containers.
         let ours = addresses::local_addresses();
         let own = hello.addresses.iter().filter_map(|address| address.parse().ok());
         HostAddresses {
@@ -32,12 +32,12 @@ impl HostAddresses {
         }
     }
 
-    /// The connections that end there.
+    /// The connections to this host.
     fn connections_to<'a>(&self, all: &'a [Connection]) -> impl Iterator<Item = &'a Connection> {
         all.iter().filter(|connection| self.own.contains(&connection.peer.ip()))
     }
 
-    /// Its address, with the port on which others reach it if there is one.
+    /// Its address, with the port on which others reach it if known.
     fn reachable_at(&self, all: &[Connection]) -> Option<String> {
         let ip = self.connections_to(all).next()?.peer.ip();
         let there = |endpoint: &&Endpoint| {
@@ -54,12 +54,12 @@ impl HostAddresses {
 }
 
 impl Host {
-    /// Its address, as far as these connections and what it has said tell.
+    /// Its address, as far as the connections and its report show it.
     pub fn address(&self, connections: &[Connection]) -> Option<String> {
         self.addresses.reachable_at(connections)
     }
 
-    /// Whether its system answers, though its link says nothing.
+    /// Whether its system answers although its link is silent.
     pub(super) fn is_answered(&self, connections: &[Connection]) -> bool {
         let mut of_it = self.addresses.connections_to(connections).peekable();
         of_it.peek().is_some() && of_it.all(|connection| connection.answered)
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_where_a_connection_to_it_ends() {
+    fn address_comes_from_connections_to_the_host() {
         let text = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect();
         let of = |addresses: &[&str], listen: &[&str]| {
             let (addresses, listen) = (text(addresses), text(listen));
@@ -84,15 +84,15 @@ mod tests {
         let all = of(&two, &["tcp/0.0.0.0:7450"]);
         assert_eq!(reached(&all).as_deref(), Some("tcp/198.51.100.7:7450"));
         assert_eq!(reached(&of(&two, &[])).as_deref(), Some("198.51.100.7"));
-        // It listens elsewhere.
+        // This host listens on another port.
         let elsewhere = of(&two, &["tcp/192.0.2.1:7450"]);
         assert_eq!(reached(&elsewhere).as_deref(), Some("198.51.100.7"));
         let six = of(&["2001:db8::7"], &["tcp/[::]:7450"]);
         assert_eq!(reached(&six).as_deref(), Some("tcp/[2001:db8::7]:7450"));
-        // One behind a router, and one of an earlier release.
+        // A host behind a router, and a host of an earlier release.
         assert_eq!(reached(&of(&["192.0.2.1"], &[])), None);
         assert_eq!(reached(&of(&[], &[])), None);
-        // What it says is not believed without a bound.
+        // The number of reported addresses is bounded.
         let many: Vec<String> = (0..1000_u32).map(|n| format!("2001:db8::{n:x}")).collect();
         let many = HostAddresses::of(&Hello { addresses: many, ..Hello::default() });
         assert_eq!(many.own.len(), MAX_ADDRESSES);

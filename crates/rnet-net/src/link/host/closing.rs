@@ -1,4 +1,5 @@
-//! Publishers of the other host that are gone: they end here once all that has come of them is published.
+//! Publishers of the other host that are gone: their proxies close once all received messages are
+//! published.
 
 use rnet::Lane;
 
@@ -9,15 +10,16 @@ use super::{Host, RemotePublisher};
 use crate::wire::Item;
 
 impl RemotePublisher {
-    /// Whether it is lost for its subscribers, of which the other host says whether its process has died: one that was
-    /// announced as ended is closed at last, and was perhaps lost with its host before.
+    /// Returns whether the publisher is lost for its subscribers. The other host reports whether its
+    /// process has died. A publisher that was announced as ended is closed last, and may have been lost
+    /// before, together with its host.
     pub(super) fn is_lost(&self, died: bool) -> bool {
         self.ended.map_or(died, |died| died && !self.was_lost)
     }
 }
 
 impl Host {
-    /// An endpoint there is gone.
+    /// Handles an endpoint there that is gone.
     pub(super) fn endpoint_gone(&mut self, control: &mut ControlState, id: u64, lost: bool) {
         self.denied.remove(&id);
         self.retry_queue.remove(id);
@@ -34,7 +36,7 @@ impl Host {
         }
         let Some(remote) = self.publishers.get_mut(&id) else { return };
         let lost = remote.leaving.unwrap_or_else(|| remote.is_lost(lost));
-        // What its channel still brings comes first.
+        // Messages that its channel still delivers come first.
         if remote.channel.is_some() {
             remote.leaving = Some(lost);
         } else {
@@ -53,7 +55,7 @@ impl Host {
         control.shared.positions.release(proxy.take_slot());
     }
 
-    /// The owner has ended a channel of ours.
+    /// Handles the end of an inbound channel by its owner.
     pub(super) fn end_channel(&mut self, control: &mut ControlState, lane: Lane, channel: u32) {
         let ours = self
             .publishers
@@ -63,7 +65,8 @@ impl Host {
         let Some(remote) = self.publishers.get_mut(&id) else { return };
         remote.over = lock(&remote.proxy).is_blocked();
         if remote.over {
-            // The lane's thread publishes it, as long as it knows the channel; then `finish_drained` ends it.
+            // While the lane's thread knows the channel, it publishes the rest; then `finish_drained` ends
+            // it.
             return;
         }
         remote.channel = None;
@@ -73,12 +76,13 @@ impl Host {
             self.drop_publisher(control, id, lost);
         }
         if reliable {
-            // Its owner has kept it until now: so its end is told here first.
+            // The owner keeps the publisher until this item, so its end is reported here first.
             self.lane(lane).enqueue(OutboxEntry::Item(Item::Unsubscribe { channel }));
         }
     }
 
-    /// Ends the channels of which nothing waits for room any more, and closes what nobody reads to its end.
+    /// Ends the channels whose messages no longer wait for capacity, and closes publishers that no
+    /// subscription reads to the end.
     pub fn finish_drained(&mut self, control: &mut ControlState) {
         let over: Vec<_> = (self.publishers.values().filter(|remote| remote.over))
             .filter_map(|remote| Some((remote.remote.lane(), remote.channel?)))
@@ -86,7 +90,7 @@ impl Host {
         for (lane, channel) in over {
             self.end_channel(control, lane, channel);
         }
-        // What it has told of last says whether something of them waits there.
+        // The latest announcement of the owner states whether messages wait there.
         let unread: Vec<_> = (self.publishers.iter())
             .filter(|(_, remote)| self.announced && remote.channel.is_none())
             .filter_map(|(id, remote)| Some((*id, remote.leaving?)))

@@ -1,9 +1,9 @@
-//! Whether another host is heard.
+//! Detects whether another host is heard.
 //!
-//! A connection that has ended says that the host is there, and that its link has ended or was killed: another one
-//! has the time to take over. One that is silent says nothing, so silence is judged by what comes back of the
-//! stamps that this link sends: it does while both directions work. Where the system there goes on to answer, it is
-//! the link that stands still, and another one has the same time.
+//! A closed connection means that the host is present and that its link exited or was killed; another link
+//! has some time to replace it. A silent connection proves nothing, so silence is measured by the echoes of
+//! the stamps that this link sends: they return while both directions work. If the system there still
+//! answers, the link itself is stopped, and another link has the same time to replace it.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use super::super::lock::lock;
 use super::{Host, LANES};
 use crate::transport::Connection;
 
-/// For how long a link whose connection has ended may be replaced before its host counts as lost.
+/// Time to replace a link whose connection has closed before its host counts as lost.
 const REPLACEMENT_TIME: Duration = Duration::from_secs(2);
-/// So much of the time between two looks counts as silence at most. A link that was not run itself has heard nothing
-/// for that, and learns in one look what has come meanwhile.
+/// The longest interval between two checks that counts as silence. A link that was not scheduled has heard
+/// nothing in that time, and receives everything that arrived at its next check.
 const MAX_COUNTED_INTERVAL: Duration = Duration::from_millis(150);
-/// For how much longer one lane may be silent than the other one: far longer than it takes to connect again. The
-/// network says that both are there.
+/// The longest silence of one lane while the other is heard: far longer than a reconnect takes. The network
+/// reports both as present.
 const ONE_LANE_SILENCE: Duration = Duration::from_secs(5);
 
 /// When a lane was heard.
 #[derive(Clone, Copy, Debug, Default)]
 struct LaneLiveness {
-    /// The newest stamp of ours that has come back.
+    /// The newest stamp of this link that was echoed.
     echoed_ns: u64,
     silent: Duration,
 }
@@ -33,27 +33,27 @@ struct LaneLiveness {
 /// When another host was heard.
 #[derive(Debug, Default)]
 pub struct HostLiveness {
-    /// Since when its link is not there, ns of CLOCK_MONOTONIC.
+    /// Since when its link is absent, in ns of CLOCK_MONOTONIC.
     down_ns: Option<u64>,
-    /// The newest stamp of ours that has come back, by the lane with the newest.
+    /// The newest stamp of this link that was echoed on any lane.
     echoed_ns: u64,
     silent: Duration,
     lanes: [LaneLiveness; 2],
-    /// Whether its system answers meanwhile: at the look before, and at this one. Something may be on its way.
+    /// Whether its system answered at the previous check and at this one. Data may be on its way.
     system_answers: [bool; 2],
-    /// Whether it was lost, and not heard since.
+    /// Whether it was lost and was not heard since.
     is_missed: bool,
-    /// For how long its link has been there without telling what its host has.
+    /// Time that its link has been present without announcing its endpoints.
     unannounced_for: Duration,
 }
 
 impl HostLiveness {
-    /// Whether its link is there.
+    /// Whether its link is present.
     pub fn is_up(&self) -> bool {
         self.down_ns.is_none()
     }
 
-    /// Whether it was lost before, and was not heard since.
+    /// Whether it was lost and was not heard since.
     pub fn is_missed(&self) -> bool {
         self.is_missed
     }
@@ -70,7 +70,7 @@ impl HostLiveness {
         }
     }
 
-    /// Whether it is silent for longer than it may be.
+    /// Whether it has been silent for longer than allowed.
     fn is_silent(&self, lost_after: Duration) -> bool {
         let limit = if self.system_answers.contains(&true) {
             lost_after.max(REPLACEMENT_TIME)
@@ -80,20 +80,20 @@ impl HostLiveness {
         self.silent >= limit
     }
 
-    /// Whether one lane is silent for longer than it may be while the other one is heard. If neither is, the host is
-    /// silent, and may be for as long as its configuration says.
+    /// Whether one lane has been silent for too long while the other is heard. If neither is heard, the
+    /// whole host is silent, and the configured limit applies.
     fn has_silent_lane(&self) -> bool {
         let [bulk, urgent] = self.lanes.map(|lane| lane.silent);
         bulk.abs_diff(urgent) >= ONE_LANE_SILENCE
     }
 
-    /// The lane that is silent for longest, if that is for so long.
+    /// The lane with the longest silence, if that exceeds `limit`.
     pub fn silent_lane(&self, limit: Duration) -> Option<(Lane, Duration)> {
         let lanes = LANES.into_iter().zip(self.lanes.map(|lane| lane.silent));
         lanes.filter(|(_, silent)| *silent >= limit).max_by_key(|(_, silent)| *silent)
     }
 
-    /// Why it counts as lost, in words.
+    /// Describes why it counts as lost.
     fn lost_reason(&self) -> &'static str {
         match (self.is_up(), self.system_answers.contains(&true)) {
             (false, _) => "its link has exited, and no other one has taken over",
@@ -112,7 +112,7 @@ impl HostLiveness {
             lane.echoed_ns = echoed_ns.max(lane.echoed_ns);
         }
         let echoed_ns = echoed_ns.into_iter().max().unwrap_or_default();
-        // One lane may go on while the other connects again: then silence is what ends it.
+        // One lane may still be heard while the other reconnects: then only silence ends the session.
         let speaks = self.down_ns.is_none_or(|down_ns| self.echoed_ns > down_ns);
         match speaks && echoed_ns <= self.echoed_ns {
             true => self.silent += passed.min(MAX_COUNTED_INTERVAL),
@@ -123,42 +123,42 @@ impl HostLiveness {
 }
 
 impl Host {
-    /// Its link is there, in this term.
+    /// Its link is present in this term.
     pub fn up(&mut self, term: u64) {
         if term >= self.presence.term {
             self.presence.term = term;
             let HostLiveness { echoed_ns, unannounced_for, .. } = self.liveness;
             self.liveness = HostLiveness { echoed_ns, unannounced_for, ..HostLiveness::default() };
-            // What was under way over an earlier connection may be lost, and is found missing by what follows.
+            // Data sent over an earlier connection may be lost; the following frames reveal that.
             self.lanes.iter().for_each(|lane| lane.note_connected());
         }
     }
 
-    /// The link of that term is not.
+    /// The link of that term is absent.
     pub fn down(&mut self, term: u64) {
         if term == self.presence.term {
             self.liveness.down_ns = Some(now_ns());
         }
     }
 
-    /// It was lost, and the network says that its link is there.
+    /// Marks it as lost although the network reports its link as present.
     pub fn mark_missed(&mut self) {
         self.liveness.is_missed = true;
         self.lanes.iter().for_each(|lane| lock(&lane.stream).introduce_slowly(now_ns()));
     }
 
-    /// Its link has begun anew.
+    /// Its link has restarted the session.
     pub(super) fn reset_liveness(&mut self) {
         self.liveness.reset_silence();
     }
 
-    /// Whether each of its lanes is known to send something now and then.
+    /// Whether each of its lanes sends at a known interval.
     pub(super) fn sends_pulses(&self) -> bool {
         self.hello.as_ref().is_some_and(|hello| hello.pulse_ms != 0)
     }
 
-    /// Looks whether something has come back, `passed` after the last look. The connections are asked for if nothing
-    /// has for long.
+    /// Checks for echoes, `passed` after the last check. Reads the connections if no echo has arrived for
+    /// long.
     pub fn check_echoes<'a>(
         &mut self,
         passed: Duration,
@@ -166,7 +166,7 @@ impl Host {
     ) {
         self.liveness.count_unannounced(self.announced, passed);
         if !self.sends_pulses() {
-            // Of an earlier release, which sends nothing while it has nothing to say.
+            // A link of an earlier release is silent while it has nothing to send.
             return self.liveness.reset_silence();
         }
         let echoed = self.lanes.each_ref().map(|lane| lock(&lane.stream).last_echo_ns());
@@ -176,39 +176,39 @@ impl Host {
             [self.liveness.system_answers[1], is_late && self.is_answered(connections())];
     }
 
-    /// Whether it has told of its endpoints in this session.
+    /// Whether it has announced its endpoints in this session.
     pub fn has_announced(&self) -> bool {
         self.announced
     }
 
-    /// For how long its link has been there without telling what its host has.
+    /// Time that its link has been present without announcing its endpoints.
     pub fn unannounced_for(&self) -> Duration {
         self.liveness.unannounced_for
     }
 
-    /// Whether one of its lanes is silent, and the other one is not.
+    /// Whether one of its lanes is silent while the other is heard.
     pub fn has_silent_lane(&self) -> bool {
         self.liveness.has_silent_lane()
     }
 
-    /// Whether it has told of its endpoints, and both lanes are heard.
+    /// Whether it has announced its endpoints and both lanes are heard.
     pub fn is_heard(&self) -> bool {
         let is_heard = |lane: &LaneLiveness| lane.echoed_ns > 0 && lane.silent < self.lost_after;
         self.announced && (!self.sends_pulses() || self.liveness.lanes.iter().all(is_heard))
     }
 
-    /// Whether its link is there, as the network says.
+    /// Whether the network reports its link as present.
     pub(super) fn is_up(&self) -> bool {
         self.liveness.is_up()
     }
 
-    /// Whether it has answered something that was sent after this moment, ns of CLOCK_MONOTONIC. One of an earlier
-    /// release, which may be silent, counts as heard.
+    /// Whether it has answered data that was sent after this moment, in ns of CLOCK_MONOTONIC. A link of an
+    /// earlier release may be silent and counts as heard.
     pub(super) fn was_heard_since(&self, since_ns: u64) -> bool {
         !self.sends_pulses() || self.liveness.echoed_ns > since_ns
     }
 
-    /// Why it counts as lost, in words.
+    /// Describes why it counts as lost.
     pub fn lost_reason(&self) -> &'static str {
         self.liveness.lost_reason()
     }
@@ -229,7 +229,7 @@ mod tests {
     const TICK: Duration = Duration::from_millis(100);
 
     #[test]
-    fn time_in_which_nobody_looked_is_no_silence() {
+    fn time_between_late_checks_does_not_count_as_silence() {
         let mut liveness = HostLiveness::default();
         liveness.update([1; 2], TICK);
         for _ in 0..4 {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_tells_nothing_is_waited_for_while_it_is_there() {
+    fn present_link_without_announcement_is_waited_for() {
         let mut liveness = HostLiveness::default();
         liveness.count_unannounced(false, TICK);
         liveness.count_unannounced(false, Duration::from_secs(10));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_stands_still_may_be_replaced() {
+    fn stopped_link_may_be_replaced() {
         let mut liveness =
             HostLiveness { system_answers: [false, true], ..HostLiveness::default() };
         for _ in 0..8 {
@@ -272,11 +272,11 @@ mod tests {
         for _ in 0..12 {
             liveness.update([0; 2], TICK);
         }
-        assert!(liveness.is_silent(SILENCE), "nobody replaces it");
+        assert!(liveness.is_silent(SILENCE), "no link replaces it");
     }
 
     #[test]
-    fn a_link_that_has_ended_is_not_silent_unless_it_speaks() {
+    fn exited_link_is_silent_only_if_it_was_heard_since() {
         let mut liveness = HostLiveness { down_ns: Some(10), ..HostLiveness::default() };
         for _ in 0..20 {
             liveness.update([9; 2], TICK);
@@ -288,9 +288,9 @@ mod tests {
         assert!(liveness.silent >= SILENCE);
     }
 
-    /// With a `lost_after_ms` of more than 5 s it is waited for, as configured.
+    /// A `lost_after_ms` above 5 s applies to both lanes together.
     #[test]
-    fn a_host_of_which_nothing_comes_is_not_half_heard() {
+    fn fully_silent_host_has_no_silent_lane() {
         let mut liveness = HostLiveness::default();
         liveness.update([1; 2], TICK);
         for _ in 0..3 * ONE_LANE_SILENCE.as_millis() / TICK.as_millis() {
@@ -300,21 +300,21 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_is_not_silent_for_long_while_the_other_is_heard() {
+    fn lane_may_not_be_silent_for_long_while_the_other_is_heard() {
         let mut liveness = HostLiveness::default();
-        let looks = ONE_LANE_SILENCE.as_millis() as u64 / TICK.as_millis() as u64;
-        for at in 1..=looks {
+        let checks = ONE_LANE_SILENCE.as_millis() as u64 / TICK.as_millis() as u64;
+        for at in 1..=checks {
             liveness.update([at, 1], TICK);
         }
         assert!(!liveness.has_silent_lane() && !liveness.is_silent(SILENCE));
-        liveness.update([looks + 1, 1], TICK);
+        liveness.update([checks + 1, 1], TICK);
         assert!(liveness.has_silent_lane() && !liveness.is_silent(SILENCE));
-        liveness.update([looks + 2, 2], TICK);
+        liveness.update([checks + 2, 2], TICK);
         assert!(!liveness.has_silent_lane());
-        // Its link is not there, as the network says: it may be replaced.
+        // The network reports its link as absent: it may be replaced.
         liveness.down_ns = Some(1);
-        for at in 1..=2 * looks {
-            liveness.update([looks + at, 2], TICK);
+        for at in 1..=2 * checks {
+            liveness.update([checks + at, 2], TICK);
         }
         assert!(!liveness.has_silent_lane());
     }

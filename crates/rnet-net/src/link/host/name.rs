@@ -1,5 +1,5 @@
-//! What another host is called. The rules go by the name that it says: whoever else says the same, and by whatever name
-//! it is shown here. It is shown by a name that no other host has.
+//! The names of another host. The rules use the name that it declares, which other hosts may declare too.
+//! Its display name differs from that of every other host.
 
 use rnet::Error;
 use rnet::limits::MAX_HOST_LEN_BYTES;
@@ -10,17 +10,17 @@ use super::super::lock::lock;
 use super::Host;
 use super::address::HostAddresses;
 
-/// Longest name of its release, in characters.
+/// Longest release name, in characters.
 const MAX_RELEASE_CHARS: usize = 64;
 
-/// The name that a host says, as far as it may be one; `None` if nothing of it may.
+/// The valid part of a declared name; `None` if no part is valid.
 pub fn sanitize_name(text: &str) -> Option<String> {
     let fine = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let name: String = text.chars().filter(fine).take(MAX_HOST_LEN_BYTES).collect();
     (!name.is_empty()).then_some(name)
 }
 
-/// This name, or the first with a number behind it that is free.
+/// The declared name, or the first free name with a number appended.
 fn unique_name(said: &str, is_free: impl Fn(&String) -> bool) -> String {
     let numbered = |n: u32| {
         let end = format!("-{n}");
@@ -31,36 +31,36 @@ fn unique_name(said: &str, is_free: impl Fn(&String) -> bool) -> String {
 }
 
 impl Host {
-    /// What it is called here; its id until it has said a name.
+    /// Its display name; its id until it has declared a name.
     pub fn name(&self) -> String {
         self.name.clone()
     }
 
-    /// What it calls itself, for the rules of the configuration; its id until it has said a name.
+    /// The name that it declares, for the rules of the configuration; its id until it has declared one.
     pub fn declared_name(&self) -> &str {
         &self.declared_name
     }
 
-    /// Whether it has this name here, and nothing says that it lives on: a host that says the same name may be the next
-    /// boot of it. `since_ns` is when that one came.
+    /// Whether it has this name here and does not prove to be alive: a host that declares the same name may
+    /// be its next boot. `since_ns` is when that host appeared.
     pub fn may_be_replaced(&self, name: &str, since_ns: u64) -> bool {
         self.hello.is_some() && self.name == name && !self.was_heard_since(since_ns)
     }
 
-    /// Whether it has ended, and ran on the machine on which that one runs.
+    /// Whether it has exited and ran on the machine on which that host runs.
     pub fn is_replaced_by(&self, hello: &Hello) -> bool {
         let boot = self.hello.as_ref().map_or(0, |hello| hello.boot);
         !self.is_up() && boot != 0 && boot == hello.boot
     }
 
-    /// It says who it is, where others have the names that are `taken`.
+    /// Applies its greeting; `taken` are the names of the other hosts.
     pub fn apply_hello(&mut self, control: &mut ControlState, mut hello: Hello, taken: &[String]) {
         hello.release = hello.release.chars().take(MAX_RELEASE_CHARS).collect();
         hello.domain.clear();
         self.addresses = HostAddresses::of(&hello);
         (hello.addresses, hello.listen) = Default::default();
         let name = sanitize_name(&std::mem::take(&mut hello.host));
-        // Once: what has crossed so far went by that name.
+        // Only once: all traffic so far used that name.
         if self.hello.is_none() {
             self.declared_name = name.unwrap_or_else(|| self.presence.host.to_string());
             let ours = &self.shared.name;
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_said_is_kept_whole() {
+    fn declared_name_is_sanitized_and_truncated() {
         let longest = "n".repeat(MAX_HOST_LEN_BYTES);
         assert_eq!(sanitize_name(&longest), Some(longest.clone()));
         assert_eq!(sanitize_name(&format!("{longest}n")), Some(longest));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_taken_gets_a_number_and_stays_a_name() {
+    fn taken_name_gets_a_number_and_stays_valid() {
         let free_of =
             |said: &str, taken: &[&str]| unique_name(said, |name| !taken.contains(&name.as_str()));
         assert_eq!(free_of("a", &[]), "a");

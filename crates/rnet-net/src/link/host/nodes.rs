@@ -1,5 +1,5 @@
-//! The nodes of another host, each with a publisher here that stands for it and sends nothing: so tools and
-//! `on_node` find those without endpoints too.
+//! The nodes of another host. A silent publisher on this host represents each, so that tools and `on_node`
+//! find nodes without endpoints too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::super::control_state::ControlState;
 use super::super::directory::Nodes;
 use super::Host;
 
-/// Nodes of one host that are believed.
+/// The most nodes accepted from one host.
 const MAX_NODES: usize = 1024;
 
 /// The nodes of one host, by name.
@@ -25,19 +25,20 @@ impl HostNodes {
         self.0.keys().map(String::as_str)
     }
 
-    /// All have died.
+    /// Marks all nodes as dead.
     pub fn lose(&mut self) {
-        std::mem::take(&mut self.0).into_values().for_each(Publisher::lose);
+        std::mem::take(&mut self.0).into_values().for_each(Publisher::close_as_lost);
     }
 }
 
 impl Host {
-    /// Its link tells of nodes.
-    pub fn apply_nodes(&mut self, control: &mut ControlState, mut told: Nodes) {
-        self.apply_reported_hosts(&mut told);
-        let mut died: BTreeSet<String> = told.died.into_iter().collect();
-        if told.all {
-            let here: BTreeSet<&str> = told.joined.iter().map(|node| node.name.as_str()).collect();
+    /// Applies a report of nodes.
+    pub fn apply_nodes(&mut self, control: &mut ControlState, mut report: Nodes) {
+        self.apply_reported_hosts(&mut report);
+        let mut died: BTreeSet<String> = report.died.into_iter().collect();
+        if report.all {
+            let here: BTreeSet<&str> =
+                report.joined.iter().map(|node| node.name.as_str()).collect();
             died.extend(self.nodes.names().filter(|name| !here.contains(name)).map(str::to_owned));
         }
         for name in &died {
@@ -45,10 +46,10 @@ impl Host {
                 publisher.close_as_lost();
             }
         }
-        for name in &told.left {
+        for name in &report.left {
             self.nodes.0.remove(name);
         }
-        for node in told.joined {
+        for node in report.joined {
             if let Err(error) = self.node_joined(control, &node.name) {
                 control.report(&error);
             }
@@ -66,7 +67,7 @@ impl Host {
                 .to_owned();
             return Err(Error::LimitReached { what, limit: MAX_NODES, hint });
         }
-        // Each term of the link has the same number for a node.
+        // Each term of the link uses the same number for a node.
         let proxy = Proxy::new(&self.name, &name, TopicName::new(&name)?.hash())?;
         let qos = PublisherQos {
             log_len_bytes: limits::MIN_LOG_LEN_BYTES,

@@ -1,4 +1,4 @@
-//! The side of a channel that has the publisher: what the other host wants of this one.
+//! The publisher side of a channel: requests of the other host for publishers of this one.
 
 use std::collections::BTreeSet;
 
@@ -18,21 +18,22 @@ use super::super::resend_buffer::ResendBuffer;
 use super::{GrantedChannel, Host, LANES, MAX_ENDPOINTS, lane_index};
 
 impl Host {
-    /// The other host wants a publisher of this one.
+    /// Handles a request of the other host for a publisher of this one.
     pub fn handle_subscribe(&mut self, control: &mut ControlState, lane: Lane, wanted: Subscribe) {
-        // One channel for a publisher: however many are asked for, there are no more forwarders than publishers.
+        // A publisher has one channel: there are never more forwarders than publishers, whatever the number
+        // of requests.
         let before =
             self.granted.iter().find(|(_, granted)| granted.wanted.publisher == wanted.publisher);
         if let Some((lane, channel)) = before.map(|(key, _)| *key) {
             self.handle_unsubscribe(lane, channel);
         }
-        // And one publisher for a channel.
+        // A channel has one publisher.
         self.handle_unsubscribe(lane, wanted.channel);
         let key = (self.presence.host, wanted.publisher);
         let found = match wanted.from {
             Some(_) => control.shared.offline.take(key),
             None => {
-                // Nobody there goes on with what came before.
+                // No subscription there continues an earlier reader.
                 control.shared.offline.drop_all(|of| *of == key);
                 OfflineLookup::NotFound
             }
@@ -40,7 +41,7 @@ impl Host {
         match found {
             OfflineLookup::NotFound => self.grant(control, lane, wanted, None),
             OfflineLookup::Pending => {
-                // The newest wish for a publisher replaces the others.
+                // The newest request for a publisher replaces the others.
                 self.pending_wants.retain(|_, other| other.publisher != wanted.publisher);
                 self.pending_wants.insert((lane, wanted.channel), wanted);
             }
@@ -48,7 +49,8 @@ impl Host {
         }
     }
 
-    /// The reader that it wants again is handed over, or there is none; returns it if it is not wanted any more.
+    /// Handles a reader that was handed over or that does not exist; returns it if it is not wanted any
+    /// more.
     pub fn resume_subscribe(
         &mut self,
         control: &mut ControlState,
@@ -84,7 +86,8 @@ impl Host {
             Err(error) => {
                 state.enqueue(OutboxEntry::Item(channel_end(wanted.channel)));
                 self.announce_end(wanted.publisher);
-                // One that has closed meanwhile is no fault: word of that and the wish have crossed on the way.
+                // A publisher that has closed meanwhile is not an error: its end and the request have
+                // crossed on the way.
                 if !matches!(error, Error::Closed { .. }) {
                     control.report(&error);
                 }
@@ -100,7 +103,7 @@ impl Host {
         reader: Option<Box<OfflineReader>>,
     ) -> Result<Forwarder> {
         if !self.is_greeted() {
-            // The other lane may bring its name later, and it asks again.
+            // The other lane may deliver the name later, and the host asks again.
             let what = format!("publisher {:x}, requested by host {}", wanted.publisher, self.name);
             return Err(Error::BadValue { what, why: "it has not announced its name".to_owned() });
         }
@@ -119,11 +122,12 @@ impl Host {
             let what = format!("request of host {} for {topic}", self.name);
             return Err(Error::BadValue { what, why: "it is not offered there".to_owned() });
         }
-        // Errors name one of those for whom it reads.
+        // Errors name one of the subscriptions that it reads for.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
         let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
         let shaping = control.shared.config.shaping(topic);
-        // What takes the newest alone, perhaps once in ten seconds, must not hold the publisher back.
+        // A subscription that takes only the newest message, perhaps every ten seconds, must not block the
+        // publisher.
         let is_reliable = wanted.reliable
             && qos.reliability == Reliability::Reliable
             && !shaping.skips_to_newest();
@@ -137,7 +141,8 @@ impl Host {
         if let Some((remote, _)) = for_whom {
             options = options.proxy(remote.proxy.clone(), 1);
         }
-        // What the log still has, the reader of before may have passed over: without a buffer a new one begins there.
+        // The earlier reader may have passed messages that the log still has: without a buffer the new
+        // reader begins there.
         let resends = is_reliable && shaping.resend_limit_bytes > 0;
         let goes_on = ended.is_some() || resends;
         let mut will = reader.as_ref().and_then(|reader| reader.will.clone());
@@ -149,7 +154,7 @@ impl Host {
             }
         };
         if ended.is_some() && !is_reliable {
-            // What it sent last is old by now, and is counted.
+            // The message that it sent last is old by now and was counted.
             loop {
                 match subscriber.try_recv() {
                     Ok(Some(sample)) if sample.is_last_will() => will = Some(sample.to_vec()),
@@ -163,7 +168,7 @@ impl Host {
             Liveliness::ManualByTopic { lease } => Some(lease),
             Liveliness::Automatic => None,
         };
-        // More than a link asks for would have this one keep more.
+        // A larger credit than a link asks for would make this link keep more.
         let (from, credit) = (wanted.from, wanted.credit.min(CREDIT_LEN_BYTES));
         let mut forwarder = Forwarder::new(of, subscriber, from, credit, shaping, lease);
         (forwarder.sends_wills, forwarder.spare) = (wanted.wills, spare);
@@ -173,13 +178,13 @@ impl Host {
             forwarder.note_publisher_gone();
         }
         if is_reliable {
-            // What is compressed takes little of the credit, which then bounds nothing.
+            // Compressed messages use little of the credit, which then bounds nothing.
             let is_bounded = shaping.compression == Compression::None;
             let pool_limit_bytes = is_bounded.then_some(qos.pool_limit_bytes);
             let new = || ResendBuffer::new(shaping.resend_limit_bytes, pool_limit_bytes);
             forwarder.resend(buffer.unwrap_or_else(new), from);
         }
-        // Nodes record traces for as long as there is a subscription of them.
+        // Nodes record traces while a subscription of them exists.
         if !shaping.skips_to_newest() && traced_topic(topic).is_none() {
             let key = (self.presence.host, wanted.publisher);
             forwarder.claim = Some(OfflineReaders::claim(&control.shared, key));
@@ -187,14 +192,15 @@ impl Host {
         Ok(forwarder)
     }
 
-    /// The other host wants a publisher of this one no more, or has published all that was left of it.
+    /// Handles the end of a request: the other host does not want a publisher any more, or has published
+    /// the rest of it.
     pub fn handle_unsubscribe(&mut self, lane: Lane, channel: u32) {
         let granted = self.granted.remove(&(lane, channel));
         if granted.is_some() || self.pending_wants.remove(&(lane, channel)).is_some() {
             self.early_deliveries
                 .retain(|(_, of, early)| (*of, *early) != (lane_index(lane), channel));
         }
-        // Also one that has ended, and waits for this.
+        // This includes a publisher that has ended and waits for this report.
         self.lane(lane).send_command(LaneCommand::Remove(channel));
         if let Some(granted) = granted {
             self.granted_publishers.remove(&granted.wanted.publisher);
@@ -202,7 +208,7 @@ impl Host {
         }
     }
 
-    /// A publisher of this host is gone: its channel ends once what it has left is read.
+    /// Handles the end of a publisher of this host: its channel ends once the rest is read.
     pub fn publisher_gone(&mut self, publisher: u64) {
         self.granted_publishers.remove(&publisher);
         let of_it = |(_, granted): &(_, &GrantedChannel)| granted.wanted.publisher == publisher;
@@ -219,7 +225,7 @@ impl Host {
         }
     }
 
-    /// A subscription there gets, or no longer gets, what a channel of ours carries.
+    /// Handles a subscription there that starts or stops receiving what an outbound channel carries.
     pub(super) fn serve(
         &mut self,
         control: &mut ControlState,
@@ -257,8 +263,8 @@ impl Host {
         }
     }
 
-    /// A subscription there is known now. Word that it is served may have come before: by the other lane, ahead of
-    /// its announcement, or while its type was asked for.
+    /// Applies early reports for a subscription that is now known. The report that it is served may have
+    /// arrived earlier: on the other lane ahead of its announcement, or while its type was requested.
     pub(super) fn serve_early(&mut self, control: &mut ControlState, subscription: u64) {
         let early: Vec<_> = self.early_deliveries_of(subscription).collect();
         for key in early {
@@ -267,7 +273,7 @@ impl Host {
         }
     }
 
-    /// A channel is given that was pending. Word that subscriptions are served by it may have come before.
+    /// Opens a pending channel. Reports of the subscriptions that it serves may have arrived earlier.
     fn serve_pending(&mut self, control: &mut ControlState, (lane, channel): (Lane, u32)) {
         let of_it =
             |(_, of, early): &&(u64, usize, u32)| (*of, *early) == (lane_index(lane), channel);
@@ -277,7 +283,7 @@ impl Host {
         }
     }
 
-    /// Those of this subscription.
+    /// The early reports of this subscription.
     pub(super) fn early_deliveries_of(
         &self,
         subscription: u64,
@@ -286,7 +292,7 @@ impl Host {
         self.early_deliveries.range(from..).take_while(move |(of, ..)| *of == subscription).copied()
     }
 
-    /// Our forwarder has read all that its publisher has left.
+    /// Handles a forwarder that has read everything its publisher has left.
     pub fn channel_ended(&mut self, lane: Lane, channel: u32) {
         if let Some(granted) = self.granted.remove(&(lane, channel)) {
             self.release(&granted);
@@ -296,7 +302,7 @@ impl Host {
         }
     }
 
-    /// No channel holds any more.
+    /// Revokes all outbound channels.
     pub(super) fn revoke_granted(&mut self) {
         self.pending_wants.clear();
         self.granted_publishers.clear();

@@ -1,5 +1,5 @@
-//! Publishers of this host that have ended while another host was away, and of which something waits for it: to that host
-//! they are announced as if they were there, until it has had all of them.
+//! Publishers of this host that ended while another host was away and whose messages wait for it. They are
+//! announced to that host as present until it has received all messages.
 
 use std::time::{Duration, Instant};
 
@@ -9,27 +9,27 @@ use super::super::lane::OutboxEntry;
 use super::Host;
 use crate::wire::Document;
 
-/// For how long a host that is back may take to want a publisher: its subscribers have to find it first.
+/// Time for a host that is back to request a publisher: its subscribers have to find it first.
 const WANT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A publisher whose end is to be told.
+/// A publisher whose end is to be announced.
 pub struct PendingEnd {
     since: Instant,
 }
 
 impl Host {
-    /// Whether something of this publisher waits for it, and it has not asked for that yet.
+    /// Whether messages of this publisher wait for the host and it has not requested them yet.
     pub fn awaits_rest_of(&self, control: &ControlState, publisher: u64) -> bool {
         !self.granted_publishers.contains(&publisher)
             && control.shared.offline.has((self.presence.host, publisher))
     }
 
-    /// Tells the end of this publisher once it has had all.
+    /// Announces the end of this publisher once the host has received everything.
     pub fn add_pending_end(&mut self, publisher: u64) {
         self.pending_ends.insert(publisher, PendingEnd { since: Instant::now() });
     }
 
-    /// The same for one that was announced as one that is there.
+    /// Does the same for a publisher that was announced as present.
     pub fn announce_ended_publisher(&mut self, control: &ControlState, publisher: u64) {
         if let Some(ended) = control.ended.get(&publisher) {
             let announce =
@@ -39,17 +39,18 @@ impl Host {
         self.add_pending_end(publisher);
     }
 
-    /// It has had all of this publisher.
+    /// Announces that the host has received everything of this publisher.
     pub(super) fn announce_end(&mut self, publisher: u64) {
         if self.pending_ends.remove(&publisher).is_none() {
             return;
         }
-        // Those that have not lost it with this host know from its description whether its process has died.
+        // Hosts that did not lose the publisher together with this host know from its description whether
+        // its process has died.
         let announce = Announcement { closed: vec![publisher], ..Announcement::default() };
         self.enqueue(OutboxEntry::Document(Document::Endpoints, to_json(&announce)));
     }
 
-    /// Tells the ends of those that it does not want.
+    /// Announces the ends of publishers that the host does not request.
     pub fn expire_pending_ends(&mut self, control: &ControlState) {
         let late = self.pending_ends.iter().filter(|(id, ending)| {
             ending.since.elapsed() >= WANT_TIMEOUT

@@ -1,4 +1,5 @@
-//! Endpoints of another host for which there was no room here: they are tried again until there is, or they are gone.
+//! Endpoints of another host that exceeded a limit of this host: they are retried until they fit or are
+//! gone.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,14 +10,14 @@ use super::super::control_state::ControlState;
 use super::super::directory::EndpointDescription;
 use super::{Host, MAX_ENDPOINTS};
 
-/// Of one round of tries: where so many have no room, there is none.
+/// The most failures in one round: after so many, the resource counts as exhausted.
 const MAX_FAILURES_PER_ROUND: usize = 64;
 
-/// What waits for room.
+/// The endpoints that wait for capacity.
 #[derive(Default)]
 pub struct RetryQueue {
     waiting: BTreeMap<u64, EndpointDescription>,
-    /// The first of the next round.
+    /// The first endpoint of the next round.
     from: u64,
 }
 
@@ -35,25 +36,25 @@ impl RetryQueue {
         self.waiting.clear();
     }
 
-    /// The round ends with this one.
+    /// Ends the round with this endpoint.
     fn end_round_at(&mut self, id: u64) {
         self.from = id.saturating_add(1);
     }
 
-    /// All of them, those first that were not reached in the round before.
+    /// All endpoints, beginning with those that the previous round did not reach.
     fn next_round(&self) -> Vec<EndpointDescription> {
         let (before, from) = (self.waiting.range(..self.from), self.waiting.range(self.from..));
         from.chain(before).map(|(_, described)| described.clone()).collect()
     }
 }
 
-/// Whether it may be otherwise in a while: a name or a type that is wrong stays so.
+/// Whether the error may go away: an invalid name or type does not.
 fn is_transient(error: &Error) -> bool {
     matches!(error, Error::LimitReached { .. } | Error::OutOfMemory { .. } | Error::Io { .. })
 }
 
 impl Host {
-    /// An endpoint there was opened. What goes wrong is told once.
+    /// Opens an endpoint of the other host. An error is reported once.
     pub(super) fn open_or_queue(
         &mut self,
         control: &mut ControlState,
@@ -72,19 +73,21 @@ impl Host {
         self.update_demand(control, id);
     }
 
-    /// Tries those again for which there was no room.
+    /// Retries the queued endpoints.
     pub(super) fn retry_queued(&mut self, control: &mut ControlState) {
         let mut failed = 0;
         for described in self.retry_queue.next_round() {
             let (id, topic) = (described.id, described.topic.clone());
             let error = self.open_endpoint(control, described).err().filter(is_transient);
             if let Some(error) = error {
-                // It was told, and is so for as long as it waits.
+                // The problem was reported, and persists while the endpoint waits.
                 control.problems.refresh(&error.with_topic(&topic), Instant::now());
-                // One for which there is no room says little of others, many say that there is none.
+                // One failure for want of capacity proves little about the others; many prove that none is
+                // left.
                 failed += 1;
                 if failed == MAX_FAILURES_PER_ROUND {
-                    // The others come first in the next round: they may have what these lack, and are told for as long.
+                    // The next round begins with the others: they may fit where these did not, and their
+                    // problems stay reported.
                     self.retry_queue.end_round_at(id);
                     return;
                 }
@@ -102,7 +105,7 @@ mod tests {
     use crate::link::directory::Qos;
 
     #[test]
-    fn those_that_a_round_did_not_reach_are_the_first_of_the_next() {
+    fn endpoints_not_reached_in_a_round_come_first_in_the_next() {
         let mut queue = RetryQueue::default();
         for id in [2, 4, 6, 8] {
             queue.add(EndpointDescription {

@@ -1,4 +1,4 @@
-//! How the link with a host is, and what crosses: what the status tells.
+//! The state of the link with a host and its traffic, for the status.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,12 +15,12 @@ use super::super::lock::lock;
 use super::super::proxy::ReceiveStats;
 use super::Host;
 
-/// What takes longer than this is told.
+/// Anything that takes longer than this is reported.
 const REMARK_AFTER: Duration = Duration::from_secs(2);
-/// Topics of a host that do not cross and are told.
+/// The most topics of a host that are reported as not crossing.
 const MAX_NOT_CROSSING: usize = 256;
 
-/// What has crossed of a channel.
+/// Counters of a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficCounts {
     pub messages: u64,
@@ -37,7 +37,7 @@ impl TrafficCounts {
         self.skipped += more.skipped;
     }
 
-    /// What has come since `before`; all, if they have begun anew since.
+    /// The increase since `before`, or everything if the counters were reset since.
     pub fn since(&self, before: &TrafficCounts) -> TrafficCounts {
         if self.messages < before.messages {
             return *self;
@@ -53,16 +53,16 @@ impl TrafficCounts {
     }
 }
 
-/// Why something of a topic does not cross, or waits; the last one says most.
+/// Why messages of a topic do not cross, or wait; later variants are more specific.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HoldReason {
     NoSubscriber,
     Configured(Shaping),
-    /// The network has no room; how old the message is that waits for it.
+    /// The window of the network is full; the age of the waiting message.
     Window(Duration),
-    /// The other host has none.
+    /// The credit of the other host is used up; the age of the waiting message.
     Credit(Duration),
-    /// The rule, in words.
+    /// The rule, as text.
     Rule(String),
 }
 
@@ -71,14 +71,15 @@ pub enum HoldReason {
 pub struct ChannelTraffic {
     pub topic: String,
     pub is_inbound: bool,
-    /// The publisher, and what the other host calls its channel if that wants it: another one counts anew.
+    /// The publisher, and the other host's number of its channel if it has one: another number restarts the
+    /// counters.
     pub source: (u64, u32),
     pub counts: TrafficCounts,
     pub reason: Option<HoldReason>,
 }
 
 impl Host {
-    /// How the link with it is.
+    /// The state of the link with it.
     pub fn state(&self) -> State {
         match (self.liveness.is_up(), &self.hello) {
             (false, _) => State::Lost,
@@ -88,7 +89,7 @@ impl Host {
         }
     }
 
-    /// What there is to say of the link with it, in words; nothing if all is as it should be.
+    /// A remark on the link with it; empty if nothing is wrong.
     pub fn remark(&self) -> String {
         let seconds = |time: Duration| format!("{:.0} s", time.as_secs_f64());
         let unannounced_for = self.unannounced_for();
@@ -125,40 +126,40 @@ impl Host {
         remarks.join("; ")
     }
 
-    /// How its clock goes, by the lane that knows less of it: each lane goes by what it has measured itself.
+    /// The offset of its clock, from the less certain lane: each lane uses its own measurement.
     pub fn clock(&self) -> Option<ClockOffset> {
         let now = rnet::now_ns();
         let clocks = self.lanes.iter().filter_map(|lane| lock(&lane.stream).clock(now));
         let clocks: Vec<ClockOffset> = clocks.collect();
-        // Of an earlier release a lane may never know it that has nothing to send.
+        // On a link of an earlier release, a lane without data to send may never know it.
         let known = clocks.len() == self.lanes.len() || !self.sends_pulses();
         clocks.into_iter().max_by_key(|clock| clock.uncertainty_ns).filter(|_| known)
     }
 
-    /// How many nodes it has.
+    /// Number of its nodes.
     pub fn node_count(&self) -> u32 {
         let publishers = self.publishers.values().map(|publisher| publisher.remote.proxy.node());
         let subscriptions = self.subscriptions.values().map(|(remote, _)| remote.proxy.node());
-        // A link of an earlier release tells of endpoints alone.
+        // A link of an earlier release announces only endpoints.
         let nodes: BTreeSet<&str> =
             publishers.chain(subscriptions).chain(self.nodes.names()).collect();
         u32::try_from(nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// Steps of its clock, and the last of them in ns.
+    /// Number of steps of its clock, and the last step in ns.
     pub fn clock_steps(&self) -> (u64, i64) {
         // Both lanes see each step.
         lock(&self.lane(Lane::Urgent).stream).steps()
     }
 
-    /// How its clock drifts, by the lane that knows it best.
+    /// The drift of its clock, from the lane that knows it best.
     pub fn clock_drift(&self) -> Option<ClockDrift> {
         let now = rnet::now_ns();
         let drifts = self.lanes.iter().filter_map(|lane| lock(&lane.stream).drift(now));
         drifts.min_by(|a, b| a.uncertainty.total_cmp(&b.uncertainty))
     }
 
-    /// What crosses, by channel.
+    /// The traffic, by channel.
     pub fn traffic(&self, control: &ControlState) -> Vec<ChannelTraffic> {
         let mut found = Vec::new();
         for (publisher, remote) in self.publishers.iter().filter(|(_, p)| p.channel.is_some()) {
@@ -193,7 +194,7 @@ impl Host {
         found
     }
 
-    /// What does not cross and could: topic, whether inbound, and why.
+    /// What could cross and does not: topic, whether inbound, and why.
     pub fn not_crossing(&self, control: &ControlState) -> BTreeMap<(String, bool), HoldReason> {
         let mut found = BTreeMap::new();
         let granted: BTreeSet<u64> =
@@ -208,7 +209,7 @@ impl Host {
                 &self.declared_name,
             ) {
                 Ok(()) => HoldReason::NoSubscriber,
-                // What never leaves its host is not held back.
+                // Endpoints that never leave their host do not count as withheld.
                 Err(rule) if rule.place.is_none() => return None,
                 Err(rule) => HoldReason::Rule(rule.to_string()),
             };

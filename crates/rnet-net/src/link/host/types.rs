@@ -1,4 +1,4 @@
-//! Types of another host that are not known here: they are asked for, and their endpoints wait.
+//! Types of another host that are unknown here: they are requested, and their endpoints wait.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::control_state::ControlState;
 use super::super::directory::EndpointDescription;
 use super::Host;
 
-/// What a host may tell of its types, in bytes of descriptor sets.
+/// The most bytes of descriptor sets accepted from a host.
 const MAX_TYPES_LEN_BYTES: usize = 16 << 20;
 
 /// Endpoints that wait for their types.
@@ -20,12 +20,12 @@ pub struct UnresolvedTypes {
 }
 
 impl UnresolvedTypes {
-    /// How many endpoints wait.
+    /// Number of endpoints that wait.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// Adds an endpoint; whether its type was asked for before.
+    /// Adds an endpoint; returns whether its type was requested before.
     pub fn add(&mut self, hash: String, described: EndpointDescription) -> bool {
         self.remove(described.id);
         let asked = self.by_hash.contains_key(&hash);
@@ -34,7 +34,8 @@ impl UnresolvedTypes {
         asked
     }
 
-    /// An endpoint is gone. Who comes with its type later asks again: perhaps nobody there has had it any more.
+    /// Removes an endpoint that is gone. A later endpoint of the type requests it again: perhaps no
+    /// endpoint there had the type any more.
     pub fn remove(&mut self, id: u64) {
         let Some(hash) = self.hashes.remove(&id) else { return };
         let Some(waiting) = self.by_hash.get_mut(&hash) else { return };
@@ -44,7 +45,7 @@ impl UnresolvedTypes {
         }
     }
 
-    /// The endpoints that wait for a type, which wait no longer.
+    /// Takes the endpoints that wait for a type.
     fn take(&mut self, hash: &str) -> Option<BTreeMap<u64, EndpointDescription>> {
         let waiting = self.by_hash.remove(hash)?;
         for id in waiting.keys() {
@@ -55,7 +56,7 @@ impl UnresolvedTypes {
 }
 
 impl Host {
-    /// A type that was asked for has come.
+    /// Applies a requested type that has arrived.
     pub fn resolve_type(&mut self, control: &mut ControlState, hash: u128, set: &[u8]) {
         let hash = format!("{hash:032x}");
         let Some(waiting) = self.unresolved_types.take(&hash) else { return };

@@ -1,18 +1,19 @@
-//! A large message, while its fragments come: in memory of its publisher here, so that subscribers read it where it was put
-//! together; or aside, where it is still to be decompressed, has to wait, or nothing is idle there. Only what is idle is
-//! taken with the first fragment: who announces a message costs no memory by it, and no message before it.
+//! Reassembles a large message from its fragments: in memory of its publisher here, so that subscribers
+//! read it in place, or in a separate buffer if it must be decompressed, has to wait, or finds no idle
+//! memory. The first fragment takes only idle memory: announcing a message costs neither memory nor an
+//! earlier message.
 
 use rnet::{Error, LossCause, Meta, OwnedLoan, Publisher, Result};
 
 use super::{MESSAGE_COST, Proxy};
 use crate::wire::{Fragment, PartBuffer, PartStatus, ReassemblyProgress, WireError, decompress};
 
-/// What has come of a large message.
+/// A partly received large message.
 #[derive(Debug)]
 pub struct IncomingLargeMessage {
     progress: ReassemblyProgress<u64>,
     parts: PartBuffer,
-    /// Where its fragments go instead.
+    /// The loan for its fragments, if the publisher's memory holds them.
     pub(super) loan: Option<OwnedLoan>,
 }
 
@@ -32,11 +33,11 @@ impl IncomingLargeMessage {
 }
 
 impl Proxy {
-    /// A fragment of a message that is expected. With the last one it is published as by [`Proxy::publish`], and fails as
-    /// there.
+    /// Adds a fragment of an expected message. The last one publishes the message like [`Proxy::publish`],
+    /// with the same errors.
     ///
     /// # Errors
-    /// The fragment does not follow the one before it, or the message cannot be decompressed.
+    /// The fragment does not follow the previous one, or the message cannot be decompressed.
     pub fn add_fragment(
         &mut self,
         fragment: &Fragment<'_>,
@@ -90,7 +91,7 @@ impl Proxy {
         Ok(published)
     }
 
-    /// As [`Proxy::publish`], of a message that stands in memory of the publisher.
+    /// Like [`Proxy::publish`], for a message in memory of the publisher.
     fn publish_loan(
         &mut self,
         seq: u64,
@@ -120,8 +121,8 @@ impl Proxy {
         self.wait_for_room(seq, sent_ns, meta, bytes, false)
     }
 
-    /// What large messages that are being put together take, in bytes; what is kept for the next is given back if
-    /// `all` of it is wanted.
+    /// The size of incomplete large messages, in bytes; if `all` is requested, memory kept for the next one
+    /// is freed.
     pub fn partial_len_bytes(&mut self, all: bool) -> u64 {
         let under_way = self.large.progress.under_way_len_bytes();
         if all && under_way.is_none() {
@@ -130,7 +131,7 @@ impl Proxy {
         under_way.unwrap_or(0).max(self.large.parts.capacity_bytes())
     }
 
-    /// What comes next is no fragment of the message that is half there, which is lost.
+    /// Drops an incomplete message as lost: the next item is not its fragment.
     pub fn interrupt(&mut self) {
         if let Some(before) = self.large.progress.give_up() {
             self.discard_loan();
@@ -138,14 +139,14 @@ impl Proxy {
         }
     }
 
-    /// Gives up a message that begins, and the one that is half there: both are lost.
+    /// Drops a message that begins and the incomplete one: both are lost.
     pub fn drop_large(&mut self, seq: u64) {
         self.interrupt();
         self.reset_large();
         self.gap(seq, 1, LossCause::Link);
     }
 
-    /// Nothing more comes of a message that is half there.
+    /// Resets the state: no more fragments of an incomplete message will arrive.
     pub(super) fn reset_large(&mut self) {
         self.discard_loan();
         self.large = IncomingLargeMessage::new(self.limit);

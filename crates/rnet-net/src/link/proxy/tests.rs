@@ -1,4 +1,4 @@
-//! What a proxy notes and keeps, without a network.
+//! What a proxy stores and keeps, without a network.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::link::positions::PositionTable;
 
 const LONG: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// A directory, a node in it, and a publisher with little room for its one reader.
+/// A directory, a node in it, and a publisher with little capacity for its one reader.
 fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
     let dir = PathBuf::from(format!("/dev/shm/rnet-{test}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
@@ -21,7 +21,7 @@ fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
     (dir, node, publisher, reader)
 }
 
-/// The first byte of a large message comes.
+/// Delivers the first byte of a large message.
 fn begin(proxy: &mut Proxy, seq: u64, total: u64) {
     proxy.add_fragment(&fragment(seq, total, 0, b"x"), 1).unwrap().unwrap();
 }
@@ -31,20 +31,21 @@ fn fragment(seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Fragment<'_> {
     Fragment { channel, seq, sent_ns, meta, total, offset, bytes, compressed }
 }
 
-/// A link that is killed leaves no time to note anything: what it had published is noted already.
+/// A killed link has no time to store its position, so the position of published messages is stored
+/// already.
 #[test]
-fn a_place_is_noted_with_each_message_and_gap() {
+fn position_is_stored_with_each_message_and_gap() {
     let (dir, node, publisher, mut reader) = matched("proxy");
     let host = HostId(7);
     let positions = PositionTable::open(&dir).unwrap();
     let slot = positions.claim(host, 1).slot;
     let mut proxy = Proxy::new(publisher, (host, 1), None, slot, 1 << 20);
-    // Whoever takes over from a process that is killed at this moment goes on from here.
+    // A process that takes over from one killed at this moment continues here.
     let left = || PositionTable::open(&dir).unwrap().claim(host, 1).next_seq;
     assert_eq!(left(), None);
     proxy.gap(40, 0, LossCause::Link);
     assert_eq!(left(), Some(40));
-    // Those of a frame are seen together, some at a time; what nobody can see is not noted.
+    // The messages of a frame become visible together, a few at a time; invisible ones are not stored.
     let mut seen = 40;
     for seq in 40..75 {
         proxy.publish(seq, 1, Meta::default(), &[0; 300], None).unwrap();
@@ -58,7 +59,7 @@ fn a_place_is_noted_with_each_message_and_gap() {
     assert_eq!(left(), Some(75));
     proxy.gap(75, 25, LossCause::Overrun);
     assert_eq!(left(), Some(100));
-    // What waits for room was not published.
+    // Messages that wait for capacity were not published.
     let mut seq = 100;
     while !proxy.is_blocked() {
         proxy.publish(seq, 1, Meta::default(), &[0; 1000], None).unwrap();
@@ -70,7 +71,7 @@ fn a_place_is_noted_with_each_message_and_gap() {
     while reader.try_recv().unwrap().is_some() {}
     proxy.retry().unwrap();
     assert_eq!((proxy.is_blocked(), left()), (false, Some(seq + 10)));
-    // Large ones, of which the second is put together in memory of the publisher.
+    // Large messages; the second is reassembled in memory of the publisher.
     let large = vec![0; 1 << 20];
     for seq in [seq + 10, seq + 11] {
         proxy.add_fragment(&fragment(seq, 1 << 20, 0, &large), 1).unwrap().unwrap();
@@ -78,17 +79,18 @@ fn a_place_is_noted_with_each_message_and_gap() {
     }
     proxy.reset_position();
     assert_eq!(left(), None);
-    // Its slot is another's by now.
-    places.release(proxy.take_slot());
+    // Its slot belongs to another proxy by now.
+    positions.release(proxy.take_slot());
     proxy.publish(500, 1, Meta::default(), b"of a frame being read", None).unwrap();
     assert_eq!(left(), None);
     drop((proxy, reader, node));
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Room that has come is used before what a frame brings, which would otherwise wait behind it for the lane's thread.
+/// Freed capacity goes to waiting messages before those of a new frame, which would otherwise wait for the
+/// lane's thread behind them.
 #[test]
-fn what_waits_is_published_as_a_frame_comes_and_before_it() {
+fn arriving_frame_publishes_waiting_messages_before_its_own() {
     let (dir, node, publisher, mut reader) = matched("retry");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
     let (mut seq, mut seen, mut now_ns) = (0, Vec::new(), 1_000_000_000);
@@ -118,9 +120,10 @@ fn what_waits_is_published_as_a_frame_comes_and_before_it() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// However often another link begins what it does not go on with, and whatever it says is missing.
+/// However often another link begins messages that it does not continue, and whatever it reports as
+/// missing.
 #[test]
-fn what_is_given_up_takes_no_memory() {
+fn dropped_messages_take_no_memory() {
     let (dir, node, publisher, mut reader) = matched("given-up");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 30);
     let mut seq = 0;
@@ -154,9 +157,10 @@ fn what_is_given_up_takes_no_memory() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// What a message ends that comes in its place is lost; one before that is none that is expected.
+/// A message that arrives in place of the rest ends the incomplete one, which is lost; an earlier number is
+/// unexpected.
 #[test]
-fn a_number_before_one_that_was_given_up_is_a_repetition() {
+fn number_before_dropped_message_counts_as_repeated() {
     let (dir, node, publisher, mut reader) = matched("before");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
     begin(&mut proxy, 10, 1 << 20);
@@ -175,7 +179,7 @@ fn a_number_before_one_that_was_given_up_is_a_repetition() {
 
 /// Subscribers read a large message where its fragments were put: it is copied once.
 #[test]
-fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
+fn fragments_use_publisher_memory_and_return_it() {
     const LEN: u64 = 1 << 20;
     let (dir, node, publisher, mut reader) = matched("lent");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 24);
@@ -190,10 +194,10 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
         assert_eq!((message.origin().unwrap().seq, message.len() as u64), (seq, LEN));
         let is_whole = |(at, byte): (usize, &u8)| *byte == (seq + at as u64 / (1 << 16)) as u8;
         assert!(message.iter().enumerate().all(is_whole), "{seq}");
-        // It says that it has read the message as it looks for the next.
+        // The reader releases the message when it looks for the next one.
         assert!(reader.try_recv().unwrap().is_none());
     };
-    // As long as nothing is idle, none is lent memory for what it says.
+    // While no memory is idle, an announced message gets no loan.
     let memory_bytes = |proxy: &Proxy| proxy.publisher.as_ref().unwrap().memory_bytes();
     let least = memory_bytes(&proxy);
     for seq in 0..100 {
@@ -202,7 +206,7 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
     assert_eq!(memory_bytes(&proxy), least);
     send(&mut proxy, 100);
     read(&mut reader, 100);
-    // However often one is given up that has begun, the next one has its memory.
+    // However often a message that has begun is dropped, the next one reuses its memory.
     let before = memory_bytes(&proxy);
     for seq in 100..200 {
         begin(&mut proxy, 3 * seq, LEN);
@@ -217,14 +221,14 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
         assert_eq!(proxy.partial_len_bytes(false), 0);
         read(&mut reader, 3 * seq + 2);
     }
-    // Nor for what is longer than what is idle.
+    // A message longer than the idle memory gets no loan either.
     for seq in 600..700 {
         begin(&mut proxy, seq, LEN + (seq << 12));
     }
     proxy.interrupt();
     assert_eq!(memory_bytes(&proxy), before);
     let lost = proxy.stats.lost;
-    // One that finds no room once it is whole waits for it, and is not lost.
+    // A complete message without capacity waits and is not lost.
     let last = LEN - (1 << 16);
     for offset in (0..last).step_by(1 << 16) {
         let bytes = [(offset / (1 << 16)) as u8; 1 << 16];
@@ -248,16 +252,16 @@ fn pieces_go_to_memory_of_the_publisher_and_are_given_back() {
     std::fs::remove_dir_all(&dir).unwrap();
 }
 
-/// Whether it will be whole is not known: until then the subscriber may read the one before, and is not late.
+/// Until the message is complete, the subscriber may read the previous one and does not count as stalled.
 #[test]
-fn a_message_that_only_begins_ends_none_before_it_and_no_patience() {
+fn incomplete_message_evicts_neither_messages_nor_readers() {
     const LEN: u64 = 1 << 20;
     const STALL: std::time::Duration = std::time::Duration::from_millis(20);
     for reliable in [false, true] {
         let dir = PathBuf::from(format!("/dev/shm/rnet-begins-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
-        // Of the messages before, one at most can be kept.
+        // At most one of the earlier messages can be kept.
         let options = PublisherOptions::new()
             .reliable(OnFull::Detach { stall: STALL })
             .large_depth(1)
@@ -285,9 +289,9 @@ fn a_message_that_only_begins_ends_none_before_it_and_no_patience() {
     }
 }
 
-/// A peer that gives up a large message for a small one does not keep the room of the large one uncounted.
+/// A peer that drops a large message for a small one does not hold the memory of the large one uncounted.
 #[test]
-fn a_small_message_does_not_hold_the_room_of_a_large_one() {
+fn small_message_does_not_hold_memory_of_large_one() {
     const LARGE: u64 = 1 << 24;
     let (dir, node, publisher, reader) = matched("held");
     let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 24);
@@ -298,11 +302,11 @@ fn a_small_message_does_not_hold_the_room_of_a_large_one() {
     };
     assert_eq!(add(&mut proxy, 1, LARGE, 0, &part), LARGE);
     let held = add(&mut proxy, 1, LARGE, 1 << 23, &part[1..]);
-    assert_eq!(held, LARGE, "no more room than the whole takes");
+    assert_eq!(held, LARGE, "no more memory than the whole message takes");
     let held = add(&mut proxy, 2, 2, 0, &[1]);
     assert!(held < 100, "{held}");
     assert_eq!(proxy.stats.lost, loss_counts(LossCause::Link, 1));
-    // Of one as long the room is kept for the next, and counted while it is there.
+    // After a message of the same length, the memory is kept for the next one, and counted meanwhile.
     add(&mut proxy, 3, LARGE, 0, &part);
     proxy.interrupt();
     let held = proxy.partial_len_bytes(false);

@@ -1,4 +1,5 @@
-//! A cable to a port of this machine that can be frozen: what goes over it then is lost, and nobody is told.
+//! A cable to a port of this machine that can be frozen: data sent meanwhile is lost, and neither side is
+//! notified.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -6,21 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Takes connections for as long as the process lives.
+/// Accepts connections while the process lives.
 pub struct Cable {
     /// How often it was frozen.
     frozen: Arc<AtomicU64>,
 }
 
 impl Cable {
-    /// Passes connections to the port `near` on to the port `far`, and to the one above it likewise.
+    /// Forwards connections to the port `near` to the port `far`, and those to the next port likewise.
     pub fn lay(near: u16, far: u16) -> Cable {
         let frozen = Arc::new(AtomicU64::new(0));
         for lane in 0..2 {
             let listener = TcpListener::bind(("127.0.0.1", near + lane)).unwrap();
             let frozen = Arc::clone(&frozen);
             thread::spawn(move || {
-                // Open until the end: neither side is to see the other one close.
+                // Kept open until the end: neither side may see the other one close.
                 let kept = Mutex::new(Vec::new());
                 for near in listener.incoming().flatten() {
                     let Ok(far) = TcpStream::connect(("127.0.0.1", far + lane)) else { continue };
@@ -39,7 +40,7 @@ impl Cable {
         Cable { frozen }
     }
 
-    /// Nothing goes over the connections that there are any more. New ones are passed on.
+    /// Freezes all existing connections. New ones are forwarded.
     pub fn freeze(&self) {
         self.frozen.fetch_add(1, Ordering::SeqCst);
     }
@@ -52,7 +53,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, is_frozen: impl Fn() -> bool) {
             return;
         }
     }
-    // Its end is passed on as well.
+    // The end of a connection is forwarded as well.
     if !is_frozen() {
         let _ = to.shutdown(std::net::Shutdown::Write);
     }

@@ -1,4 +1,4 @@
-//! Hosts that are network namespaces, each with a clock of its own: on each a process with its link, and one for each
+//! Hosts in network namespaces, each with its own clock: on each, a process with its link, and one for each
 //! actor.
 
 use std::path::Path;
@@ -17,41 +17,41 @@ use crate::hosts::clock_uncertainty;
 use crate::namespaces::net::{self, Host};
 
 const PORT: u16 = 7450;
-/// For how long a behaviour may take: each host and each actor is a process that has to start.
+/// The time-out of a behavior: each host and each actor is a process that has to start.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(180);
 
-/// One domain on as many hosts as a behaviour has actors, each actor on another host than the one before.
+/// One domain on as many hosts as a behavior has actors, each actor on another host than the previous one.
 pub struct Apart {
     links: Vec<Child>,
     hosts: Vec<Host>,
     names: Vec<String>,
     domains: Vec<Net>,
-    // Last: it kills what still runs on its hosts.
+    // Last: it kills the remaining processes on its hosts.
     _net: net::Net,
 }
 
 impl Apart {
     fn child(&self, host: usize, role: &str) -> Child {
-        let program = std::env::current_exe().expect("this binary has a path");
+        let program = std::env::current_exe().expect("cannot find this binary");
         let command = self.hosts[host].command(program);
         Child::start(Child::order(command, &self.domains[host], role))
     }
 
-    /// How many frames and messages have come to each host, where nothing is under way.
+    /// How many frames and messages each host has received, if nothing is in flight.
     fn at_rest(&mut self) -> Option<Vec<u64>> {
         // All are asked before one is asked again.
         self.links.iter_mut().for_each(|link| link.say("rest"));
-        let told = self.links.iter_mut().map(Child::hear);
-        // Each answer is taken.
-        let told: Vec<Option<u64>> =
-            told.map(|line| serde_json::from_str(&line).expect("a number or null")).collect();
-        told.into_iter().collect()
+        let replies = self.links.iter_mut().map(Child::hear);
+        // Each answer is read.
+        let replies: Vec<Option<u64>> =
+            replies.map(|line| serde_json::from_str(&line).expect("a number or null")).collect();
+        replies.into_iter().collect()
     }
 }
 
 impl Transport for Apart {
     fn new(test: &str) -> Self {
-        Self::open(test).expect("hosts can be had")
+        Self::open(test).expect("cannot create hosts")
     }
 
     fn open(test: &str) -> Option<Self> {
@@ -82,7 +82,7 @@ impl Transport for Apart {
 
     fn settle(&mut self) {
         let mut before = None;
-        eventually("nothing is under way", || {
+        eventually("nothing is in flight", || {
             let now = self.at_rest();
             let settled = now.is_some() && now == before;
             before = now;
@@ -93,7 +93,7 @@ impl Transport for Apart {
     fn let_clocks_pass(&mut self) {
         self.links[0].say("clocks");
         let uncertainty_ns: u64 = self.links[0].hear().parse().expect("a number");
-        std::thread::sleep(std::time::Duration::from_nanos(2 * uncertainty_ns)); // sleep: clocks are compared to within that
+        std::thread::sleep(std::time::Duration::from_nanos(2 * uncertainty_ns)); // sleep: clock uncertainty
     }
 
     fn room_len_bytes(&self) -> u64 {
@@ -109,7 +109,7 @@ impl Transport for Apart {
     }
 }
 
-/// The link of a host, in a process of its own: its number, and the addresses that it connects to.
+/// The link of a host, in its own process: its number, and the addresses that it connects to.
 pub fn link(words: &str) {
     let mut words = words.split(' ');
     let number: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number");
@@ -148,7 +148,7 @@ pub fn link(words: &str) {
                 let uncertainty = clock_uncertainty(&domain.node("clocks"), HOSTS - 1);
                 common::tell(&uncertainty.as_nanos().to_string());
             }
-            other => panic!("an order that does not exist: {other}"),
+            other => panic!("unknown command: {other}"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Drivers that take authority over a command again and again, and what must hold of what its receiver does.
+//! Drivers that repeatedly take authority over a command, and checks of the receiver's record.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,8 @@ use crate::random::Random;
 
 pub const TOPIC: &str = "/cmd";
 
-/// What a driver sends: its host, the number of its authority, and the how many-th command of that number it is.
+/// The message of a driver: its host, the number of its authority, and the count of its commands under that
+/// number.
 pub type Words = [u64; 3];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,16 +30,16 @@ fn words(bytes: &[u8]) -> Words {
     [word(0), word(1), word(2)]
 }
 
-/// Drives again and again, until it is told to end.
+/// Drives repeatedly until it is stopped.
 pub fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driven: &AtomicU64) {
     while !ends.load(Ordering::Relaxed) {
         let priority = random.below(3) as i32;
         let lease = random.ms(20..400);
-        // Some give up waiting before they are answered: what was granted to them is not theirs.
+        // Some stop waiting before the answer: they do not have the granted authority.
         let timeout = random.ms(1..1500);
         let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(Some(timeout));
         let Ok(mut driver) = taken else {
-            std::thread::sleep(random.ms(0..5)); // sleep: somebody else drives, or nobody is heard
+            std::thread::sleep(random.ms(0..5)); // sleep: another host drives, or no driver is heard
             continue;
         };
         driven.fetch_add(1, Ordering::Relaxed);
@@ -56,14 +57,14 @@ pub fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driv
 }
 
 impl ReceiverAction {
-    /// A command that is applied now.
+    /// Records a command that is applied now.
     pub fn applied(bytes: &[u8]) -> ReceiverAction {
         ReceiverAction::Applied(rnet::now_ns(), words(bytes))
     }
 }
 
-/// What must hold of the receiver's own order: no earlier driver and no earlier command after a later one, and no pause
-/// of twice its deadline without a fallback in it, or behind the command that ends it.
+/// Checks the receiver's record: no earlier driver and no earlier command after a later one. Each pause of
+/// twice the deadline has a fallback in it, or directly after the command that ends it.
 pub fn judge(did: &[ReceiverAction], deadline: Duration) -> usize {
     let (mut last, mut of, mut last_ns) = (None::<Words>, BTreeMap::new(), None);
     for (at, done) in did.iter().enumerate() {
@@ -77,8 +78,8 @@ pub fn judge(did: &[ReceiverAction], deadline: Duration) -> usize {
             let is_later = number > last_number || count > last_count;
             assert!(is_later, "{now:?} after {before:?}: an earlier command");
         }
-        // One that came before the deadline and was written down so much later has itself taken longer than that,
-        // which a fallback follows.
+        // If a command came before the deadline and was recorded that much later, its handler has taken
+        // longer than the deadline, which a fallback follows.
         let pause_ns = last_ns.map_or(0, |last_ns| now_ns - last_ns);
         if u128::from(pause_ns) > 2 * deadline.as_nanos() {
             let next = did.get(at + 1);

@@ -1,4 +1,4 @@
-//! A host as `rnet-link` sees it: a directory of domains of its own, and a `robot.toml` in it.
+//! A host for `rnet-link`: its own directory of domains, and a `robot.toml` in it.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::Location;
 use rnet::{Node, NodeBuilder};
 
-/// For anything that is going to happen at all.
+/// The time-out for any expected event.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct Folder {
@@ -21,7 +21,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// One in which programs are in this domain.
+    /// A folder in which programs are in this domain.
     pub fn new(domain: &str) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Folder {
         fs::write(self.file(), text).unwrap();
     }
 
-    /// `rnet-link` with these words.
+    /// `rnet-link` with these arguments.
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rnet-link"));
         for name in [
@@ -81,7 +81,7 @@ impl Drop for Folder {
     }
 }
 
-/// A port that is free, and so is the one above it.
+/// A free port whose next port is free too.
 pub fn free_port() -> u16 {
     loop {
         let first = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -96,7 +96,7 @@ pub fn free_port() -> u16 {
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < LONG, "it never happened: {what}");
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+        assert!(begun.elapsed() < LONG, "time-out while waiting until {what}");
+        std::thread::sleep(Duration::from_millis(10)); // sleep: interval between two checks
     }
 }

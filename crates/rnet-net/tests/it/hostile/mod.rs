@@ -1,12 +1,12 @@
-//! Links that mean ill: what they say is refused by name, takes no memory that is not bounded, and puts nothing on a
-//! topic that the rules do not allow.
+//! Hostile links: their data is refused with an error that names it, takes a bounded amount of memory, and
+//! reaches no topic that the rules forbid.
 
 use crate::common;
 use crate::hosts;
 mod partial;
 pub mod peer;
+mod reports;
 mod rules;
-mod told;
 mod versions;
 mod wills;
 
@@ -24,24 +24,24 @@ use rnet_net::{HostId, Presence};
 
 /// The role of the children.
 #[test]
-#[ignore = "the entry of children"]
+#[ignore = "entry point of child processes"]
 fn child_entry() {
     if common::role().is_some() {
         wills::talk();
     }
 }
 
-/// The id of the host that means ill; that of the other one is 1.
+/// The id of the hostile host; the other one has id 1.
 const EVIL: HostId = HostId(666);
 
-/// A host with this configuration, and one that means ill.
+/// A host with this configuration, and a hostile one.
 fn hosts(test: &str, config: &str) -> (Hosts, Peer) {
     let hosts = Hosts::with_config(test, &[config]);
     let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
     (hosts, peer)
 }
 
-/// Waits until something is, while the peer sends and acknowledges.
+/// Waits for a condition while the peer sends and acknowledges.
 #[track_caller]
 fn wait(peer: &Peer, what: &str, mut is: impl FnMut() -> bool) {
     eventually(what, || {
@@ -60,7 +60,7 @@ fn announce(opened: &str) -> Vec<u8> {
     format!(r#"{{"all":true,"opened":[{opened}]}}"#).into_bytes()
 }
 
-/// The wishes of the other host, in order.
+/// The requests of the other host, in order.
 fn subscribe_requests(peer: &Peer) -> Vec<Subscribe> {
     let wishes = std::cell::RefCell::new(Vec::new());
     peer.count(|item| {
@@ -77,7 +77,7 @@ fn data(channel: u32, seq: u64, payload: &[u8]) -> Item<'_> {
     Item::Data(Data { channel, seq, sent_ns, meta, payload, compressed: false })
 }
 
-/// Says who it is once the other link has begun its session of this number, and what it has.
+/// Sends its greeting and its endpoints once the other link has begun its session of this number.
 #[track_caller]
 fn introduce(peer: &Peer, session: u64, opened: &str) {
     wait(peer, "a session begins", || peer.sessions() >= session);
@@ -85,13 +85,13 @@ fn introduce(peer: &Peer, session: u64, opened: &str) {
     assert!(peer.document(Document::Endpoints, &announce(opened)));
 }
 
-/// Waits until the peer is told that it was refused, for this reason.
+/// Waits until the peer receives a refusal for this reason.
 #[track_caller]
 fn is_told(peer: &Peer, why: &str) {
     wait(peer, why, || peer.documents(Document::Refused).iter().any(|text| text.contains(why)));
 }
 
-/// What has gone wrong, as the status tells.
+/// The problems, as the status reports them.
 struct Problems(Subscriber<LinkStatus>);
 
 impl Problems {
@@ -101,7 +101,7 @@ impl Problems {
         (Problems(node.subscriber_with("/_rnet/link", options).unwrap()), node)
     }
 
-    /// Waits for one with these words.
+    /// Waits for a problem with these words.
     #[track_caller]
     fn wait(&mut self, peer: &Peer, words: &str) {
         wait(peer, words, || self.now().iter().any(|problem| problem.contains(words)));
@@ -111,7 +111,7 @@ impl Problems {
         let mut problems = Vec::new();
         while let Some(status) = self.0.try_recv().unwrap() {
             let problem = status.problems.iter().find(|problem| problem.chars().count() > 400);
-            assert_eq!(problem, None, "none is longer than people read");
+            assert_eq!(problem, None, "each problem has a limited length");
             assert!(status.peers.iter().all(|peer| peer.version.len() <= 64));
             problems.clone_from(&status.problems);
         }
@@ -120,13 +120,13 @@ impl Problems {
 }
 
 #[test]
-fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
+fn invalid_item_ends_the_stream_without_loss() {
     let (hosts, peer) = hosts("not-understood", "");
     let node = hosts.node(0, "hears");
     let mut hears =
         node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
-    wait(&peer, "it is wanted", || subscribe_requests(&peer).len() == 1);
+    wait(&peer, "it is requested", || subscribe_requests(&peer).len() == 1);
     let channel = subscribe_requests(&peer)[0].channel;
     let flowing = Item::Delivery { channel, subscription: 0, active: true };
     assert!(
@@ -138,7 +138,7 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
     assert!(peer.say(Lane::Bulk, &flowing));
     wait(&peer, "it is admitted", || hears.publisher_count() == 1);
     peer.say(Lane::Bulk, &data(channel, 0, b"0"));
-    // No fragment of that message has come: what stands behind it in the frame is not read.
+    // The earlier fragments of that message were not sent: the items after it in the frame are not read.
     let (sent_ns, meta) = (0, Meta::default());
     let middle = Fragment {
         channel,
@@ -158,9 +158,9 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
 
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, &announce(&publisher(7, "/t"))));
-    wait(&peer, "it is wanted again", || subscribe_requests(&peer).len() == 2);
+    wait(&peer, "it is requested again", || subscribe_requests(&peer).len() == 2);
     let again = subscribe_requests(&peer)[1];
-    assert_eq!(again.from, Some(1), "from where nothing was read");
+    assert_eq!(again.from, Some(1), "the request continues after the last message that was read");
     is_told(&peer, "does not follow");
     for seq in 1..4 {
         peer.say(Lane::Bulk, &data(again.channel, seq, b"again"));
@@ -171,17 +171,17 @@ fn what_is_not_understood_ends_the_stream_and_nothing_of_it_is_lost() {
     assert_eq!(hears.lost().total(), 0);
 }
 
-/// A host that is suspended loses the others, and its clock stands still: the step of theirs is told though the session is
-/// another one.
+/// A host that is suspended loses the others, and its clock stops: the step of their clocks is reported
+/// although the session is another one.
 #[test]
-fn a_step_while_a_host_is_away_is_told() {
+fn clock_step_of_an_absent_host_is_reported() {
     const STEP_NS: i64 = 10_000_000_000;
     let (hosts, peer) = hosts("step-away", "");
     let node = hosts.node(0, "looks");
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
     let mut last = None;
-    let mut told = || {
+    let mut peer_status = || {
         while let Some(status) = statuses.try_recv().unwrap() {
             last = status.peers.first().cloned();
         }
@@ -190,28 +190,28 @@ fn a_step_while_a_host_is_away_is_told() {
     introduce(&peer, 1, &publisher(1, "/t"));
     eventually("its clock is known", || {
         peer.pulse();
-        told().clock_offset.is_some()
+        peer_status().clock_offset.is_some()
     });
-    // It begins in the middle, and is not heard for a second.
+    // The announcement stays incomplete, and the peer is silent for a second.
     let middle = DocumentPart::split(Document::Endpoints, &[b' '; 200_000]).last().unwrap();
     assert!(peer.say(Lane::Bulk, &Item::DocumentPart(middle)));
-    wait(&peer, "it is lost", || told().state() != State::Connected);
-    assert_eq!(told().clock_steps, []);
+    wait(&peer, "it is lost", || peer_status().state() != State::Connected);
+    assert_eq!(peer_status().clock_steps, []);
     peer.step(STEP_NS);
     wait(&peer, "a session begins", || peer.sessions() >= 2);
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/t"))));
-    eventually("the step is told", || {
+    eventually("the step is reported", || {
         peer.pulse();
-        !told().clock_steps.is_empty()
+        !peer_status().clock_steps.is_empty()
     });
-    let steps = told().clock_steps;
+    let steps = peer_status().clock_steps;
     let by_ns = steps[0].step.map(|step| step.seconds * 1_000_000_000 + i64::from(step.nanos));
     assert!(steps.len() == 1 && by_ns.unwrap().abs_diff(STEP_NS) < 1_000_000_000, "{steps:?}");
 }
 
 #[test]
-fn a_type_that_nobody_answered_is_asked_for_again() {
+fn unanswered_type_request_is_repeated() {
     let (_hosts, peer) = hosts("asked-again", "");
     let of_type = |id: u64| {
         let hash = "0123456789abcdef0123456789abcdef";
@@ -222,15 +222,15 @@ fn a_type_that_nobody_answered_is_asked_for_again() {
     };
     introduce(&peer, 1, &of_type(1));
     let asked = || peer.count(|item| matches!(item, Item::NeedType { .. }));
-    wait(&peer, "it is asked for", || asked() == 1);
+    wait(&peer, "it is requested", || asked() == 1);
     assert!(peer.document(Document::Endpoints, br#"{"closed":[1]}"#));
     let opened = format!(r#"{{"opened":[{}]}}"#, of_type(2));
     assert!(peer.document(Document::Endpoints, opened.as_bytes()));
-    wait(&peer, "it is asked for again", || asked() == 2);
+    wait(&peer, "it is requested again", || asked() == 2);
 }
 
 #[test]
-fn who_asks_for_more_than_it_takes_is_given_up() {
+fn peer_that_requests_more_than_it_reads_is_disconnected() {
     let (hosts, peer) = hosts("asks", "");
     let node = hosts.node(0, "has_a_type");
     let _publisher = node.publisher::<LinkStatus>("/t").unwrap();
@@ -238,21 +238,21 @@ fn who_asks_for_more_than_it_takes_is_given_up() {
     let of_status = <LinkStatus as rnet::Message>::message_type().unwrap();
     let rnet::MessageType::Protobuf(schema) = of_status else { panic!("it is protobuf") };
     let hash = u128::from_str_radix(&schema.hash().to_string(), 16).unwrap();
-    // Each takes 19 bytes, and some kilobytes to answer.
+    // Each request takes 19 bytes, and some kilobytes to answer.
     wait(&peer, "it is refused", || {
         for _ in 0..1000 {
             peer.push(Lane::Bulk, &Item::NeedType { hash });
         }
         peer.sessions() == 2
     });
-    wait(&peer, "it is told", || {
+    wait(&peer, "it gets the reason", || {
         peer.greet("evil") && !peer.documents(Document::Refused).is_empty()
     });
     assert!(peer.documents(Document::Refused)[0].contains("requests more data"));
 }
 
 #[test]
-fn what_would_take_the_square_of_its_length_to_read_holds_up_nobody() {
+fn quadratic_input_blocks_no_other_host() {
     let (hosts, peer) = hosts("square", "");
     let (mut problems, _node) = Problems::of(&hosts);
     let mut opened = String::new();
@@ -262,7 +262,7 @@ fn what_would_take_the_square_of_its_length_to_read_holds_up_nobody() {
         let _ = write!(opened, "{}{one}", if id == 1 { "" } else { "," });
     }
     introduce(&peer, 1, &opened);
-    // A million that are not there.
+    // A million endpoints that do not exist.
     let closed = vec!["7000000"; 1 << 20].join(",");
     assert!(peer.document(Document::Endpoints, format!(r#"{{"closed":[{closed}]}}"#).as_bytes()));
     assert!(peer.document(Document::Nodes, b"no JSON"));
@@ -270,7 +270,7 @@ fn what_would_take_the_square_of_its_length_to_read_holds_up_nobody() {
 }
 
 #[test]
-fn long_words_are_not_kept() {
+fn long_texts_are_not_kept() {
     let (hosts, peer) = hosts("long", "");
     let (mut problems, _node) = Problems::of(&hosts);
     wait(&peer, "a session begins", || peer.sessions() == 1);
@@ -291,13 +291,13 @@ fn long_words_are_not_kept() {
         assert!(peer.document(Document::Endpoints, &announce(&publisher(1, topic))));
     }
     assert!(peer.document(Document::Endpoints, &announce(&publisher(1, "/fine"))));
-    wait(&peer, "the right one is there", || {
+    wait(&peer, "the valid node is known", || {
         hosts.domain(0).inspect().publishers.iter().any(|p| p.topic == "/fine")
     });
 }
 
 #[test]
-fn nodes_that_cannot_be_are_refused_by_name() {
+fn invalid_nodes_are_refused_by_name() {
     let (hosts, peer) = hosts("nodes", "");
     let (mut problems, _node) = Problems::of(&hosts);
     introduce(&peer, 1, "");
@@ -326,31 +326,31 @@ fn nodes_that_cannot_be_are_refused_by_name() {
     problems.wait(&peer, "nodes of host evil");
     let mut domain = hosts.domain(0).domain();
     let mut of_evil = || domain.snapshot().unwrap().remote.len();
-    wait(&peer, "as many as are believed are there", || of_evil() == 1024);
+    wait(&peer, "the limit of nodes is reached", || of_evil() == 1024);
     assert!(peer.document(Document::Nodes, br#"{"all":true,"joined":[{"name":"/n7"}]}"#));
     wait(&peer, "one is left", || of_evil() == 1);
 }
 
 #[test]
-fn a_link_that_does_not_tell_what_it_has_is_begun_anew_with() {
+fn link_without_announcement_is_restarted() {
     let hosts = Hosts::new("a link that tells nothing", 1);
     let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
-    // As after a greeting that was lost: each hears the other, and neither says more.
+    // As after a lost greeting: each hears the other, and neither announces itself.
     wait(&peer, "a session", || peer.sessions() == 1);
     wait(&peer, "another one", || peer.sessions() == 2);
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, br#"{"all":true}"#));
     wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
-    let told = peer.sessions();
+    let sessions = peer.sessions();
     let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
     wait(&peer, "5 s", || std::time::Instant::now() >= until);
-    assert_eq!(peer.sessions(), told, "one that has told is let be");
+    assert_eq!(peer.sessions(), sessions, "an announced host is not restarted");
 }
 
-/// As where the network has lost one lane of a host and does not say so: it is taken for at fault where the host was
-/// heard before, and is not heard again with another session.
+/// Like a network that has lost one lane of a host without reporting it: if the host was heard before and a
+/// new session does not help, the network counts as faulty.
 #[test]
-fn a_network_that_brings_one_lane_alone_is_opened_anew() {
+fn network_with_a_silent_lane_is_reopened() {
     let hosts = Hosts::new("one lane alone", 1);
     let peer = Peer::join(hosts.net(), Presence { host: EVIL, term: 1 }, HostId(1));
     let begin = |session| {
@@ -365,39 +365,41 @@ fn a_network_that_brings_one_lane_alone_is_opened_anew() {
         });
     };
     begin(1);
-    last("both lanes are answered", &|| LANES.iter().all(|lane| peer.is_answered(*lane)));
+    last("both lanes get an answer", &|| LANES.iter().all(|lane| peer.is_answered(*lane)));
     peer.silence_urgent_lane();
     last("another session", &|| peer.sessions() == 2);
     assert_eq!(hosts.ended(0), None);
     begin(2);
-    last("the link ends", &|| hosts.ended(0).is_some());
+    last("the link exits", &|| hosts.ended(0).is_some());
     let text = "host evil is visible, but its messages do not arrive";
     assert_eq!(hosts.ended(0), Some(LinkFailure::Network(text.into())));
 }
 
 #[test]
-fn a_session_that_is_over_ends_no_newer_one() {
+fn past_session_does_not_end_a_newer_one() {
     let hosts = Hosts::new("a session that is over", 1);
     let (own, old) = (Presence { host: EVIL, term: 1 }, 1 << 32);
-    // As after a cut that ended no connection: the urgent lane brings what was said before the bulk lane began anew.
+    // As after a cut that ended no connection: the urgent lane delivers data from before the bulk lane's
+    // restart.
     let peer = Peer::join_in(hosts.net(), own, HostId(1), [old + 1, old]);
     introduce(&peer, 1, "");
     wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
     peer.unsilence_urgent_lane();
     wait(&peer, "an answer on the urgent lane", || peer.is_answered(Lane::Urgent));
     let _publisher = hosts.node(0, "node").publisher::<[u8]>("/later").unwrap();
-    let told = || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
-    wait(&peer, "a publisher is told of", told);
+    let is_announced =
+        || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
+    wait(&peer, "a publisher is announced", is_announced);
 }
 
 #[test]
-fn a_directory_comes_in_parts_and_nothing_of_it_is_gone_before_the_last() {
+fn partial_announcement_removes_no_endpoint_before_its_last_part() {
     let (hosts, peer) = hosts("parts", "");
     let node = hosts.node(0, "hears");
     let mut hears = ["/a", "/b", "/c", "/d"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
-    let mut heard = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
+    let mut publisher_counts = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
     let flow = |count: usize| {
-        wait(&peer, "they are wanted", || subscribe_requests(&peer).len() == count);
+        wait(&peer, "they are requested", || subscribe_requests(&peer).len() == count);
         let channel = subscribe_requests(&peer)[count - 1].channel;
         let flowing = Item::Delivery { channel, subscription: 0, active: true };
         assert!(peer.say(Lane::Bulk, &flowing));
@@ -409,18 +411,18 @@ fn a_directory_comes_in_parts_and_nothing_of_it_is_gone_before_the_last() {
         assert!(peer.document(Document::Endpoints, opened.as_bytes()));
         flow(at + 2);
     }
-    wait(&peer, "three are heard", || heard() == [1, 1, 1, 0]);
-    // All is told once more, in two parts: the second one is gone, and there is a fourth.
+    wait(&peer, "three are heard", || publisher_counts() == [1, 1, 1, 0]);
+    // Everything is announced once more, in two parts: the second publisher is gone, and there is a fourth.
     let first = [publisher(1, "/a"), publisher(4, "/d")].join(",");
     let first = format!(r#"{{"all":true,"more":true,"opened":[{first}]}}"#);
     assert!(peer.document(Document::Endpoints, first.as_bytes()));
     flow(4);
-    wait(&peer, "the fourth is heard", || heard()[3] == 1);
-    assert_eq!(heard(), [1, 1, 1, 1]);
+    wait(&peer, "the fourth is heard", || publisher_counts()[3] == 1);
+    assert_eq!(publisher_counts(), [1, 1, 1, 1]);
     let last = format!(r#"{{"opened":[{}]}}"#, publisher(3, "/c"));
     assert!(peer.document(Document::Endpoints, last.as_bytes()));
-    // Its channel ends, as that of each publisher that is gone.
+    // Its channel ends, like that of each publisher that is gone.
     let channel = subscribe_requests(&peer)[1].channel;
     assert!(peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: false }));
-    wait(&peer, "the second one is gone", || heard() == [1, 0, 1, 1]);
+    wait(&peer, "the second one is gone", || publisher_counts() == [1, 0, 1, 1]);
 }

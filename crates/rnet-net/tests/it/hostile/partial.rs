@@ -1,34 +1,34 @@
-//! Large messages that never become whole.
+//! Large messages that are never completed.
 
 use rnet::LossCause;
 
 use super::*;
 
-/// What is put together in all may take as much, beside the message that begins.
+/// The most bytes of incomplete messages, without the message that begins.
 const LARGE_LEN_BYTES: u64 = 1 << 30;
-/// The peer says something only while the test runs.
+/// The peer sends only while the test runs.
 const PATIENT: &str = "[network]\nlost_after_ms = 30000";
 const TOPICS: [&str; 3] = ["/a", "/b", "/c"];
 
-/// A fragment that begins a message and ends it only if it is as long.
+/// A fragment that begins a message, and completes it only if it has the full length.
 fn fragment(channel: u32, seq: u64, total: u64, offset: u64, bytes: &[u8]) -> Item<'_> {
     let (sent_ns, meta, compressed) = (0, Meta::default(), false);
     Item::Fragment(Fragment { channel, seq, sent_ns, meta, total, offset, bytes, compressed })
 }
 
 fn say(peer: &Peer, item: &Item<'_>) {
-    wait(peer, "there is room", || peer.say(Lane::Bulk, item));
+    wait(peer, "the stream has capacity", || peer.say(Lane::Bulk, item));
 }
 
 /// Three publishers there that are heard here, and their channels.
-fn heard(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32; 3]) {
+fn matched_publishers(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32; 3]) {
     let node = hosts.node(0, "hears");
     let mut hears = TOPICS.map(|topic| {
         node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap()
     });
     let all: Vec<String> = (1..).zip(TOPICS).map(|(id, topic)| publisher(id, topic)).collect();
     introduce(peer, 1, &all.join(","));
-    wait(peer, "all are wanted", || subscribe_requests(peer).len() == 3);
+    wait(peer, "all are requested", || subscribe_requests(peer).len() == 3);
     let of = |id: u64| {
         subscribe_requests(peer).into_iter().find(|want| want.publisher == id).unwrap().channel
     };
@@ -51,35 +51,35 @@ fn wait_for_lost(peer: &Peer, hears: &mut Subscriber<[u8]>, count: u64) {
 }
 
 #[test]
-fn one_for_which_there_is_no_room_is_lost_alone() {
+fn large_message_beyond_the_memory_limit_is_lost_alone() {
     let (hosts, peer) = hosts("no room", PATIENT);
     let (mut problems, _looks) = Problems::of(&hosts);
-    let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
+    let (_node, mut hears, [a, b, c]) = matched_publishers(&hosts, &peer);
     for channel in [a, b] {
         say(&peer, &fragment(channel, 0, LARGE_LEN_BYTES, 0, b"x"));
     }
-    // All of the third comes, and none of it is kept.
+    // All fragments of the third arrive, and none of them is kept.
     let (len, part) = (1 << 20, vec![7; 32 << 10]);
     for offset in (0..len).step_by(part.len()) {
         say(&peer, &fragment(c, 0, len, offset, &part));
     }
     wait_for_lost(&peer, &mut hears[2], 1);
     problems.wait(&peer, "a message on /c of 1048576 bytes is lost");
-    // It counts as read nevertheless, so its publisher may go on.
+    // It counts as read nevertheless, so its publisher may continue.
     let read = |item: &Item<'_>| matches!(item, Item::Credit { channel, read } if *channel == c && *read >= len + 64);
     let mut next = 1;
     wait(&peer, "it counts as read", || {
-        // A little that was read is told of with what comes a second later.
+        // A small number of read bytes is reported with the next message a second later.
         say(&peer, &data(c, next, b"small"));
         next += 1;
         peer.count(read) > 0
     });
-    let mut came = 1;
+    let mut received = 1;
     wait(&peer, "small ones come", || {
-        came += u64::from(hears[2].try_recv().unwrap().is_some());
-        came == next
+        received += u64::from(hears[2].try_recv().unwrap().is_some());
+        received == next
     });
-    // Another message in its place ends one of those that are half there: it is lost, and makes room.
+    // Another message in its place ends one of the incomplete messages: it is lost and frees memory.
     say(&peer, &fragment(b, 1, 3, 0, b"new"));
     let mut new = None;
     wait(&peer, "it comes", || {
@@ -91,20 +91,20 @@ fn one_for_which_there_is_no_room_is_lost_alone() {
     for offset in (0..len).step_by(part.len()) {
         say(&peer, &fragment(c, next, len, offset, &part));
     }
-    let mut came = 0;
-    wait(&peer, "there is room again", || {
-        came = hears[2].try_recv().unwrap().map_or(0, |sample| sample.len() as u64);
-        came > 0
+    let mut received = 0;
+    wait(&peer, "there is memory again", || {
+        received = hears[2].try_recv().unwrap().map_or(0, |sample| sample.len() as u64);
+        received > 0
     });
-    assert_eq!((came, hears[2].lost().total()), (len, 1));
+    assert_eq!((received, hears[2].lost().total()), (len, 1));
     assert_eq!((hears[0].lost().total(), hears[1].lost().total()), (0, 1));
     assert_eq!(peer.sessions(), 1, "no session was ended");
 }
 
 #[test]
-fn those_that_only_begin_are_each_lost_and_end_no_session() {
+fn incomplete_large_messages_are_lost_and_keep_the_session() {
     let (hosts, peer) = hosts("only begin", PATIENT);
-    let (_node, mut hears, [a, b, c]) = heard(&hosts, &peer);
+    let (_node, mut hears, [a, b, c]) = matched_publishers(&hosts, &peer);
     say(&peer, &fragment(a, 0, LARGE_LEN_BYTES, 0, b"x"));
     const COUNT: u64 = 3_000;
     for seq in 0..COUNT {

@@ -1,4 +1,4 @@
-//! A link that speaks the wire and means ill: the frames are right, and what stands in them is up to the test.
+//! A hostile link: its frames are valid, and the test chooses their content.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -14,13 +14,13 @@ use rnet_net::{HostId, Presence, Sink, Transport};
 /// By their number.
 pub const LANES: [Lane; 2] = [Lane::Bulk, Lane::Urgent];
 
-/// Its end of the network, which the threads of the network call.
+/// Its connection to the network, which the threads of the network call.
 struct PeerSink {
     streams: [Mutex<Stream>; 2],
-    /// The items of the frames that came, in order.
+    /// The items of the received frames, in order.
     items: Mutex<Vec<Vec<u8>>>,
     sessions: AtomicU64,
-    /// How far its clock is ahead of the true one.
+    /// The offset of its clock from the true one.
     ahead_ns: AtomicI64,
 }
 
@@ -49,7 +49,7 @@ impl Sink for PeerSink {
 }
 
 pub struct Peer {
-    heard: Arc<PeerSink>,
+    sink: Arc<PeerSink>,
     link: Arc<MemoryLink>,
     to: HostId,
     is_urgent_quiet: AtomicBool,
@@ -61,61 +61,62 @@ impl Peer {
         Peer::join_in(net, own, to, [own.term << 32; 2])
     }
 
-    /// With a session for each lane. The urgent one says nothing before [`Peer::unsilence_urgent_lane`] if it is another one.
+    /// With a session for each lane. If the urgent lane has another session, it is silent until
+    /// [`Peer::unsilence_urgent_lane`].
     pub fn join_in(net: &Arc<MemoryNet>, own: Presence, to: HostId, sessions: [u64; 2]) -> Peer {
         let streams =
             LANES.map(|lane| Mutex::new(Stream::new(sessions[lane as usize], Limits::of(lane))));
         let (items, begun, ahead_ns) = Default::default();
-        let heard = PeerSink { streams, items, sessions: begun, ahead_ns };
-        let heard = Arc::new(heard);
-        let link = net.join(own, heard.clone());
+        let sink = PeerSink { streams, items, sessions: begun, ahead_ns };
+        let sink = Arc::new(sink);
+        let link = net.join(own, sink.clone());
         let is_urgent_quiet = AtomicBool::new(sessions[0] != sessions[1]);
-        Peer { heard, link, to, is_urgent_quiet, is_newer: AtomicBool::default() }
+        Peer { sink, link, to, is_urgent_quiet, is_newer: AtomicBool::default() }
     }
 
-    /// Has the urgent lane say nothing.
+    /// Silences the urgent lane.
     pub fn silence_urgent_lane(&self) {
         self.is_urgent_quiet.store(true, Ordering::SeqCst);
     }
 
-    /// Has each frame say what only a later version knows.
+    /// Adds content of a later version to each frame.
     pub fn use_later_version(&self) {
         self.is_newer.store(true, Ordering::SeqCst);
     }
 
     /// Answers the stamps of the other link on both lanes, as often as it is called.
     pub fn pulse(&self) {
-        for stream in &self.heard.streams {
+        for stream in &self.sink.streams {
             stream.lock().unwrap().request_ack();
         }
         self.pump();
     }
 
-    /// Sets its clock ahead, by so much.
+    /// Sets its clock ahead by `by_ns`.
     pub fn step(&self, by_ns: i64) {
-        self.heard.ahead_ns.fetch_add(by_ns, Ordering::SeqCst);
+        self.sink.ahead_ns.fetch_add(by_ns, Ordering::SeqCst);
     }
 
-    /// Has the urgent lane speak.
+    /// Ends the silence of the urgent lane.
     pub fn unsilence_urgent_lane(&self) {
         self.is_urgent_quiet.store(false, Ordering::SeqCst);
     }
 
-    /// Whether the other link has answered something on a lane.
+    /// Whether the other link has answered on a lane.
     pub fn is_answered(&self, lane: Lane) -> bool {
-        self.heard.streams[lane as usize].lock().unwrap().last_echo_ns() > 0
+        self.sink.streams[lane as usize].lock().unwrap().last_echo_ns() > 0
     }
 
-    /// Sends what is due. Nothing leaves without it.
+    /// Sends the frames that are due. Without it nothing leaves.
     pub fn pump(&self) {
         for lane in LANES {
             if lane == Lane::Urgent && self.is_urgent_quiet.load(Ordering::SeqCst) {
                 continue;
             }
             loop {
-                let mut stream = self.heard.streams[lane as usize].lock().unwrap();
+                let mut stream = self.sink.streams[lane as usize].lock().unwrap();
                 stream.flush();
-                let Some(frame) = stream.poll(self.heard.now_ns()) else { break };
+                let Some(frame) = stream.poll(self.sink.now_ns()) else { break };
                 // The network calls the sink, which needs the stream.
                 drop(stream);
                 match self.is_newer.load(Ordering::SeqCst) {
@@ -126,23 +127,23 @@ impl Peer {
         }
     }
 
-    /// Sends bytes that are no frame of the stream.
+    /// Sends bytes that are not a frame of the stream.
     pub fn raw(&self, lane: Lane, bytes: &[u8]) {
         self.link.send(lane, self.to, bytes.to_vec().into()).unwrap();
     }
 
-    /// Says an item once there is room; whether there was.
+    /// Sends an item once there is capacity; returns whether there was.
     pub fn say(&self, lane: Lane, item: &Item<'_>) -> bool {
         self.pump();
-        self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
+        self.sink.streams[lane as usize].lock().unwrap().push(item).is_ok()
     }
 
-    /// Adds an item to the frame that leaves next; whether there was room.
+    /// Adds an item to the frame that leaves next; returns whether there was capacity.
     pub fn push(&self, lane: Lane, item: &Item<'_>) -> bool {
-        self.heard.streams[lane as usize].lock().unwrap().push(item).is_ok()
+        self.sink.streams[lane as usize].lock().unwrap().push(item).is_ok()
     }
 
-    /// Says a document; whether there was room for all of it.
+    /// Sends a document; returns whether there was capacity for all of it.
     pub fn document(&self, of: Document, text: &[u8]) -> bool {
         DocumentPart::split(of, text).all(|part| {
             // A frame may have to be acknowledged first.
@@ -159,25 +160,25 @@ impl Peer {
         })
     }
 
-    /// Says who it is, as what `name` is the host.
+    /// Sends a greeting with the host name `name`.
     pub fn greet(&self, name: &str) -> bool {
         self.document(Document::Hello, format!(r#"{{"host":{name:?},"release":"0"}}"#).as_bytes())
     }
 
     /// How many sessions the other link has begun.
     pub fn sessions(&self) -> u64 {
-        self.heard.sessions.load(Ordering::SeqCst)
+        self.sink.sessions.load(Ordering::SeqCst)
     }
 
-    /// How many of the items that came are such.
+    /// Counts the received items that match.
     pub fn count(&self, is: impl Fn(&Item<'_>) -> bool) -> usize {
-        let items = self.heard.items.lock().unwrap();
+        let items = self.sink.items.lock().unwrap();
         items.iter().flat_map(|items| Items::new(items)).flatten().filter(|item| is(item)).count()
     }
 
     /// The text of the documents that came in one part.
     pub fn documents(&self, of: Document) -> Vec<String> {
-        let items = self.heard.items.lock().unwrap();
+        let items = self.sink.items.lock().unwrap();
         let parts = items.iter().flat_map(|items| Items::new(items)).flatten();
         let texts = parts.filter_map(|item| match item {
             Item::DocumentPart(part) if part.of == of => {
@@ -192,8 +193,8 @@ impl Peer {
 /// Kinds whose items end with their last field, and not with bytes of any length.
 const OF_FIELDS: [u8; 7] = [4, 6, 7, 8, 9, 11, 13];
 
-/// A frame as a later version may send it: a flag, fields behind the last ones, and items of kinds that are not known
-/// here and need not be.
+/// A frame as a later version may send it: a flag, fields after the last ones, and items of unknown
+/// optional kinds.
 fn of_later_version(frame: &[u8]) -> Vec<u8> {
     let (head, mut items) = frame.split_at(HEADER_LEN);
     let mut later = head.to_vec();
@@ -220,7 +221,7 @@ fn of_later_version(frame: &[u8]) -> Vec<u8> {
     later
 }
 
-/// What stands in an item, and what behind it.
+/// The body of an item, and the bytes after it.
 fn item_body(rest: &[u8]) -> (&[u8], &[u8]) {
     let end = rest.iter().position(|byte| byte & 0x80 == 0).unwrap();
     let len = rest[..=end].iter().rev().fold(0, |len, byte| len << 7 | usize::from(byte & 0x7f));

@@ -1,9 +1,9 @@
-//! Rules for one host: they hold for whoever says its name.
+//! Rules for one host apply to every host that declares its name.
 
 use super::*;
 
 #[test]
-fn a_rule_for_a_host_holds_before_its_name_is_known() {
+fn rule_for_a_host_applies_before_its_name_is_known() {
     let rule =
         "[[network.rule]]\ntopic = \"/cmd\"\ndirection = \"in\"\nhost = \"evil\"\nallow = false\n";
     let (hosts, peer) = hosts("before-hello", rule);
@@ -17,11 +17,12 @@ fn a_rule_for_a_host_holds_before_its_name_is_known() {
         let found = hosts.domain(0).inspect();
         found.publishers.iter().filter(of_evil).map(|p| p.topic.clone()).collect::<Vec<_>>()
     };
-    wait(&peer, "what is allowed is there", || topics() == ["/free"]);
+    wait(&peer, "the allowed topic is visible", || topics() == ["/free"]);
     is_told(&peer, "Endpoints before Hello");
 }
 
-/// Two that say one name, as a laptop and its clone do, or a host that is back before its old link is lost.
+/// Two hosts declare one name, like a laptop and its clone, or a host that returns before its old link is
+/// lost.
 fn holds_for_both_that_say(name: &str) {
     let rule = |topic: &str, direction: &str| {
         format!(
@@ -39,17 +40,17 @@ fn holds_for_both_that_say(name: &str) {
         assert!(peer.greet(name));
         let both = announce(&format!("{},{}", publisher(1, "/cmd"), publisher(2, "/free")));
         assert!(peer.document(Document::Endpoints, &both));
-        let told = || peer.documents(Document::Endpoints).concat();
-        wait(peer, "what is allowed is told", || told().contains("/open"));
-        assert!(!told().contains("/secret"), "{name}: {}", told());
+        let announced = || peer.documents(Document::Endpoints).concat();
+        wait(peer, "the allowed topic is announced", || announced().contains("/open"));
+        assert!(!announced().contains("/secret"), "{name}: {}", announced());
     }
     let of_both = || {
         let found = hosts.domain(0).inspect().publishers.into_iter();
         let of_others = found.filter(|publisher| publisher.node.starts_with('@'));
         of_others.map(|publisher| (publisher.topic, publisher.node)).collect::<Vec<_>>()
     };
-    // What is refused comes first in what each has told.
-    eventually("what is allowed is there", || {
+    // Each has announced the forbidden topic first.
+    eventually("the allowed topics are visible", || {
         [&first, &second].into_iter().for_each(Peer::pump);
         of_both().iter().filter(|(topic, _)| topic == "/free").count() == 2
     });
@@ -57,23 +58,23 @@ fn holds_for_both_that_say(name: &str) {
     assert_eq!(topics, ["/free", "/free"], "{name}");
     nodes.sort();
     shown.sort();
-    assert_eq!(nodes, shown, "each is shown by a name of its own");
-    // One that comes later is kept back as well.
+    assert_eq!(nodes, shown, "each has its own display name");
+    // A publisher that opens later is withheld as well.
     let _later = node.publisher::<[u8]>("/secret").unwrap();
     let _then = node.publisher::<[u8]>("/open/too").unwrap();
     for peer in [&first, &second] {
-        let told = || peer.documents(Document::Endpoints).concat();
-        wait(peer, "what is opened then is told", || told().contains("/open/too"));
-        assert!(!told().contains("/secret"), "{name}: {}", told());
+        let announced = || peer.documents(Document::Endpoints).concat();
+        wait(peer, "a later topic is announced", || announced().contains("/open/too"));
+        assert!(!announced().contains("/secret"), "{name}: {}", announced());
     }
 }
 
 #[test]
-fn a_rule_for_a_host_holds_for_both_that_say_its_name() {
+fn rule_for_a_host_applies_to_both_hosts_of_that_name() {
     holds_for_both_that_say("evil");
 }
 
 #[test]
-fn a_rule_for_a_host_with_a_long_name_holds() {
+fn rule_for_a_host_with_a_long_name_applies() {
     holds_for_both_that_say(&"e".repeat(60));
 }

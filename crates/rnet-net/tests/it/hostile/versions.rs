@@ -1,36 +1,36 @@
-//! Links of an earlier and of a later release, which mean well: messages cross both ways, and nothing is a fault.
+//! Well-behaved links of an earlier and of a later release: messages cross both ways without a problem.
 
 use std::time::Duration;
 
-use super::told::flows;
+use super::reports::flows;
 use super::*;
 
-/// The publisher there and the subscription there, as their link tells of them.
+/// The publisher and the subscription there, as their link announces them.
 const THERE: [u64; 2] = [7, 8];
 const CHANNEL: u32 = 3;
 const COUNT: u64 = 100;
-/// Longer than [`hosts`] are silent here before they are lost.
+/// Longer than the silence after which [`hosts`] are lost here.
 const SILENCE: Duration = Duration::from_millis(1500);
 const LOST_SOON: &str = "[network]\nlost_after_ms = 500";
 
-/// A subscription, as a link tells of it.
+/// A subscription, as a link announces it.
 fn subscriber(id: u64, topic: &str) -> String {
     publisher(id, topic).replace(r#""publisher":"#, r#""subscriber":"#)
 }
 
-/// What a link says of itself and of its host, and how it goes on.
+/// The greeting of a link, its host, and its further behavior.
 struct PeerBehavior<'a> {
     hello: &'a str,
     nodes: Option<&'a str>,
     endpoints: &'a str,
-    /// What is to be shown of it.
+    /// The release that the status must show.
     release: &'a str,
-    /// Nodes that are to be shown of it: those of its endpoints are, told of or not.
+    /// Nodes that must be visible: those of its endpoints, with or without a report of nodes.
     remote: &'a [&'a str],
     may_be_silent: bool,
 }
 
-/// A whole session with a link that says this.
+/// A whole session with a link that behaves like this.
 fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
     let node = hosts.node(0, "both");
     let options = SubscriberOptions::new().transient_local();
@@ -45,28 +45,28 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
     assert!(said.nodes.is_none_or(|nodes| peer.document(Document::Nodes, nodes.as_bytes())));
     assert!(peer.document(Document::Endpoints, said.endpoints.as_bytes()));
 
-    // It owns a publisher.
+    // The peer owns a publisher.
     let channel = flows(peer, &mut hears);
     let mut hear = |seqs: std::ops::Range<u64>| {
         for seq in seqs.clone() {
-            wait(peer, "there is room", || {
+            wait(peer, "the stream has capacity", || {
                 peer.say(Lane::Bulk, &data(channel, seq, &seq.to_le_bytes()))
             });
         }
         for seq in seqs {
-            let mut came = None;
+            let mut received = None;
             wait(peer, "a message of it", || {
-                came = hears.try_recv().unwrap().map(|sample| sample.to_vec());
-                came.is_some()
+                received = hears.try_recv().unwrap().map(|sample| sample.to_vec());
+                received.is_some()
             });
-            assert_eq!(came.as_deref(), Some(&seq.to_le_bytes()[..]));
+            assert_eq!(received.as_deref(), Some(&seq.to_le_bytes()[..]));
         }
     };
     hear(0..COUNT);
 
-    // It wants one of ours.
+    // The peer requests a publisher of this host.
     let mut publisher = None;
-    wait(peer, "it is told of the publisher here", || {
+    wait(peer, "the publisher here is announced to it", || {
         publisher = peer.documents(Document::Endpoints).iter().find_map(|text| {
             let all: serde_json::Value = serde_json::from_str(text).unwrap();
             let mut opened = all["opened"].as_array()?.iter();
@@ -101,11 +101,11 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
     assert!(peer.say(Lane::Bulk, &Item::Credit { channel: CHANNEL, read: 1 << 10 }));
 
     if said.may_be_silent {
-        std::thread::sleep(SILENCE); // sleep: the silence that has to be borne
+        std::thread::sleep(SILENCE); // sleep: the silence that the link must tolerate
         hear(COUNT..2 * COUNT);
     }
     let mut domain = hosts.domain(0).domain();
-    wait(peer, "its nodes are there", || {
+    wait(peer, "its nodes are known", || {
         let remote = domain.snapshot().unwrap().remote;
         remote.iter().map(|node| node.node.to_string()).eq(said.remote.iter().copied())
     });
@@ -124,7 +124,7 @@ fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
 }
 
 #[test]
-fn one_of_an_earlier_release_is_talked_with_and_may_be_silent() {
+fn link_of_an_earlier_release_works_and_may_be_silent() {
     let all = [publisher(THERE[0], "/t"), subscriber(THERE[1], "/u")].join(",");
     let said = PeerBehavior {
         hello: r#"{"release":"0.0.1","host":"old","domain":"","wall_offset_ns":0}"#,
@@ -138,7 +138,7 @@ fn one_of_an_earlier_release_is_talked_with_and_may_be_silent() {
 }
 
 #[test]
-fn one_of_a_later_release_is_talked_with_and_what_is_not_known_is_passed_over() {
+fn link_of_a_later_release_works_and_unknown_items_are_skipped() {
     let both = hosts("later", "");
     both.1.use_later_version();
     let later = r#"{"later":[1,{"a":null}],"#;

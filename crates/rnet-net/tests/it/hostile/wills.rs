@@ -1,4 +1,4 @@
-//! Last wills that another link makes up.
+//! Last wills that another link invents.
 
 use rnet::LossCause;
 
@@ -9,27 +9,27 @@ fn with_will(id: u64, topic: &str) -> String {
 }
 
 #[test]
-fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
+fn invalid_wills_are_refused_by_name_without_growth() {
     let (hosts, peer) = hosts("wills", "");
     let (mut problems, _looks) = Problems::of(&hosts);
     let node = hosts.node(0, "hears");
     let mut hears = node.subscriber::<[u8]>("/t").unwrap();
     let _other = node.subscriber::<[u8]>("/without").unwrap();
     introduce(&peer, 1, &format!("{},{}", with_will(7, "/t"), publisher(8, "/without")));
-    wait(&peer, "both are wanted", || subscribe_requests(&peer).len() == 2);
+    wait(&peer, "both are requested", || subscribe_requests(&peer).len() == 2);
     let of =
         |id: u64| subscribe_requests(&peer).into_iter().find(|want| want.publisher == id).unwrap();
     let (channel, without) = (of(7).channel, of(8).channel);
     assert_eq!((of(7).wills, of(8).wills), (true, false));
     let say = |channel, message| {
         let will = Item::Will { channel, message };
-        wait(&peer, "there is room", || peer.say(Lane::Bulk, &will));
+        wait(&peer, "the stream has capacity", || peer.say(Lane::Bulk, &will));
     };
     say(channel, Some(b"gone"));
     peer.say(Lane::Bulk, &Item::Gap { channel, seq: 0, count: 0, cause: LossCause::Link });
     peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: true });
     wait(&peer, "it is admitted", || hears.publisher_count() == 1);
-    // None of these takes the place of the first.
+    // None of these replaces the first.
     let long = vec![0; 4097];
     say(channel, Some(&long));
     problems.wait(&peer, "4097");
@@ -40,7 +40,7 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
     }
     peer.say(Lane::Bulk, &data(channel, 0, b"0"));
     wait(&peer, "all of it was read", || hears.try_recv().unwrap().is_some());
-    assert_eq!(peer.sessions(), 1, "what is of no channel is passed over");
+    assert_eq!(peer.sessions(), 1, "items without a channel are ignored");
     assert!(peer.document(Document::Endpoints, br#"{"lost":[7]}"#));
     peer.say(Lane::Bulk, &Item::Delivery { channel, subscription: 0, active: false });
     let mut will = None;
@@ -54,14 +54,14 @@ fn those_that_cannot_be_are_refused_by_name_and_grow_nothing() {
 }
 
 #[test]
-fn a_flood_of_them_is_taken_or_ends_the_session() {
+fn flood_of_wills_is_accepted_or_ends_the_session() {
     let (hosts, peer) = hosts("many_wills", "");
     let node = hosts.node(0, "hears");
     let _hears = node.subscriber::<[u8]>("/t").unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
-    wait(&peer, "it is wanted", || subscribe_requests(&peer).len() == 1);
+    wait(&peer, "it is requested", || subscribe_requests(&peer).len() == 1);
     let channel = subscribe_requests(&peer)[0].channel;
-    // Each is refused, as none was announced.
+    // Each is refused, because no will was announced.
     for _ in 0..10_000 {
         let will = Item::Will { channel, message: Some(&[0; 4096]) };
         if peer.sessions() == 1 && !peer.say(Lane::Bulk, &will) {
@@ -69,12 +69,12 @@ fn a_flood_of_them_is_taken_or_ends_the_session() {
         }
     }
     let topic = hosts.node(0, "other").publisher::<[u8]>("/other").unwrap();
-    assert!(topic.id() > 0, "the host goes on");
+    assert!(topic.id() > 0, "the host still works");
 }
 
-/// As one of an earlier release, which knows no wills.
+/// Like a link of an earlier release, which does not know wills.
 #[test]
-fn a_link_that_does_not_ask_for_wills_gets_a_message() {
+fn link_without_will_support_gets_a_message() {
     let (hosts, peer) = hosts("old", "");
     let mut child = hosts.child(0, "talker");
     introduce(&peer, 1, "");
@@ -107,7 +107,7 @@ fn a_link_that_does_not_ask_for_wills_gets_a_message() {
     assert_eq!(peer.count(|item| matches!(item, Item::Will { .. })), 0);
 }
 
-/// What its child does.
+/// The role of its child.
 pub fn talk() {
     let node = common::Net::of_parent().node("talker");
     let options = rnet::PublisherOptions::new().last_will(&b"gone"[..]);

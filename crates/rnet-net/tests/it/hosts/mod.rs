@@ -1,4 +1,4 @@
-//! Hosts of one process: a domain and a link each, and a network in memory, or Zenoh, that joins them.
+//! Hosts of one process: a domain and a link each, joined by an in-memory network or Zenoh.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -25,36 +25,37 @@ use crate::common::{Child, LONG, Net, eventually};
 pub struct Hosts {
     links: Vec<Option<Link>>,
     net: Arc<MemoryNet>,
-    /// Where they listen if Zenoh joins them, and that no others do meanwhile: its sessions have many threads.
+    /// Where they listen if Zenoh joins them. The lock keeps other tests with Zenoh out meanwhile, because
+    /// its sessions have many threads.
     #[cfg(feature = "zenoh")]
     zenoh: Option<(Vec<std::net::Ipv4Addr>, MutexGuard<'static, ()>)>,
     offline: OfflineLimits,
     terms: Vec<u64>,
     names: Vec<String>,
-    // Last: its directories are removed when nobody is in them any more.
+    // Last: the directories are removed after their users.
     domains: Vec<Net>,
 }
 
 impl Hosts {
-    /// As many hosts, called `host0` and so on.
+    /// `count` hosts, named `host0` and so on.
     pub fn new(test: &str, count: usize) -> Hosts {
         Hosts::with_config(test, &vec![""; count])
     }
 
-    /// The same for a test that runs for longer than others.
+    /// The same for a test that runs longer than others.
     pub fn for_long(test: &str, count: usize, limit: Duration) -> Hosts {
         let domains = (0..count).map(|_| Net::for_long(test, limit)).collect();
         Hosts::in_domains(domains, &vec![""; count])
     }
 
-    /// As many hosts, of which only the first ones have a link.
+    /// `count` hosts, of which only the first ones have a link.
     pub fn partly_linked(test: &str, count: usize, linked: usize) -> Hosts {
         let mut hosts = Hosts::unlinked((0..count).map(|_| Net::new(test)).collect());
         hosts.start_all(&vec![""; linked]);
         hosts
     }
 
-    /// As many hosts that are not lost for being silent within any pause of a busy machine: a cut ends nothing.
+    /// `count` hosts that no pause of a busy machine makes count as lost: a cut ends nothing.
     pub fn patient(test: &str, count: usize) -> Hosts {
         let mut hosts = Hosts::unlinked((0..count).map(|_| Net::new(test)).collect());
         hosts.net = MemoryNet::with_lease(Duration::from_secs(3600));
@@ -62,7 +63,7 @@ impl Hosts {
         hosts
     }
 
-    /// Two hosts that keep this for one that is away.
+    /// Two hosts with these limits of data kept for an absent one.
     pub fn with_offline(test: &str, offline: OfflineLimits) -> Hosts {
         let mut hosts = Hosts::unlinked((0..2).map(|_| Net::new(test)).collect());
         hosts.offline = offline;
@@ -75,7 +76,7 @@ impl Hosts {
         Hosts::in_domains(configs.iter().map(|_| Net::new(test)).collect(), configs)
     }
 
-    /// The same, joined by Zenoh: each host connects to those before it.
+    /// The same, joined by Zenoh: each host connects to the earlier ones.
     #[cfg(feature = "zenoh")]
     pub fn over_zenoh(test: &str, configs: &[&str]) -> Hosts {
         use std::sync::atomic::{AtomicU8, Ordering};
@@ -159,22 +160,22 @@ impl Hosts {
         serve(&node, &self.names[host]).unwrap()
     }
 
-    /// Calls a host by this name when it is started next.
+    /// Sets the name of a host for its next start.
     pub fn rename(&mut self, host: usize, name: &str) {
         name.clone_into(&mut self.names[host]);
     }
 
-    /// Ends the link of a host.
+    /// Stops the link of a host.
     pub fn stop(&mut self, host: usize) {
         self.links[host] = None;
     }
 
-    /// Why the link of a host has ended by itself, if it has.
+    /// Why the link of a host has stopped by itself, if it has.
     pub fn ended(&self, host: usize) -> Option<LinkFailure> {
         self.links[host].as_ref()?.wait(Duration::ZERO)
     }
 
-    /// The network, for a host that is none of these.
+    /// The network, for additional hosts.
     pub fn net(&self) -> &Arc<MemoryNet> {
         &self.net
     }
@@ -187,10 +188,10 @@ impl Hosts {
         &self.domains[host]
     }
 
-    /// Waits until nothing is under way between the hosts.
+    /// Waits until nothing is in flight between the hosts.
     pub fn settle(&self) {
         let mut before = None;
-        eventually("nothing is under way", || {
+        eventually("nothing is in flight", || {
             let links = self.links.iter().flatten();
             let now: Option<Vec<u64>> = links.map(Link::quiescent_count).collect();
             let settled = now.is_some() && now == before;
@@ -199,7 +200,7 @@ impl Hosts {
         });
     }
 
-    /// By how much the clocks of the others, as this host knows them, may be wrong.
+    /// The uncertainty of the other hosts' clocks, as this host knows them.
     pub fn clock_uncertainty(&self, host: usize) -> Duration {
         clock_uncertainty(&self.node(host, "clocks"), self.links.len() - 1)
     }
@@ -213,12 +214,12 @@ impl Hosts {
         self.net.cut(HostId(a as u64 + 1), HostId(b as u64 + 1));
     }
 
-    /// Nothing passes from `a` to `b`.
+    /// Blocks the direction from `a` to `b`.
     pub fn cut_one_way(&self, a: usize, b: usize) {
         self.net.cut_one_way(HostId(a as u64 + 1), HostId(b as u64 + 1));
     }
 
-    /// Ends the connection of two hosts, which begins anew.
+    /// Ends the connection of two hosts, which is made again.
     pub fn reset(&self, a: usize, b: usize) {
         self.net.reset(HostId(a as u64 + 1), HostId(b as u64 + 1));
     }
@@ -228,7 +229,7 @@ impl Hosts {
     }
 }
 
-/// By how much the clocks of so many other hosts, as the host of this node knows them, may be wrong.
+/// The uncertainty of the clocks of `others` other hosts, as the host of this node knows them.
 pub fn clock_uncertainty(node: &Node, others: usize) -> Duration {
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();

@@ -6,7 +6,8 @@ use super::killed::{both, start, start_with};
 use super::net::{Host, Net};
 use super::peer::Peer;
 
-/// The host to which numbers go takes another address twice, and in between, if `both` may, the other one.
+/// The host to which numbers are sent takes another address twice; in between, if `both`, the other host
+/// does.
 fn change(test: &str, both: bool, link: impl Fn(&Host, &Host)) {
     let Some(mut net) = Net::new(test) else { return };
     let (mut one, mut two) = (net.host(), net.host());
@@ -29,25 +30,25 @@ fn change(test: &str, both: bool, link: impl Fn(&Host, &Host)) {
     }
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
-    println!("{sent} sent, {} received, {} lost", told[0], told[1]);
-    assert_eq!(told[0] + told[1], sent);
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("{sent} sent, {} received, {} lost", counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[1], sent);
     assert_eq!(listener.count("twice"), 0);
 }
 
 #[test]
-fn a_host_that_connects_is_heard_again() {
-    // One to which others connect is not looked for elsewhere.
-    change("addresses::a_host_that_connects_is_heard_again", false, |one, two| {
+fn connecting_host_is_heard_again() {
+    // A host to which others connect is not searched for at another address.
+    change("addresses::connecting_host_is_heard_again", false, |one, two| {
         start(one, "host1", None);
         start(two, "host2", Some(one));
     });
 }
 
 #[test]
-fn a_host_of_a_lan_is_heard_again() {
-    change("addresses::a_host_of_a_lan_is_heard_again", true, |one, two| {
+fn lan_host_is_heard_again() {
+    change("addresses::lan_host_is_heard_again", true, |one, two| {
         for (host, name) in [(one, "host1"), (two, "host2")] {
             start_with(host, name, [("RNET_NETWORK", "lan")]);
         }
@@ -55,8 +56,8 @@ fn a_host_of_a_lan_is_heard_again() {
 }
 
 #[test]
-fn a_host_that_is_plugged_in_later_is_heard() {
-    let test = "addresses::a_host_that_is_plugged_in_later_is_heard";
+fn host_plugged_in_later_is_heard() {
+    let test = "addresses::host_plugged_in_later_is_heard";
     let Some(mut net) = Net::new(test) else { return };
     let (one, two) = (net.host(), net.host());
     let listener = Peer::actor(&two, "listen");
@@ -65,7 +66,7 @@ fn a_host_that_is_plugged_in_later_is_heard() {
     for (host, name) in [(&one, "host1"), (&two, "host2")] {
         start_with(host, name, [("RNET_NETWORK", "lan")]);
     }
-    // Another one stands by once there is a link.
+    // A standby starts once there is a link.
     both(&two);
     let plugged = Instant::now();
     two.heal();

@@ -9,13 +9,14 @@ use super::peer::{Peer, say};
 
 const HOSTS: usize = 10;
 const NODES: usize = 10;
-/// Between two messages of a node. Ninety pairs of links, unoptimised, keep two cores busy without any.
+/// The interval of a node's messages. Ninety pairs of links, unoptimized, keep two cores busy without any
+/// messages.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// What a subscriber has had of the publisher that it hears.
+/// The messages that a subscriber has received of its publisher.
 #[derive(Default)]
 struct ReceivedSequence {
-    /// When the other host was booted: its numbers begin anew.
+    /// When the other host was booted: its numbers restart.
     boot: u64,
     first: u64,
     next: u64,
@@ -50,8 +51,8 @@ impl ReceivedSequence {
     }
 }
 
-/// The nodes of a host, each of which hears one of the next host. Says `round` each time all have heard something
-/// more, and nothing is missing that was not counted.
+/// The nodes of a host, each of which subscribes to one of the next host. Prints `round` each time all have
+/// received more, and every missing message was counted.
 pub fn actor(host: &str) {
     let host: usize = host.parse().unwrap();
     let boot = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -75,12 +76,12 @@ pub fn actor(host: &str) {
             publisher.send(&[boot.to_le_bytes(), number.to_le_bytes()].concat()).unwrap();
         }
         number += 1;
-        for (subscriber, heard) in &mut subscribers {
+        for (subscriber, received) in &mut subscribers {
             loop {
                 match subscriber.try_recv() {
                     Ok(Some(message)) => {
                         let message = message.to_vec();
-                        heard.take(&message, subscriber.lost().total());
+                        received.take(&message, subscriber.lost().total());
                     }
                     Ok(None) => break,
                     Err(Error::PeerLost { .. }) => say("lost"),
@@ -88,10 +89,10 @@ pub fn actor(host: &str) {
                 }
             }
         }
-        let all = subscribers.iter().all(|(_, heard)| heard.is_fresh && heard.is_whole());
+        let all = subscribers.iter().all(|(_, received)| received.is_fresh && received.is_whole());
         if all && said.elapsed() > 5 * PERIOD {
             said = Instant::now();
-            subscribers.iter_mut().for_each(|(_, heard)| heard.is_fresh = false);
+            subscribers.iter_mut().for_each(|(_, received)| received.is_fresh = false);
             say("round");
         }
         std::thread::sleep(PERIOD); // sleep: the rate at which the nodes send

@@ -1,4 +1,5 @@
-//! Delays between hosts, against the truth: the monotonic clocks of the hosts are apart, and `CLOCK_REALTIME` is one.
+//! Measured delays between hosts, compared with the truth: their monotonic clocks differ, and they share
+//! `CLOCK_REALTIME`.
 
 use std::io::Read;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use super::traffic::common_ns;
 const LONG: Option<Duration> = Some(ACTOR_LIMIT);
 const MESSAGES: usize = 100;
 
-/// Sends when it sent the message before: from when to when that took.
+/// Sends in each message when the previous one was sent: the start and the end of the call.
 pub fn stamp() {
     let node = Node::builder("stamper").open().unwrap();
     let mut stamps = node.publisher::<[u8]>("/stamps").unwrap();
@@ -32,7 +33,7 @@ pub fn stamp() {
     }
 }
 
-/// The largest uncertainty that the link has stated since the last call; `None` if it has stated none.
+/// The largest uncertainty that the link has reported since the last call; `None` if it has reported none.
 fn uncertainty_ns(statuses: &mut Subscriber<LinkStatus>) -> Option<i64> {
     let mut stated = Vec::new();
     while let Some(status) = statuses.try_recv().unwrap() {
@@ -44,8 +45,8 @@ fn uncertainty_ns(statuses: &mut Subscriber<LinkStatus>) -> Option<i64> {
     stated.into_iter().max()
 }
 
-/// Says by how much the delays of messages were wrong at most, beyond what reading the clocks takes, and how much the
-/// link has stated.
+/// Prints the largest error of the message delays, beyond the time of reading the clocks, and the
+/// uncertainty that the link has reported.
 pub fn measure() {
     let node = Node::builder("measurer").open().unwrap();
     let options = SubscriberOptions::new().keep_all();
@@ -56,7 +57,8 @@ pub fn measure() {
     while uncertainty_ns(&mut statuses).is_none() {
         stamps.recv(LONG).unwrap();
     }
-    // When each message was sent by the clock that is common, as this host has it: at least, and at most.
+    // When each message was sent by the shared clock, as this host has it: the earliest and the latest
+    // time.
     let (mut last, mut worst_ns, mut compared) = (None, 0, 0);
     while compared < MESSAGES {
         let sample = stamps.recv(LONG).unwrap();
@@ -81,16 +83,16 @@ pub fn measure() {
 }
 
 #[test]
-fn delays_are_right_within_what_is_stated() {
-    let Some(mut net) = Net::new("delay::delays_are_right_within_what_is_stated") else { return };
+fn delays_are_within_their_uncertainty() {
+    let Some(mut net) = Net::new("delay::delays_are_within_their_uncertainty") else { return };
     let (one, two) = (net.host(), net.host());
     start(&one, "host1", None);
     start(&two, "host2", Some(&one));
     let _stamper = Peer::actor(&one, "stamp");
     let measurer = Peer::actor(&two, "measure");
-    let told = measurer.wait("delays", 1).0;
-    let told: Vec<i64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
-    let (worst_ns, stated_ns) = (told[0], told[1]);
+    let reported = measurer.wait("delays", 1).0;
+    let reported: Vec<i64> = reported.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (worst_ns, stated_ns) = (reported[0], reported[1]);
     println!("delays are wrong by {worst_ns} ns at most, and {stated_ns} ns are stated");
     assert!(worst_ns <= stated_ns);
 }

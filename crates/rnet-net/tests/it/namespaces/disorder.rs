@@ -1,8 +1,8 @@
-//! A cable that delays each packet for another time, so that packets overtake each other: a relay of Ethernet frames
-//! between two interfaces, where the kernel has no `tc netem`.
+//! A cable that delays each packet for a different time, so that packets overtake each other: a relay of
+//! Ethernet frames between two interfaces, for kernels without `tc netem`.
 //!
-//! Frames come and go with the words in which the kernel says what is left to do with them (`PACKET_VNET_HDR`): a
-//! frame between namespaces may be longer than a cable takes, and without a checksum.
+//! Frames carry the header in which the kernel states their remaining processing (`PACKET_VNET_HDR`): a
+//! frame between namespaces may be longer than a cable allows, and have no checksum.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,33 +23,34 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::random::Random;
 
-/// The longest frame, with what the kernel says of it.
+/// The longest frame, with the kernel's header.
 const FRAME_LEN_BYTES: usize = (64 << 10) + 256;
-/// As many frames are under way in one direction; one beyond is lost.
+/// The most frames in flight in one direction; further ones are lost.
 const FRAMES: usize = 4096;
-/// Asked of the kernel for packets not yet read, which gives what it is configured to give at most. Its default holds
-/// fewer than 300 short packets, which come within the time for which a busy machine stops a thread.
+/// The buffer requested for unread packets, which the kernel limits to its configuration. Its default holds
+/// fewer than 300 short packets, which arrive while a busy machine preempts a thread.
 pub const BUFFER_BYTES: usize = 4 << 20;
-/// Between two looks at whether to end.
+/// The interval between two checks for the end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// When a frame leaves, its number, and the frame.
 type Frame = Reverse<(Instant, u64, Vec<u8>)>;
 
-/// The relay. Dropped, it loses what is under way.
+/// The relay. Dropping it loses the frames in flight.
 pub struct Disorder {
     ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Disorder {
-    /// Between two interfaces of a network namespace. Each frame takes so many ms, at random.
+    /// Relays between two interfaces of a network namespace. Each frame is delayed by a random time in
+    /// `ms`.
     pub fn between(namespace: &str, ends: [&str; 2], ms: Range<u64>, random: &mut Random) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let (namespace, ends) = (namespace.to_owned(), ends.map(str::to_owned));
         let opened = thread::spawn(move || {
             let inside = File::open(format!("/run/netns/{namespace}")).unwrap();
-            // Of this thread alone; the sockets stay there.
+            // Only this thread moves; the sockets stay there.
             move_into_link_name_space(inside.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
             ends.map(|end| Arc::new(packets_of(&end).unwrap()))
         });
@@ -79,7 +80,7 @@ fn pass(from: &File, to: &File, ended: &AtomicBool, ms: Range<u64>, mut random: 
             next.map_or(LOOK, |due| due.saturating_duration_since(Instant::now()).min(LOOK));
         let limit = Timespec::try_from(limit).unwrap();
         let _ = poll(&mut [PollFd::new(from, PollFlags::IN)], Some(&limit));
-        // Both ends may be gone with their hosts: then there is nothing to read, and nobody to write to.
+        // Both interfaces may be gone with their hosts: then reads and writes fail.
         let mut reader = from;
         while let Ok(len @ 1..) = reader.read(&mut buffer) {
             if under_way.len() < FRAMES {
@@ -96,16 +97,16 @@ fn pass(from: &File, to: &File, ended: &AtomicBool, ms: Range<u64>, mut random: 
     }
 }
 
-/// What comes in on an interface of this thread's namespace; what is written goes out there.
+/// The packets that arrive on an interface of this thread's namespace; written data leaves there.
 fn packets_of(interface: &str) -> io::Result<File> {
     let all = (libc::ETH_P_ALL as u16).to_be();
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: takes numbers alone.
+    // SAFETY: the arguments are only numbers.
     let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: it was opened just now, and nobody else has it.
+    // SAFETY: it was opened just now and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     set_socket_recv_buffer_size(&socket, BUFFER_BYTES)?;
     let name = CString::new(interface)?;
@@ -118,19 +119,19 @@ fn packets_of(interface: &str) -> io::Result<File> {
     for option in [libc::PACKET_VNET_HDR, libc::PACKET_IGNORE_OUTGOING] {
         let on: libc::c_int = 1;
         let (at, len) = (&raw const on, mem::size_of_val(&on) as libc::socklen_t);
-        // SAFETY: the value is as long as it says, and lives through the call.
+        // SAFETY: the value has the stated length and lives through the call.
         let set = unsafe { libc::setsockopt(raw, libc::SOL_PACKET, option, at.cast(), len) };
         if set != 0 {
             return Err(io::Error::last_os_error());
         }
     }
-    // SAFETY: all its fields are numbers, of which 0 is one.
+    // SAFETY: all its fields are numbers, for which 0 is valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = all;
     address.sll_ifindex = index as i32;
     let (at, len) = (&raw const address, mem::size_of_val(&address) as libc::socklen_t);
-    // SAFETY: the address is as long as it says, and lives through the call.
+    // SAFETY: the address has the stated length and lives through the call.
     if unsafe { libc::bind(raw, at.cast(), len) } != 0 {
         return Err(io::Error::last_os_error());
     }

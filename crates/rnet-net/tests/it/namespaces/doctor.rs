@@ -1,5 +1,5 @@
-//! `rnet doctor` on hosts that do not hear each other, with the links and the `robot.toml` that users have: it names the
-//! cause, and what to do about it.
+//! `rnet doctor` on hosts that do not hear each other, with the links and the `robot.toml` of users: it
+//! names the cause and the remedy.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::net::{Host, Net};
 use super::peer::{LIMIT, PORT, Peer, rnet};
 
-/// What the link is told that listens, and the one that connects to 10.77.0.1.
+/// The settings of the link that listens, and of the one that connects to 10.77.0.1.
 const LISTENS: &str = "listen = [\"tcp/0.0.0.0:7450\"]\n";
 const CONNECTS: &str = "connect = [\"tcp/10.77.0.1:7450\"]\n";
 const LAN: &str = "mode = \"lan\"\n";
-const _: () = assert!(PORT == 7450, "the words above have it");
+const _: () = assert!(PORT == 7450, "the settings above contain the port");
 
 /// A host with a directory that holds its `robot.toml`, in which all its programs run.
 struct Robot {
@@ -22,7 +22,7 @@ struct Robot {
 }
 
 impl Robot {
-    /// With these settings of the network, and what follows them.
+    /// A host with these settings of the network, and the text after them.
     fn new(host: Host, name: &str, test: &str, network: &str) -> Robot {
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{name}"));
         fs::create_dir_all(&dir).unwrap();
@@ -42,7 +42,8 @@ impl Robot {
         self.run(&["link", "start"]);
     }
 
-    /// Waits until doctor finds all of these: of each the level, and words of what it is and of what to do.
+    /// Waits until doctor reports all of these findings: the level of each, words of the finding and of the
+    /// advice.
     fn finds(&self, findings: &[&[&str]]) {
         let begun = Instant::now();
         loop {
@@ -60,7 +61,7 @@ impl Robot {
                 return;
             }
             assert!(begun.elapsed() < LIMIT, "{missing:#?} not found:\n{said}");
-            thread::sleep(Duration::from_millis(100)); // sleep: between two looks at a condition
+            thread::sleep(Duration::from_millis(100)); // sleep: interval between two checks
         }
     }
 }
@@ -71,7 +72,7 @@ impl Drop for Robot {
     }
 }
 
-/// RobotPair hosts of a net, with a node each that keeps the link, and these settings.
+/// Two hosts of a net, each with a node that keeps the link, and these settings.
 struct RobotPair {
     one: Robot,
     two: Robot,
@@ -96,7 +97,7 @@ impl RobotPair {
         self.two.link();
     }
 
-    /// Nothing is in the way any more, and both say that the other one is connected.
+    /// Removes all obstacles; both report the other one as connected.
     fn meet(&self) {
         self.one.host.heal();
         self.two.host.heal();
@@ -120,7 +121,7 @@ fn the_port_of_the_bulk_lane_is_closed() {
         &["PROBLEM", closed, advice],
         &["PROBLEM", "host 10.77.0.1 has been visible for", LOWER, "-> check whether a firewall"],
     ]);
-    // The one that is connected to knows no address to try, and sees who comes.
+    // The listening host does not know an address to try, and sees the other one connect.
     all.one.finds(&[&[
         "PROBLEM",
         "host 10.77.0.2 has been visible for",
@@ -128,7 +129,7 @@ fn the_port_of_the_bulk_lane_is_closed() {
         "run rnet doctor there",
     ]]);
     all.meet();
-    // And where it is closed later.
+    // The port is closed later.
     all.one.host.refuse("tcp dport 7451");
     all.two.finds(&[&["PROBLEM", closed, advice]]);
     all.one.finds(&[&["PROBLEM", "host host2 (10.77.0.2) has been visible for", LOWER]]);
@@ -173,10 +174,11 @@ fn the_other_host_is_of_another_domain() {
     ]);
 }
 
-/// Each looks for its domain in a multicast group of its own: nobody can tell that from a network that lets none through.
+/// Each domain uses its own multicast group: a host cannot distinguish that from a network that blocks
+/// multicast.
 #[test]
-fn hosts_of_a_lan_are_of_two_domains() {
-    let test = "hosts_of_a_lan_are_of_two_domains";
+fn lan_hosts_of_two_domains() {
+    let test = "lan_hosts_of_two_domains";
     let Some(all) = RobotPair::new(test, [LAN, LAN], Some("other")) else { return };
     all.link();
     let why = "none is on, they use another domain, or the network blocks multicast";
@@ -187,8 +189,8 @@ fn hosts_of_a_lan_are_of_two_domains() {
 }
 
 #[test]
-fn no_multicast_comes_through() {
-    let test = "no_multicast_comes_through";
+fn multicast_is_blocked() {
+    let test = "multicast_is_blocked";
     let Some(all) = RobotPair::new(test, [LAN, LAN], None) else { return };
     for robot in [&all.one, &all.two] {
         robot.host.refuse("ip daddr 224.0.0.0/4");
@@ -202,7 +204,7 @@ fn no_multicast_comes_through() {
         advice[0],
         advice[1],
     ]]);
-    // It comes, and what the links say to each other does not.
+    // Multicast arrives, and the data of the links does not.
     for robot in [&all.one, &all.two] {
         robot.host.refuse("meta l4proto tcp");
     }
@@ -217,7 +219,7 @@ fn no_multicast_comes_through() {
     all.one.finds(&[&["ok", "host host2 (10.77.0.2) is connected"]]);
 }
 
-/// The interface of the first host is down; the second is to use one that it does not have.
+/// The interface of the first host is down; the second is configured for one that it does not have.
 const DOWN: &str = "network interface eth0 is down or has no cable";
 
 fn two_without_interface(test: &str) -> Option<RobotPair> {
@@ -228,7 +230,7 @@ fn two_without_interface(test: &str) -> Option<RobotPair> {
     Some(all)
 }
 
-/// The interface comes, and its cable is pulled.
+/// Sets the interface up, and unplugs its cable.
 fn goes_up_and_is_unplugged(all: &RobotPair) {
     all.one.host.set_interface("up");
     all.one.host.unplug();
@@ -252,15 +254,15 @@ fn an_interface_is_missing_or_down() {
     goes_up_and_is_unplugged(&all);
 }
 
-/// An interface that comes, goes and comes again, beside a file that is corrected: both links begin.
+/// An interface that appears, goes and returns, and a file that is corrected: both links start.
 #[test]
-fn an_interface_that_comes_and_goes_leaves_a_link() {
-    let test = "an_interface_that_comes_and_goes_leaves_a_link";
+fn interface_that_comes_and_goes_keeps_a_link() {
+    let test = "interface_that_comes_and_goes_keeps_a_link";
     let Some(all) = two_without_interface(test) else { return };
     all.one.finds(&[&["PROBLEM", DOWN]]);
     goes_up_and_is_unplugged(&all);
     all.one.host.heal();
-    // The link that waits reads the file again.
+    // The waiting link reads the file again.
     let file = all.two.dir.join("robot.toml");
     let settings = fs::read_to_string(&file).unwrap().replace("eth7", "eth0");
     fs::write(file, settings).unwrap();
@@ -270,8 +272,8 @@ fn an_interface_that_comes_and_goes_leaves_a_link() {
 }
 
 #[test]
-fn rules_hold_a_topic_back() {
-    let test = "rules_hold_a_topic_back";
+fn rules_withhold_a_topic() {
+    let test = "rules_withhold_a_topic";
     let rule = "[[network.rule]]\ntopic = \"/numbers\"\nallow = false\n";
     let Some(all) = RobotPair::new(test, [&format!("{LISTENS}{rule}"), CONNECTS], None) else {
         return;
@@ -284,7 +286,7 @@ fn rules_hold_a_topic_back() {
         rule_of_it,
         "forbids it",
     ]]);
-    // On the other side its name is not known.
+    // The other side does not know its name.
     all.two.finds(&[&[
         "note",
         "host host1 (tcp/10.77.0.1:7450): rules in its robot.toml withhold 1 of its topics from this host",
@@ -292,10 +294,10 @@ fn rules_hold_a_topic_back() {
     ]]);
 }
 
-/// One that does not want what comes.
+/// A host that denies inbound messages.
 #[test]
-fn rules_of_the_other_host_keep_its_subscription_back() {
-    let test = "rules_of_the_other_host_keep_its_subscription_back";
+fn rules_of_the_other_host_withhold_its_subscription() {
+    let test = "rules_of_the_other_host_withhold_its_subscription";
     let rule = "[[network.rule]]\ntopic = \"/numbers\"\ndirection = \"in\"\nallow = false\n";
     let Some(all) = RobotPair::new(test, [LISTENS, &format!("{CONNECTS}{rule}")], None) else {
         return;

@@ -1,11 +1,12 @@
-//! Drivers of three hosts whose monotonic clocks are hours apart, while cables are cut, processes are stopped and
-//! killed, and a host boots again with another clock: no two drivers are ever both in force.
+//! Drivers of three hosts whose monotonic clocks are hours apart, while cables are cut, processes are
+//! stopped and killed, and a host reboots with another clock: two drivers are never in force at the same
+//! time.
 //!
-//! Each host has a driver that takes authority with a random priority, drives for a while, and gives it back or is
-//! dropped; the receiver is on the first. What is judged is what the receiver writes down of itself: the order of what
-//! it applied, and that a fallback is in each pause.
+//! Each host has a driver that takes authority with a random priority, drives for a while, and releases it
+//! or is dropped; the receiver is on the first. The test checks the receiver's own record: the order of the
+//! applied commands, and that each pause contains a fallback.
 //!
-//! `COMMANDS_SEED` and `COMMANDS` (how many steps) run one again.
+//! `COMMANDS_SEED` and `COMMANDS` (the number of steps) repeat a run.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,13 +28,13 @@ use crate::random::Random;
 
 const HOSTS: usize = 3;
 const STEPS: u64 = 24;
-/// Unless `COMMANDS_SEED` says another one.
+/// Unless `COMMANDS_SEED` specifies another one.
 const SEED: u64 = 20_261_128;
 const DEADLINE: Duration = Duration::from_millis(50);
-/// By so much the clock of a host is ahead at most, in seconds: a day.
+/// The largest offset of a host's clock, in seconds: a day.
 const MAX_AHEAD_S: u64 = 86_400;
 
-/// The receiver. Says when the driver of each host was obeyed since it was asked, and at last what has been done.
+/// The receiver. Prints when the driver of each host was obeyed after a request, and finally its record.
 pub fn receive() {
     let node = Node::builder("base").open().unwrap();
     let did = Arc::new(Mutex::new(Vec::new()));
@@ -58,13 +59,13 @@ pub fn receive() {
         };
         while obeyed().len() < HOSTS {
             assert!(begun.elapsed() < ACTOR_LIMIT, "only {:?} are obeyed again", obeyed());
-            thread::sleep(Duration::from_millis(5)); // sleep: between two looks at a condition
+            thread::sleep(Duration::from_millis(5)); // sleep: interval between two checks
         }
         say("again");
     }
     // The last driver has ended.
     while !matches!(did.lock().unwrap().last(), Some(ReceiverAction::FellBack(_))) {
-        thread::sleep(Duration::from_millis(5)); // sleep: between two looks at a condition
+        thread::sleep(Duration::from_millis(5)); // sleep: interval between two checks
     }
     let stats = command.stats();
     drop(command);
@@ -92,7 +93,7 @@ pub fn drive(host: &str, seed: &str) {
 struct DriverHost {
     index: usize,
     host: Host,
-    /// The link of a host ends with its last node.
+    /// The link of a host stops with its last node.
     node: Peer,
     driver: Peer,
     process: i32,
@@ -132,21 +133,21 @@ fn link(host: &Host, index: usize, connect: &str) {
     start_with(host, &format!("host{index}"), settings);
 }
 
-/// Does something to cables and processes, and undoes it; says what.
+/// Disturbs cables and processes, and undoes it; returns a description.
 fn disturb(all: &mut [DriverHost], connect: &str, random: &mut Random) -> String {
     let at = random.below(HOSTS);
     match random.below(8) {
         0 => {
             let driving = &mut all[at];
             driving.host.signal(driving.process, Signal::KILL);
-            thread::sleep(random.ms(0..100)); // sleep: for how long it is not there
+            thread::sleep(random.ms(0..100)); // sleep: how long it is gone
             driving.begin(random);
             format!("the driver of host{at} killed")
         }
         1 | 2 => {
             let driving = &all[at];
             driving.host.signal(driving.process, Signal::STOP);
-            thread::sleep(random.ms(10..700)); // sleep: for how long it stands still
+            thread::sleep(random.ms(10..700)); // sleep: how long it is stopped
             driving.host.signal(driving.process, Signal::CONT);
             format!("the driver of host{at} stopped")
         }
@@ -155,7 +156,7 @@ fn disturb(all: &mut [DriverHost], connect: &str, random: &mut Random) -> String
             all[at].host.signal(link, Signal::KILL);
             format!("the link of host{at} killed")
         }
-        // The receiver's host does not: its order is what is judged.
+        // Not the receiver's host, whose record is checked.
         4 if at > 0 => {
             let ahead_s = random.in_range(0..MAX_AHEAD_S) as u32;
             all[at].boot(ahead_s, connect, random);
@@ -164,7 +165,7 @@ fn disturb(all: &mut [DriverHost], connect: &str, random: &mut Random) -> String
         _ => {
             let hosts: Vec<&Host> = all.iter().map(|driving| &driving.host).collect();
             let what = partition(&hosts, random);
-            thread::sleep(random.ms(10..2500)); // sleep: for how long the network is cut
+            thread::sleep(random.ms(10..2500)); // sleep: how long the network is cut
             hosts.iter().for_each(|host| host.heal());
             what
         }
@@ -172,8 +173,8 @@ fn disturb(all: &mut [DriverHost], connect: &str, random: &mut Random) -> String
 }
 
 #[test]
-fn two_drivers_of_hosts_with_clocks_apart_are_never_both_in_force() {
-    let test = "drivers::two_drivers_of_hosts_with_clocks_apart_are_never_both_in_force";
+fn two_drivers_of_hosts_with_different_clocks_are_never_in_force_together() {
+    let test = "drivers::two_drivers_of_hosts_with_different_clocks_are_never_in_force_together";
     let Some(mut net) = Net::new(test) else { return };
     let seed = number("COMMANDS_SEED").unwrap_or(SEED);
     let steps = number("COMMANDS").unwrap_or(STEPS);
@@ -204,5 +205,5 @@ fn two_drivers_of_hosts_with_clocks_apart_are_never_both_in_force() {
     let judged = receiver.wait("judged", 1).0;
     println!("drivers, and what was done: {judged}");
     let drivers: usize = judged.split(' ').next().unwrap().parse().unwrap();
-    assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few to say anything");
+    assert!(drivers >= HOSTS, "{drivers} changes of drivers are too few for a result");
 }

@@ -7,10 +7,10 @@ use super::killed::{both, start_with};
 use super::net::Net;
 use super::peer::Peer;
 
-/// Packets of a host that asks for others: it does so twice a second, for each lane.
+/// Packets of a host that scouts for others: two per second for each lane.
 const QUESTIONS: u64 = 12;
 
-/// One with two interfaces, behind each of which there is a host, numbers of it, and where they come.
+/// A host with two interfaces, a host behind each of them, their numbers, and where these arrive.
 fn two_interfaces(test: &str, named: Option<&str>) {
     let Some(mut net) = Net::new(test) else { return };
     let (one, two) = (net.host(), net.host());
@@ -24,7 +24,7 @@ fn two_interfaces(test: &str, named: Option<&str>) {
     let until_asked = |questions: u64| {
         let from = one.packets("eth1", "rx");
         while one.packets("eth1", "rx") < from + questions {
-            thread::sleep(Duration::from_millis(20)); // sleep: between two looks at a condition
+            thread::sleep(Duration::from_millis(20)); // sleep: interval between two checks
         }
     };
     until_asked(1);
@@ -38,7 +38,7 @@ fn two_interfaces(test: &str, named: Option<&str>) {
         return;
     }
     until_asked(QUESTIONS);
-    assert_eq!(one.packets("eth1", "tx"), before, "nothing leaves on it: no answer, no question");
+    assert_eq!(one.packets("eth1", "tx"), before, "neither an answer nor a scout leaves on it");
     assert_eq!(other.count("heard"), 0);
     listener.wait("heard", listener.count("heard") + 1);
 }
@@ -48,8 +48,8 @@ fn nothing_leaves_on_an_interface_that_is_not_named() {
     two_interfaces("interfaces::nothing_leaves_on_an_interface_that_is_not_named", Some("eth0"));
 }
 
-/// What the test above would see of a link that is on all.
+/// Control for the test above: a link on all interfaces.
 #[test]
-fn hosts_behind_all_interfaces_are_met_if_none_is_named() {
-    two_interfaces("interfaces::hosts_behind_all_interfaces_are_met_if_none_is_named", None);
+fn hosts_behind_all_interfaces_are_found_if_none_is_named() {
+    two_interfaces("interfaces::hosts_behind_all_interfaces_are_found_if_none_is_named", None);
 }

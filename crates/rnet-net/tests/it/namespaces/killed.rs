@@ -1,4 +1,4 @@
-//! Nodes of two hosts with the program `rnet-link`, which is killed again and again.
+//! Nodes of two hosts with the program `rnet-link`, which is killed repeatedly.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,10 +9,10 @@ use rustix::process::Signal;
 use super::net::{Host, Net};
 use super::peer::{LIMIT, PORT, Peer};
 
-/// A log that holds all that a talker says in a test: a thousand numbers a second, for minutes.
+/// A log that holds all messages of a talker in a test: a thousand numbers per second, for minutes.
 const LOG_LEN_BYTES: u64 = 64 << 20;
 
-/// A link that nobody waits for, as nodes start it.
+/// Starts a link in the background, as nodes do.
 pub fn start(host: &Host, name: &str, connect: Option<&Host>) {
     let listen = format!("tcp/0.0.0.0:{PORT}");
     let other = connect.map(|other| format!("tcp/{}:{PORT}", other.address()));
@@ -32,15 +32,15 @@ pub fn start_with<'a>(
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The processes of the link of a host, of which the first holds the role, once there are two.
+/// The processes of the link of a host once there are two; the first holds the role.
 pub fn both(host: &Host) -> [i32; 2] {
     let begun = Instant::now();
     loop {
         if let [link, standby] = host.processes("rnet-link")[..] {
             return [link, standby];
         }
-        assert!(begun.elapsed() < LIMIT, "a link and one that stands by");
-        std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+        assert!(begun.elapsed() < LIMIT, "a link and a standby");
+        std::thread::sleep(Duration::from_millis(10)); // sleep: interval between two checks
     }
 }
 
@@ -60,34 +60,35 @@ fn kill_links(test: &str, times: usize) {
         let killed = Instant::now();
         host.signal(link, Signal::KILL);
         all_killed.insert(link);
-        let heard = more(2);
-        times_ms.push((heard - killed).as_millis());
+        let received_at = more(2);
+        times_ms.push((received_at - killed).as_millis());
         let begun = Instant::now();
         while host.processes("rnet-link").first() != Some(&standby) {
-            assert!(begun.elapsed() < LIMIT, "the one that stood by links");
-            std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+            assert!(begun.elapsed() < LIMIT, "the standby takes over");
+            std::thread::sleep(Duration::from_millis(10)); // sleep: interval between two checks
         }
-        // A kill in each second.
-        std::thread::sleep(Duration::from_secs(1).saturating_sub(killed.elapsed())); // sleep: the pace of the test
+        // One kill per second.
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(killed.elapsed())); // sleep: one kill per second
     }
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
     times_ms.sort_unstable();
     println!(
         "{times} links killed: {sent} sent, {} received, {} lost, PeerLost {}; two hundred more after ms: median {:?} \
          max {:?}",
-        told[0],
-        told[1],
+        counts[0],
+        counts[1],
         listener.count("lost"),
         times_ms.get(times / 2),
         times_ms.last()
     );
-    // What the log of the publisher has is not lost, and a link that changes hands is no death of a node.
-    assert_eq!(told, [sent, 0]);
+    // Messages in the log of the publisher are not lost, and a link that changes hands does not count as a
+    // death of a node.
+    assert_eq!(counts, [sent, 0]);
     assert_eq!((listener.count("twice"), listener.count("lost")), (0, 0));
-    assert_eq!(all_killed.len(), times, "each turn has ended another process");
+    assert_eq!(all_killed.len(), times, "each round has killed another process");
 }
 
 #[test]
@@ -95,10 +96,10 @@ fn links_that_are_killed_lose_nothing_uncounted() {
     kill_links("killed::links_that_are_killed_lose_nothing_uncounted", 5);
 }
 
-/// Its standby takes over, a second late: after a cut as long the host would be lost.
+/// Its standby takes over a second later: after a cut of this length the host would be lost.
 #[test]
-fn a_link_that_stands_still_is_replaced_and_nobody_is_lost() {
-    let test = "killed::a_link_that_stands_still_is_replaced_and_nobody_is_lost";
+fn stopped_link_is_replaced_without_a_lost_host() {
+    let test = "killed::stopped_link_is_replaced_without_a_lost_host";
     let Some(mut net) = Net::new(test) else { return };
     let (one, two) = (net.host(), net.host());
     let (listener, watcher) = (Peer::actor(&two, "listen"), Peer::actor(&two, "watch"));
@@ -112,22 +113,22 @@ fn a_link_that_stands_still_is_replaced_and_nobody_is_lost() {
         let [link, standby] = both(host);
         host.signal(link, Signal::STOP);
         host.signal(standby, Signal::STOP);
-        std::thread::sleep(Duration::from_secs(1)); // sleep: for so long nobody links
+        std::thread::sleep(Duration::from_secs(1)); // sleep: no process links meanwhile
         host.signal(standby, Signal::CONT);
         more(2);
     }
     assert_eq!(listener.count("lost"), 0);
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
-    println!("{sent} sent, {} received, {} that the log had not kept", told[0], told[1]);
-    assert_eq!(told[0] + told[1], sent);
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
+    println!("{sent} sent, {} received, {} that the log had not kept", counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[1], sent);
     assert_eq!(listener.count("twice"), 0);
 }
 
 #[test]
 #[ignore = "for `make soak`: a minute"]
-fn soak_a_link_is_killed_every_second() {
-    kill_links("killed::soak_a_link_is_killed_every_second", 60);
+fn soak_link_is_killed_every_second() {
+    kill_links("killed::soak_link_is_killed_every_second", 60);
 }

@@ -1,4 +1,4 @@
-//! The network on Zenoh between hosts of their own, which are cut, slowed and rebooted.
+//! The Zenoh network between hosts in namespaces, which are cut, slowed and rebooted.
 
 mod addresses;
 mod crowd;

@@ -1,8 +1,9 @@
-//! Hosts on this machine: network namespaces on one bridge, each with a directory and a monotonic clock of its own.
+//! Hosts on this machine: network namespaces on one bridge, each with its own directory and monotonic
+//! clock.
 //!
-//! The bridge stands in a namespace too, so that nothing of this machine's own network is touched. What a test
-//! has killed leaves its namespaces; the next one removes them. By a lock it knows which are in use: ids of processes say
-//! nothing to a test in another namespace of these.
+//! The bridge is in a namespace too, so that this machine's own network is not touched. A killed test
+//! leaves its namespaces; the next one removes them. A lock shows which are in use, because a test in
+//! another process namespace cannot check process ids.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -19,48 +20,49 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::disorder::Disorder;
 use crate::random::Random;
 
-/// All of this machine's namespaces of tests begin so; a name without a dash follows, which no other net has.
+/// The prefix of all test namespaces of this machine; a name without a dash follows, which no other net
+/// has.
 const PREFIX: &str = "rnet-hosts-";
-/// By so much the clock of each host is ahead of the one before, in seconds.
+/// The offset of each host's clock from the previous host's, in seconds.
 const CLOCK_STEP_S: u32 = 5000;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What [`Net::alone`] keeps from the others.
+/// The lock of [`Net::alone`].
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// What a net has of the machine.
-#[expect(dead_code, reason = "held, and not looked at")]
+/// A net's share of the machine.
+#[expect(dead_code, reason = "held and never read")]
 enum Share {
     Some(RwLockReadGuard<'static, ()>),
     All(RwLockWriteGuard<'static, ()>),
 }
 
-/// A bridge to which hosts are joined. Dropped, it kills what runs in them and removes them.
+/// A bridge that joins hosts. Dropping it kills their processes and removes them.
 pub struct Net {
-    /// Held until all is removed.
+    /// Held until everything is removed.
     _in_use: File,
     _share: Share,
     name: String,
     hosts: u8,
 }
 
-/// One host. It lives no longer than its net.
+/// One host. It must not outlive its net.
 pub struct Host {
     namespace: String,
     switch: String,
     index: u8,
     address: Ipv4Addr,
     dir: PathBuf,
-    /// By so much its monotonic clock is ahead of this machine's, in seconds.
+    /// The offset of its monotonic clock from this machine's, in seconds.
     ahead_s: u32,
-    /// The domain of its programs, if it is not the one that they have by default.
+    /// The domain of its programs, if not the default.
     domain: Option<String>,
-    /// While its cable delays packets.
+    /// Set while its cable delays packets.
     disorder: Mutex<Option<Disorder>>,
 }
 
-/// Which way a host loses packets.
+/// The direction in which a host loses packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     In,
@@ -68,23 +70,24 @@ pub enum Way {
     Both,
 }
 
-/// What becomes of packets of hosts that are cut off.
+/// The handling of packets of hosts that are cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// They are lost.
     Drop,
-    /// Each is answered by one that ends its connection.
+    /// Each is answered by a packet that ends its connection.
     Reset,
 }
 
 impl Net {
-    /// A net without hosts, or `None` where this cannot be had, which is said.
+    /// A net without hosts, or `None` if this machine does not allow one, which is reported.
     pub fn new(test: &str) -> Option<Self> {
         let share = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
         Self::with(test, Share::Some(share))
     }
 
-    /// The same for a test that keeps a machine of few cores busy by itself: no other net is there meanwhile.
+    /// The same for a test that keeps a machine with few cores busy by itself: no other net exists
+    /// meanwhile.
     pub fn alone(test: &str) -> Option<Self> {
         let share = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
         Self::with(test, Share::All(share))
@@ -92,7 +95,7 @@ impl Net {
 
     fn with(test: &str, share: Share) -> Option<Self> {
         if let Some(why) = missing() {
-            // Past the test harness, which keeps what a test prints that passes.
+            // Bypasses the test harness, which captures the output of passing tests.
             let _ = writeln!(io::stderr(), "NOT RUN: {test}: {why}");
             return None;
         }
@@ -114,7 +117,7 @@ impl Net {
         format!("{}-s", self.name)
     }
 
-    /// Joins another host, with the address 10.77.0.1, .2 and so on.
+    /// Adds another host, with the address 10.77.0.1, .2 and so on.
     pub fn host(&mut self) -> Host {
         let host = self.apart(77);
         let (switch, port) = (&host.switch, format!("port{}", host.index));
@@ -125,12 +128,12 @@ impl Net {
         host
     }
 
-    /// Another host, which a cable joins with the interface `eth1` of this one, and nothing with the bridge: its address
-    /// is 10.78.0.2 or higher. On that interface the kernel sends nothing by itself.
+    /// Adds another host, joined by a cable to the interface `eth1` of this one and not to the bridge: its
+    /// address is 10.78.0.2 or higher. On that interface the kernel sends nothing by itself.
     pub fn host_behind(&mut self, other: &Host) -> Host {
         let host = self.apart(78);
         cable(&other.namespace, "eth1", &host);
-        // It would look for routers and neighbours.
+        // Otherwise it would search for routers and neighbors.
         other.run(&["sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/eth1/disable_ipv6"]);
         ip(&["-n", &other.namespace, "address", "add", "10.78.0.1/24", "dev", "eth1"]);
         ip(&["-n", &other.namespace, "link", "set", "eth1", "up"]);
@@ -138,7 +141,7 @@ impl Net {
         host
     }
 
-    /// A host with no cable yet, and with an address of this network.
+    /// A host without a cable, with an address of this network.
     fn apart(&mut self, network: u8) -> Host {
         self.hosts += 1;
         let index = self.hosts;
@@ -166,13 +169,13 @@ impl Drop for Net {
 }
 
 impl Host {
-    /// Where it is reached.
+    /// Its address.
     pub fn address(&self) -> Ipv4Addr {
         self.address
     }
 
-    /// A command that runs on this host, with its directory and its clock. Kill it by [`Host::kill_all`]: the
-    /// process that is spawned is one that waits for it.
+    /// A command that runs on this host, with its directory and its clock. Kill it with [`Host::kill_all`]:
+    /// the spawned process only waits for it.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("ip");
         let ahead = self.ahead_s.to_string();
@@ -185,18 +188,17 @@ impl Host {
         command
     }
 
-    /// Programs that are started from now on are of this domain.
+    /// Sets the domain of programs that are started from now on.
     pub fn set_domain(&mut self, domain: &str) {
         self.domain = Some(domain.to_owned());
     }
 
-    /// Programs that are started from now on have a monotonic clock that is ahead of this machine's by so much. Those of
-    /// before must have ended.
+    /// Sets the clock offset of programs that are started from now on. Earlier programs must have exited.
     pub fn set_clock(&mut self, ahead_s: u32) {
         self.ahead_s = ahead_s;
     }
 
-    /// Its interface has an address, and is up.
+    /// Sets its address, and its interface up.
     fn set_up(&self) {
         let namespace = &self.namespace;
         ip(&["-n", namespace, "address", "add", &format!("{}/24", self.address), "dev", "eth0"]);
@@ -204,7 +206,7 @@ impl Host {
         self.set_interface("up");
     }
 
-    /// Sets its interface `up` or `down`. With the latter the kernel forgets the routes.
+    /// Sets its interface `up` or `down`. When it is down, the kernel removes the routes.
     pub fn set_interface(&self, to: &str) {
         ip(&["-n", &self.namespace, "link", "set", "eth0", to]);
         if to == "up" {
@@ -213,7 +215,7 @@ impl Host {
         }
     }
 
-    /// Limits what it sends: a rate as `tc` writes it, such as `20mbit`; `None` for no limit.
+    /// Limits its outbound rate, in the notation of `tc`, such as `20mbit`; `None` for no limit.
     pub fn shape(&self, rate: Option<&str>) {
         match rate {
             Some(rate) => self.run(&[
@@ -246,7 +248,7 @@ impl Host {
         self.nft(&rules);
     }
 
-    /// Hears nothing of the hosts with these addresses; [`Host::heal`] ends it.
+    /// Blocks packets from the hosts with these addresses; [`Host::heal`] ends it.
     pub fn cut(&self, from: &[Ipv4Addr], how: Cut) {
         let from: Vec<String> = from.iter().map(Ipv4Addr::to_string).collect();
         let verdict = match how {
@@ -260,7 +262,8 @@ impl Host {
         ));
     }
 
-    /// Hears nothing that fits this expression of nftables, as `tcp dport 7450`; [`Host::heal`] ends it.
+    /// Blocks packets that match this expression of nftables, such as `tcp dport 7450`; [`Host::heal`] ends
+    /// it.
     pub fn refuse(&self, what: &str) {
         self.nft(&format!(
             "table inet loss {{}}\nflush table inet loss\ndelete table inet loss\ntable inet loss {{\nchain input {{ \
@@ -268,7 +271,7 @@ impl Host {
         ));
     }
 
-    /// Pulls its cable; [`Host::heal`] plugs it in again.
+    /// Unplugs its cable; [`Host::heal`] plugs it in again.
     pub fn unplug(&self) {
         self.set_port("down");
     }
@@ -277,8 +280,8 @@ impl Host {
         ip(&["-n", &self.switch, "link", "set", &format!("port{}", self.index), to]);
     }
 
-    /// Has its cable delay each packet by so many ms, at random, in both directions: they overtake each other.
-    /// [`Host::heal`] ends it.
+    /// Delays each packet on its cable by a random number of ms, in both directions, so that packets
+    /// overtake each other. [`Host::heal`] ends it.
     pub fn delay(&self, ms: Range<u64>, random: &mut Random) {
         let [port, inner, outer] =
             ["port", "inner", "outer"].map(|of| format!("{of}{}", self.index));
@@ -302,14 +305,15 @@ impl Host {
         ip(&["-n", &self.switch, "link", "set", &port, "master", "bridge"]);
     }
 
-    /// Loses and delays no packets any more.
+    /// Ends losses and delays of packets.
     pub fn heal(&self) {
         self.nft("table inet loss {}\ndelete table inet loss\n");
         self.end_delay();
         self.set_port("up");
     }
 
-    /// Sends what is from or to this port only if it is marked as urgent, and what is of the port above only if not.
+    /// Allows packets from or to this port only with the urgent mark, and those of the next port only
+    /// without it.
     pub fn keep_to_marks(&self, port: u16) {
         let rule =
             |end: &str, port: u16, mark: &str| format!("tcp {end} {port} ip dscp {mark} drop; ");
@@ -321,9 +325,9 @@ impl Host {
         ));
     }
 
-    /// Takes another address, 10.77.0.`last`, in place of the one it has.
+    /// Replaces its address by 10.77.0.`last`.
     pub fn set_address(&mut self, last: u8) {
-        // First: with it, the kernel removes those of the same network that came later.
+        // First, because the kernel removes later addresses of the same network with it.
         ip(&["-n", &self.namespace, "address", "flush", "dev", "eth0"]);
         self.address = Ipv4Addr::new(10, 77, 0, last);
         ip(&[
@@ -344,7 +348,7 @@ impl Host {
         kill_in(&self.namespace);
     }
 
-    /// Its processes of this name, the one that was started first before the others.
+    /// Its processes of this name, the oldest first.
     pub fn processes(&self, name: &str) -> Vec<i32> {
         let mut found: Vec<(u64, i32)> = pids(&self.namespace)
             .into_iter()
@@ -364,23 +368,23 @@ impl Host {
     /// Sends one of them a signal.
     pub fn signal(&self, pid: i32, signal: Signal) {
         if let Some(pid) = Pid::from_raw(pid) {
-            // It may have ended by itself.
+            // It may have exited by itself.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Kills all its processes and empties its directory, as the end of power does: no connection says goodbye. The
-    /// kernel of this machine goes on and ends them for the dead, so that has to be over before the cable is plugged
-    /// in again.
+    /// Kills all its processes and empties its directory, like a power failure: no connection is closed
+    /// properly. The kernel of this machine still closes them, so that has to finish before the cable is
+    /// plugged in again.
     pub fn reboot(&self) {
         self.unplug();
-        // It gives up after one repetition.
+        // It gives up after one retransmission.
         self.run(&["sh", "-c", "echo 1 >/proc/sys/net/ipv4/tcp_orphan_retries"]);
         self.kill_all();
         fs::remove_dir_all(&self.dir).unwrap();
         fs::create_dir_all(&self.dir).unwrap();
         while self.has_connections() {
-            std::thread::sleep(Duration::from_millis(10)); // sleep: between two looks at a condition
+            std::thread::sleep(Duration::from_millis(10)); // sleep: interval between two checks
         }
         self.set_port("up");
     }
@@ -393,7 +397,7 @@ impl Host {
         rows.any(|row| row.split_whitespace().nth(3).is_some_and(|state| state != TIME_WAIT))
     }
 
-    /// How many bytes have come to it over the bridge, with the headers of Ethernet.
+    /// How many bytes it has received over the bridge, with the Ethernet headers.
     pub fn received_bytes(&self) -> u64 {
         let path = format!("/sys/class/net/port{}/statistics/tx_bytes", self.index);
         let output = Command::new("ip")
@@ -403,13 +407,13 @@ impl Host {
         String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
     }
 
-    /// How many packets have left on an interface (`tx`), or come (`rx`).
+    /// How many packets have left on an interface (`tx`), or arrived (`rx`).
     pub fn packets(&self, interface: &str, way: &str) -> u64 {
         let path = format!("/sys/class/net/{interface}/statistics/{way}_packets");
         self.run(&["cat", &path]).trim().parse().unwrap()
     }
 
-    /// What a program on it writes.
+    /// Runs a program and returns its output.
     fn run(&self, arguments: &[&str]) -> String {
         let output = Command::new("ip")
             .args(["netns", "exec", &self.namespace])
@@ -433,7 +437,7 @@ impl Host {
     }
 }
 
-/// Why there can be no hosts here.
+/// Why this machine cannot have hosts.
 fn missing() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("network namespaces need root".into());
@@ -455,7 +459,7 @@ fn missing() -> Option<String> {
     ))
 }
 
-/// A cable from a new interface of the namespace to `eth0` of the host.
+/// Adds a cable from a new interface of the namespace to `eth0` of the host.
 fn cable(namespace: &str, interface: &str, host: &Host) {
     let end = ["-n", namespace, "link", "add", "name", interface];
     let other = ["type", "veth", "peer", "name", "eth0", "netns", &host.namespace];
@@ -472,7 +476,7 @@ fn ip(arguments: &[&str]) {
     );
 }
 
-/// The ids, as this machine sees them, of what runs in a namespace.
+/// The ids, as this machine sees them, of the processes in a namespace.
 fn pids(namespace: &str) -> Vec<i32> {
     let output = Command::new("ip").args(["netns", "pids", namespace]).output().unwrap();
     String::from_utf8_lossy(&output.stdout)
@@ -483,12 +487,12 @@ fn pids(namespace: &str) -> Vec<i32> {
 
 fn kill(pids: &[i32]) {
     for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// Kills until nobody is left: what is killed may just have started another.
+/// Kills until no process is left: a killed process may just have started another.
 fn kill_in(namespace: &str) {
     loop {
         let found = pids(namespace);
@@ -499,7 +503,7 @@ fn kill_in(namespace: &str) {
     }
 }
 
-/// Removes the namespaces and directories whose names begin so.
+/// Removes the namespaces and directories with this prefix.
 fn remove(prefix: &str) {
     let listed = Command::new("ip").args(["netns", "list"]).output().unwrap();
     for line in String::from_utf8_lossy(&listed.stdout).lines() {
@@ -517,19 +521,19 @@ fn remove(prefix: &str) {
     }
 }
 
-/// The file that a net has locked while it is there.
+/// The file that a net has locked while it exists.
 fn lock_of(name: &str) -> PathBuf {
     PathBuf::from(format!("/dev/shm/{name}.lock"))
 }
 
-/// Removes what tests have left that were killed.
+/// Removes the remains of killed tests.
 fn sweep() {
     let listed = Command::new("ip").args(["netns", "list"]).output().unwrap();
     for line in String::from_utf8_lossy(&listed.stdout).lines() {
         let name = line.strip_prefix(PREFIX).and_then(|rest| rest.split(['-', ' ']).next());
         let Some(name) = name.map(|name| format!("{PREFIX}{name}")) else { continue };
         let lock = File::open(lock_of(&name));
-        // Of one that has just been removed, or was before there were locks.
+        // The lock of a net that was just removed, or that is older than the locks.
         if lock.is_err() || lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
             remove(&name);
             let _ = fs::remove_file(lock_of(&name));

@@ -1,4 +1,4 @@
-//! Nodes of two hosts, whose links talk over Zenoh.
+//! Nodes of two hosts, whose links communicate over Zenoh.
 
 use std::io::Read;
 use std::path::Path;
@@ -18,10 +18,10 @@ use super::net::{Net, Way};
 use super::peer::{ACTOR_LIMIT, PORT, Peer, say};
 
 const LONG: Option<Duration> = Some(ACTOR_LIMIT);
-/// So many messages make a line of what was heard, and what is said ends with a whole number of them.
+/// The listener prints a line per this many messages, and the talker sends a multiple of it.
 const LINE: u64 = 100;
 
-/// The link of a host, in a process of its own.
+/// The link of a host, in its own process.
 pub fn link(id: &str, connect: &[&str]) {
     let presence = Presence { host: HostId(id.parse().unwrap()), term: 1 };
     let mut config = Config::from_toml("", Path::new("robot.toml")).unwrap();
@@ -45,8 +45,8 @@ pub fn link(id: &str, connect: &[&str]) {
     let _ = std::io::read_to_string(std::io::stdin());
 }
 
-/// Sends numbers, a thousand a second, until its input ends, and says how many. With a log of this length, if one is
-/// given.
+/// Sends numbers, a thousand a second, until its input ends, and prints how many. Uses a log of this
+/// length, if given.
 pub fn talk(log_len_bytes: Option<u64>) {
     let node = Node::builder("talker").open().unwrap();
     let mut options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
@@ -57,10 +57,10 @@ pub fn talk(log_len_bytes: Option<u64>) {
     say("ready");
     numbers.wait_for_subscribers(1, LONG).unwrap();
     let ended = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&ended);
+    let stop = Arc::clone(&ended);
     thread::spawn(move || {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        told.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
     });
     let mut sent = 0_u64;
     while !sent.is_multiple_of(LINE) || !ended.load(Ordering::Relaxed) {
@@ -69,11 +69,11 @@ pub fn talk(log_len_bytes: Option<u64>) {
         thread::sleep(Duration::from_millis(1)); // sleep: the rate at which it talks
     }
     say(&format!("sent {sent}"));
-    // What was sent last may have to be sent again.
+    // The last messages may have to be sent again.
     thread::sleep(LONG.unwrap()); // sleep: killed by the test
 }
 
-/// Says after each hundredth number how many came and how many were counted as lost.
+/// Prints after each hundredth number how many were received and how many were counted as lost.
 pub fn listen() {
     let node = Node::builder("listener").open().unwrap();
     let options = SubscriberOptions::new().reliable();
@@ -101,7 +101,7 @@ pub fn listen() {
     }
 }
 
-/// Says where the link of its host has met which others.
+/// Prints which other links the link of its host has connected to, and where.
 pub fn watch() {
     let node = Node::builder("watcher").open().unwrap();
     let options = SubscriberOptions::new().transient_local();
@@ -150,10 +150,10 @@ fn numbers_come_once_or_are_counted_through_losses_and_cuts() {
 
     talker.end_input();
     let sent: u64 = talker.wait("sent", 1).0.parse().unwrap();
-    let (told, _) = listener.wait(&format!("heard {sent}:"), 1);
-    let told: Vec<u64> = told.split(' ').map(|number| number.parse().unwrap()).collect();
+    let (counts, _) = listener.wait(&format!("heard {sent}:"), 1);
+    let counts: Vec<u64> = counts.split(' ').map(|number| number.parse().unwrap()).collect();
     let causes = listener.wait(&format!("causes of {sent}:"), 1).0;
-    println!("{sent} sent, {} received, {} lost: {causes}", told[0], told[1]);
-    assert_eq!(told[0] + told[1], sent);
+    println!("{sent} sent, {} received, {} lost: {causes}", counts[0], counts[1]);
+    assert_eq!(counts[0] + counts[1], sent);
     assert_eq!(listener.count("twice"), 0);
 }

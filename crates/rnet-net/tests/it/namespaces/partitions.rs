@@ -1,6 +1,6 @@
 //! Random partition schedules over hosts that the program `rnet-link` joins, in mode `lan` or by addresses.
 //!
-//! As `tests/partitions` has them over a network in memory, where that file says what is checked. Here cables are
+//! Like `tests/partitions` over an in-memory network; that file states what is checked. Here cables are
 //! pulled, lose, delay and reorder packets, connections are reset, and links are killed.
 
 use std::ops::Range;
@@ -17,23 +17,25 @@ use super::runs::{EventLog, Outcome, Rejoined, run_all};
 use super::traffic::{Listener, ReceiveCounts, Talker, common_ns};
 use crate::random::Random;
 
-/// For anything that is going to happen.
+/// The time-out for any expected event.
 const WAIT: Duration = ACTOR_LIMIT;
-/// Between two messages of a publisher. A machine of four cores bears four schedules at once, unoptimised.
+/// The interval of a publisher's messages. A machine of four cores can run four schedules at once,
+/// unoptimized.
 const PAUSE_MS: Range<u64> = 5..20;
-/// A link says how it is each second.
+/// A link publishes its status each second.
 const SOON: Duration = Duration::from_secs(5);
-/// A cable that delays delays each packet for so long. A millisecond is a dozen packets.
+/// A delaying cable delays each packet by this time. A millisecond is a dozen packets.
 const LATE_MS: Range<u64> = 0..40;
-/// Between two looks at a condition.
+/// The interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What the seed of a schedule says of hosts and topics, to the test and to the actors of its hosts.
+/// The hosts and topics that the seed of a schedule determines, for the test and for the actors of its
+/// hosts.
 struct Plan {
     hosts: usize,
     is_lan: bool,
     topics: Vec<Topic>,
-    /// For what follows.
+    /// For the later steps.
     random: Random,
 }
 
@@ -65,7 +67,7 @@ impl Plan {
                 });
             }
         }
-        // One that nobody hears would leave nothing to wait for.
+        // Without a subscriber the test would have nothing to wait for.
         if topics.iter().all(|topic| topic.subscribers.is_empty()) {
             topics[0].subscribers.push(1);
         }
@@ -73,13 +75,13 @@ impl Plan {
     }
 }
 
-/// The node of a host, which answers what the test asks: whether all is heard again, how much it has sent, and
-/// whether it has what was sent.
+/// The node of a host. It answers the test's requests: whether it receives from all again, how much it has
+/// sent, and whether it has all sent messages.
 pub fn actor(host: &str, seed: &str) {
     let (host, plan) = (host.parse::<usize>().unwrap(), Plan::of(seed.parse().unwrap()));
     let node = Node::builder("node").open().unwrap();
-    let heard = plan.topics.iter().filter(|topic| topic.subscribers.contains(&host));
-    let listeners: Vec<Listener> = heard
+    let subscribed = plan.topics.iter().filter(|topic| topic.subscribers.contains(&host));
+    let listeners: Vec<Listener> = subscribed
         .map(|topic| Listener::start(&node, host, topic.name.clone(), topic.is_reliable))
         .collect();
     let own = plan.topics.iter().filter(|topic| topic.publisher == host);
@@ -106,8 +108,8 @@ pub fn actor(host: &str, seed: &str) {
             ["rejoin", from_ns] => {
                 let from_ns = from_ns.parse().unwrap();
                 listeners.iter().for_each(|listener| listener.wait_from(from_ns));
-                let wrong = wait(&node, &listeners, |heard, _| heard.rejoined_ns.is_some());
-                let all = listeners.iter().filter_map(|listener| listener.heard().rejoined_ns);
+                let wrong = wait(&node, &listeners, |counts, _| counts.rejoined_ns.is_some());
+                let all = listeners.iter().filter_map(|listener| listener.counts().rejoined_ns);
                 say(&format!("rejoined {} {wrong}", all.max().unwrap_or(from_ns)));
             }
             ["sent"] => {
@@ -122,14 +124,14 @@ pub fn actor(host: &str, seed: &str) {
                     let mut all = sent.iter().filter_map(|of| of.split_once('='));
                     all.find(|of| of.0 == topic).unwrap().1.parse::<u64>().unwrap()
                 };
-                let wrong = wait(&node, &listeners, |heard, topic| {
-                    heard.next >= sent(topic) && heard.balance() == 0
+                let wrong = wait(&node, &listeners, |counts, topic| {
+                    counts.next >= sent(topic) && counts.balance() == 0
                 });
-                let all: Vec<ReceiveCounts> = listeners.iter().map(Listener::heard).collect();
+                let all: Vec<ReceiveCounts> = listeners.iter().map(Listener::counts).collect();
                 let sum = |of: fn(&ReceiveCounts) -> u64| all.iter().map(of).sum::<u64>();
                 let (received, lost) =
-                    (sum(|heard| heard.received), sum(|heard| heard.lost.total()));
-                say(&format!("ended {received} {lost} {} {wrong}", sum(|heard| heard.peer_lost)));
+                    (sum(|counts| counts.received), sum(|counts| counts.lost.total()));
+                say(&format!("ended {received} {lost} {} {wrong}", sum(|counts| counts.peer_lost)));
             }
             _ => panic!("{line}"),
         }
@@ -139,7 +141,7 @@ pub fn actor(host: &str, seed: &str) {
     say("gone");
 }
 
-/// Waits until this is so of all; gives what is wrong, or nothing.
+/// Waits until the condition holds for all; returns the failures, or nothing.
 fn wait(
     node: &Node,
     listeners: &[Listener],
@@ -149,28 +151,28 @@ fn wait(
     loop {
         let open: Vec<String> = listeners
             .iter()
-            .filter(|of| !done(&of.heard(), &of.topic) || of.heard().wrong.is_some())
+            .filter(|of| !done(&of.counts(), &of.topic) || of.counts().wrong.is_some())
             .map(|of| {
-                let (topic, heard) = (&of.topic, of.heard());
-                format!("host{} of {topic}: balance {}, {heard:?}", of.host, heard.balance())
+                let (topic, counts) = (&of.topic, of.counts());
+                format!("host{} of {topic}: balance {}, {counts:?}", of.host, counts.balance())
             })
             .collect();
-        let is_wrong = listeners.iter().any(|of| of.heard().wrong.is_some());
+        let is_wrong = listeners.iter().any(|of| of.counts().wrong.is_some());
         if open.is_empty() {
             return String::new();
         }
         if is_wrong || began.elapsed() >= WAIT {
             return format!("{}; {}", open.join("; "), links(node));
         }
-        std::thread::sleep(LOOK); // sleep: between two looks at a condition
+        std::thread::sleep(LOOK); // sleep: interval between two checks
     }
 }
 
-/// What the link of this host says of its peers.
+/// The status of this host's link about its peers.
 fn links(node: &Node) -> String {
     let options = SubscriberOptions::new().transient_local();
     let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
-    let Ok(status) = statuses.recv(Some(SOON)) else { return "there is no link".into() };
+    let Ok(status) = statuses.recv(Some(SOON)) else { return "no link is running".into() };
     let peers = status.peers.iter().map(|peer| {
         let topics = peer.topics.iter().map(|topic| {
             let (way, why) = (topic.direction(), topic.held_back());
@@ -186,7 +188,7 @@ fn links(node: &Node) -> String {
 }
 
 fn run(test: &str, seed: u64) -> Outcome {
-    let mut net = Net::new(test).expect("the test has looked");
+    let mut net = Net::new(test).expect("namespaces are available");
     let mut plan = Plan::of(seed);
     let hosts: Vec<Host> = (0..plan.hosts).map(|_| net.host()).collect();
     let mut happened = EventLog::new(seed);
@@ -213,16 +215,16 @@ fn run(test: &str, seed: u64) -> Outcome {
     rejoin(&mut peers, turn, &mut happened);
     let random = &mut plan.random;
     for _ in 0..random.in_range(1..4) {
-        std::thread::sleep(random.ms(0..400)); // sleep: for how long the network is whole
+        std::thread::sleep(random.ms(0..400)); // sleep: how long the network is whole
         let mut cut = partition(&hosts.iter().collect::<Vec<_>>(), random);
         happened.note(&cut);
-        std::thread::sleep(random.ms(10..2500)); // sleep: for how long the network is cut
+        std::thread::sleep(random.ms(10..2500)); // sleep: how long the network is cut
         if random.chance(1, 4) {
             let host = random.below(plan.hosts);
             cut = format!("{cut}, the link of host{host} killed");
             hosts[host].signal(both(&hosts[host])[0], Signal::KILL);
             happened.note(&format!("the link of host{host} is killed"));
-            std::thread::sleep(random.ms(0..200)); // sleep: for how long the next one cannot reach all
+            std::thread::sleep(random.ms(0..200)); // sleep: how long the next one cannot reach all
         }
         hosts.iter().for_each(Host::heal);
         happened.note("healed");
@@ -231,7 +233,7 @@ fn run(test: &str, seed: u64) -> Outcome {
         happened.note("all rejoined");
         outcome.rejoined.push(Rejoined { after, seed, cut });
     }
-    // What was sent last has come, and all is accounted for.
+    // The last messages have arrived, and all messages are accounted for.
     peers.iter_mut().for_each(|peer| peer.tell("sent"));
     let sent: Vec<String> = peers.iter().map(|peer| peer.wait("sent", 1).0).collect();
     let sent = sent.join(" ");
@@ -253,27 +255,28 @@ fn run(test: &str, seed: u64) -> Outcome {
     outcome
 }
 
-/// Waits until every subscriber has what is sent from now on; says how long that took.
+/// Waits until every subscriber receives messages that are sent from now on; returns how long that took.
 fn rejoin(peers: &mut [Peer], turn: usize, happened: &mut EventLog) -> Duration {
     let from_ns = common_ns();
     peers.iter_mut().for_each(|peer| peer.tell(&format!("rejoin {from_ns}")));
     happened.last = "all is heard again".into();
-    let told: Vec<String> = peers.iter().map(|peer| peer.wait("rejoined", turn).0).collect();
-    let told: Vec<(&str, &str)> =
-        told.iter().map(|told| told.split_once(' ').unwrap_or((told, ""))).collect();
-    let wrong: Vec<&str> = told.iter().map(|of| of.1).filter(|wrong| !wrong.is_empty()).collect();
-    assert!(wrong.is_empty(), "what is not heard again: {}", wrong.join("\n"));
-    let last_ns = told.iter().map(|of| of.0.parse().unwrap()).max().unwrap_or(from_ns);
+    let reports: Vec<String> = peers.iter().map(|peer| peer.wait("rejoined", turn).0).collect();
+    let reports: Vec<(&str, &str)> =
+        reports.iter().map(|report| report.split_once(' ').unwrap_or((report, ""))).collect();
+    let wrong: Vec<&str> =
+        reports.iter().map(|of| of.1).filter(|wrong| !wrong.is_empty()).collect();
+    assert!(wrong.is_empty(), "not heard again: {}", wrong.join("\n"));
+    let last_ns = reports.iter().map(|of| of.0.parse().unwrap()).max().unwrap_or(from_ns);
     Duration::from_nanos((last_ns - from_ns).unsigned_abs())
 }
 
-/// Cuts some connections, or ends them; says what it did.
+/// Cuts some connections, or ends them; returns a description.
 pub fn partition(hosts: &[&Host], random: &mut Random) -> String {
     let count = hosts.len();
     let side: Vec<bool> = (0..count).map(|_| random.chance(1, 2)).collect();
     let alone = random.below(count);
     let kind = random.below(8);
-    // Whose packets each host drops.
+    // The hosts whose packets each host drops.
     let mut dropped = vec![Vec::new(); count];
     let mut drop = |at: usize, from: usize| dropped[at].push(hosts[from].address());
     for a in 0..count {
@@ -315,7 +318,7 @@ pub fn partition(hosts: &[&Host], random: &mut Random) -> String {
     kinds[kind].into()
 }
 
-/// `None` where there can be no namespaces.
+/// `None` if this machine cannot have namespaces.
 fn run_in_namespaces(test: &str, count: u64) -> Option<Outcome> {
     Net::new(test).map(|_| run_all(count, |seed| run(test, seed)))
 }

@@ -18,40 +18,41 @@ use rustix::time::{ClockId, clock_gettime};
 use super::net::Host;
 use super::relay::relay;
 
-/// Only what never happens takes so long: a busy machine may take a minute for anything.
+/// The time-out for events that must happen: a busy machine may take a minute for anything.
 pub const LIMIT: Duration = Duration::from_secs(300);
-/// The same for an actor, which says what is wrong before the test that waits for it gives up.
+/// The same for an actor, which reports its failure before the waiting test gives up.
 pub const ACTOR_LIMIT: Duration = Duration::from_secs(240);
 pub const PORT: u16 = 7450;
-/// Lines of a process that are shown where one is missing.
+/// Lines of a process that are shown when one is missing.
 const MAX_SHOWN: usize = 40;
 
-/// What was written, and when it was read.
+/// A line of output, and when it was read.
 type Line = (String, Instant);
 
-/// What a process has written.
+/// The output of a process.
 #[derive(Default)]
 struct OutputLines {
     lines: Vec<Line>,
-    /// It has closed its output: nothing more is to be waited for.
+    /// It has closed its output: no more lines will come.
     is_over: bool,
 }
 
 impl OutputLines {
-    /// The last lines, which say what has happened.
+    /// The last lines, which show what has happened.
     fn last(&self) -> &[Line] {
         &self.lines[self.lines.len().saturating_sub(MAX_SHOWN)..]
     }
 }
 
-/// A process of a host, and what it has written.
+/// A process of a host, and its output.
 pub struct Peer {
     child: Child,
     written: Arc<(Mutex<OutputLines>, Condvar)>,
 }
 
 impl Peer {
-    /// The network of host `id`, which listens and connects to others; it says who comes and goes, and what it hears.
+    /// The network of host `id`, which listens and connects to others; it prints its events and the
+    /// received frames.
     pub fn network(host: &Host, id: u64, connect: &[Ipv4Addr]) -> Self {
         let connect: Vec<String> =
             connect.iter().map(|address| format!("tcp/{address}:{PORT}")).collect();
@@ -73,7 +74,7 @@ impl Peer {
         Self::spawn(host, words)
     }
 
-    /// The program `rnet`, as users run it; what it says of errors is among its lines.
+    /// The program `rnet`, as users run it; its error output is among its lines.
     pub fn program(host: &Host, arguments: &[&str]) -> Self {
         let mut command = host.command("sh");
         command.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(program());
@@ -93,14 +94,14 @@ impl Peer {
     fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let written = Arc::new((Mutex::<OutputLines>::default(), Condvar::new()));
-        let heard = Arc::clone(&written);
+        let shared = Arc::clone(&written);
         let output = BufReader::new(child.stdout.take().unwrap());
         thread::spawn(move || {
             let add = |line: Option<String>| {
-                let mut written = heard.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut written = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
                 written.is_over = line.is_none();
                 written.lines.extend(line.map(|line| (line, Instant::now())));
-                heard.1.notify_all();
+                shared.1.notify_all();
             };
             output.lines().map_while(Result::ok).for_each(|line| add(Some(line)));
             add(None);
@@ -108,7 +109,7 @@ impl Peer {
         Self { child, written }
     }
 
-    /// Has the network send `count` frames on each lane to a host.
+    /// Makes the network send `count` frames on each lane to a host.
     pub fn send(&mut self, to: u64, count: u64) {
         self.tell(&format!("{to} {count}"));
     }
@@ -123,7 +124,7 @@ impl Peer {
         self.child.stdin = None;
     }
 
-    /// Waits for the `nth` line that begins so, and returns its rest and when it came.
+    /// Waits for the `nth` line with this prefix, and returns its rest and when it came.
     pub fn wait(&self, begin: &str, nth: usize) -> (String, Instant) {
         self.find(begin, nth, LIMIT).unwrap_or_else(|| {
             let written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +132,7 @@ impl Peer {
         })
     }
 
-    /// Whether the `nth` line that begins so comes within this time.
+    /// Whether the `nth` line with this prefix comes within this time.
     pub fn says_within(&self, begin: &str, nth: usize, limit: Duration) -> bool {
         self.find(begin, nth, limit).is_some()
     }
@@ -156,7 +157,7 @@ impl Peer {
         }
     }
 
-    /// Waits until the process has ended, and gives all that it has written.
+    /// Waits until the process has exited, and returns all its output.
     pub fn wait_end(&self) -> String {
         let end = Instant::now() + LIMIT;
         let mut written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -169,7 +170,7 @@ impl Peer {
         written.lines.iter().map(|line| format!("{}\n", line.0)).collect()
     }
 
-    /// How many lines begin so, by now.
+    /// How many lines have this prefix by now.
     pub fn count(&self, begin: &str) -> usize {
         let written = self.written.0.lock().unwrap_or_else(PoisonError::into_inner);
         written.lines.iter().filter(|(line, _)| line.starts_with(begin)).count()
@@ -193,14 +194,14 @@ pub fn rnet(host: &Host) -> Command {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The end of its input ends the actor; what is stopped or hangs is killed with its host.
+        // The end of its input ends the actor; a process that is stopped or hangs is killed with its host.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 #[test]
-#[ignore = "run by the other tests, on hosts of their own"]
+#[ignore = "run by the other tests, on their own hosts"]
 fn actor() {
     let Ok(words) = env::var("ACTOR") else { return };
     let words: Vec<&str> = words.split_whitespace().collect();
@@ -240,7 +241,7 @@ fn actor() {
                 connect.iter().map(|endpoint| FromStr::from_str(endpoint).unwrap()).collect();
             network(id, ZenohOptions { listen, connect, ..Default::default() });
         }
-        _ => panic!("an actor that does not exist: {words:?}"),
+        _ => panic!("unknown actor: {words:?}"),
     }
 }
 
@@ -261,13 +262,13 @@ fn network(id: &str, options: ZenohOptions) {
     }
 }
 
-/// Writes what it hears: of frames, whether a whole series came in order.
+/// Prints the received data: for frames, whether a whole series came in order.
 #[derive(Default)]
 struct Speaker {
     series: Mutex<[Series; 2]>,
 }
 
-/// What came of a series.
+/// The received part of a series.
 #[derive(Default)]
 struct Series {
     next: u64,
@@ -275,7 +276,7 @@ struct Series {
 }
 
 impl Series {
-    /// Whether this number may follow: some before it may be lost, and a series may begin anew.
+    /// Whether this number may follow: earlier ones may be lost, and a series may restart.
     fn take(&mut self, number: u64) -> bool {
         let in_order = number == 0 || number >= self.next;
         self.is_whole = number == 0 || (self.is_whole && number == self.next);

@@ -1,4 +1,4 @@
-//! A relay that holds the bytes of TCP connections for a while: a long cable, where the kernel has no `tc netem`.
+//! A relay that delays the bytes of TCP connections: a long cable, for kernels without `tc netem`.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,17 +6,18 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// As many pieces of at most this length are under way in one direction before the sender waits.
+/// The most pieces of at most this length in flight in one direction; then the sender waits.
 const PIECES: usize = 4096;
 const PIECE_LEN_BYTES: usize = 16 << 10;
 
 type Piece = (Instant, Vec<u8>);
 
-/// Takes connections on `listener` for as long as the process lives, and passes each on to `to`; what goes through
-/// arrives `delay` later, in either direction.
+/// Accepts connections on `listener` while the process lives, and forwards each to `to`; the data arrives
+/// `delay` later, in either direction.
 pub fn relay(listener: &TcpListener, to: SocketAddr, delay: Duration) {
     for near in listener.incoming().flatten() {
-        // Nobody there: what has connected sees the end of its connection, as it would without the relay.
+        // If the connection fails, the client sees the end of its connection, as it would without the
+        // relay.
         if let Ok(far) = TcpStream::connect(to) {
             let _ = pass(&near, &far, delay).and_then(|()| pass(&far, &near, delay));
         }
@@ -44,7 +45,7 @@ fn take(mut from: TcpStream, sender: &SyncSender<Piece>, delay: Duration) {
 
 fn give(mut to: TcpStream, receiver: &Receiver<Piece>) {
     for (due, piece) in receiver {
-        thread::sleep(due.saturating_duration_since(Instant::now())); // sleep: the delay that the relay is for
+        thread::sleep(due.saturating_duration_since(Instant::now())); // sleep: the delay of the relay
         if to.write_all(&piece).is_err() {
             break;
         }

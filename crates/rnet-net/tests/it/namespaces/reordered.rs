@@ -14,8 +14,8 @@ use crate::random::Random;
 
 const DATAGRAMS: u32 = 500;
 
-/// Sends numbers, one each millisecond: the kernel keeps a few hundred of them until it knows the receiver's link address,
-/// which takes two delays of the cable.
+/// Sends numbers, one each millisecond: the kernel keeps a few hundred of them until it knows the
+/// receiver's link address, which takes two delays of the cable.
 pub fn send(to: &str) {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     say("ready");
@@ -26,18 +26,18 @@ pub fn send(to: &str) {
     let _ = io::read_to_string(io::stdin());
 }
 
-/// Says how many of these numbers came, and how many of them behind a higher one.
+/// Prints how many of these numbers came, and how many of them after a higher one.
 pub fn receive() {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, PORT)).unwrap();
     socket.set_read_timeout(Some(ACTOR_LIMIT)).unwrap();
     set_socket_recv_buffer_size(&socket, BUFFER_BYTES).unwrap();
     say("ready");
-    let (mut came, mut late, mut highest) = (0, 0, 0);
-    while came < DATAGRAMS {
+    let (mut received, mut late, mut highest) = (0, 0, 0);
+    while received < DATAGRAMS {
         let mut number = [0; 4];
         socket.recv(&mut number).unwrap();
         let number = u32::from_le_bytes(number);
-        came += 1;
+        received += 1;
         late += u32::from(number < highest);
         highest = highest.max(number);
     }
@@ -45,9 +45,8 @@ pub fn receive() {
 }
 
 #[test]
-fn a_cable_that_delays_loses_nothing_and_reorders() {
-    let Some(mut net) = Net::new("reordered::a_cable_that_delays_loses_nothing_and_reorders")
-    else {
+fn delaying_cable_reorders_and_loses_nothing() {
+    let Some(mut net) = Net::new("reordered::delaying_cable_reorders_and_loses_nothing") else {
         return;
     };
     let (one, two) = (net.host(), net.host());
@@ -58,7 +57,7 @@ fn a_cable_that_delays_loses_nothing_and_reorders() {
     let late: u32 = receiver.wait("came", 1).0.parse().unwrap();
     assert!(late > DATAGRAMS / 10, "{late} of {DATAGRAMS} were overtaken");
     drop((sender, receiver));
-    // Healed, all come in order.
+    // After healing, all come in order.
     one.heal();
     let receiver = Peer::actor(&one, "receive");
     let _sender = Peer::actor(&two, &format!("send {}", one.address()));

@@ -1,4 +1,5 @@
-//! A server of another host that dies while it is asked: its caller is told, and does not wait for its time-out.
+//! A server of another host that dies during a call: its caller gets an error and does not wait for its
+//! time-out.
 
 use std::io::Read;
 use std::thread;
@@ -17,7 +18,7 @@ const LONG: Option<Duration> = Some(ACTOR_LIMIT);
 /// How many servers die.
 const TRIALS: usize = 24;
 
-/// Says when it is asked, and answers nothing. Its node has a topic as well.
+/// Prints when it is called, and does not answer. Its node has a topic as well.
 pub fn serve(name: &str) {
     let node = Node::builder(name).open().unwrap();
     let mut alive = node.publisher::<[u8]>("/alive").unwrap();
@@ -35,7 +36,7 @@ pub fn serve(name: &str) {
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
 }
 
-/// Calls when it is told to, and says when the call has ended, and when the link has told that the node is lost.
+/// Calls on request; prints when the call has ended, and when the link has reported that the node is lost.
 pub fn call() {
     let node = Node::builder("caller").open().unwrap();
     let mut alive = node.subscriber::<[u8]>("/alive").unwrap();
@@ -63,12 +64,12 @@ pub fn call() {
 }
 
 #[test]
-fn a_server_of_another_host_that_dies_is_an_error_at_its_caller() {
-    let test = "servers::a_server_of_another_host_that_dies_is_an_error_at_its_caller";
+fn death_of_a_remote_server_is_an_error_at_its_caller() {
+    let test = "servers::death_of_a_remote_server_is_an_error_at_its_caller";
     let Some(mut net) = Net::new(test) else { return };
     let (one, two) = (net.host(), net.host());
     let mut caller = Peer::actor(&two, "call");
-    // The link of a host ends with its last node.
+    // The link of a host stops with its last node.
     let _node = Peer::actor(&one, "listen");
     start(&one, "host1", None);
     start(&two, "host2", Some(&one));
@@ -105,6 +106,6 @@ fn a_server_of_another_host_that_dies_is_an_error_at_its_caller() {
         figures(calls_ns),
         figures(notices_ns)
     ));
-    // Beside the notice of the same death, and not the clock: a busy machine delays both.
+    // Compared with the notice of the same death, and not with the clock: a busy machine delays both.
     assert!(2 * within > TRIALS, "only {within} of {TRIALS} within twice the notice");
 }

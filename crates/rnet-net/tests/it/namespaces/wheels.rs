@@ -1,4 +1,4 @@
-//! `rnet command` at a receiver of another host, as users type it, also while the cable is cut.
+//! `rnet command` with a receiver on another host, as users type it, also while the cable is cut.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::killed::start;
 use super::net::{Host, Net, Way};
 use super::peer::{LIMIT, Peer, rnet, say};
 
-/// Longer than it takes a driver to be heard again, so that it is the cut that ends it.
+/// Longer than it takes to hear a driver again, so that only the cut ends it.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// A receiver that says what it applies.
+/// A receiver that prints the applied commands.
 pub fn wheels() {
     let node = Node::builder("base").open().unwrap();
     let command = node.command::<Twist>("/cmd_vel").deadline(DEADLINE).fallback_zero();
@@ -24,7 +24,7 @@ pub fn wheels() {
     let _ = std::io::read_to_string(std::io::stdin());
 }
 
-/// Runs `rnet command` on a host until it says all of this, with the exit code that is to be had.
+/// Runs `rnet command` on a host until its output contains all of this and its exit code matches.
 fn says(host: &Host, arguments: &[&str], code: i32, words: &[&str]) {
     let begun = Instant::now();
     loop {
@@ -34,8 +34,8 @@ fn says(host: &Host, arguments: &[&str], code: i32, words: &[&str]) {
         if output.status.code() == Some(code) && words.iter().all(|word| said.contains(word)) {
             return;
         }
-        assert!(begun.elapsed() < LIMIT, "{arguments:?} does not say {words:?}: {output:?}");
-        thread::sleep(Duration::from_millis(100)); // sleep: between two looks at a condition
+        assert!(begun.elapsed() < LIMIT, "{arguments:?} does not print {words:?}: {output:?}");
+        thread::sleep(Duration::from_millis(100)); // sleep: interval between two checks
     }
 }
 
@@ -49,7 +49,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     let Some(mut net) = Net::new(test) else { return };
     let (one, two) = (net.host(), net.host());
     let wheels = Peer::actor(&one, "wheels");
-    // The link of a host ends with its last node.
+    // The link of a host stops with its last node.
     let _listener = Peer::actor(&two, "listen");
     start(&one, "host1", None);
     start(&two, "host2", Some(&one));
@@ -68,7 +68,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     }
     says(&two, &["log", "/cmd_vel"], 0, &["granted", "@host2/"]);
 
-    // The cable is cut: the receiver falls back by itself, and the driver is told.
+    // The cable is cut: the receiver falls back by itself, and the driver gets an error.
     let before = count("applied 0");
     two.lose(100, Way::Both);
     wheels.wait("applied 0", before + 1);
@@ -83,7 +83,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     says(&two, &["who", "/cmd_vel"], 0, &["receiver: @host1/base", "driver: none"]);
     says(&two, &["log", "/cmd_vel"], 0, &["granted", "lease expired"]);
 
-    // One of the receiver's own host is overruled, and loses its authority.
+    // A driver of the receiver's own host is overruled, and loses its authority.
     let driver = take(&one, "{linear: {x: 2}}", "5");
     wheels.wait("applied 2", 1);
     let before = count("applied 0");
@@ -93,7 +93,7 @@ fn commands_are_taken_shown_and_released_on_another_host() {
     assert!(said.contains("took it with priority"), "{said}");
     wheels.wait("applied 0", before + 1);
 
-    // One that is interrupted gives it back.
+    // An interrupted driver releases the authority.
     let driver = take(&two, "{linear: {x: 3}}", "5");
     wheels.wait("applied 3", 1);
     let before = count("applied 0");

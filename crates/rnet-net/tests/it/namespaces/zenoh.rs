@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use super::net::{Net, Way};
 use super::peer::{LIMIT, PORT, Peer};
 
-/// For so long a series is waited for before it is sent again.
+/// How long to wait for a series before it is sent again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Has a series cross each way until one has come whole on each lane. What is under way when a connection ends is lost,
-/// and one may end at any time where packets are lost or the machine is busy: it is sent again, as the links do.
+/// Sends a series each way until one has arrived completely on each lane. Frames in flight are lost when a
+/// connection ends, which may happen at any time if packets are lost or the machine is busy: the series is
+/// sent again, as the links do.
 fn exchange((a, a_id): (&mut Peer, u64), (b, b_id): (&mut Peer, u64)) {
     send_series((a, a_id), (b, b_id));
     send_series((b, b_id), (a, a_id));
@@ -32,8 +33,8 @@ fn send_series((from, from_id): (&mut Peer, u64), (to, to_id): (&mut Peer, u64))
 }
 
 #[test]
-fn a_cut_is_told_to_both_and_ends_when_it_is_healed() {
-    let Some(mut net) = Net::new("zenoh::a_cut_is_told_to_both_and_ends_when_it_is_healed") else {
+fn cut_is_reported_to_both_and_ends_when_healed() {
+    let Some(mut net) = Net::new("zenoh::cut_is_reported_to_both_and_ends_when_healed") else {
         return;
     };
     let (one, two) = (net.host(), net.host());
@@ -51,12 +52,12 @@ fn a_cut_is_told_to_both_and_ends_when_it_is_healed() {
         let healed = Instant::now();
         two.heal();
         let back = (a.wait("up 2", turn + 2).1 - healed, b.wait("up 1", turn + 2).1 - healed);
-        println!("cut {way:?}: told after {gone:?}, back after {back:?}");
+        println!("cut {way:?}: reported after {gone:?}, back after {back:?}");
         exchange((&mut a, 1), (&mut b, 2));
     }
 }
 
-/// Neither the side that connects nor the one that listens sends an urgent packet without the mark.
+/// Neither the connecting nor the listening side sends an urgent packet without the mark.
 #[test]
 fn the_urgent_lane_is_marked_and_the_bulk_lane_is_not() {
     let Some(mut net) = Net::new("zenoh::the_urgent_lane_is_marked_and_the_bulk_lane_is_not")
@@ -74,9 +75,8 @@ fn the_urgent_lane_is_marked_and_the_bulk_lane_is_not() {
 }
 
 #[test]
-fn a_host_that_reboots_or_takes_another_address_is_found_again() {
-    let Some(mut net) =
-        Net::new("zenoh::a_host_that_reboots_or_takes_another_address_is_found_again")
+fn host_is_found_again_after_reboot_or_address_change() {
+    let Some(mut net) = Net::new("zenoh::host_is_found_again_after_reboot_or_address_change")
     else {
         return;
     };
@@ -90,7 +90,7 @@ fn a_host_that_reboots_or_takes_another_address_is_found_again() {
     println!("another address: back after {:?}", a.wait("up 2", 2).1 - began);
     let began = Instant::now();
     two.reboot();
-    println!("reboot: told after {:?}", a.wait("down 2", 2).1 - began);
+    println!("reboot: reported after {:?}", a.wait("down 2", 2).1 - began);
     let _b = Peer::network(&two, 3, &[one.address()]);
     a.wait("up 3", 1);
 }

@@ -1,4 +1,4 @@
-//! Numbers that a seed gives (SplitMix64: Steele, Lea and Flood, 2014).
+//! Random numbers from a seed (SplitMix64: Steele, Lea and Flood, 2014).
 
 use std::ops::Range;
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Random {
         range.start + self.next() % (range.end - range.start)
     }
 
-    /// In `of` cases so many.
+    /// True in `cases` out of `of` cases.
     pub fn chance(&mut self, cases: u64, of: u64) -> bool {
         self.next() % of < cases
     }

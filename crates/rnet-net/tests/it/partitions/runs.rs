@@ -1,7 +1,7 @@
-//! Schedules of a row of seeds, some at once, and what they have come to.
+//! Runs schedules with consecutive seeds, several at once, and collects their results.
 //!
-//! `PARTITIONS_SEED` gives the first seed, of which the next ones count up; `PARTITIONS` how many there are, and
-//! `PARTITIONS_AT_ONCE` how many of them run at a time.
+//! `PARTITIONS_SEED` is the first seed; `PARTITIONS` the number of schedules, and `PARTITIONS_AT_ONCE` how
+//! many of them run at a time.
 
 use std::io::Write;
 use std::panic::RefUnwindSafe;
@@ -11,20 +11,21 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Schedules at once, on as many cores: they sleep most of the time, and each is several hosts.
 const AT_ONCE: usize = 4;
-/// What is asked of a healing on a machine that is not busy; those that take longer are listed.
+/// The limit for a healing on a machine that is not busy; slower ones are listed.
 const ASKED: Duration = Duration::from_secs(2);
-/// No healing takes longer, on a busy machine either. A greeting that the network has lost between two sessions is said
-/// again after 4 s (`UNTOLD`), once the connection is there, which takes what is asked; docs/design/wire.md §8.
+/// The limit for a healing on any machine. A greeting that the network has lost between two sessions is
+/// sent again after 4 s (`ANNOUNCE_TIMEOUT`), once the connection exists, which takes up to `ASKED`;
+/// docs/design/wire.md §8.
 const PROMISED: Duration = Duration::from_secs(6);
 
-/// What schedules have come to.
+/// The results of schedules.
 #[derive(Default)]
 pub struct Outcome {
     pub schedules: u64,
     pub received: u64,
     pub lost: u64,
     pub peer_lost: u64,
-    /// Of each healing: until every subscriber had a message that was sent after it.
+    /// For each healing: the time until every subscriber had a message that was sent after it.
     pub rejoined: Vec<Rejoined>,
 }
 
@@ -45,7 +46,7 @@ impl Outcome {
         self.rejoined.extend(other.rejoined);
     }
 
-    /// Of the healings in the order of how long they took, the one behind this share of them, in ms.
+    /// The healing time at this quantile, in ms.
     fn ms_at(&self, share: f64) -> u128 {
         let last = self.rejoined.len().saturating_sub(1);
         self.rejoined.get((last as f64 * share) as usize).map_or(0, |of| of.after.as_millis())
@@ -82,8 +83,8 @@ impl Outcome {
         ));
     }
 
-    /// Fails if one took longer than is promised. Not asked of those in memory that run beside all other tests: on two
-    /// cores one took 8 s there.
+    /// Fails if one took longer than the limit. Not called for in-memory schedules that run beside all
+    /// other tests: on two cores one took 8 s there.
     pub fn judge(&self) {
         let broken = self.later_than(PROMISED);
         assert!(broken.is_empty(), "not within {PROMISED:?}:\n{}", broken.join("\n"));
@@ -99,12 +100,12 @@ impl Rejoined {
     }
 }
 
-/// What a schedule has done, which is shown if it fails.
+/// The events of a schedule, which are shown if it fails.
 pub struct EventLog {
     seed: u64,
     began: Instant,
     said: Vec<String>,
-    /// What was waited for last.
+    /// The last awaited condition.
     pub last: String,
 }
 
@@ -127,18 +128,19 @@ impl Drop for EventLog {
     }
 }
 
-/// What this variable says.
+/// The number in this variable.
 pub fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// A line that the summary of `make` shows, past the test harness, which keeps what a test prints that passes.
+/// Prints a line that the summary of `make` shows, bypassing the test harness, which captures the output of
+/// passing tests.
 pub fn step_note(what: &str) {
     let _ = writeln!(std::io::stderr(), "\nstep-note: {what}");
 }
 
-/// Runs `PARTITIONS` schedules, or as many as are named here.
+/// Runs `PARTITIONS` schedules, or `count`.
 pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) -> Outcome {
     let count = number("PARTITIONS").unwrap_or(count);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -166,7 +168,7 @@ pub fn run_all(count: u64, run: impl Fn(u64) -> Outcome + Sync + RefUnwindSafe) 
     });
     let (mut outcome, failed) = (outcomes.into_inner().unwrap(), failed.into_inner().unwrap());
     println!("{}", outcome.summary());
-    assert!(failed.is_empty(), "PARTITIONS=1 and one of PARTITIONS_SEED={failed:?} shows it again");
+    assert!(failed.is_empty(), "PARTITIONS=1 and one of PARTITIONS_SEED={failed:?} repeats it");
     assert!(outcome.received > 0);
     outcome.publish();
     outcome

@@ -11,12 +11,12 @@ use crate::common::LONG;
 use crate::hosts::Hosts;
 use crate::random::Random;
 
-/// One that runs for longer hangs.
+/// A schedule that runs longer hangs.
 const LIMIT: Duration = Duration::from_secs(600);
-/// For anything that is going to happen: a machine that does more than it can has narrow networks.
+/// The time-out for any expected event: on an overloaded machine networks are slow.
 const WAIT: Duration = Duration::from_secs(120);
 
-/// Between two looks at a condition.
+/// The interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Runs the schedule of a seed.
@@ -50,19 +50,19 @@ pub fn run(seed: u64) -> Outcome {
         .map(|(publisher, topic)| Talker::start(publisher, topic, 1..8, Random(random.next())))
         .collect();
     for listener in &listeners {
-        eventually("messages come", || listener.heard().next > 0);
+        eventually("messages come", || listener.counts().next > 0);
     }
     let mut outcome = Outcome { schedules: 1, ..Outcome::default() };
     let mut happened = EventLog::new(seed);
     for _ in 0..random.in_range(1..4) {
-        std::thread::sleep(random.ms(0..400)); // sleep: for how long the network is whole
+        std::thread::sleep(random.ms(0..400)); // sleep: how long the network is whole
         let cut = partition(&hosts, count, &mut random);
         happened.note(cut);
-        std::thread::sleep(random.ms(10..2000)); // sleep: for how long the network is cut
+        std::thread::sleep(random.ms(10..2000)); // sleep: how long the network is cut
         if random.chance(1, 3) {
             let host = random.below(count);
             hosts.stop(host);
-            std::thread::sleep(random.ms(0..200)); // sleep: for how long there is no link
+            std::thread::sleep(random.ms(0..200)); // sleep: how long the host has no link
             hosts.start(host, "");
             happened.note(&format!("another link of host{host}"));
         }
@@ -70,20 +70,20 @@ pub fn run(seed: u64) -> Outcome {
         let after = heal(&hosts, count, &listeners);
         outcome.rejoined.push(Rejoined { after, seed, cut: cut.into() });
     }
-    // What was sent last has come, and all is accounted for.
+    // The last messages have arrived, and all messages are accounted for.
     for listener in &listeners {
         let of = talkers.iter().find(|talker| talker.topic == listener.topic).unwrap();
         let sent = of.sent.load(Ordering::Relaxed);
         eventually(&format!("host{} hears {} to its end", listener.host, of.topic), || {
-            let heard = listener.heard();
-            happened.last = format!("{sent} sent, {heard:?}, balance {}", heard.balance());
-            heard.next >= sent && (heard.balance() == 0 || heard.wrong.is_some())
+            let counts = listener.counts();
+            happened.last = format!("{sent} sent, {counts:?}, balance {}", counts.balance());
+            counts.next >= sent && (counts.balance() == 0 || counts.wrong.is_some())
         });
-        let heard = listener.heard();
-        assert!(heard.wrong.is_none(), "host{} of {}: {heard:?}", listener.host, listener.topic);
-        outcome.received += heard.received;
-        outcome.lost += heard.lost.total();
-        outcome.peer_lost += heard.peer_lost;
+        let counts = listener.counts();
+        assert!(counts.wrong.is_none(), "host{} of {}: {counts:?}", listener.host, listener.topic);
+        outcome.received += counts.received;
+        outcome.lost += counts.lost.total();
+        outcome.peer_lost += counts.peer_lost;
     }
     drop(listeners);
     talkers.drain(..).for_each(Talker::end);
@@ -93,12 +93,12 @@ pub fn run(seed: u64) -> Outcome {
 fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < WAIT, "it never happened: {what}");
-        std::thread::sleep(LOOK); // sleep: between two looks at a condition
+        assert!(begun.elapsed() < WAIT, "time-out while waiting until {what}");
+        std::thread::sleep(LOOK); // sleep: interval between two checks
     }
 }
 
-/// Cuts some connections, or ends them; says what it did.
+/// Cuts some connections, or ends them; returns a description.
 fn partition(hosts: &Hosts, count: usize, random: &mut Random) -> &'static str {
     let side: Vec<bool> = (0..count).map(|_| random.chance(1, 2)).collect();
     let alone = random.below(count);
@@ -115,7 +115,7 @@ fn partition(hosts: &Hosts, count: usize, random: &mut Random) -> &'static str {
                 // One direction.
                 3 if random.chance(1, 2) => hosts.cut_one_way(a, b),
                 3 => hosts.cut_one_way(b, a),
-                // The connection ends and comes back.
+                // The connection ends and is made again.
                 4 => hosts.reset(a, b),
                 _ => {}
             }
@@ -124,7 +124,7 @@ fn partition(hosts: &Hosts, count: usize, random: &mut Random) -> &'static str {
     ["some pairs", "one host", "two halves", "one direction", "all connections ended"][kind]
 }
 
-/// Heals all, and waits until all hear what is sent by then; says how long that took.
+/// Heals all cuts, and waits until all receive messages sent after that; returns how long that took.
 fn heal(hosts: &Hosts, count: usize, listeners: &[Listener]) -> Duration {
     let healed_ns = common_ns();
     listeners.iter().for_each(|listener| listener.wait_from(healed_ns));
@@ -137,10 +137,10 @@ fn heal(hosts: &Hosts, count: usize, listeners: &[Listener]) -> Duration {
     for listener in listeners {
         let what = format!("host{} hears {} again", listener.host, listener.topic);
         eventually(&what, || {
-            let heard = listener.heard();
-            heard.rejoined_ns.is_some() || heard.wrong.is_some()
+            let counts = listener.counts();
+            counts.rejoined_ns.is_some() || counts.wrong.is_some()
         });
-        last_ns = last_ns.max(listener.heard().rejoined_ns.unwrap_or(last_ns));
+        last_ns = last_ns.max(listener.counts().rejoined_ns.unwrap_or(last_ns));
     }
     Duration::from_nanos((last_ns - healed_ns).unsigned_abs())
 }

@@ -1,4 +1,4 @@
-//! Publishers that number their messages, and subscribers that check what they get.
+//! Publishers that number their messages, and subscribers that check them.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,13 +12,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::random::Random;
 
-/// Between two looks at whether to stop.
+/// The interval between two checks for a stop request.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a publisher sends with its number: when, by the common clock.
+/// A publisher sends its number and the time, by the common clock.
 const HEAD_LEN: usize = 16;
 
-/// The time that all hosts have in common: in namespaces, their monotonic clocks are apart.
+/// The time that all hosts share: in namespaces, their monotonic clocks differ.
 pub fn common_ns() -> i64 {
     let now = clock_gettime(ClockId::Realtime);
     now.tv_sec * 1_000_000_000 + now.tv_nsec
@@ -33,7 +33,7 @@ pub struct Talker {
 }
 
 impl Talker {
-    /// Sends with this publisher, with a pause of so many milliseconds and in lengths that the numbers give.
+    /// Sends with this publisher, with pauses and lengths from the random numbers.
     pub fn start(
         mut publisher: Publisher<[u8]>,
         topic: String,
@@ -42,10 +42,10 @@ impl Talker {
     ) -> Talker {
         let pause = random.ms(pause_ms);
         let (sent, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (count, told) = (Arc::clone(&sent), Arc::clone(&ended));
+        let (count, stop) = (Arc::clone(&sent), Arc::clone(&ended));
         let thread = thread::spawn(move || {
-            while !told.load(Ordering::Relaxed) {
-                // Some cross in pieces.
+            while !stop.load(Ordering::Relaxed) {
+                // Some cross in fragments.
                 let len = if random.chance(1, 50) { 20_000 } else { random.below(300) };
                 let mut message = vec![0; HEAD_LEN + len];
                 let number = count.load(Ordering::Relaxed);
@@ -59,31 +59,32 @@ impl Talker {
         Talker { topic, sent, ended, thread: Some(thread) }
     }
 
-    /// Ends it; fails if it has failed.
+    /// Stops it; fails if it has failed.
     pub fn end(mut self) {
         self.ended.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().expect("the publisher goes on");
+        self.thread.take().unwrap().join().expect("the publisher has failed");
     }
 }
 
-/// What a subscriber has had.
+/// The messages that a subscriber has received.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiveCounts {
     pub received: u64,
     /// One after the number of the last message.
     pub next: u64,
-    /// What its counters said after that message.
+    /// Its loss counters after that message.
     pub lost: LossCounts,
     pub peer_lost: u64,
-    /// From when on what is sent is waited for, and when it came, by the common clock.
+    /// The subscriber waits for a message sent after this time; when that message came, by the common
+    /// clock.
     pub from_ns: i64,
     pub rejoined_ns: Option<i64>,
-    /// What is wrong.
+    /// The first failure.
     pub wrong: Option<String>,
 }
 
 impl ReceiveCounts {
-    /// Whether all up to the last message is accounted for.
+    /// Zero if all messages up to the last are accounted for.
     pub fn balance(&self) -> i64 {
         (self.received + self.lost.total()) as i64 - self.next as i64
     }
@@ -93,7 +94,7 @@ impl ReceiveCounts {
 pub struct Listener {
     pub topic: String,
     pub host: usize,
-    pub heard: Arc<Mutex<ReceiveCounts>>,
+    pub counts: Arc<Mutex<ReceiveCounts>>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -103,21 +104,21 @@ impl Listener {
         let options = SubscriberOptions::new();
         let options = if reliable { options.reliable() } else { options.keep_all() };
         let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
-        let (heard, ended) =
+        let (counts, ended) =
             (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
-        let (told, end) = (Arc::clone(&heard), Arc::clone(&ended));
-        let thread = thread::spawn(move || listen(subscriber, &told, &end));
-        Listener { topic, host, heard, ended, thread: Some(thread) }
+        let (shared, end) = (Arc::clone(&counts), Arc::clone(&ended));
+        let thread = thread::spawn(move || listen(subscriber, &shared, &end));
+        Listener { topic, host, counts, ended, thread: Some(thread) }
     }
 
-    pub fn heard(&self) -> ReceiveCounts {
-        self.heard.lock().unwrap().clone()
+    pub fn counts(&self) -> ReceiveCounts {
+        self.counts.lock().unwrap().clone()
     }
 
-    /// From now on waits for a message that is sent after this moment.
+    /// Waits from now on for a message that is sent after this moment.
     pub fn wait_from(&self, from_ns: i64) {
-        let mut heard = self.heard.lock().unwrap();
-        (heard.from_ns, heard.rejoined_ns) = (from_ns, None);
+        let mut counts = self.counts.lock().unwrap();
+        (counts.from_ns, counts.rejoined_ns) = (from_ns, None);
     }
 }
 
@@ -128,7 +129,7 @@ impl Drop for Listener {
     }
 }
 
-fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<ReceiveCounts>, ended: &AtomicBool) {
+fn listen(mut subscriber: Subscriber<[u8]>, counts: &Mutex<ReceiveCounts>, ended: &AtomicBool) {
     let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().unwrap();
     while !ended.load(Ordering::Relaxed) {
         let got = match subscriber.recv(Some(LOOK)) {
@@ -137,24 +138,24 @@ fn listen(mut subscriber: Subscriber<[u8]>, heard: &Mutex<ReceiveCounts>, ended:
             }
             Err(error) => Err(error),
         };
-        let mut heard = heard.lock().unwrap();
+        let mut counts = counts.lock().unwrap();
         match got {
             Ok((number, sent_ns)) => {
-                if number < heard.next {
-                    let next = heard.next;
-                    heard.wrong.get_or_insert_with(|| format!("{number} where {next} is next"));
+                if number < counts.next {
+                    let next = counts.next;
+                    counts.wrong.get_or_insert_with(|| format!("{number} where {next} is next"));
                 }
-                heard.received += 1;
-                heard.next = number + 1;
-                heard.lost = subscriber.lost();
-                if sent_ns >= heard.from_ns {
-                    heard.rejoined_ns.get_or_insert_with(common_ns);
+                counts.received += 1;
+                counts.next = number + 1;
+                counts.lost = subscriber.lost();
+                if sent_ns >= counts.from_ns {
+                    counts.rejoined_ns.get_or_insert_with(common_ns);
                 }
             }
             Err(Error::Timeout { .. }) => {}
-            Err(Error::PeerLost { .. }) => heard.peer_lost += 1,
+            Err(Error::PeerLost { .. }) => counts.peer_lost += 1,
             Err(error) => {
-                heard.wrong.get_or_insert_with(|| error.to_string());
+                counts.wrong.get_or_insert_with(|| error.to_string());
             }
         }
     }

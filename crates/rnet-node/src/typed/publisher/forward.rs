@@ -2,7 +2,7 @@
 
 use rnet_core::{Error, KnownGap, LossCause, Meta, Origin, Result};
 
-use rnet_shm::word_file::Checkpoint;
+use rnet_shm::channel::word_file::Checkpoint;
 
 use super::{Loan, OwnedLoan, Publisher};
 use crate::{Message, PeerInfo};

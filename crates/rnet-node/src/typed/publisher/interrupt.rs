@@ -1,6 +1,6 @@
 //! Ending a wait for slow subscribers, and going on with it.
 
-use rnet_shm::publisher::InterruptedWait;
+use rnet_shm::channel::publisher::InterruptedWait;
 
 use super::Publisher;
 use crate::{Interrupter, Message};

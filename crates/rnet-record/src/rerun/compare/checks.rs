@@ -1,5 +1,5 @@
-//! Whether there was anything to compare, and the fields that the options name. A comparison of nothing, and one that
-//! leaves out a field by a wrong name, would pass or fail for the wrong reason.
+//! Checks that the comparison is not empty, and that the fields of the options exist. Otherwise a comparison
+//! could pass or fail because of a wrong name.
 
 use rnet::MessageType;
 use rnet::schema::FieldPath;
@@ -9,7 +9,7 @@ use crate::read::{find_plain_field, parse_path};
 use crate::rerun::error::RerunError;
 
 impl TopicResult {
-    /// The topic, or the service or action whose requests or replies these are.
+    /// The topic, or the service or action of these requests or replies.
     fn name(&self) -> &str {
         self.topic.split(' ').next().unwrap_or_default()
     }
@@ -18,7 +18,7 @@ impl TopicResult {
         self.name() != self.topic
     }
 
-    /// Whether no message of it says anything about the node.
+    /// Whether it has no message that tests the node.
     fn is_empty(&self) -> bool {
         let is_unrecorded = self.unrecorded > 0 && !self.allows_unrecorded;
         self.compared == 0 && self.missing == 0 && !is_unrecorded
@@ -26,13 +26,14 @@ impl TopicResult {
 }
 
 impl Comparison<'_> {
-    /// Whether the messages have the fields that were named: of the recording, or of now, as a field may be new.
+    /// Checks that the messages have the fields of the options, in the recording or in the re-run, as a field
+    /// may be new.
     pub fn check_fields(&self, results: &[TopicResult]) -> Result<(), RerunError> {
         let recorded = self.channels.iter().map(|c| (c.topic.as_str(), c.message_type().ok()));
-        let heard =
+        let observed =
             self.published_types.values().map(|(topic, ty)| (topic.as_str(), Some(ty.clone())));
-        let types: Vec<(&str, Option<MessageType>)> = recorded.chain(heard).collect();
-        // Of a type that cannot be read nobody knows.
+        let types: Vec<(&str, Option<MessageType>)> = recorded.chain(observed).collect();
+        // The fields of an unreadable type are unknown.
         let has =
             |ty: &Option<MessageType>, field| ty.as_ref().is_none_or(|ty| has_field(ty, field));
         let refused = |field: &str, by: &str, topics: Vec<&str>| {
@@ -47,7 +48,7 @@ impl Comparison<'_> {
             }
         }
         let Some(key) = &self.options.key else { return Ok(()) };
-        // Calls have pairs of their own.
+        // Calls are paired without the key.
         for topic in results.iter().filter(|of| !of.is_of_call()).map(TopicResult::name) {
             if !types.iter().any(|(of, ty)| *of == topic && has(ty, key)) {
                 return Err(refused(key, "--key", vec![topic]));
@@ -56,7 +57,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Whether anything was compared: of each topic that was named, or of any.
+    /// Checks that something was compared: on each topic of the options, or on any topic.
     pub fn check_compared(&self, results: &[TopicResult]) -> Result<(), RerunError> {
         let named = &self.options.outputs;
         let lacking: Vec<&str> = match named.is_empty() {
@@ -82,7 +83,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether messages of a type have a field of this path, `pose.x` or `legs[2].force`. What a map has is not known.
+/// Whether messages of a type have a field of this path, `pose.x` or `legs[2].force`. The keys of a map are
+/// unknown.
 fn has_field(ty: &MessageType, path: &str) -> bool {
     match ty {
         MessageType::Plain(plain) => {
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_by_their_paths() {
+    fn finds_fields_by_path() {
         let text = "syntax = \"proto3\"; message Leg { double force = 1; } \
                     message Robot { repeated Leg legs = 1; Leg tail = 2; map<string, Leg> more = 3; }";
         let ty = MessageType::Protobuf(

@@ -1,4 +1,4 @@
-//! Messages field by field.
+//! Compares messages field by field.
 
 use rnet::MessageType;
 use rnet::schema::{Dynamic, JsonOptions};
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{Difference, Tolerance, Tolerances};
 use crate::read::{PathStep, parse_path};
 
-/// Longest value that is shown in full, in characters.
+/// Maximum length of a value that is shown in full, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// A message as JSON, each field with its name. What is none of its type is its bytes.
+/// A message as JSON, with the names of its fields. A message that does not match its type is its bytes.
 pub fn decode_to_json(ty: &MessageType, bytes: &[u8]) -> Value {
     match ty {
         MessageType::Plain(plain) if plain.size == bytes.len() => plain.format(bytes),
@@ -42,7 +42,7 @@ pub fn field_at(message: &Value, path: &str) -> Option<Value> {
     Some(value.clone())
 }
 
-/// The fields by which two messages differ by more than is allowed.
+/// The fields that differ by more than their tolerances.
 pub fn differences(before: &Value, now: &Value, tolerances: &Tolerances) -> Vec<Difference> {
     let mut found = Vec::new();
     walk("", before, now, &mut |field, before, now| {
@@ -67,7 +67,7 @@ pub fn differences(before: &Value, now: &Value, tolerances: &Tolerances) -> Vec<
     found
 }
 
-/// The fields that are numbers in both.
+/// The fields that are numbers in both messages.
 pub fn numbers(before: &Value, now: &Value) -> Vec<(String, f64, f64)> {
     let mut found = Vec::new();
     walk("", before, now, &mut |field, before, now| {
@@ -78,7 +78,7 @@ pub fn numbers(before: &Value, now: &Value) -> Vec<(String, f64, f64)> {
     found
 }
 
-/// How far two numbers are apart. Integers may have more digits than a float.
+/// The distance of two numbers. Integers may have more digits than a float can represent.
 fn distance(before: &Value, now: &Value) -> Option<f64> {
     let integer = |value: &Value| value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
     match integer(before).zip(integer(now)) {
@@ -91,26 +91,26 @@ fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| number.is_finite())
 }
 
-/// Single values of two messages side by side. One that only one of them has is null in the other.
-fn walk(path: &str, before: &Value, now: &Value, tell: &mut dyn FnMut(&str, &Value, &Value)) {
+/// Visits pairs of single values of two messages. A value that only one of them has is null in the other.
+fn walk(path: &str, before: &Value, now: &Value, visit: &mut dyn FnMut(&str, &Value, &Value)) {
     match (before, now) {
         (Value::Object(a), Value::Object(b)) => {
             let dot = if path.is_empty() { "" } else { "." };
             for (name, value) in a {
                 let other = b.get(name).unwrap_or(&Value::Null);
-                walk(&format!("{path}{dot}{name}"), value, other, tell);
+                walk(&format!("{path}{dot}{name}"), value, other, visit);
             }
             for (name, value) in b.iter().filter(|(name, _)| !a.contains_key(*name)) {
-                walk(&format!("{path}{dot}{name}"), &Value::Null, value, tell);
+                walk(&format!("{path}{dot}{name}"), &Value::Null, value, visit);
             }
         }
         (Value::Array(a), Value::Array(b)) => {
             for i in 0..a.len().max(b.len()) {
                 let at = |items: &[Value]| items.get(i).cloned().unwrap_or_default();
-                walk(&format!("{path}[{i}]"), &at(a), &at(b), tell);
+                walk(&format!("{path}[{i}]"), &at(a), &at(b), visit);
             }
         }
-        (before, now) => tell(path, before, now),
+        (before, now) => visit(path, before, now),
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn differences_are_told_by_field() {
+    fn reports_differences_by_field() {
         let before = json!({"x": 1.0, "legs": [{"f": 1}, {"f": 2}], "name": "a", "big": u64::MAX});
         let now = json!({"x": 1.25, "legs": [{"f": 1}], "name": "b", "big": u64::MAX - 1});
         let mut tolerances = Tolerances::default();
@@ -143,7 +143,7 @@ mod tests {
         };
         let mut all = fields(&tolerances);
         all.sort_by(|a, b| a.0.cmp(&b.0));
-        // Also numbers of more digits than a float has.
+        // Also for numbers with more digits than a float can represent.
         let expected = [("big", Some(1.0)), ("legs[1]", None), ("name", None), ("x", Some(0.25))];
         assert_eq!(all, expected.map(|(field, by)| (field.to_owned(), by)));
         tolerances.set("x", Tolerance::Within(0.25));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_picked_by_its_path() {
+    fn selects_field_by_path() {
         let message = json!({"a": {"b": [[1, 2], [3]]}});
         assert_eq!(field_at(&message, "a.b[0][1]"), Some(json!(2)));
         for path in ["a.c", "a.b[2]", "a.b[x]", "b", ""] {

@@ -1,26 +1,26 @@
-//! What may differ.
+//! Tolerances of fields.
 
-/// What of a field may differ.
+/// Permitted difference of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// A number by as much at most.
+    /// A number may differ by at most this.
     Within(f64),
-    /// All of it.
+    /// Any difference is permitted.
     Ignored,
 }
 
-/// Tolerances by field. What is not named has to be the same.
+/// Tolerances by field. Other fields have to be equal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tolerances(Vec<(String, Tolerance)>);
 
 impl Tolerances {
-    /// Sets that of a field and of what is in it: `torques` is also `torques[3]`, `pose` also `pose.x`. The last one that
-    /// fits holds. The empty path is all of a message.
+    /// Sets the tolerance of a field and of the fields in it: `torques` includes `torques[3]`, `pose`
+    /// includes `pose.x`. The last matching one applies. The empty path is the whole message.
     pub fn set(&mut self, field: &str, tolerance: Tolerance) {
         self.0.push((field.to_owned(), tolerance));
     }
 
-    /// The fields that are named, and by which option of `rnet rerun`.
+    /// The named fields, each with its option of `rnet rerun`.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let named = self.0.iter().filter(|(field, _)| !field.is_empty());
         named.map(|(field, tolerance)| match tolerance {
@@ -29,7 +29,7 @@ impl Tolerances {
         })
     }
 
-    /// That of a field.
+    /// The tolerance of a field.
     pub fn of(&self, path: &str) -> Tolerance {
         let fits = |field: &str| {
             path.strip_prefix(field).is_some_and(|rest| {
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_that_fits_holds() {
+    fn last_matching_tolerance_applies() {
         let mut tolerances = Tolerances::default();
         assert_eq!(tolerances.of("x"), Tolerance::Within(0.0));
         tolerances.set("", Tolerance::Within(0.5));

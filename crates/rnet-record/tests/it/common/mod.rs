@@ -1,4 +1,4 @@
-//! What the tests of the recorder share: a domain, a recorder in it, and the official reader of what it wrote.
+//! Shared code of the recorder's tests: a domain, a recorder in it, and the official MCAP reader.
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
@@ -11,7 +11,7 @@ use mcap::records::Record;
 use rnet::inspect::Location;
 use rnet_record::{Progress, RecordOptions, Recorder, Source, mcap, names};
 
-/// Where the recordings of a test's domain go.
+/// Folder of the recordings of a test's domain.
 pub fn folder(net: &Net) -> PathBuf {
     let folder = net.base().join("recordings");
     std::fs::create_dir_all(&folder).expect("the folder can be made");
@@ -33,7 +33,7 @@ pub fn record(net: &Net, options: RecordOptions) -> (PathBuf, Recorder) {
     (file, recorder)
 }
 
-/// A message as it stands in a file.
+/// A message stored in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
     pub topic: String,
@@ -46,7 +46,8 @@ pub struct Stored {
     pub data: Vec<u8>,
 }
 
-/// All messages of a file by its index, those of the recorder itself among them. Its summary and all checksums are checked.
+/// All messages of a file by its index, including those of the recorder itself. Checks the summary and all
+/// checksums.
 pub fn stored(file: &Path) -> Vec<Stored> {
     let bytes = std::fs::read(file).expect("the file is there");
     let summary = mcap::Summary::read(&bytes).expect("the summary is right").expect("there is one");
@@ -67,7 +68,7 @@ pub fn stored(file: &Path) -> Vec<Stored> {
     all
 }
 
-/// The whole messages of a file that may have been cut off.
+/// The complete messages of a file that may be truncated.
 pub fn stored_in_ruins(file: &Path) -> Vec<Stored> {
     let bytes = std::fs::read(file).expect("the file is there");
     let options = mcap::read::Options::IgnoreEndMagic;
@@ -101,7 +102,7 @@ pub fn of<'a>(stored: &'a [Stored], topic: &str) -> Vec<&'a Stored> {
     stored.iter().filter(|message| message.topic == topic).collect()
 }
 
-/// The records of metadata, the last of each name.
+/// The metadata records, the last one of each name.
 pub fn metadata(file: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
     let bytes = std::fs::read(file).expect("the file is there");
     let options = mcap::read::Options::IgnoreEndMagic;
@@ -114,7 +115,7 @@ pub fn metadata(file: &Path) -> BTreeMap<String, BTreeMap<String, String>> {
     metadata.collect()
 }
 
-/// Messages that a report counts as missing, on one topic.
+/// Number of missing messages of a topic in a report.
 pub fn lost(report: &Progress, topic: &str) -> u64 {
     report.losses.iter().filter(|(of, ..)| *of == topic).map(|(.., count)| count).sum()
 }

@@ -12,11 +12,11 @@ use rnet_record::mcap;
 
 /// Log time of the first message.
 pub const START_NS: u64 = 1_790_000_000_000_000_000;
-/// From one message to the next.
+/// Interval between two messages.
 pub const STEP_NS: u64 = 1_000_000;
 pub const PLAIN: &str = r#"{"kind":"plain","name":"Pose","size":8,"align":8,"fields":[{"name":"x","offset":0,"type":"f64"}]}"#;
 
-/// A directory that is gone with the test.
+/// A directory that is removed with the test.
 pub struct Dir(PathBuf);
 
 impl Dir {
@@ -50,7 +50,7 @@ pub fn chunked(compression: Option<Compression>) -> WriteOptions {
     WriteOptions::new().compression(compression).chunk_size(Some(400))
 }
 
-/// A recording of two topics: `/pose`, plain, and `/raw`, bytes, in turns.
+/// A recording of two topics in turns: `/pose`, plain, and `/raw`, bytes.
 pub fn write(options: WriteOptions, messages: u32) -> Vec<u8> {
     let options = options.profile("rnet").library("test");
     let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
@@ -98,7 +98,7 @@ pub fn metadata(name: &str, pairs: &[(&str, &str)]) -> Metadata {
     Metadata { name: name.to_owned(), metadata: pairs.collect::<BTreeMap<_, _>>() }
 }
 
-/// The records of a file outside of chunks: opcode, offset, length with the head.
+/// The records of a file outside of chunks: opcode, offset, length including the head.
 pub fn records(bytes: &[u8]) -> Vec<(u8, usize, usize)> {
     let mut at = mcap::MAGIC.len();
     let mut found = Vec::new();
@@ -110,7 +110,7 @@ pub fn records(bytes: &[u8]) -> Vec<(u8, usize, usize)> {
     found
 }
 
-/// Times of the messages that can be read, in the order in which they come.
+/// Times of the readable messages, in the order of reading.
 pub fn times(path: &Path) -> Vec<u64> {
     use rnet_record::read::{Recording, Select};
     let Ok(recording) = Recording::open(path) else { return Vec::new() };

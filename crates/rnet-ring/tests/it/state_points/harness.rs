@@ -1,4 +1,4 @@
-//! A region on the heap, what process slots do with it, and what is seen of it.
+//! A region on the heap, operations of process slots, and views of its content.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,14 +10,14 @@ use rnet_ring::state::{
     LocalBlocks, Prefix, Prepared, Region, SweepOutcome, Write, journal, leaf,
 };
 
-/// Process slot of whoever dies or stands still.
+/// Process slot that dies or is suspended.
 pub const VICTIM: u16 = 1;
-/// Process slot of whoever comes in between.
+/// Process slot that operates in between.
 pub const OTHER: u16 = 2;
-/// Process slot of whoever cleans up.
+/// Process slot that cleans up.
 pub const SWEEPER: u16 = 3;
 
-/// Tries of what another was in the way of.
+/// Attempts of an operation that others interfere with.
 const TRIES: usize = 100;
 const SEED: u64 = 42;
 
@@ -29,14 +29,14 @@ impl Environment for AlwaysBacked {
     fn wake(&self, _: usize) {}
 }
 
-/// What a process slot does.
+/// An operation of a process slot.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operation {
-    /// Sets (key, first byte and length of the value) and deletes (`None`), all or nothing.
+    /// Sets (key, first byte and length of the value) or deletes (`None`) keys, all or nothing.
     Commit(Vec<(&'static str, Option<(u8, usize)>)>, Vec<(&'static str, u64)>),
     /// Sets or deletes a key that is at this revision.
     If(&'static str, Option<(u8, usize)>, u64),
-    /// Sets a key so many times.
+    /// Sets a key this many times.
     Burst(&'static str, usize),
     /// Reads a key.
     Get(&'static str),
@@ -49,16 +49,16 @@ pub type ValueView = (u64, u64, u8, usize);
 /// All keys.
 pub type StateView = BTreeMap<String, ValueView>;
 
-/// What came of an act.
+/// The result of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Its revision; 0 if there was nothing to change.
+    /// Its revision; 0 if nothing changed.
     At(u64),
-    /// What was expected, and what was found.
+    /// The expected and the found revision.
     Conflict(u64, u64),
-    /// What a read found.
+    /// The result of a read.
     Got(Option<ValueView>),
-    /// What a snapshot found.
+    /// The result of a snapshot.
     StateView(u64, StateView),
 }
 
@@ -78,10 +78,10 @@ impl Words {
     /// The region.
     pub fn region(&self) -> Region<'_> {
         let geometry = Geometry { slabs: 24, ..Geometry::SMALL };
-        Region::new(&self.0, geometry, SEED).expect("it is long enough")
+        Region::new(&self.0, geometry, SEED).expect("enough words")
     }
 
-    /// The region, and what the victim knows of its blocks after a life in which it has set some keys.
+    /// The region, and the victim's block lists after it has set some keys.
     pub fn begin(&self) -> (Region<'_>, LocalBlocks) {
         let region = self.region();
         let mut victim = LocalBlocks::new(VICTIM);
@@ -93,7 +93,7 @@ impl Words {
         let first = Operation::Commit(vec![("/a/1", Some((1, 40)))], vec![]);
         let second = Operation::Commit(vec![("/a/2", Some((2, 40)))], vec![]);
         let third = Operation::Commit(vec![("/b", Some((3, 40)))], vec![]);
-        // More than what is kept for late readers, so that blocks are used again.
+        // More than the quarantine keeps, so that blocks are reused.
         for act in [&Operation::Burst("/a/1", 140), &first, &second, &third] {
             perform(&region, &mut victim, act);
         }
@@ -127,17 +127,17 @@ pub fn picture(region: &Region<'_>, process_slot: u16) -> (u64, StateView) {
             let key = String::from_utf8(record.key().to_vec()).expect("a key of ours");
             assert!(found.insert(key, seen(record)).is_none(), "shown twice");
         })
-        .expect("a snapshot comes to an end");
+        .expect("a snapshot terminates");
     (revision, found)
 }
 
-/// Does an act, again if another was in the way.
+/// Executes an operation, again if another one interfered.
 pub fn perform(region: &Region<'_>, local: &mut LocalBlocks, act: &Operation) -> Outcome {
     match act {
         Operation::Get(at) => {
             let mut record = LeafBuffer::default();
             let found = region.get(local.process_slot, &key(region, at), &|| 0, &mut record);
-            Outcome::Got(found.expect("a read comes to an end").then(|| seen(&record)))
+            Outcome::Got(found.expect("a read terminates").then(|| seen(&record)))
         }
         Operation::Snapshot => {
             let (revision, found) = picture(region, local.process_slot);
@@ -179,7 +179,7 @@ fn commit(
         let orders: Vec<(Write<'_>, ())> = keys.iter().zip(&values).map(prepare).collect();
         let mut prepared: Vec<(Write<'_>, Prepared)> = Vec::new();
         for (write, ()) in orders {
-            let own = region.prepare(local, &AlwaysBacked, &write).expect("there is room");
+            let own = region.prepare(local, &AlwaysBacked, &write).expect("enough memory");
             region.fill(&own, &write);
             prepared.push((write, own));
         }
@@ -205,7 +205,7 @@ fn commit(
             other => panic!("{other:?}"),
         }
     }
-    panic!("others were in the way {TRIES} times")
+    panic!("other operations interfered {TRIES} times")
 }
 
 fn one(
@@ -221,8 +221,8 @@ fn one(
     done.map(|done| done.expect("nothing here goes to disk"))
 }
 
-/// Fills the region with values of one size until there is no room left, and deletes them: what is free
-/// then is of that size.
+/// Fills the region with values of one size until it is full, and deletes them: all free blocks are then of
+/// that size.
 pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
     let mut made = 0;
     loop {
@@ -231,18 +231,18 @@ pub fn fill_and_empty(region: &Region<'_>, local: &mut LocalBlocks) {
         let write = Write { key: &key, content: content(&value), expect: None, durable: None };
         let Ok(own) = region.prepare(local, &AlwaysBacked, &write) else { break };
         region.fill(&own, &write);
-        one(region, local, &write, own).expect("nobody else is there");
+        one(region, local, &write, own).expect("no concurrent writer");
         made += 1;
     }
-    assert!(made > 100, "only {made} values found room");
+    assert!(made > 100, "only {made} values fit");
     for number in 0..made {
         let at = format!("/full/{number}");
         let key = key(region, &at);
         let write = Write { key: &key, content: content(&None), expect: None, durable: None };
         let own =
-            region.prepare(local, &AlwaysBacked, &write).expect("there is always room for this");
+            region.prepare(local, &AlwaysBacked, &write).expect("memory for deletions is reserved");
         region.fill(&own, &write);
-        one(region, local, &write, own).expect("nobody else is there");
+        one(region, local, &write, own).expect("no concurrent writer");
     }
     assert!(region.leave(local));
 }
@@ -253,7 +253,7 @@ pub fn sweep(region: &Region<'_>, local: &mut LocalBlocks, dead: u16) {
     region.process_slot(usize::from(dead), PROCESS_OWNER).store(0, Ordering::Relaxed);
 }
 
-/// Once all process slots have left, there is nothing but the keys.
+/// After all process slots have left, only the keys remain.
 pub fn nothing_is_left_over(region: &Region<'_>, locals: &mut [LocalBlocks], what: &str) {
     for local in locals.iter_mut() {
         assert!(region.leave(local), "{what}: process_slot {} cannot leave", local.process_slot);

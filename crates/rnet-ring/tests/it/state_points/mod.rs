@@ -1,9 +1,9 @@
-//! The algorithms of the state at each of their fail points, one after the other and each time it is
-//! passed: a process slot dies there, or stands still while another does something, and goes on.
+//! Tests the algorithms of the state at each pass of each fail point: a process slot dies there, or is
+//! suspended while another one executes an operation, and then continues.
 //!
-//! This is what loom does for small programs, with fewer interleavings and whole operations: another
-//! process slot's operation stands between any two steps of the first. What both are told and what is there
-//! afterwards must be what comes out when one follows the other. And nothing may be left of the dead.
+//! loom does this for small programs. These tests have fewer interleavings but complete operations: one
+//! operation of another process slot runs between any two steps of the first. Results and final content must
+//! equal those of a sequential execution, and nothing may be left over from the dead process slot.
 
 mod harness;
 
@@ -18,21 +18,21 @@ use rnet_ring::state::{LocalBlocks, Region};
 use harness::{OTHER, Operation, Outcome, SWEEPER, StateView, VICTIM, Words};
 use harness::{fill_and_empty, nothing_is_left_over, perform, picture, sweep};
 
-/// Passes of one fail point in one operation that are tried.
+/// Tested passes of one fail point in one operation.
 const PASSES: usize = 12;
 
-/// What to do at a fail point.
+/// Called at a fail point.
 type Hook = Box<dyn FnMut(&'static str)>;
 
 thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// How a process slot dies in a test: it unwinds, and what it knew is forgotten.
+/// How a process slot dies in a test: it unwinds, and its private lists are dropped.
 struct Killed;
 
 fn pass(name: &'static str) {
-    // Not while the hook itself is at work.
+    // Not while the hook itself runs.
     let hook = HOOK.with(|at| at.borrow_mut().take());
     if let Some(mut hook) = hook {
         hook(name);
@@ -40,7 +40,7 @@ fn pass(name: &'static str) {
     }
 }
 
-/// Does something with a hook at each fail point; `None` if it was killed.
+/// Runs something with a hook at each fail point; `None` if it was killed.
 fn hooked<T>(hook: Hook, what: impl FnOnce() -> T) -> Option<T> {
     failpoint::install(pass);
     HOOK.with(|at| *at.borrow_mut() = Some(hook));
@@ -53,7 +53,7 @@ fn hooked<T>(hook: Hook, what: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// A hook that kills at a pass of a point.
+/// A hook that kills at the given pass of a point.
 fn kill_at(point: &'static str, at: usize) -> Hook {
     let mut passed = 0;
     Box::new(move |name| {
@@ -66,7 +66,7 @@ fn kill_at(point: &'static str, at: usize) -> Hook {
     })
 }
 
-/// The fail points that an operation passes, each as often as it does.
+/// The fail points that an operation passes, each with its number of passes.
 fn passes(what: impl FnOnce()) -> Vec<(&'static str, usize)> {
     let all: std::rc::Rc<RefCell<Vec<(&'static str, usize)>>> = Default::default();
     let list = all.clone();
@@ -75,7 +75,7 @@ fn passes(what: impl FnOnce()) -> Vec<(&'static str, usize)> {
         let before = list.iter().filter(|(n, _)| *n == name).count();
         list.push((name, before + 1));
     });
-    hooked(note, what).expect("nobody is killed");
+    hooked(note, what).expect("the hook does not kill");
     let all = all.borrow().clone();
     all.into_iter().filter(|(_, at)| *at <= PASSES).collect()
 }
@@ -84,8 +84,8 @@ fn set(key: &'static str, byte: u8) -> (&'static str, Option<(u8, usize)>) {
     (key, Some((byte, 40)))
 }
 
-/// Operations of a victim; their values begin at `byte`. The keys /a/1, /a/2, /b are there, at the
-/// revisions 141, 142, 143.
+/// Operations of a victim; their values begin at `byte`. The keys /a/1, /a/2, /b exist, at the revisions 141,
+/// 142, 143.
 fn acts(byte: u8) -> Vec<Operation> {
     let all =
         |writes: &[(&'static str, Option<(u8, usize)>)]| Operation::Commit(writes.to_vec(), vec![]);
@@ -103,7 +103,7 @@ fn acts(byte: u8) -> Vec<Operation> {
         all(&[set("/a/1", byte), set("/a/2", byte), set("/b", byte)]),
         all(&[set("/b", byte), ("/a/1", None), set("/a/new", byte)]),
         all(&[("/a/1", None), ("/a/2", None)]),
-        // So many that some of them meet in a slot.
+        // So many that some of them share a slot.
         all(&["/a/k0", "/a/k1", "/a/k2", "/a/k3", "/a/k4", "/a/k5", "/a/k6", "/a/k7"]
             .map(|key| set(key, byte))),
         Operation::Commit(vec![set("/b", byte)], vec![("/a/1", 141)]),
@@ -116,19 +116,19 @@ fn acts(byte: u8) -> Vec<Operation> {
     ]
 }
 
-/// What both were told, and what is there afterwards.
+/// Both results, and the final content.
 type OutcomePair = (Outcome, Outcome, StateView);
 
-/// One after the other.
+/// Executes both in sequence.
 fn in_order(first: &Operation, second: &Operation) -> (Outcome, Outcome, StateView) {
     let words = Words::new();
     let (region, mut victim) = words.begin();
     let mut other = LocalBlocks::new(OTHER);
-    let told = (perform(&region, &mut victim, first), perform(&region, &mut other, second));
-    (told.0, told.1, picture(&region, SWEEPER).1)
+    let outcomes = (perform(&region, &mut victim, first), perform(&region, &mut other, second));
+    (outcomes.0, outcomes.1, picture(&region, SWEEPER).1)
 }
 
-/// The other way round: who is first is the other.
+/// Executes both in reverse order.
 fn in_reverse(first: &Operation, second: &Operation) -> OutcomePair {
     let words = Words::new();
     let (region, mut victim) = words.begin();
@@ -138,7 +138,7 @@ fn in_reverse(first: &Operation, second: &Operation) -> OutcomePair {
     (first, second, picture(&region, SWEEPER).1)
 }
 
-/// `first`, and in the middle of it, at a fail point, all of `second`.
+/// Executes `first`, and all of `second` at a fail point within it.
 fn in_between(
     first: &Operation,
     second: &Operation,
@@ -148,8 +148,8 @@ fn in_between(
     let words = std::rc::Rc::new(Words::new());
     let (region, mut victim) = words.begin();
     let shared = words.clone();
-    let told: std::rc::Rc<RefCell<Option<(Outcome, LocalBlocks)>>> = Default::default();
-    let (tell, then, mut passed) = (told.clone(), second.clone(), 0);
+    let outcomes: std::rc::Rc<RefCell<Option<(Outcome, LocalBlocks)>>> = Default::default();
+    let (tell, then, mut passed) = (outcomes.clone(), second.clone(), 0);
     let hook: Hook = Box::new(move |name| {
         passed += usize::from(name == point);
         if name == point && passed == at {
@@ -158,15 +158,16 @@ fn in_between(
             *tell.borrow_mut() = Some((done, other));
         }
     });
-    let first = hooked(hook, || perform(&region, &mut victim, first)).expect("nobody is killed");
-    let (second, other) = told.borrow_mut().take().expect("the point is passed");
+    let first =
+        hooked(hook, || perform(&region, &mut victim, first)).expect("the hook does not kill");
+    let (second, other) = outcomes.borrow_mut().take().expect("the point is passed");
     let (_, after) = picture(&region, SWEEPER);
     nothing_is_left_over(&region, &mut [victim, other], "after both");
     (first, second, after)
 }
 
 #[test]
-fn another_operation_between_any_two_steps_of_one() {
+fn operation_between_any_two_steps_of_another() {
     let mut count = 0;
     let mut wrong = Vec::new();
     for first in acts(10) {
@@ -180,7 +181,7 @@ fn another_operation_between_any_two_steps_of_one() {
                 let run = || in_between(&first, &second, point, *at);
                 let what = format!("{first:?}, at {point}@{at} {second:?}");
                 match catch_unwind(run) {
-                    // A burst is several operations: here it only has to end, and leave nothing over.
+                    // A burst is several operations: here it only has to end without leftovers.
                     Ok(outcome) if right.contains(&outcome) || is_burst(&first) => {}
                     Ok(outcome) => {
                         wrong.push(format!("{what}:\n  {outcome:?}\n  not\n  {right:#?}"))
@@ -196,10 +197,10 @@ fn another_operation_between_any_two_steps_of_one() {
     assert_eq!(wrong.len(), 0, "of {count} interleavings");
 }
 
-/// Who is stopped while the journal is written over several times, and then goes on with what it has
-/// loaded, neither spoils what stands there by then nor changes the order.
+/// A process that is suspended while the journal wraps several times, and then continues with its loaded
+/// values, neither corrupts newer entries nor changes the order.
 #[test]
-fn several_laps_of_the_journal_between_any_two_steps_of_one() {
+fn journal_laps_between_any_two_steps_of_an_operation() {
     let laps = Operation::Burst("/b", 5 << Geometry::SMALL.journal_bits);
     let mut count = 0;
     for first in acts(10) {
@@ -216,7 +217,7 @@ fn several_laps_of_the_journal_between_any_two_steps_of_one() {
     assert!(count > 100, "only {count} interleavings");
 }
 
-/// What may be there after a death in the middle of an act: what was before it, or what comes after it.
+/// Possible contents after a death within an operation: the one before it, or the one after it.
 fn either(act: &Operation) -> [StateView; 2] {
     let words = Words::new();
     let (region, mut victim) = words.begin();
@@ -225,12 +226,12 @@ fn either(act: &Operation) -> [StateView; 2] {
     [before, picture(&region, SWEEPER).1]
 }
 
-/// A burst shows each of its values.
+/// Each value of a burst is visible.
 fn is_burst(act: &Operation) -> bool {
     matches!(act, Operation::Burst(..))
 }
 
-/// What was there stays, or what the dead had begun has come after it, once.
+/// The content is unchanged, or the operation of the dead process slot was completed once.
 fn same_or_later(first: &StateView, second: &StateView, may: &[StateView; 2], what: &str) {
     let [before, after] = may;
     let later = first == before && second == after;
@@ -250,7 +251,7 @@ fn die(
 }
 
 #[test]
-fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
+fn death_at_any_step_leaves_old_or_new_state() {
     let mut count = 0;
     let mut points_met = BTreeSet::new();
     for act in acts(10) {
@@ -269,7 +270,7 @@ fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
             let mut sweeper = LocalBlocks::new(SWEEPER);
             sweep(&region, &mut sweeper, VICTIM);
             same_or_later(&first, &picture(&region, OTHER).1, &may, &what);
-            // The keys can be written, by others, as if nothing had been.
+            // Other processes can write the keys as before.
             let mut other = LocalBlocks::new(OTHER);
             for next in acts(20) {
                 perform(&region, &mut other, &next);
@@ -285,7 +286,7 @@ fn a_death_at_any_step_leaves_the_old_or_the_new_and_nothing_else() {
 }
 
 #[test]
-fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
+fn death_during_a_sweep_leaves_nothing_over() {
     let mut count = 0;
     for act in acts(10) {
         let may = either(&act);
@@ -326,7 +327,7 @@ fn a_death_in_the_sweep_after_a_death_leaves_nothing_either() {
 }
 
 #[test]
-fn a_death_while_a_full_region_makes_room_leaves_nothing_over() {
+fn death_while_reclaiming_slabs_leaves_nothing_over() {
     let act = Operation::Commit(vec![("/other", Some((10, 300)))], vec![]);
     let full = || {
         let words = Words::new();

@@ -1,9 +1,9 @@
-//! What the tests of this crate share.
-#![allow(dead_code)] // Each test file uses its own part of it.
+//! Helpers for the tests of this crate.
+#![allow(dead_code)] // Each test file uses some of it.
 
 use rnet_schema::{Schema, compile_text};
 
-/// The message `M` of a proto3 text without its syntax line; with `proto2;` in front, of a proto2 text.
+/// The message `M` of a proto3 text without its syntax line; with the prefix `proto2;`, of a proto2 text.
 pub fn schema(text: &str) -> Schema {
     let source = match text.strip_prefix("proto2;") {
         Some(rest) => format!("syntax = \"proto2\"; {rest}"),

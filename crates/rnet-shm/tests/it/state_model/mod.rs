@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rnet_core::{DomainId, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::Region;
 
 use model::Model;

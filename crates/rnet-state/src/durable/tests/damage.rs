@@ -1,4 +1,4 @@
-//! Stores that were damaged, are of another version, or may not be written.
+//! Stores that are damaged, have another version, or are read-only.
 
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use super::super::engine::Engine;
 use super::super::store::read_only;
 use super::*;
 
-/// A case of its own.
+/// A case with different expectations.
 const OTHERS: &str = "another database";
 
-/// A store with this many keys, closed; where it is.
+/// Creates a closed store with this many keys; returns its path.
 fn filled(place: &TestFolder, keys: u64) -> PathBuf {
     let mut store = acquire(&mut candidate(place, 1));
     for i in 0..keys {
@@ -22,7 +22,7 @@ fn filled(place: &TestFolder, keys: u64) -> PathBuf {
     place.store()
 }
 
-/// Opens a damaged store, and sees that it was set aside as it was.
+/// Opens a damaged store, and checks that it was set aside unchanged.
 #[track_caller]
 fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
     let place = TestFolder::new();
@@ -34,7 +34,7 @@ fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
     let reports = again.take_reports();
     let [report] = &reports[..] else { panic!("{what}: {reports:?}") };
     assert!(report.moved_to.to_str().unwrap().contains(".redb.damaged-"), "{what}: {report:?}");
-    // A sound database of somebody else is opened before it is known to be that, which writes.
+    // A valid database of another program is opened, which writes to it, before it is recognized.
     if what != OTHERS {
         assert_eq!(std::fs::read(&report.moved_to).unwrap().len(), damaged.len(), "{what}");
     }
@@ -42,7 +42,7 @@ fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
     assert_eq!(contents_of(&store), (Model::new(), 0), "{what}");
     store.commit(&[set("/new", b"v", 1)], 1).unwrap();
     drop(store);
-    // It is no harm to the next start, and stays.
+    // The file does not affect the next start, and stays.
     let mut third = candidate(&place, 3);
     assert_eq!(contents_of(&acquire(&mut third)).0.len(), 1, "{what}");
     assert_eq!(third.take_reports(), [], "{what}");
@@ -50,7 +50,7 @@ fn set_aside(what: &str, spoil: impl FnOnce(&PathBuf)) {
 }
 
 #[test]
-fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
+fn damaged_store_is_set_aside_and_replaced() {
     let write = |path: &PathBuf, at: u64, bytes: &[u8]| {
         std::fs::OpenOptions::new().write(true).open(path).unwrap().write_at(bytes, at).unwrap();
     };
@@ -67,7 +67,7 @@ fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
         std::fs::remove_file(path).unwrap();
         drop(redb::Database::create(path).unwrap());
     });
-    // A value that turned: found by its text, wherever redb has put it.
+    // A changed value, found by its text wherever redb has put it.
     set_aside("a turned bit in each copy of a value", |path| {
         let image = std::fs::read(path).unwrap();
         let wanted = [33u8; 500];
@@ -78,9 +78,9 @@ fn a_damaged_store_is_set_aside_and_a_new_one_begun() {
     });
 }
 
-/// Bytes of anybody: nothing panics or hangs, and the store that comes out works.
+/// Arbitrary bytes: no panic or hang, and the resulting store works.
 #[test]
-fn no_scribble_over_a_store_ends_the_process() {
+fn corrupt_store_does_not_crash_the_process() {
     let place = TestFolder::new();
     let image = std::fs::read(filled(&place, 60)).unwrap();
     let mut rng = TestRng(11);
@@ -88,7 +88,7 @@ fn no_scribble_over_a_store_ends_the_process() {
     for _ in 0..400 {
         let mut image = image.clone();
         for _ in 0..=rng.next(3) {
-            // The headers and the front of the pages decide most.
+            // Changes of the headers and the first pages have most effect.
             let near = [640, 16 << 10, image.len() as u64][rng.next(3) as usize];
             let at = rng.next(near) as usize;
             let len = (1 + rng.next(64) as usize).min(image.len() - at);
@@ -108,7 +108,7 @@ fn no_scribble_over_a_store_ends_the_process() {
 }
 
 #[test]
-fn a_second_damage_in_the_same_second_overwrites_nothing() {
+fn second_damaged_store_in_the_same_second_gets_another_name() {
     let place = TestFolder::new();
     let mut seen = Vec::new();
     for i in 0..3u8 {
@@ -121,7 +121,7 @@ fn a_second_damage_in_the_same_second_overwrites_nothing() {
     for (i, path) in seen.iter().enumerate() {
         assert_eq!(std::fs::read(path).unwrap(), [i as u8; 3]);
     }
-    // The same number twice: the same name in the same second, but for its end.
+    // The same number twice in one second: the names differ only in their suffix.
     let folder = place.folder();
     for attempt in 0..3 {
         let from = folder.path().join("x");
@@ -134,7 +134,7 @@ fn a_second_damage_in_the_same_second_overwrites_nothing() {
 }
 
 #[test]
-fn a_store_of_a_newer_version_is_left_as_it_is() {
+fn store_of_a_newer_version_is_unchanged() {
     let place = TestFolder::new();
     let path = filled(&place, 1);
     {
@@ -174,12 +174,12 @@ fn a_folder_that_others_may_enter_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_written_is_read_nevertheless() {
+fn read_only_store_is_read() {
     let place = TestFolder::new();
     assert_eq!(
         read_only(&place.folder(), &Clock::system(), &mut |_| {}).unwrap(),
         None,
-        "no folder at all"
+        "without a folder"
     );
     let path = filled(&place, 5);
     let before = std::fs::read(&path).unwrap();
@@ -189,7 +189,7 @@ fn what_cannot_be_written_is_read_nevertheless() {
             .unwrap();
     assert_eq!((revision, model.len()), (Some(5), 5));
     assert!(before == std::fs::read(&path).unwrap(), "it was only read");
-    // Also while it is open, when it is not as after a clean end.
+    // Also while it is open, when it is not cleanly closed.
     let mut store = acquire(&mut candidate(&place, 1));
     store.commit(&[set("/k9", b"v", 6)], 6).unwrap();
     model.clear();

@@ -1,5 +1,5 @@
-//! A disk that remembers what was asked of it, so that its power can be cut anywhere afterwards,
-//! and that fails when it is told to.
+//! A simulated disk that records its operations, so that a test can cut the power after any of them, and that
+//! fails on demand.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -8,10 +8,10 @@ use redb::StorageBackend;
 
 use super::TestRng;
 
-/// What a disk writes whole or not at all.
+/// Unit that a disk writes atomically.
 const SECTOR_LEN_BYTES: usize = 512;
 
-/// What was asked of the disk, in order.
+/// A recorded operation.
 #[derive(Clone, Debug)]
 pub enum Op {
     Write(u64, Vec<u8>),
@@ -19,21 +19,21 @@ pub enum Op {
     Sync,
 }
 
-/// What becomes of the writes that no sync has followed when the power goes.
+/// Fate of unsynced writes at a power cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fate {
     Lost,
     Kept,
-    /// Each one lost, kept or torn between its sectors, in any order.
+    /// Each one is lost, kept or torn between its sectors, in any order.
     Torn(u64),
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// What a reader sees.
+    /// The content for a reader.
     now: Vec<u8>,
     ops: Vec<Op>,
-    /// Writes, length changes and syncs until one fails; then all do.
+    /// Number of writes, length changes and syncs before all fail.
     fails_after: Option<(usize, i32)>,
 }
 
@@ -42,27 +42,27 @@ struct Inner {
 pub struct Disk(Arc<Mutex<Inner>>);
 
 impl Disk {
-    /// One that holds this.
+    /// A disk with this content.
     pub fn of(image: Vec<u8>) -> Disk {
         Disk(Arc::new(Mutex::new(Inner { now: image, ..Inner::default() })))
     }
 
-    /// What it holds as long as the power is on.
+    /// Its content while the power is on.
     pub fn image(&self) -> Vec<u8> {
         self.0.lock().unwrap().now.clone()
     }
 
-    /// What was asked of it so far.
+    /// The operations so far.
     pub fn ops(&self) -> Vec<Op> {
         self.0.lock().unwrap().ops.clone()
     }
 
-    /// How much that is.
+    /// Number of operations so far.
     pub fn count(&self) -> usize {
         self.0.lock().unwrap().ops.len()
     }
 
-    /// Makes all fail with this error of the system after `more` further operations.
+    /// Makes all operations fail with this system error after `more` further ones.
     pub fn fail_after(&self, more: usize, errno: i32) {
         self.0.lock().unwrap().fails_after = Some((more, errno));
     }
@@ -94,7 +94,7 @@ fn apply(image: &mut Vec<u8>, op: &Op) {
     }
 }
 
-/// What a disk that held `before` holds when its power is cut after these operations.
+/// The content of a disk that held `before`, after a power cut following these operations.
 pub fn cut(before: &[u8], ops: &[Op], fate: Fate) -> Vec<u8> {
     let synced = ops.iter().rposition(|op| matches!(op, Op::Sync)).map_or(0, |at| at + 1);
     let mut image = before.to_vec();
@@ -119,7 +119,7 @@ fn tear(image: &mut Vec<u8>, ops: &[Op], rng: &mut TestRng) {
         match (op, rng.next(3)) {
             (_, 0) => {}
             (Op::Write(offset, bytes), 1) => {
-                // Sectors begin at multiples of their length on the disk, not in the write.
+                // Sectors are aligned to the disk, not to the write.
                 let mut at = 0;
                 while at < bytes.len() {
                     let place = *offset as usize + at;

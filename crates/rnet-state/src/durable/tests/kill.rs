@@ -1,4 +1,4 @@
-//! A persister is killed while it commits, at any moment, for real.
+//! A persister process is killed during commits, at random moments.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const FOLDER: &str = "RNET_TEST_DURABLE_FOLDER";
 const ROUNDS: u64 = 40;
 const KEYS: u64 = 5;
 
-/// The child: commits without end, one line for each commit that was acknowledged.
+/// The child process: commits endlessly, and prints one line per acknowledged commit.
 #[test]
 #[ignore = "started by a test"]
 fn child_entry() {
@@ -21,7 +21,7 @@ fn child_entry() {
     let mut store = acquire(&mut candidate);
     assert_eq!(candidate.take_reports(), []);
     let mut n = contents_of(&store).1;
-    // Ends when nobody reads any more, whatever becomes of the parent.
+    // Ends when its output is closed, whatever happens to the parent.
     loop {
         n += 1;
         let value = vec![n as u8; 20 + (n % 7 * 2000) as usize];
@@ -48,24 +48,26 @@ fn a_killed_persister_leaves_what_it_acknowledged() {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let told = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let mut told = told.filter_map(|line| line.strip_prefix("@@")?.parse::<u64>().ok());
+        let acknowledged =
+            BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut acknowledged =
+            acknowledged.filter_map(|line| line.strip_prefix("@@")?.parse::<u64>().ok());
         for _ in 0..=rng.next(12) {
-            last = told.next().expect("the child commits");
+            last = acknowledged.next().expect("the child commits");
         }
-        // Anywhere in a commit, not only at its end.
+        // At any moment of a commit, not only at its end.
         let until = std::time::Instant::now() + Duration::from_micros(rng.next(3000));
         while std::time::Instant::now() < until {
             std::hint::spin_loop();
         }
         child.kill().unwrap();
-        last = told.last().unwrap_or(last);
+        last = acknowledged.last().unwrap_or(last);
         child.wait().unwrap();
         let mut again = candidate(&place, round);
         let store = acquire(&mut again);
         assert_eq!(again.take_reports(), []);
         let (held, revision) = contents_of(&store);
-        assert!(revision == last || revision == last + 1, "{revision}, {last} was told");
+        assert!(revision == last || revision == last + 1, "{revision}, {last} was acknowledged");
         assert_eq!(held.len() as u64, KEYS);
         for (key, (value, of)) in held {
             assert_eq!(of, revision, "{key}: all keys of a commit or none");

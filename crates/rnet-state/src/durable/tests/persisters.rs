@@ -1,4 +1,4 @@
-//! Who keeps: one at a time, over deaths, stops and other domains at the same folder.
+//! The persister: only one at a time, across deaths, stops and other domains with the same folder.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use rnet_core::Error;
-use rnet_shm::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::domain::heartbeat::{CHECK_INTERVAL, LeaseCell};
 
 use super::super::store::Commit;
 use super::*;
@@ -17,7 +17,7 @@ thread_local! {
     static NOW_NS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A clock that goes on by one look whenever it is read.
+/// A clock that advances by one check interval on each read.
 fn quick_clock() -> u64 {
     NOW_NS.with(|now| {
         now.set(now.get() + CHECK_INTERVAL.as_nanos() as u64);
@@ -25,18 +25,18 @@ fn quick_clock() -> u64 {
     })
 }
 
-/// Takes over from a persister of the same region that does not move.
+/// Takes over from a stopped persister of the same region.
 fn take_over(candidate: &mut PersisterCandidate) -> Store {
     for _ in 0..100 {
         if let TakeOutcome::Acquired(store) = candidate.take().unwrap() {
             return *store;
         }
     }
-    panic!("the persister stood still and was not replaced");
+    panic!("the stopped persister was not replaced");
 }
 
 #[test]
-fn a_store_lasts_from_one_persister_to_the_next() {
+fn store_outlives_its_persister() {
     let place = TestFolder::new();
     let mut model = Model::new();
     let mut rng = TestRng(5);
@@ -51,7 +51,7 @@ fn a_store_lasts_from_one_persister_to_the_next() {
 }
 
 #[test]
-fn a_living_persister_is_left_alone_and_a_stopped_one_replaced() {
+fn stopped_persister_is_replaced_and_live_one_is_not() {
     let place = TestFolder::new();
     let host = host(4);
     let new = || PersisterCandidate::new(place.folder(), host.clone()).with_clock(quick_clock);
@@ -62,14 +62,14 @@ fn a_living_persister_is_left_alone_and_a_stopped_one_replaced() {
         assert!(old.lease().beat());
         assert!(matches!(waiting.take().unwrap(), TakeOutcome::Busy));
     }
-    // Now it stands still.
+    // Now it is stopped.
     let path = place.store();
     let file = std::fs::File::open(&path).unwrap();
     let mut store = take_over(&mut waiting);
     assert_ne!(place.store(), path);
     assert_eq!(contents_of(&store).0, Model::from([("/a".to_owned(), (b"1".to_vec(), 1))]));
     store.commit(&[set("/a", b"2", 2)], 2).unwrap();
-    // It goes on: it finds that it may not write, and tells nobody that it did.
+    // It continues: it detects that it may not write, and acknowledges nothing.
     let image = |file: &std::fs::File| {
         let mut image = vec![0; file.metadata().unwrap().len() as usize];
         file.read_exact_at(&mut image, 0).unwrap();
@@ -88,7 +88,7 @@ fn a_living_persister_is_left_alone_and_a_stopped_one_replaced() {
 }
 
 #[test]
-fn a_domain_elsewhere_does_not_take_what_another_one_keeps() {
+fn store_of_another_domain_is_not_taken() {
     let place = TestFolder::new();
     let store = acquire(&mut candidate(&place, 4));
     let mut other = candidate(&place, 5).with_clock(quick_clock);
@@ -105,86 +105,86 @@ fn a_domain_elsewhere_does_not_take_what_another_one_keeps() {
 }
 
 #[test]
-fn drafts_of_the_dead_are_swept_and_those_of_the_living_are_not() {
+fn sweep_removes_only_drafts_of_dead_processes() {
     let place = TestFolder::new();
     drop(acquire(&mut candidate(&place, 1)));
     let folder = place.folder();
     let (dead, living) = (folder.draft(), folder.draft());
     std::fs::write(&dead, b"half").unwrap();
-    let held = rnet_shm::file_lock::create_locked(&living, 0o600, 9).unwrap();
+    let held = rnet_shm::os::file_lock::create_locked(&living, 0o600, 9).unwrap();
     std::fs::write(folder.store(1), b"an older store").unwrap();
     drop(acquire(&mut candidate(&place, 1)));
     assert!(!dead.exists() && living.exists() && !folder.store(1).exists());
     drop(held);
 }
 
-/// What the threads of the race share.
+/// State shared by the racing threads.
 #[derive(Debug, Default)]
 struct Race {
     word: AtomicU64,
-    /// What was acknowledged. A persister may be late with what it knows to be on disk, so they need
-    /// not come in order; but each once.
-    told: Mutex<BTreeSet<u64>>,
+    /// Acknowledged commits. A persister may acknowledge late, so they may be out of order; each appears
+    /// once.
+    acknowledged: Mutex<BTreeSet<u64>>,
     more: Condvar,
     done: AtomicBool,
     taken_over: AtomicU64,
 }
 
-/// The lease as one thread sees it, who stops now and then right behind a look at it: between his
-/// look and what he does because of it.
+/// The lease for one thread, which pauses at random right after a check: between the check and the dependent
+/// action.
 #[derive(Debug)]
-struct Stumbling {
+struct PausingLease {
     race: Arc<Race>,
     rng: Mutex<TestRng>,
 }
 
-impl Stumbling {
-    /// Stands still until others have acknowledged something, or are done, or cannot: they may wait
-    /// for us.
-    fn stumble(&self) {
+impl PausingLease {
+    /// Pauses until other threads have acknowledged something, are done, or are blocked: they may wait for
+    /// this one.
+    fn pause(&self) {
         if self.rng.lock().unwrap().next(150) != 0 {
             return;
         }
-        let told = self.race.told.lock().unwrap();
-        let enough = told.len() + 2;
+        let acknowledged = self.race.acknowledged.lock().unwrap();
+        let enough = acknowledged.len() + 2;
         let limit = Duration::from_millis(20);
-        let stands = |told: &mut BTreeSet<u64>| {
-            told.len() < enough && !self.race.done.load(Ordering::Relaxed)
+        let keep_waiting = |acknowledged: &mut BTreeSet<u64>| {
+            acknowledged.len() < enough && !self.race.done.load(Ordering::Relaxed)
         };
-        drop(self.race.more.wait_timeout_while(told, limit, stands).unwrap());
+        drop(self.race.more.wait_timeout_while(acknowledged, limit, keep_waiting).unwrap());
     }
 }
 
-impl LeaseCell for Stumbling {
+impl LeaseCell for PausingLease {
     fn read(&self) -> u64 {
         let word = self.race.word.read();
-        self.stumble();
+        self.pause();
         word
     }
 
     fn swap(&self, seen: u64, next: u64) -> bool {
         let swapped = LeaseCell::swap(&self.race.word, seen, next);
-        self.stumble();
+        self.pause();
         swapped
     }
 }
 
-/// Keeps as long as it may, counting `/n` up, and tells what it knows to be on disk.
+/// Commits while allowed, increments `/n`, and acknowledges commits that are on disk.
 fn keep(race: &Race, mut store: Store) {
-    // What was told before the store was taken must be in it.
+    // Everything acknowledged before the store was taken must be in it.
     let (held, _) = contents_of(&store);
     let mut n =
         held.get("/n").map_or(0, |(value, _)| u64::from_le_bytes(value[..].try_into().unwrap()));
     for _ in 0..20 {
         n += 1;
-        // Of several pages, so that half of it would be noticed.
+        // Several pages, so that a partial write is detected.
         let ballast = vec![n as u8; 6000];
         let bytes = n.to_le_bytes();
         let changes = [set("/n", &bytes, n), set("/ballast", &ballast, n)];
         match store.commit(&changes, n) {
             Ok(Commit::Done) => {
-                let mut told = race.told.lock().unwrap();
-                assert!(told.insert(n), "{n} was told by another persister");
+                let mut acknowledged = race.acknowledged.lock().unwrap();
+                assert!(acknowledged.insert(n), "{n} was acknowledged by another persister");
                 race.more.notify_all();
             }
             Ok(Commit::Lost) => return,
@@ -193,10 +193,10 @@ fn keep(race: &Race, mut store: Store) {
     }
 }
 
-/// Four persisters that stop at any look at the lease and go on at any time, each for the others
-/// stopped long before he is: whatever one of them tells, all later ones find.
+/// Four persisters pause at random checks of the lease, and are considered stopped long before they continue.
+/// Each successor finds everything that any earlier one acknowledged.
 #[test]
-fn whatever_a_persister_tells_the_next_one_finds() {
+fn acknowledged_commits_survive_takeovers() {
     const ENOUGH: usize = 400;
     let place = TestFolder::new();
     let race = Arc::new(Race::default());
@@ -205,17 +205,20 @@ fn whatever_a_persister_tells_the_next_one_finds() {
             let (race, folder) = (race.clone(), place.folder());
             scope.spawn(move || {
                 let rng = Mutex::new(TestRng(seed));
-                let pulse = Arc::new(Stumbling { race: race.clone(), rng });
+                let pulse = Arc::new(PausingLease { race: race.clone(), rng });
                 let host = StoreOwner { region: 8, pulse, clock: Clock::system() };
-                while race.told.lock().unwrap().len() < ENOUGH {
+                while race.acknowledged.lock().unwrap().len() < ENOUGH {
                     let mut candidate = PersisterCandidate::new(folder.clone(), host.clone())
                         .with_clock(quick_clock);
                     for _ in 0..40 {
-                        // Before the store is taken.
-                        let known = race.told.lock().unwrap().last().copied().unwrap_or(0);
+                        // Read before the store is taken.
+                        let known = race.acknowledged.lock().unwrap().last().copied().unwrap_or(0);
                         if let TakeOutcome::Acquired(store) = candidate.take().unwrap() {
                             let found = contents_of(&store).1;
-                            assert!(found >= known, "{known} was told, {found} is there");
+                            assert!(
+                                found >= known,
+                                "{known} was acknowledged, but the store has {found}"
+                            );
                             race.taken_over.fetch_add(1, Ordering::Relaxed);
                             keep(&race, *store);
                             break;
@@ -229,8 +232,8 @@ fn whatever_a_persister_tells_the_next_one_finds() {
     });
     let mut last = candidate(&place, 8);
     let found = contents_of(&acquire(&mut last)).1;
-    let told = race.told.lock().unwrap();
-    assert!(found >= *told.last().unwrap());
+    let acknowledged = race.acknowledged.lock().unwrap();
+    assert!(found >= *acknowledged.last().unwrap());
     assert_eq!(last.take_reports(), []);
     assert!(race.taken_over.load(Ordering::Relaxed) > 20);
 }

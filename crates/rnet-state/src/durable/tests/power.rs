@@ -1,5 +1,5 @@
-//! The power is cut after every operation of a run of random commits, and the disk fails at each:
-//! what was acknowledged is there, and nothing half-written.
+//! The power is cut after every operation of a run of random commits, and the disk fails at each operation:
+//! acknowledged commits are kept, and none is half-written.
 
 use std::panic::Location;
 
@@ -10,13 +10,13 @@ use super::{Model, RandomCommit, TestRng, contents_of_engine};
 const COMMITS: u64 = 24;
 const SEEDS: [u64; 3] = [7, 0x5eed, 0x00c0_ffee];
 
-/// A run: what was done to the disk, and between which of its operations each commit took place.
+/// A run: the operations on the disk, and the range of operations of each commit.
 struct Run {
     before: Vec<u8>,
     ops: Vec<Op>,
-    /// Operations before the commit began, and when it was acknowledged.
+    /// Number of operations at the start of the commit and at its acknowledgement.
     commits: Vec<(usize, usize)>,
-    /// What the store holds after this many commits.
+    /// The content of the store after this many commits.
     models: Vec<Model>,
 }
 
@@ -46,7 +46,7 @@ fn run(seed: u64) -> Run {
 }
 
 impl Run {
-    /// Opens what a cut has left and compares it.
+    /// Opens the store after a power cut and compares its content.
     #[track_caller]
     fn check(&self, image: Vec<u8>, at: usize, fate: Fate) {
         let line = Location::caller().line();
@@ -78,9 +78,9 @@ fn a_power_cut_anywhere_loses_nothing_acknowledged() {
     }
 }
 
-/// Recovering writes, too, and the power may go again meanwhile.
+/// Recovery writes too, and the power may be cut again meanwhile.
 #[test]
-fn a_power_cut_while_recovering_loses_nothing_either() {
+fn power_cut_during_recovery_loses_nothing() {
     let run = run(SEEDS[0]);
     for at in (0..=run.ops.len()).step_by(7) {
         let first = Fate::Torn(at as u64 + 1);
@@ -96,10 +96,10 @@ fn a_power_cut_while_recovering_loses_nothing_either() {
     }
 }
 
-/// The disk is full, or fails, at each operation in turn. The commit says so; what was acknowledged
-/// is there when the store is opened anew, and it works again.
+/// The disk is full, or fails, at each operation in turn. The commit returns the error; acknowledged commits
+/// are present when the store is opened again, and it works.
 #[test]
-fn a_failing_disk_is_told_and_loses_nothing_acknowledged() {
+fn disk_failure_is_reported_and_loses_nothing_acknowledged() {
     for errno in [libc::ENOSPC, libc::EIO, libc::EROFS] {
         let mut failed = 0;
         for after in 0.. {
@@ -123,7 +123,7 @@ fn a_failing_disk_is_told_and_loses_nothing_acknowledged() {
             }
             let Some(doubtful) = doubtful else { break };
             failed += 1;
-            // Closing it cannot write, and must not spoil anything.
+            // Closing cannot write, and must not damage anything.
             drop(engine);
             let disk = Disk::of(disk.image());
             let mut engine = Engine::open(disk).unwrap();

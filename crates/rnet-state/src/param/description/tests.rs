@@ -1,4 +1,4 @@
-//! Descriptions: what fits, and that what a stranger wrote is read with care.
+//! Descriptions: valid values, and parsing of untrusted ones.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn mode() -> ParamDescription {
 }
 
 #[test]
-fn a_value_that_does_not_fit_is_told_why() {
+fn invalid_value_is_rejected_with_reason() {
     let gain = float(0.0, 10.0);
     for (value, why) in [
         (Value::Float(10.5), "is above its maximum 10.0 1/s"),
@@ -47,7 +47,7 @@ fn a_value_that_does_not_fit_is_told_why() {
 }
 
 #[test]
-fn of_a_list_each_item_must_fit() {
+fn each_item_of_a_list_is_checked() {
     let mut d = ParamDescription::new("/arm", "/limits", ParamKind::Floats);
     d.max = Some(Value::Float(3.0));
     assert_eq!(d.validate(), Ok(()));
@@ -72,7 +72,7 @@ fn of_a_list_each_item_must_fit() {
 }
 
 #[test]
-fn a_description_must_make_sense_in_itself() {
+fn inconsistent_description_is_rejected() {
     let said = |change: &dyn Fn(&mut ParamDescription)| {
         let mut d = float(0.0, 10.0);
         change(&mut d);
@@ -98,7 +98,7 @@ fn a_description_must_make_sense_in_itself() {
 }
 
 #[test]
-fn a_whole_number_is_a_number_where_nothing_is_lost() {
+fn int_is_accepted_as_float_if_exact() {
     let gain = float(0.0, 10.0);
     assert_eq!(gain.adapt(Value::Int(3)), Value::Float(3.0));
     assert_eq!(gain.adapt(Value::Int(i64::MAX)), Value::Int(i64::MAX));
@@ -106,7 +106,7 @@ fn a_whole_number_is_a_number_where_nothing_is_lost() {
 }
 
 #[test]
-fn what_strangers_wrote_is_checked() {
+fn untrusted_description_is_checked() {
     for (text, why) in [
         ("", "EOF"),
         ("[]", "invalid length"),
@@ -125,15 +125,15 @@ fn what_strangers_wrote_is_checked() {
         let said = ParamDescription::from_json(text).unwrap_err();
         assert!(said.contains(why), "{text}: {said}");
     }
-    // A deep one is an error of the parser, and no overflow of the stack.
+    // Deep nesting is a parser error, not a stack overflow.
     assert!(ParamDescription::from_json(&"[".repeat(100_000)).is_err());
-    // What a later version adds is passed over.
+    // Fields of a later version are ignored.
     assert!(ParamDescription::from_json(r#"{"type": "int", "step": 2}"#).is_ok());
 }
 
 proptest! {
     #[test]
-    fn descriptions_come_back_as_they_went(
+    fn descriptions_round_trip(
         a in any::<f64>().prop_filter("a number", |f| !f.is_nan()),
         b in any::<f64>().prop_filter("a number", |f| !f.is_nan()),
         unit in "\\PC{0,8}", text in "\\PC{0,20}", flags in any::<(bool, bool, bool)>(),
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_numbers_come_back_exactly(min in any::<i64>(), more in 0..1_000_000i64) {
+    fn integers_round_trip_exactly(min in any::<i64>(), more in 0..1_000_000i64) {
         let mut d = ParamDescription::new("/n", "/p", ParamKind::Int);
         d.min = Some(Value::Int(min));
         d.max = Some(Value::Int(min.saturating_add(more)));
@@ -160,7 +160,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_no_panic(text in "\\PC{0,60}|[{}\\[\\]\":,a-z0-9]{0,60}") {
+    fn arbitrary_text_does_not_panic(text in "\\PC{0,60}|[{}\\[\\]\":,a-z0-9]{0,60}") {
         let _ = ParamDescription::from_json(&text);
     }
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use rnet::schema::compile_text;
 use rnet::state::Value;
 use rnet::{DomainId, NodeName};
-use rnet_shm::domain::{DomainConfig, DomainDir};
-use rnet_shm::node::OwnNode;
+use rnet_shm::domain::directory::{DomainConfig, DomainDir};
+use rnet_shm::domain::node::OwnNode;
 use rnet_shm::state::{Region, StoredValue, Will, Write};
 
 use super::{int, refusal};

@@ -1,4 +1,4 @@
-//! Histories written down by hand, each right or wrong for one reason.
+//! Handwritten histories, each right or wrong for one reason.
 
 use rnet_state_tests::check::{Verdict, check};
 use rnet_state_tests::history::{Call, Guard, Key, Operation, Put, Reply, Seen};
@@ -117,12 +117,12 @@ fn a_dirty_read() {
 }
 
 #[test]
-fn a_value_out_of_nowhere() {
+fn value_that_was_never_written() {
     wrong(&[op(1, 0, get(0), Reply::Got(at(99, 1)), 1)]);
 }
 
 #[test]
-fn a_snapshot_is_of_one_moment() {
+fn snapshot_is_of_one_moment() {
     let picture = |revision, entries: &[Option<Seen>]| Reply::Snapshot {
         revision,
         entries: entries.to_vec(),
@@ -139,7 +139,7 @@ fn a_snapshot_is_of_one_moment() {
     right(&history(picture(2, &[at(20, 2), None])));
     right(&history(picture(3, &[at(20, 2), at(30, 3)])));
     wrong(&history(picture(3, &[at(10, 1), at(30, 3)])));
-    // The right values under a revision that is not theirs.
+    // The right values under another revision.
     wrong(&history(picture(3, &[at(20, 2), None])));
     wrong(&history(picture(2, &[at(20, 2), at(30, 3)])));
 }
@@ -154,7 +154,7 @@ fn a_resurrected_delete() {
 }
 
 #[test]
-fn the_dead_may_have_written_or_not_and_do_not_take_it_back() {
+fn dead_process_may_have_written_and_its_write_persists() {
     let first = op(1, 0, set(0, 10), done(1), 1);
     let killed = dead(2, 2, set(0, 20));
     let old = |called| op(3, called, get(0), Reply::Got(at(10, 1)), called + 1);
@@ -167,12 +167,12 @@ fn the_dead_may_have_written_or_not_and_do_not_take_it_back() {
 }
 
 #[test]
-fn what_the_dead_wrote_shows_also_where_nobody_read_it() {
+fn unread_write_of_a_dead_process_is_inferred() {
     let killed = dead(1, 0, set(0, 20));
-    // Deleted, so it had been there.
+    // A delete found the key, so it had existed.
     right(&[killed.clone(), op(2, 5, delete(0), done(2), 6)]);
     wrong(&[op(2, 5, delete(0), done(2), 6)]);
-    // In the way of another.
+    // It caused another operation's conflict.
     right(&[killed.clone(), op(2, 5, cas(0, 30, Some(0)), refused(0, 1), 6)]);
     wrong(&[op(2, 5, cas(0, 30, Some(0)), refused(0, 1), 6)]);
     let add = op(2, 5, Call::Add { key: 0, delta: 1 }, Reply::Sum(21), 6);
@@ -191,7 +191,7 @@ fn a_transaction_is_all_or_nothing() {
     wrong(&[op(1, 0, both(10), done(1), 9), read(3, 0, at(10, 1)), read(5, 1, None)]);
     right(&[dead(1, 0, both(10)), read(3, 0, at(10, 1)), read(5, 1, at(10, 1))]);
     wrong(&[dead(1, 0, both(10)), read(3, 0, at(10, 1)), read(5, 1, None)]);
-    // What it had read was no longer so.
+    // The values that it had read have changed.
     wrong(&[op(2, 0, set(2, 5), done(1), 1), op(1, 2, both(10), done(2), 9)]);
     right(&[op(2, 0, set(2, 5), done(1), 1), op(1, 2, both(10), refused(2, 1), 9)]);
     wrong(&[
@@ -210,14 +210,14 @@ fn revisions_grow_across_keys() {
 }
 
 #[test]
-fn a_will_comes_after_the_last_word_of_its_maker() {
+fn will_follows_the_last_operation_of_its_process() {
     let will = dead(1, 5, Call::Will { key: 0, of: 10, becomes: Some(99) });
     let first = op(1, 0, set(0, 10), done(1), 1);
     let read = |called, seen| op(2, called, get(0), Reply::Got(seen), called + 1);
     right(&[first.clone(), will.clone(), read(9, at(99, 2))]);
     right(&[first.clone(), will.clone(), read(9, at(10, 1)), read(19, at(99, 2))]);
     wrong(&[first.clone(), will.clone(), read(2, at(99, 2))]);
-    // Somebody else had written there since.
+    // Another process had written there since.
     let other = op(2, 2, set(0, 20), done(2), 3);
     wrong(&[first, other, will, read(9, at(99, 3))]);
 }

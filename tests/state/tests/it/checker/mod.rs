@@ -1,5 +1,5 @@
-//! The checker is checked: histories that are right, histories that are wrong in one known way, a state
-//! that is wrong on purpose, and a search that leaves nothing out.
+//! Tests of the checker: right histories, histories that are wrong in one known way, a simulated state with
+//! faults, and an exhaustive search.
 
 mod by_hand;
 mod naive;
@@ -15,7 +15,7 @@ use sim::{FAULTS, Fault, Sim};
 const STEPS: u64 = 3_000_000;
 
 #[test]
-fn what_a_right_state_did_is_right() {
+fn histories_of_a_right_state_are_accepted() {
     for seed in 0..200 {
         let history = Sim::run(Fault::None, seed, 4, 120, 60);
         let verdict = check(&history);
@@ -24,7 +24,7 @@ fn what_a_right_state_did_is_right() {
 }
 
 #[test]
-fn a_long_history_with_many_dead_processes_is_checked() {
+fn long_history_with_many_dead_processes_is_checked() {
     let history = Sim::run(Fault::None, 7, 6, 8000, 300);
     let dead = history.iter().filter(|op| op.reply.is_none()).count();
     assert!(dead > 50, "only {dead} operations were not answered");
@@ -32,7 +32,7 @@ fn a_long_history_with_many_dead_processes_is_checked() {
 }
 
 #[test]
-fn each_wrong_state_is_found_out() {
+fn each_fault_is_detected() {
     for fault in FAULTS {
         let mut found = 0;
         for seed in 0..60 {
@@ -60,7 +60,7 @@ fn spoil(history: &mut [Operation], rng: &mut Rng) {
 }
 
 #[test]
-fn the_search_finds_what_trying_everything_finds() {
+fn search_agrees_with_exhaustive_search() {
     let (mut right, mut wrong) = (0, 0);
     for seed in 0..3000 {
         let mut rng = Rng::new(seed);
@@ -79,7 +79,7 @@ fn the_search_finds_what_trying_everything_finds() {
 }
 
 #[test]
-fn what_is_wrong_of_a_key_is_wrong_of_the_whole() {
+fn failure_of_a_key_is_a_failure_of_the_history() {
     for seed in 0..60 {
         let history = Sim::run(Fault::StaleRead, seed, 3, 40, 60);
         if let Verdict::Wrong(stuck) = check(&history) {

@@ -1,5 +1,5 @@
-//! Linearizability by trying every order of every choice of the unanswered operations: slow, and
-//! short enough to be believed.
+//! Checks linearizability by trying every order of every choice of the unanswered operations: slow, and
+//! short enough to be trusted.
 
 use rnet_state_tests::history::Operation;
 use rnet_state_tests::infer::infer;
@@ -7,14 +7,14 @@ use rnet_state_tests::spec::State;
 
 /// Whether one order of the operations explains the history.
 pub fn is_linearizable(history: &[Operation]) -> bool {
-    let told = infer(history).revisions;
+    let revisions = infer(history).revisions;
     let mut placed = vec![false; history.len()];
-    try_all(history, &told, &mut placed, &State::default())
+    try_all(history, &revisions, &mut placed, &State::default())
 }
 
 fn try_all(
     history: &[Operation],
-    told: &[Option<u64>],
+    revisions: &[Option<u64>],
     placed: &mut [bool],
     state: &State,
 ) -> bool {
@@ -29,9 +29,9 @@ fn try_all(
         if placed[at] || (0..history.len()).any(too_early) {
             continue;
         }
-        if let Some(next) = state.step(&history[at], told[at]) {
+        if let Some(next) = state.step(&history[at], revisions[at]) {
             placed[at] = true;
-            let found = try_all(history, told, placed, &next);
+            let found = try_all(history, revisions, placed, &next);
             placed[at] = false;
             if found {
                 return true;

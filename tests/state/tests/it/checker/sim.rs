@@ -1,5 +1,5 @@
-//! A state of four keys and processes that use it, simulated step by step from a seed; right, or wrong
-//! in one way. A checker that does not find the wrong ones is of no use.
+//! A state of four keys and processes that use it, simulated step by step from a seed: right, or wrong in
+//! one way. The checker has to find the wrong ones.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use rnet_survival::rng::Rng;
 pub enum Fault {
     /// It is right.
     None,
-    /// A read now and then gets what was there when its process last did something.
+    /// A read sometimes returns the state at the last operation of its process.
     StaleRead,
-    /// A read gets a new value with the revision of the old one.
+    /// A read returns a new value with the revision of the old one.
     MixedRead,
     /// An addition reads, and later writes.
     LostUpdate,
     /// A compare-and-set compares, and later writes.
     WeakCompare,
-    /// What a refused commit would have written is there for a while.
+    /// The writes of a refused commit are visible for a while.
     DirtyRead,
     /// A snapshot reads one half of the keys, and later the other.
     SplitSnapshot,
     /// A transaction writes one key, and later the others.
     HalfTransaction,
-    /// A transaction does not look at what it only read.
+    /// A transaction does not check keys that it only read.
     UnguardedTransaction,
     /// A write is answered first and done later.
     EarlyReply,
-    /// A delete is forgotten when the one before it at this key was refused.
+    /// A delete is undone if the previous one at this key was refused.
     Resurrected,
-    /// What a process wrote last goes with it when it is killed.
+    /// The last write of a process disappears when it is killed.
     LostWithItsWriter,
     /// The work of a killed process is finished twice.
     FinishedTwice,
@@ -39,7 +39,7 @@ pub enum Fault {
     SharedRevision,
 }
 
-/// All of them that are wrong.
+/// All faults.
 pub const FAULTS: [Fault; 13] = [
     Fault::StaleRead,
     Fault::MixedRead,
@@ -56,14 +56,14 @@ pub const FAULTS: [Fault; 13] = [
     Fault::SharedRevision,
 ];
 
-/// Keys of the simulation; the last one is a number that is added to.
+/// Keys of the simulation; the last one is a number for additions.
 const KEYS: Key = 4;
 
 type Store = BTreeMap<Key, (i64, u64)>;
 
 struct Actor {
     id: u32,
-    /// The call in progress: its place in the history, and how far it is.
+    /// The call in progress: its index in the history, and its phase.
     at: Option<(usize, Phase)>,
     cache: Store,
 }
@@ -91,12 +91,12 @@ pub struct Sim {
     next_process: u32,
     /// Effects that come after their replies.
     late: Vec<Call>,
-    /// What stood at a key before the refused commit that last touched it.
+    /// The state of a key before the last refused commit that touched it.
     kept: BTreeMap<Key, (i64, u64)>,
 }
 
 impl Sim {
-    /// Runs `calls` operations of `actors` processes, of which one is killed every `lives` steps or so.
+    /// Runs `calls` operations of `actors` processes; one is killed every `lives` steps on average.
     pub fn run(fault: Fault, seed: u64, actors: u32, calls: usize, lives: u64) -> Vec<Operation> {
         let new = |id| Actor { id, at: None, cache: Store::new() };
         let mut sim = Sim {
@@ -209,7 +209,7 @@ impl Sim {
         }
     }
 
-    /// The first half of an operation; of one that is right, all of it.
+    /// The first half of an operation; all of it without a fault.
     fn begin(&mut self, who: usize, at: usize) -> Phase {
         let call = self.history[at].call.clone();
         let half = Phase::Half(self.store.clone());

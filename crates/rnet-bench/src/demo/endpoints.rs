@@ -1,0 +1,178 @@
+//! A node's endpoints: what it sent, what it heard, and what it missed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rnet::{
+    Error, Message, MessageType, Node, OnFull, Publisher, PublisherOptions, Subscriber,
+    SubscriberOptions, WaitSet, Waitable,
+};
+use serde::{Deserialize, Serialize};
+
+use super::robot::{IMAGE, NodeSpec, STOP, Signal, is_reliable, subscriber_count};
+use crate::error::Outcome;
+use crate::measure::figure::Latencies;
+use crate::measure::message::SequenceCounter;
+use crate::measure::worker_link::MATCH_TIMEOUT;
+
+/// A picture of 640 x 480 pixels, a byte for each of red, green and blue; its number takes the place of the first.
+pub const WIDTH: usize = 640;
+pub const HEIGHT: usize = 480;
+const IMAGE_LEN_BYTES: usize = WIDTH * HEIGHT * 3;
+/// For so long a reader that stands still may hold up a sender.
+const STALL: Duration = Duration::from_millis(50);
+
+/// What was sent on a topic.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sent {
+    pub topic: String,
+    pub publisher: u64,
+    pub count: u64,
+}
+
+/// What was heard of a topic.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ReceivedTopic {
+    pub topic: String,
+    /// The number of the first message.
+    pub first: Option<u64>,
+    /// By publisher, and by the numbers in the messages.
+    pub tallies: BTreeMap<u64, SequenceCounter>,
+    /// By rnet.
+    pub counted_lost: u64,
+    pub latencies: Latencies,
+}
+
+struct Input {
+    subscriber: Subscriber<[u8]>,
+    heard: ReceivedTopic,
+    /// The newest signal, and whether it is new.
+    newest: (Signal, bool),
+}
+
+impl Input {
+    fn new(node: &Node, spec: &NodeSpec, topic: &str) -> Outcome<Input> {
+        // Nothing is left out by choice: so what is not received is lost.
+        let mut options = SubscriberOptions::new().keep_all().message_type(type_of(topic)?);
+        if is_reliable(topic) && spec.name == "logger" || topic == STOP {
+            options = options.reliable();
+        }
+        if topic == STOP {
+            options = options.transient_local();
+        }
+        let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
+        let heard = ReceivedTopic { topic: topic.to_owned(), ..ReceivedTopic::default() };
+        Ok(Input { subscriber, heard, newest: Default::default() })
+    }
+
+    /// Takes all that is there.
+    fn drain(&mut self) -> Outcome {
+        loop {
+            match self.subscriber.try_recv() {
+                Ok(Some(sample)) => {
+                    self.heard.latencies.record(sample.latency().as_nanos() as u64);
+                    self.newest = (Signal::of(&sample), true);
+                    let number = self.newest.0.number;
+                    self.heard.first.get_or_insert(number);
+                    self.heard.tallies.entry(sample.publisher()).or_default().count(number);
+                }
+                Ok(None) => return Ok(()),
+                // The controller, that was killed; and what this node was too slow for, which is counted as lost.
+                Err(Error::PeerLost { .. } | Error::Detached { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn report(self) -> ReceivedTopic {
+        ReceivedTopic { counted_lost: self.subscriber.lost().total(), ..self.heard }
+    }
+}
+
+/// The type of a topic's messages: a picture is bytes.
+fn type_of(topic: &str) -> rnet::Result<MessageType> {
+    if topic == IMAGE { Ok(MessageType::Raw) } else { <Signal as Message>::message_type() }
+}
+
+pub struct NodeEndpoints {
+    set: WaitSet,
+    publishers: Vec<(Publisher<[u8]>, Sent)>,
+    inputs: Vec<Input>,
+    _node: Node,
+}
+
+impl NodeEndpoints {
+    /// Opens all that the node sends and hears, and waits until it has met its peers.
+    pub fn open(node: Node, spec: &NodeSpec) -> Outcome<NodeEndpoints> {
+        let mut publishers = Vec::new();
+        for topic in spec.publishes {
+            let mut options = PublisherOptions::new().message_type(type_of(topic)?);
+            if is_reliable(topic) {
+                options = options.reliable(OnFull::Detach { stall: STALL });
+            }
+            if *topic == STOP {
+                options = options.urgent().transient_local(1);
+            }
+            let sent = Sent { topic: (*topic).to_owned(), publisher: 0, count: 0 };
+            publishers.push((node.publisher_with::<[u8]>(topic, options)?, sent));
+        }
+        let inputs = spec.subscribes.iter().map(|topic| Input::new(&node, spec, topic));
+        let mut inputs = inputs.collect::<Outcome<Vec<_>>>()?;
+        for (publisher, sent) in &mut publishers {
+            publisher.wait_for_subscribers(subscriber_count(&sent.topic), Some(MATCH_TIMEOUT))?;
+            sent.publisher = publisher.id();
+        }
+        for input in &mut inputs {
+            input.subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+        }
+        Ok(NodeEndpoints { set: WaitSet::new(&node), publishers, inputs, _node: node })
+    }
+
+    /// Waits until something is heard or the time is over, and takes all that is there.
+    pub fn listen(&mut self, time: Duration) -> Outcome {
+        let inputs = self.inputs.iter_mut().map(|input| &mut input.subscriber as &mut dyn Waitable);
+        self.set.wait(&mut inputs.collect::<Vec<_>>(), Some(time))?;
+        self.inputs.iter_mut().try_for_each(Input::drain)
+    }
+
+    /// The newest of a topic that this node hears, and whether it has come since the last call.
+    pub fn newest(&mut self, topic: &str) -> (Signal, bool) {
+        let input = self.inputs.iter_mut().find(|input| input.heard.topic == topic);
+        input.map_or_else(Default::default, |input| {
+            let (signal, is_new) = &mut input.newest;
+            (*signal, std::mem::take(is_new))
+        })
+    }
+
+    /// Its values, if it is new.
+    pub fn take_new(&mut self, topic: &str) -> Option<Signal> {
+        let (signal, is_new) = self.newest(topic);
+        is_new.then_some(signal)
+    }
+
+    pub fn send(&mut self, topic: &str, read_ns: u64, values: [f64; 4]) -> Outcome {
+        for (publisher, sent) in self.publishers.iter_mut().filter(|(_, sent)| sent.topic == topic)
+        {
+            publisher.send(&Signal { number: sent.count, read_ns, values }.bytes())?;
+            sent.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Sends a picture, drawn where its readers will read it.
+    pub fn send_image(&mut self, draw: impl FnOnce(&mut [u8])) -> Outcome {
+        let image = self.publishers.iter_mut().find(|(_, sent)| sent.topic == IMAGE);
+        let Some((publisher, sent)) = image else { return Ok(()) };
+        let mut image = publisher.loan(IMAGE_LEN_BYTES)?;
+        draw(&mut image);
+        image[..8].copy_from_slice(&sent.count.to_le_bytes());
+        image.send().map_err(|(_, error)| error)?;
+        sent.count += 1;
+        Ok(())
+    }
+
+    pub fn report(self) -> (Vec<Sent>, Vec<ReceivedTopic>) {
+        let sent = self.publishers.into_iter().map(|(_, sent)| sent);
+        (sent.collect(), self.inputs.into_iter().map(Input::report).collect())
+    }
+}

@@ -1,0 +1,105 @@
+//! Round trips: one asks, one answers.
+
+use std::time::Duration;
+
+use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
+use rnet::{Publisher, Subscriber};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{BenchError, Outcome};
+use crate::measure::figure::Latencies;
+use crate::measure::message::{self, Body, Outgoing};
+use crate::measure::worker_link::{
+    Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
+};
+
+const PING_TOPIC: &str = "/bench/there";
+const PONG_TOPIC: &str = "/bench/back";
+/// Round trips of each size that are not timed: they meet cold caches and untouched memory. The pool of long messages has
+/// gone round by then.
+const WARM_UP: u64 = 32;
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EchoJob {
+    pub sizes: Vec<usize>,
+    pub seconds: Duration,
+    pub wait: Wait,
+    pub body: Body,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct SizeReport {
+    /// Requests, those before the timed ones included.
+    pub sent: u64,
+    /// Correct replies.
+    pub received: u64,
+    pub latencies: Latencies,
+}
+
+type Endpoints = (Subscriber<[u8]>, Publisher<[u8]>);
+
+/// A node's two endpoints, which have met those of the other node.
+fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Endpoints> {
+    let options = SubscriberOptions::new().reliable().wait(job.wait);
+    let mut subscriber = node.subscriber_with(from, options)?;
+    let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
+    let publisher = node.publisher_with(to, options)?;
+    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+    publisher.wait_for_subscribers(1, Some(MATCH_TIMEOUT))?;
+    Ok((subscriber, publisher))
+}
+
+pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
+    let node = node.open()?;
+    let (mut back, mut there) = endpoints(&node, job, [PONG_TOPIC, PING_TOPIC])?;
+    link.report_ready()?;
+    let mut number = 0;
+    let mut reports = Vec::with_capacity(job.sizes.len());
+    for &len in &job.sizes {
+        let mut report = SizeReport::default();
+        let mut outgoing = Outgoing::new(0, len, job.body);
+        let mut end_ns = u64::MAX;
+        while rnet::now_ns() < end_ns {
+            let asked_ns = rnet::now_ns();
+            outgoing.send(&mut there, number)?;
+            report.sent += 1;
+            let answer = back.recv(Some(WAIT_LIMIT)).map_err(|error| lost_failure(error, len))?;
+            let is_right = answer.len() == len
+                && message::read(&answer, job.body).is_some_and(|r| r.number == number);
+            let took_ns = rnet::now_ns() - asked_ns;
+            number += 1;
+            report.received += u64::from(is_right);
+            if report.sent == WARM_UP {
+                end_ns = rnet::now_ns() + job.seconds.as_nanos() as u64;
+            } else if report.sent > WARM_UP && is_right {
+                report.latencies.record(took_ns);
+            }
+        }
+        reports.push(report);
+    }
+    link.finish(&reports)
+}
+
+fn lost_failure(error: Error, len: usize) -> BenchError {
+    match error {
+        Error::Timeout { after_ms, .. } => BenchError::TimedOut(format!(
+            "a request of {len} bytes was not answered in {after_ms} ms"
+        )),
+        error => error.into(),
+    }
+}
+
+pub fn echo(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
+    let node = node.open()?;
+    let (mut there, mut back) = endpoints(&node, job, [PING_TOPIC, PONG_TOPIC])?;
+    link.report_ready()?;
+    loop {
+        match there.recv(Some(ORDER_POLL_INTERVAL)) {
+            Ok(sample) => message::answer(&mut back, &sample, job.body)?,
+            Err(Error::Timeout { .. }) if link.has_new_order() => break,
+            Err(Error::Timeout { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    link.finish(&())
+}

@@ -1,0 +1,109 @@
+//! Names of types as people write them.
+
+use rnet::schema::find_types;
+
+use crate::error::{FormatError, Outcome};
+use crate::suggestions::nearest;
+
+/// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
+/// `sensor_msgs/msg/LaserScan`).
+///
+/// # Errors
+/// `none`, with the names that may be meant; or that there are several.
+pub fn find<'a>(
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+    none: &str,
+) -> Outcome<&'a str> {
+    match find_types(name, known.clone()).as_slice() {
+        [one] => Ok(one),
+        [] => Err(FormatError::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        many => Err(FormatError::Failed(format!(
+            "{name} matches {} types: {}; give one of the full names",
+            many.len(),
+            many.join(", ")
+        ))),
+    }
+}
+
+/// What may have been meant.
+fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let name = &name.trim_start_matches('.').replace('/', ".");
+    if let Some(near) = nearest(name, known.clone()) {
+        return format!("did you mean {near}?");
+    }
+    let short = |full: &'a str| full.rsplit('.').next().unwrap_or(full);
+    let wanted = name.rsplit('.').next().unwrap_or(name);
+    let same = known.clone().filter(|full| short(full).eq_ignore_ascii_case(wanted));
+    let near = nearest(wanted, known.clone().map(short));
+    let near = known.clone().filter(|full| Some(short(full)) == near);
+    let mut names: Vec<&str> = same.chain(near).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return match known.count() {
+            0 => "no types are known".to_owned(),
+            n => format!("see rnet type list ({n} types)"),
+        };
+    }
+    format!("did you mean {}?", names.join(" or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [&str; 7] = [
+        "foxglove.Event",
+        "foxglove.LaserScan",
+        "foxglove.LinePrimitive",
+        "foxglove.LinePrimitive.Type",
+        "my.Type",
+        "rnet.msgs.Event",
+        "rnet.msgs.Imu",
+    ];
+
+    fn found(name: &str) -> Result<&'static str, String> {
+        find(name, KNOWN.into_iter(), "no such type").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn full_short_and_other_ways_of_writing() {
+        for (written, meant) in [
+            ("foxglove.LaserScan", "foxglove.LaserScan"),
+            (".foxglove.LaserScan", "foxglove.LaserScan"),
+            ("foxglove/LaserScan", "foxglove.LaserScan"),
+            ("LaserScan", "foxglove.LaserScan"),
+            ("sensor_msgs/msg/LaserScan", "foxglove.LaserScan"),
+            ("sensor_msgs/LaserScan", "foxglove.LaserScan"),
+            ("rnet.msgs.LaserScan", "foxglove.LaserScan"),
+            ("rnet.msgs.foxglove.Event", "foxglove.Event"),
+            ("msgs.Event", "rnet.msgs.Event"),
+            ("LinePrimitive.Type", "foxglove.LinePrimitive.Type"),
+            ("Type", "my.Type"),
+        ] {
+            assert_eq!(found(written), Ok(meant), "{written}");
+        }
+    }
+
+    #[test]
+    fn several_are_listed() {
+        let said = found("Event").unwrap_err();
+        assert!(said.contains("2 types: foxglove.Event, rnet.msgs.Event"), "{said}");
+    }
+
+    #[test]
+    fn typing_errors_get_suggestions() {
+        for (written, meant) in [
+            ("foxglove.LaserScn", "did you mean foxglove.LaserScan?"),
+            ("LaserScn", "did you mean foxglove.LaserScan?"),
+            ("laserscan", "did you mean foxglove.LaserScan?"),
+            ("sensor_msgs.LaserScan", "did you mean foxglove.LaserScan?"),
+            ("Evemt", "did you mean foxglove.Event or rnet.msgs.Event?"),
+            ("Lidar", "see rnet type list"),
+        ] {
+            let said = found(written).unwrap_err();
+            assert!(said.starts_with("no such type") && said.contains(meant), "{said}");
+        }
+    }
+}

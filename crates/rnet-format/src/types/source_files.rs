@@ -1,0 +1,153 @@
+//! `.proto` files, folders of them, and descriptor sets, as they stand on the command line.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rnet::schema::limits::MAX_SCHEMA_LEN_BYTES;
+use rnet::schema::{CompiledProtos, Schema, SchemaError, Sources};
+
+use crate::error::{FormatError, Outcome};
+
+/// Most `.proto` files in a folder: one that holds more is not the one that was meant.
+const MAX_FOLDER_FILES: usize = 4096;
+/// How deep folders are searched.
+const MAX_FOLDER_DEPTH: usize = 32;
+/// Names of descriptor sets: those of protoc, of buf, of ours, of others.
+const SET_EXTENSIONS: [&str; 5] = ["bin", "binpb", "pb", "desc", "protoset"];
+
+/// One file, compiled.
+pub struct CompiledFile {
+    /// As it was named.
+    pub path: PathBuf,
+    pub compiled: CompiledProtos,
+}
+
+/// Compiles a file, a folder, or reads a descriptor set.
+pub fn compile(path: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
+    let metadata = std::fs::metadata(path)
+        .map_err(|e| FormatError::Failed(format!("cannot read {}: {e}", path.display())))?;
+    if metadata.is_dir() {
+        return folder(path, includes);
+    }
+    let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+    let sources = includes.iter().fold(Sources::default(), Sources::folder);
+    let compiled = match extension {
+        "proto" => sources.compile_file(path).map_err(|e| schema_failure(path, e))?,
+        set if SET_EXTENSIONS.contains(&set) => descriptor_set(path)?,
+        _ => {
+            return Err(FormatError::Usage(format!(
+                "{} is not a .proto file, a folder or a descriptor set (.{})",
+                path.display(),
+                SET_EXTENSIONS.join(", .")
+            )));
+        }
+    };
+    Ok(vec![CompiledFile { path: path.to_owned(), compiled }])
+}
+
+fn folder(root: &Path, includes: &[PathBuf]) -> Outcome<Vec<CompiledFile>> {
+    let mut files = Vec::new();
+    find(root, 0, &mut files)?;
+    if files.is_empty() {
+        return Err(FormatError::Failed(format!("no .proto file in {}", root.display())));
+    }
+    let sources = std::iter::once(root).chain(includes.iter().map(PathBuf::as_path));
+    let sources = sources.fold(Sources::default(), Sources::folder);
+    let compile = |path: PathBuf| {
+        let compiled = sources.compile_file(&path).map_err(|e| schema_failure(&path, e))?;
+        Ok(CompiledFile { path, compiled })
+    };
+    files.into_iter().map(compile).collect()
+}
+
+/// All `.proto` files below a folder, in the order of their names. Hidden folders and links to folders are skipped.
+fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Outcome {
+    let failed =
+        |e: std::io::Error| FormatError::Failed(format!("cannot read {}: {e}", folder.display()));
+    if depth > MAX_FOLDER_DEPTH {
+        let what =
+            format!("{} is nested more than {MAX_FOLDER_DEPTH} folders deep", folder.display());
+        return Err(FormatError::Failed(what));
+    }
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    let mut entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(failed)?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if entry.file_type().map_err(failed)?.is_dir() {
+            if !hidden {
+                find(&path, depth + 1, files)?;
+            }
+        } else if path.extension() == Some(OsStr::new("proto")) {
+            files.push(path);
+            if files.len() > MAX_FOLDER_FILES {
+                return Err(FormatError::Failed(format!(
+                    "{} holds more than {MAX_FOLDER_FILES} .proto files; give a subfolder",
+                    folder.display()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn descriptor_set(path: &Path) -> Outcome<CompiledProtos> {
+    let failed =
+        |e: std::io::Error| FormatError::Failed(format!("cannot read {}: {e}", path.display()));
+    let mut bytes = Vec::new();
+    // One more than may be, so that the limit is what is said of it.
+    let file = std::fs::File::open(path).map_err(failed)?;
+    file.take(MAX_SCHEMA_LEN_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    CompiledProtos::from_descriptor_set(&bytes).map_err(|e| schema_failure(path, e))
+}
+
+/// The error with the path as the user wrote it, which terminals and editors can open.
+fn schema_failure(path: &Path, mut error: SchemaError) -> FormatError {
+    let mut own = false;
+    if let SchemaError::Proto { place, .. }
+    | SchemaError::MissingImport { place, .. }
+    | SchemaError::CyclicImport { place, .. } = &mut error
+    {
+        // In the error a file has the name by which it would be imported.
+        own = path.ends_with(&place.file);
+        if own {
+            place.file = path.display().to_string();
+        }
+    }
+    let named =
+        own || matches!(&error, SchemaError::Read { path: at, .. } if Path::new(at) == path);
+    FormatError::Failed(match named {
+        true => error.to_string(),
+        false => format!("{}: {error}", path.display()),
+    })
+}
+
+/// The type of this name, which must be the same in all files that define it, or that have it by import if not only `own` types are
+/// meant; `None` if there is none.
+pub fn schema(units: &[CompiledFile], name: &str, own: bool) -> Outcome<Option<Schema>> {
+    let mut found: Option<(&Path, Schema)> = None;
+    for unit in units {
+        let names = match own {
+            true => unit.compiled.messages(),
+            false => unit.compiled.all_messages(),
+        };
+        if !names.iter().any(|n| n == name) {
+            continue;
+        }
+        let schema = unit.compiled.schema(name).map_err(|e| schema_failure(&unit.path, e))?;
+        match &found {
+            Some((first, other)) if *other != schema => {
+                return Err(FormatError::Failed(format!(
+                    "{name} is defined differently in {} and in {}",
+                    first.display(),
+                    unit.path.display()
+                )));
+            }
+            Some(_) => {}
+            None => found = Some((&unit.path, schema)),
+        }
+    }
+    Ok(found.map(|(_, schema)| schema))
+}

@@ -1,0 +1,209 @@
+//! How a reader comes into the writer's list, and from where on it reads.
+//!
+//! The control thread admits while the writer sends. The position from which a reader with a past
+//! begins takes a walk over the log to find, and the writer may give that position up meanwhile. So
+//! the reader is listed with a lower bound, which holds the writer, and the exact position is found
+//! afterwards.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rnet_core::Error;
+use rnet_ring::admission::{Grant, RequestId};
+use rnet_ring::binding::HistoryRequest;
+use rnet_ring::fail_point;
+use rnet_ring::layout::{PAGE_LEN_BYTES, READERS_PER_LOG, ReaderSlot};
+use rnet_ring::{LogReader, Pull};
+
+use super::{ReaderRef, ReaderTable};
+use crate::channel::publisher::ReaderProgress;
+use crate::channel::subscription::BoundPage;
+use crate::os::barrier::SleeperBarrier;
+use crate::os::bell::Bells;
+use crate::os::files::create_error;
+
+/// How often the end of the log is looked at until both its words agree; a writer in full flight
+/// is between them for nanoseconds.
+const START_TRIES: u32 = 1_000_000;
+const SPINS_PER_YIELD: u32 = 100;
+
+/// What [`ReaderTable::admit`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdmitOutcome {
+    /// The reader is in.
+    New,
+    /// It was in already.
+    AlreadyAdmitted,
+}
+
+impl ReaderTable {
+    /// Admits a reader that has bound a page to this publisher.
+    ///
+    /// # Errors
+    /// `LimitReached` if the table is full; the reader is told as well. `OutOfMemory` if there is no memory for
+    /// more of the table.
+    pub fn admit(
+        &self,
+        subscription: u64,
+        node: &str,
+        topic: &str,
+        bound: BoundPage,
+        bells: Arc<Bells>,
+    ) -> Result<AdmitOutcome, Error> {
+        let ask = RequestId { subscription, generation: bound.binding.generation };
+        if self.grants(ask) {
+            return Ok(AdmitOutcome::AlreadyAdmitted);
+        }
+        let past = HistoryRequest::from_word(bound.binding.history);
+        let (lowest, _) = self.starting_point(0, past);
+        let reader = self.enlist(node, topic, bound, bells, (ask, lowest))?;
+        self.answer(ask, &reader, self.starting_point(lowest, past));
+        Ok(AdmitOutcome::New)
+    }
+
+    /// Whether the reader of this very request is in the list. Only the control thread adds to it.
+    fn grants(&self, ask: RequestId) -> bool {
+        let granted = |r: &Arc<ReaderRef>| {
+            r.subscription == ask.subscription && r.generation == ask.generation && !r.has_left()
+        };
+        self.list().iter().any(granted)
+    }
+
+    /// The first step of an admission: puts the reader into the writer's list. Once the writer has seen
+    /// it there, nothing that stands at `lowest` or behind it is given up.
+    pub(crate) fn enlist(
+        &self,
+        node: &str,
+        topic: &str,
+        bound: BoundPage,
+        bells: Arc<Bells>,
+        (ask, lowest): (RequestId, u64),
+    ) -> Result<Arc<ReaderRef>, Error> {
+        let BoundPage { binding, page } = bound;
+        let subscription = ask.subscription;
+        let mut list = self.list();
+        list.retain(|r| !r.has_left() || r.holds_pins());
+        // Those that linger for their pins have no request any more, but not without end.
+        let linger = list.len() >= 2 * READERS_PER_LOG;
+        let place = self.requests().entry_for(subscription, READERS_PER_LOG).filter(|_| !linger);
+        let Some(place) = place else {
+            self.refuse(subscription);
+            let slot: &ReaderSlot = page.get(0);
+            bells.ring(slot.bind.bell.load(Ordering::Relaxed));
+            return Err(Error::LimitReached {
+                what: format!("readers of {topic}"),
+                limit: READERS_PER_LOG,
+                hint: "share one subscriber per process".to_owned(),
+            });
+        };
+        self.map
+            .back_admission(&self.path, place)
+            .map_err(|e| create_error(Some(topic), &self.path, PAGE_LEN_BYTES as u64, e))?;
+        fail_point!("admit.backed");
+        self.requests().reserve(ask, place);
+        // One that has asked again is another reader now. The samples that the one before still
+        // holds stay pinned.
+        for old in list.iter().filter(|r| r.subscription == subscription) {
+            old.left.store(true, Ordering::Relaxed);
+        }
+        list.retain(|r| !r.has_left() || r.holds_pins());
+        let reader = Arc::new(ReaderRef {
+            subscription,
+            node: node.to_owned(),
+            reliable: binding.reliable,
+            keep_last: binding.keep_last,
+            link: binding.link,
+            generation: binding.generation,
+            publisher: self.map.id(),
+            page,
+            bells,
+            start: AtomicU64::new(lowest),
+            progress: ReaderProgress::default(),
+            left: AtomicBool::new(false),
+            admitted: AtomicBool::new(false),
+        });
+        list.push(reader.clone());
+        self.publish_list(&list);
+        drop(list);
+        fail_point!("admit.listed");
+        self.epoch.admit(self.map.log(), &SleeperBarrier);
+        Ok(reader)
+    }
+
+    /// The last step: the reader reads from `start` on, which is message `start_seq`, and is told so.
+    pub(crate) fn answer(
+        &self,
+        ask: RequestId,
+        reader: &ReaderRef,
+        (start, start_seq): (u64, u64),
+    ) {
+        reader.start.store(start, Ordering::Release);
+        // The writer may sleep until the reader needs no more than this.
+        self.bells.ring(self.map.control().flow.bell.load(Ordering::Relaxed));
+        fail_point!("admit.start");
+        // The writer may have let it go meanwhile, or somebody dismissed it.
+        let standing =
+            self.requests().answer(self.admissions(), Grant { request: ask, start, start_seq });
+        reader.admitted.store(standing.is_some(), Ordering::Release);
+        self.forget_refusal(ask.subscription);
+        reader.ring();
+        fail_point!("admit.rung");
+    }
+
+    /// Position and sequence number from which a new reader reads: the end, or where the past begins that it asks
+    /// for, which stands at `lowest` or behind it.
+    ///
+    /// What is found before the writer knows the reader is no more than a lower bound: the messages
+    /// that are the newest later stand behind it, and by then the writer may have given it up. What is
+    /// found after the epoch was raised is exact: a push in flight that has not seen the reader yet
+    /// gives up nothing of the newest messages that late joiners get, because no push does. Of older ones it may:
+    /// a reader that asked for those finds itself lapped, and begins with the oldest record.
+    pub(crate) fn starting_point(&self, lowest: u64, past: HistoryRequest) -> (u64, u64) {
+        let log = self.map.log();
+        let line = &log.control.tail;
+        let mut tries = 0;
+        let (end, end_seq) = loop {
+            if let Some(end) = log.end() {
+                break end;
+            }
+            tries += 1;
+            if tries > START_TRIES {
+                // A stray pointer of this process truncated the log; any number will do.
+                break (line.tail.load(Ordering::Acquire), line.seq.load(Ordering::Relaxed));
+            }
+            if tries % SPINS_PER_YIELD == 0 {
+                // The writer's thread may wait for this very processor.
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        };
+        let from_seq = match past {
+            HistoryRequest::Newest(count) => end_seq.saturating_sub(count),
+            HistoryRequest::From(seq) => seq,
+        };
+        if from_seq >= end_seq {
+            return (end, end_seq);
+        }
+        let _scan = self.scan();
+        let mut reader = LogReader::new(lowest.max(log.control.head.head.load(Ordering::Acquire)));
+        if matches!(past, HistoryRequest::From(_)) {
+            reader.resync_to_oldest();
+        }
+        let mut buf = vec![0u64; 2048];
+        loop {
+            let before = reader.position();
+            if before >= end {
+                return (end, end_seq);
+            }
+            match reader.next(&buf) {
+                Ok(Some(record)) if record.seq >= from_seq => return (before, record.seq),
+                Ok(Some(_)) => {}
+                Ok(None) => match reader.pull(log, &mut buf) {
+                    Pull::Batch | Pull::Lapped => {}
+                    Pull::Empty | Pull::Corrupt(_) => return (end, end_seq),
+                },
+                Err(_) => return (end, end_seq),
+            }
+        }
+    }
+}

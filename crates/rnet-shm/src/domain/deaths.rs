@@ -1,0 +1,173 @@
+//! Deaths of nodes, kept for observers that look later: living nodes sweep what a dead one has left within milliseconds.
+//!
+//! A process that sweeps a node that has died writes `deaths/<name>`, with the time and the boot of the sweep. The
+//! file ends when a node of that name starts or leaves, after [`DEATH_RETENTION`], and with `rnet domain clean`.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rnet_core::NodeName;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::domain::directory::DomainDir;
+use crate::domain::node::PeerNode;
+use crate::domain::presence;
+use crate::domain::registry::TOOL_LANGUAGE;
+use crate::os::clock::{boot_id, boot_ns};
+use crate::os::files;
+
+/// How long a death is known, unless a node of that name starts before.
+pub const DEATH_RETENTION: Duration = Duration::from_secs(600);
+
+/// Removes what a dead incarnation left, and notes its death if it has not left the domain before, and was not killed by
+/// whoever stops it.
+pub fn sweep(dir: &DomainDir, stem: &str, incarnation: u64) {
+    if presence::is_alive(dir, stem, incarnation) {
+        return;
+    }
+    // The folder says how the node has ended, so it is read first.
+    let mut is_unnoted = false;
+    if let Ok(Some(node)) = PeerNode::open(dir, stem, incarnation) {
+        let has_died = !node.has_left() && !node.is_killed_on_request();
+        let has_died = has_died && node.meta().language != TOOL_LANGUAGE;
+        forget(dir, stem);
+        is_unnoted = has_died && !note(dir, stem);
+    }
+    presence::sweep(dir, stem, incarnation);
+    // What the node left may have taken the room that the note needs.
+    if is_unnoted {
+        note(dir, stem);
+    }
+}
+
+/// Whether the death is noted. Without a note, only nodes that live now are told of it.
+fn note(dir: &DomainDir, stem: &str) -> bool {
+    let _ = dir.make_folder(&dir.deaths());
+    let mut is_noted = true;
+    let path = dir.death_note(stem);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mode = Mode::from_raw_mode(dir.file_mode());
+    // Before the note takes what may be the last descriptor.
+    let boot = boot_id();
+    match rustix::fs::open(&path, flags, mode) {
+        Ok(file) => {
+            // The umask has narrowed the mode.
+            let _ = rustix::fs::fchmod(&file, mode);
+            let text = format!("{} {boot:x}\n", boot_ns());
+            // Without a time it would stay for ever.
+            if files::write_all_at(&file, text.as_bytes(), 0).is_err() {
+                forget(dir, stem);
+                is_noted = false;
+            }
+        }
+        // Another process has noted it.
+        Err(Errno::EXIST) => {}
+        Err(_) => is_noted = false,
+    }
+    // A node of that name that has started meanwhile has looked for the note before it was there.
+    if presence::is_held(&dir.names().join(stem)) {
+        forget(dir, stem);
+    }
+    // Names that are never used again would fill the folder.
+    known(dir);
+    is_noted
+}
+
+/// Nodes that have died within [`DEATH_RETENTION`] and have not started again, by name. Notes that are older are removed.
+pub fn known(dir: &DomainDir) -> Vec<NodeName> {
+    let notes = notes(dir).filter(|stem| {
+        let is_known = is_known(&dir.death_note(stem));
+        if !is_known {
+            forget(dir, stem);
+        }
+        is_known
+    });
+    let mut found: Vec<_> = notes.filter_map(|stem| NodeName::from_file_stem(&stem).ok()).collect();
+    found.sort_unstable();
+    found
+}
+
+/// Whether a note is of this boot, and not older than [`DEATH_RETENTION`]. One that cannot be read is: it may be shortly.
+fn is_known(note: &Path) -> bool {
+    // Of what another has planted there, no more is read than a note has.
+    let mut text = [0; 40];
+    let Ok(file) = files::open_read(note) else { return true };
+    match rustix::io::pread(&file, &mut text, 0) {
+        // It is being written, or its writer was killed.
+        Ok(0) => is_fresh(file),
+        Err(_) => true,
+        Ok(len) => time_of(&text[..len]).is_some_and(|then_ns| {
+            let age = boot_ns().checked_sub(then_ns).map(Duration::from_nanos);
+            age.is_some_and(|age| age < DEATH_RETENTION)
+        }),
+    }
+}
+
+/// Whether a file was changed within [`DEATH_RETENTION`], by the wall clock, which may be set: it decides about nothing but a
+/// note without a text.
+fn is_fresh(file: OwnedFd) -> bool {
+    let changed = std::fs::File::from(file).metadata().and_then(|metadata| metadata.modified());
+    changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < DEATH_RETENTION))
+}
+
+/// When a death of this boot was noted. A directory on disk has notes of earlier boots, too. A process that cannot read
+/// which boot this is writes 0, and goes by the time alone.
+fn time_of(text: &[u8]) -> Option<u64> {
+    let (then_ns, boot) = std::str::from_utf8(text).ok()?.trim_end().split_once(' ')?;
+    let (noted, own) = (u64::from_str_radix(boot, 16).ok()?, boot_id());
+    then_ns.parse().ok().filter(|_| noted == own || noted == 0 || own == 0)
+}
+
+/// Forgets the death of the node with this name, as written in file names.
+pub fn forget(dir: &DomainDir, stem: &str) {
+    let _ = rustix::fs::unlink(dir.death_note(stem));
+}
+
+/// Forgets all deaths.
+pub fn forget_all(dir: &DomainDir) {
+    notes(dir).for_each(|stem| forget(dir, &stem));
+}
+
+fn notes(dir: &DomainDir) -> impl Iterator<Item = String> {
+    let entries = std::fs::read_dir(dir.deaths()).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::directory::DomainConfig;
+    use crate::os::random::random_u64;
+
+    #[test]
+    fn notes_of_an_earlier_boot_are_forgotten() {
+        let base = std::env::temp_dir().join(format!("rnet-deaths-{:x}", random_u64()));
+        std::fs::create_dir(&base).unwrap();
+        let config = DomainConfig { base: Some(base.clone()), ..DomainConfig::default() };
+        let dir = DomainDir::open_or_create(&config).unwrap();
+        assert!(note(&dir, "now"));
+        let (now_ns, limit_ns) = (boot_ns(), DEATH_RETENTION.as_nanos() as u64);
+        let (this, other) = (boot_id(), !boot_id());
+        // A machine that was booted less than ten minutes ago has no old notes.
+        let old_ns = now_ns.checked_sub(limit_ns).unwrap_or(u64::MAX);
+        for (stem, text) in [
+            ("old", format!("{old_ns} {this:x}\n")),
+            // The earlier boot was up for longer than this one, for less long, and for as long.
+            ("later", format!("{} {this:x}\n", now_ns + limit_ns)),
+            ("earlier", format!("{} {other:x}\n", now_ns - 1)),
+            ("before", format!("{now_ns} {other:x}\n")),
+            ("planted", "x".repeat(100)),
+            ("without", format!("{now_ns}\n")),
+            // Somebody is about to write it.
+            ("begun", String::new()),
+        ] {
+            std::fs::write(dir.death_note(stem), text).unwrap();
+        }
+        let names = || known(&dir).into_iter().map(String::from).collect::<Vec<_>>();
+        assert_eq!(names(), ["/begun", "/now"]);
+        assert_eq!(notes(&dir).count(), 2, "the others are removed");
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+}

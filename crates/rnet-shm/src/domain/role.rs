@@ -1,0 +1,387 @@
+//! A task that one process of the domain has at a time: the link between hosts, say.
+//!
+//! A role is a file in the domain's directory. A word in it, the lease (`heartbeat.rs`), decides who
+//! holds the role; the holder's number is its **term**. The kernel's lock on one byte of the file, whose
+//! place is the term, says whether that holder lives. So there is no lock to inherit: who takes the
+//! role from a process that is stopped locks a byte of his own, and the old one keeps his, which says
+//! nothing any more. The byte is locked before the word names it. docs/design/role.md draws the states.
+//!
+//! Each term is higher than all before, also behind a file that was removed or scribbled over: none is below
+//! the time since boot when it was taken, and none begins before that time.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rnet_core::Result;
+use rnet_ring::layout::PAGE_LEN_BYTES;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::domain::directory::DomainDir;
+use crate::domain::heartbeat::{
+    CHECK_INTERVAL, HEARTBEAT_INTERVAL, Lease, LeaseCell, StallDetector, epoch_of,
+};
+use crate::os::fork::UnsharedFd;
+use crate::os::mapping::{Access, Mapping};
+use crate::os::ofd::{self, Span};
+use crate::os::temp_file::TempFile;
+use crate::os::{clock, files, thread};
+
+/// "rnetrole", little-endian.
+const MAGIC: u64 = 0x656c_6f72_7465_6e72;
+const VERSION: u64 = 1;
+/// Offsets of the words, in bytes. 16 more are reserved.
+const AT_MAGIC: usize = 0;
+const AT_VERSION: usize = 8;
+const AT_LEASE: usize = 16;
+/// The holder's process: a hint whose end to wait for. Nothing but a wait depends on it.
+const AT_PID: usize = 24;
+const LEN_BYTES: usize = PAGE_LEN_BYTES;
+const TICK_BITS: u32 = 16;
+/// How far a term may be ahead of the clock. One that is further was scribbled.
+const MAX_AHEAD: u64 = 1 << 36;
+/// For how many terms a taker asks that others, who take at the same moment, have locked before him.
+const MAX_RIVALS: u64 = 4096;
+/// How often a file is made anew in the place of one that is none, because others did, too.
+const MAX_TRIES: u32 = 100;
+
+/// A role of the domain, for who wants to have it.
+#[derive(Clone, Debug)]
+pub struct Role {
+    path: PathBuf,
+    mode: u32,
+}
+
+/// The role's file, opened once and mapped.
+#[derive(Debug)]
+struct RoleFile {
+    file: UnsharedFd,
+    map: Mapping,
+}
+
+/// What the holder and its heartbeat share.
+#[derive(Debug)]
+struct RoleState {
+    path: PathBuf,
+    file: Arc<RoleFile>,
+    lease: Arc<Lease>,
+    ended: AtomicBool,
+}
+
+/// The role, while it is ours. Given back on drop, and by the kernel when the process ends.
+#[derive(Debug)]
+pub struct HeldRole {
+    shared: Arc<RoleState>,
+    heartbeat: Option<JoinHandle<()>>,
+}
+
+impl LeaseCell for RoleFile {
+    fn read(&self) -> u64 {
+        self.word(AT_LEASE).read()
+    }
+
+    fn swap(&self, seen: u64, next: u64) -> bool {
+        LeaseCell::swap(self.word(AT_LEASE), seen, next)
+    }
+}
+
+/// Time since boot, in units of 65.5 µs: a term has room for 36 years of them.
+fn ticks() -> u64 {
+    clock::boot_ns() >> TICK_BITS
+}
+
+/// The byte whose lock says that the holder of a term lives.
+fn byte_of(term: u64) -> Span {
+    (term as i64, 1)
+}
+
+impl RoleFile {
+    /// Opens and maps a file; `None` if it is none of a role, or not there.
+    fn open(path: &Path) -> Result<Option<RoleFile>> {
+        let failed = |errno| files::io_error("cannot open", path, errno);
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let open = || rustix::fs::open(path, flags, rustix::fs::Mode::empty());
+        let file = match UnsharedFd::open(open) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(None),
+            Err(errno) => return Err(failed(errno)),
+        };
+        match Mapping::new(file.as_fd(), 0, LEN_BYTES, Access::Write, false) {
+            Ok(map) => {
+                let role = RoleFile { file, map };
+                let sound = role.has_header();
+                if !sound {
+                    role.invalidate();
+                }
+                Ok(sound.then_some(role))
+            }
+            // Too short, or nothing that can be mapped.
+            Err(Errno::INVAL | Errno::NODEV | Errno::ACCESS) => Ok(None),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Puts a new file there, in the place of whatever stands there. Others may do so at the same time.
+    fn make(path: &Path, mode: u32) -> Result<()> {
+        let failed = |errno| files::io_error("cannot create", path, errno);
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let (file, temp_file) = TempFile::create(folder, mode).map_err(failed)?;
+        let head = [MAGIC.to_le_bytes(), VERSION.to_le_bytes()].concat();
+        // Backed, so that writing to it cannot fail for lack of room.
+        files::reserve(&file, 0, LEN_BYTES as u64)
+            .and_then(|()| files::write_all_at(&file, &head, 0))
+            .map_err(failed)?;
+        if temp_file.persist_new(path).map_err(failed)? || RoleFile::open(path)?.is_some() {
+            return Ok(());
+        }
+        // What stood there may have become a role's file since: then its holder is one no more.
+        let see = |old: &Path| {
+            if let Ok(Some(old)) = RoleFile::open(old) {
+                old.invalidate();
+            }
+        };
+        temp_file.exchange(path, see).map_err(failed)
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        self.map.get(at)
+    }
+
+    fn has_header(&self) -> bool {
+        let is = |at, value: u64| self.word(at).load(Ordering::Relaxed) == value.to_le();
+        is(AT_MAGIC, MAGIC) && is(AT_VERSION, VERSION) && !self.map.is_truncated()
+    }
+
+    /// Whether it is still whole, and the file that others find.
+    fn is_sound(&self, path: &Path) -> bool {
+        let in_place = match rustix::fs::lstat(path) {
+            Ok(at) => rustix::fs::fstat(&self.file)
+                .is_ok_and(|f| (f.st_dev, f.st_ino) == (at.st_dev, at.st_ino)),
+            // Whoever cannot look knows nothing.
+            Err(errno) => errno != Errno::NOENT,
+        };
+        in_place && self.has_header()
+    }
+
+    /// Takes a file that is of no use from who holds the role by it: its lease reads 0 from now on.
+    fn invalidate(&self) {
+        let _ = rustix::fs::ftruncate(&self.file, 0);
+    }
+
+    /// Whether nobody who lives holds the role by this word.
+    fn is_free(&self, word: u64) -> rustix::io::Result<bool> {
+        let term = epoch_of(word);
+        if term == 0 || term > ticks() + MAX_AHEAD {
+            return Ok(true);
+        }
+        Ok(ofd::holder(&self.file, byte_of(term))?.is_none())
+    }
+
+    /// Takes the role if the word still reads `seen`.
+    fn take(self: &Arc<RoleFile>, seen: u64) -> rustix::io::Result<Option<Arc<Lease>>> {
+        let now = ticks();
+        // One that was scribbled counts for nothing.
+        let before = Some(epoch_of(seen)).filter(|term| *term <= now + MAX_AHEAD).unwrap_or(0);
+        let first = (before + 1).max(now);
+        for term in first..first + MAX_RIVALS {
+            // Locked by another who takes just now, and may be stopped at that.
+            if !ofd::take(&self.file, byte_of(term))? {
+                continue;
+            }
+            let cell: Arc<dyn LeaseCell> = self.clone();
+            let lease = Lease::take_as(&cell, seen, term);
+            match lease {
+                Some(_) => self.word(AT_PID).store(std::process::id().into(), Ordering::Relaxed),
+                None => ofd::release(&self.file, byte_of(term)),
+            }
+            return Ok(lease);
+        }
+        Ok(None)
+    }
+}
+
+impl Role {
+    /// The role `name` of a domain, whose file is made if it is not there.
+    ///
+    /// # Errors
+    /// Those of the system, naming the file.
+    pub fn open(dir: &DomainDir, name: &str) -> Result<Role> {
+        let role = Role { path: dir.path().join(name), mode: dir.file_mode() };
+        role.file()?;
+        Ok(role)
+    }
+
+    fn file(&self) -> Result<Arc<RoleFile>> {
+        for _ in 0..MAX_TRIES {
+            if let Some(file) = RoleFile::open(&self.path)? {
+                return Ok(Arc::new(file));
+            }
+            RoleFile::make(&self.path, self.mode)?;
+        }
+        Err(files::io_error("cannot use", &self.path, Errno::BUSY))
+    }
+
+    /// The process that holds the role, moving or not; `None` if none does. Another may take it at any moment.
+    ///
+    /// # Errors
+    /// Those of the system, naming the file.
+    pub fn holder(&self) -> Result<Option<u32>> {
+        let file = self.file()?;
+        let failed = |errno| files::io_error("cannot inspect", &self.path, errno);
+        let free = file.is_free(file.read()).map_err(failed)?;
+        let pid = file.word(AT_PID).load(Ordering::Relaxed);
+        Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))
+    }
+
+    /// The process that held the role by the file `name` of a domain's directory and has ended without giving it back,
+    /// if no other one has it since.
+    pub fn killed_holder(domain: &Path, name: &str) -> Option<u32> {
+        let file = RoleFile::open(&domain.join(name)).ok()??;
+        let pid = u32::try_from(file.word(AT_PID).load(Ordering::Relaxed)).ok()?;
+        let is_free = file.is_free(file.read()).ok()?;
+        (is_free && pid != 0).then_some(pid)
+    }
+
+    /// As [`Role::holder`], of one that moves: its next beat is waited for, up to
+    /// [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn responsive_holder(&self) -> Result<Option<u32>> {
+        let file = self.file()?;
+        let (first, mut stall_detector) = (file.read(), StallDetector::default());
+        loop {
+            let holder = self.holder()?;
+            if holder.is_none() || file.read() != first {
+                return Ok(holder);
+            }
+            if stall_detector.check(&*file, clock::now_ns()).is_some() {
+                return Ok(None);
+            }
+            std::thread::sleep(CHECK_INTERVAL / 5);
+        }
+    }
+
+    /// Waits until nobody else holds the role, and takes it: at once when its holder's process has ended, after
+    /// [`CHECK_INTERVAL`] when its holder has given it back, and after [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT) when its
+    /// process is stopped. `None` once `stop` is set, which is looked at every [`CHECK_INTERVAL`].
+    ///
+    /// # Errors
+    /// Those of the system, naming the file or the thread.
+    pub fn wait_for_turn(&self, stop: &AtomicBool) -> Result<Option<HeldRole>> {
+        let failed = |errno| files::io_error("cannot lock", &self.path, errno);
+        let (mut file, mut stall_detector) = (self.file()?, StallDetector::default());
+        let mut holder = HolderProcess::default();
+        while !stop.load(Ordering::SeqCst) {
+            if !file.is_sound(&self.path) {
+                file.invalidate();
+                (file, stall_detector) = (self.file()?, StallDetector::default());
+            }
+            let seen = file.read();
+            let due = match file.is_free(seen).map_err(failed)? {
+                true => Some(seen),
+                false => stall_detector.check(&*file, clock::now_ns()),
+            };
+            let Some(word) = due else {
+                holder.wait(file.word(AT_PID).load(Ordering::Relaxed));
+                continue;
+            };
+            if let Some(lease) = file.take(word).map_err(failed)? {
+                return HeldRole::start(&self.path, file, lease).map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The process that a waiter believes to be the holder.
+#[derive(Default)]
+struct HolderProcess {
+    pid: u64,
+    process: Option<OwnedFd>,
+}
+
+impl HolderProcess {
+    /// Waits for its end, and no longer than to the next look.
+    fn wait(&mut self, pid: u64) {
+        if self.pid != pid {
+            let pid_t = i32::try_from(pid).ok().and_then(Pid::from_raw);
+            let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
+            *self = HolderProcess { pid, process: pid_t.and_then(open) };
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.as_nanos() as i64 };
+        let mut fds: Vec<_> = self.process.iter().map(|p| PollFd::new(p, PollFlags::IN)).collect();
+        let ended = matches!(poll(&mut fds, Some(&timeout)), Ok(1..));
+        drop(fds);
+        if ended {
+            // If it was not the holder, it is not waited for again.
+            self.process = None;
+        }
+    }
+}
+
+impl HeldRole {
+    fn start(path: &Path, file: Arc<RoleFile>, lease: Arc<Lease>) -> Result<HeldRole> {
+        // It was ahead because of rivals. The next taker may have nothing but the clock to begin from.
+        while ticks() <= lease.epoch() {
+            std::thread::sleep(Duration::from_nanos(1 << TICK_BITS));
+        }
+        let ended = AtomicBool::new(false);
+        let shared = Arc::new(RoleState { path: path.to_owned(), file, lease, ended });
+        let beating = shared.clone();
+        let heartbeat = Some(thread::spawn("rnet-heartbeat", move || beating.beat())?);
+        Ok(HeldRole { shared, heartbeat })
+    }
+
+    /// The number of this holder: higher than those of all before.
+    pub fn term(&self) -> u64 {
+        self.shared.lease.epoch()
+    }
+
+    /// Whether the role is still ours: one load. To be asked before each act that the role allows; once
+    /// `false`, another has the role, or will have it, and this one never again.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.shared.lease.holds()
+    }
+}
+
+impl RoleState {
+    fn beat(&self) {
+        while !self.ended.load(Ordering::SeqCst) {
+            if !self.file.is_sound(&self.path) {
+                // Removed or spoilt: others hold the role by another file, or will.
+                return self.file.invalidate();
+            }
+            if !self.lease.beat() {
+                return;
+            }
+            std::thread::park_timeout(HEARTBEAT_INTERVAL);
+        }
+    }
+}
+
+impl Drop for HeldRole {
+    fn drop(&mut self) {
+        if self.shared.file.file.fork_guard().is_from_parent() {
+            return;
+        }
+        self.shared.ended.store(true, Ordering::SeqCst);
+        if let Some(heartbeat) = self.heartbeat.take() {
+            heartbeat.thread().unpark();
+            let _ = heartbeat.join();
+        }
+        // Nobody is waited for, and nobody was killed.
+        let pid = self.shared.file.word(AT_PID);
+        let own = u64::from(std::process::id());
+        let _ = pid.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed);
+        // What the word says stays: the next one sees that nobody has the lock.
+        ofd::release(&self.shared.file.file, byte_of(self.term()));
+    }
+}
