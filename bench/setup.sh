@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Prepares what the comparison needs beyond robot-net itself: the rivals' libraries, servers and
-# Python packages. Safe to run again; does nothing where nothing is missing.
-#
-# Whatever cannot be installed is told, and the rest goes on: that system then is a row saying so.
-# It fails only where none of the parts is there in the end.
+# Prepares what the comparison needs beyond robot-net itself: the rivals' libraries, servers and Python
+# packages. Safe to run again; does nothing where nothing is missing. A part that cannot be installed is
+# reported, and the script continues: the report has a row for it. It fails only where none of the parts is
+# there in the end.
 #
 #   bench/setup.sh               everything
 #   bench/setup.sh --no-python   without the Python packages
@@ -22,7 +21,7 @@ esac
 
 there=0
 missing=0
-# Runs a command and counts the part as there; where it fails, says that $1 cannot be installed.
+# Runs a command and counts the part as installed; if it fails, reports that $1 cannot be installed.
 part() {
     local what=$1
     shift
@@ -38,7 +37,7 @@ finish() {
     exit 0
 }
 
-# What each rival needs of Debian or Ubuntu.
+# Debian or Ubuntu packages of each competitor.
 packages=(
     g++ cmake pkg-config             # for crates that build C or C++
     libclang-dev                     # iceoryx2: its crate reads C headers
@@ -64,7 +63,7 @@ need_package() {
     install_packages --no-install-recommends "$1"
 }
 
-# Debian starts a server when it is installed; nobody here uses that one.
+# Debian starts a server when it is installed; it is not used here.
 need_server() {
     if installed "$1" || command -v "$1" >/dev/null; then return 0; fi
     need_package "$1" || return 1
@@ -103,7 +102,7 @@ if ! python_version=$("$python" -c 'import sys; print("%d.%d.%d" % sys.version_i
     finish
 fi
 
-# Makes a virtual environment; one of another Python, or one left half made, is made anew.
+# Creates a virtual environment; replaces one of another Python or an incomplete one.
 make_venv() {
     local venv=$1
     if [ "$(cat "$venv/bench-python-version" 2>/dev/null)" = "$python_version" ] &&

@@ -122,7 +122,7 @@ class NodeProcesses:
         children = {name: Child(self, name) for name in names}
         try:
             launch = rnet.launch(self.file, set=settings, env={**(env or self.env), **self.variables()}, **more)
-        except rnet.LaunchFailedError as failure:
+        except rnet.errors.LaunchFailedError as failure:
             raise DemoFailed(str(failure)) from failure
         self._launches.append((launch, children))
         self._check_nodes()
@@ -172,7 +172,7 @@ class NodeProcesses:
                 child.close_pipe()
         for launch, _ in self._launches:
             with contextlib.suppress(rnet.WaitTimeoutError):
-                launch.wait(max(0.0, deadline - time.monotonic()))
+                launch.wait(timeout=max(0.0, deadline - time.monotonic()))
             launch.stop()
         shutil.rmtree(self.talk)
 

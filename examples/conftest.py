@@ -1,4 +1,4 @@
-"""What the tests of pages share: a page is played once."""
+"""Shared by the tests of pages: each page is run once."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from played_page import GIVEN, ROOT, Play, play_commands, play_in
 
-#: Pages that talk about the files of an example.
+#: Pages about the files of an example.
 EXAMPLES = {"change-a-message": ROOT / "examples" / "python" / "change_a_message"}
 
 
 @pytest.fixture(scope="session")
 def played() -> Iterator[Callable[[Path], Play]]:
-    """Plays the commands of a page, and gives the player as the page leaves it."""
+    """Runs the commands of a page and returns the player in its final state."""
     with contextlib.ExitStack() as stack:
 
         @functools.cache

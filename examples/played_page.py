@@ -1,14 +1,13 @@
-"""Plays a page of the documentation: every command in it is run, and prints what the page says.
+"""Runs a page of the documentation: every command runs and prints the output shown on the page.
 
-A block ```` ```console ```` holds commands behind ``$``, each with what it prints. With a name behind it,
-```` ```console old ````, it is a terminal: its command goes on running, blocks of the same name show what it prints
-later, and ``^C`` ends it. A line of only ``…`` stands for lines that the page leaves out, ``…`` within a line for
-what differs from run to run.
+A block ```` ```console ```` has commands after ``$``, each with its output. With a name, ```` ```console old ````, it is a
+terminal: its command keeps running, blocks of the same name show its later output, and ``^C`` ends it. A line of only
+``…`` matches lines omitted on the page, ``…`` within a line matches text that differs between runs.
 
-A block ```` ```python arm.py ```` is that file: a command of the page runs it. Without a name it is run here. One that
-begins with an import is a program of its own, another one goes on where the one before it ended. What a page takes
-for granted stands in ``examples/given/PAGE/``: files, and in ``names.py`` names; ``Done`` ends a block that would go
-on for ever. A block ```` ```text ```` behind Python is what it prints. ```` ```pycon ```` is a session (doctest).
+A block ```` ```python arm.py ```` is that file: a command of the page runs it. Without a name it runs here. A block that
+begins with an import is a separate program, another block continues the previous one. ``examples/given/PAGE/`` has the
+preconditions of a page: files, and in ``names.py`` names; ``Done`` ends an endless block. A block ```` ```text ```` after
+Python is its output. ```` ```pycon ```` is a session (doctest).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ import rnet
 ROOT = Path(__file__).parent.parent
 RNET = ROOT / "target" / "debug" / "rnet"
 GIVEN = ROOT / "examples" / "given"
-#: Far longer than anything here takes: a hang is to fail, not to hang the tests.
+#: Far longer than any test takes: a hang fails instead of blocking the tests.
 LIMIT_S = 60
 
 BLOCK = re.compile(r"^```(\w+)[ ,]?(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -48,7 +47,7 @@ PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:\n*```text\n(.*?)^```$)?", re.M
 
 
 def blocks(page: Path, *languages: str) -> list[tuple[str, str, list[str]]]:
-    """The code blocks of the page in these languages, or all: language, what stands behind it, and the lines."""
+    """The code blocks of the page in these languages, or all: language, the text after it, and the lines."""
     found = BLOCK.findall(page.read_text(encoding="utf-8"))
     return [
         (language, name, text.splitlines())
@@ -58,7 +57,7 @@ def blocks(page: Path, *languages: str) -> list[tuple[str, str, list[str]]]:
 
 
 def agrees(shown: list[str], said: list[str]) -> bool:
-    """Whether a block of the page shows what was said, but for what it leaves out."""
+    """Whether a block of the page matches the output, except for omitted parts."""
 
     def pattern(line: str) -> str:
         return r"(.*\n)*" if line.strip() == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\s*\n"
@@ -67,7 +66,7 @@ def agrees(shown: list[str], said: list[str]) -> bool:
 
 
 class Terminal:
-    """A program that runs on while others are started, and the lines that it prints."""
+    """A program that runs in the background, and its output lines."""
 
     def __init__(self, command: str, where: Path, environment: dict[str, str]) -> None:
         self.command = command
@@ -90,11 +89,11 @@ class Terminal:
         self._lines.put(None)
 
     def next_line(self) -> str | None:
-        """Waits for it; None when the program has ended."""
+        """Waits for the next line; None after the program has exited."""
         return self._lines.get(timeout=LIMIT_S)
 
     def end(self) -> list[str]:
-        """Ctrl-C; what was printed that nobody has looked at, and the exit status if it is not 0."""
+        """Sends Ctrl-C; returns the unread output, and the exit status if it is not 0."""
         self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(LIMIT_S)
@@ -115,7 +114,7 @@ class Play:
         self.terminals: dict[str, Terminal] = {}
 
     def block(self, name: str, lines: list[str]) -> list[str]:
-        """Runs a block; gives it as it is when it says what was printed."""
+        """Runs a block; returns its lines with the actual output."""
         return self._in_terminal(name, lines) if name else self._commands(lines)
 
     def _commands(self, lines: list[str]) -> list[str]:
@@ -124,7 +123,7 @@ class Play:
         commands = [line for line in lines if line.startswith("$ ")]
         assert commands and lines[0] == commands[0], f"a block without a command: {lines}"
         for command in commands:
-            # `$?` is that of the command before.
+            # `$?` is the status of the previous command.
             done = subprocess.run(
                 ["bash", "-c", f"(exit {status}); {command[2:]}"],
                 cwd=self.where,
@@ -148,7 +147,7 @@ class Play:
             elif line == "^C":
                 said += [line, *self.terminals.pop(name).end()]
             elif "^C" in said and name not in self.terminals:
-                # Of what is said at the end, which is all there already.
+                # `end` has returned all of this output.
                 continue
             else:
                 try:
@@ -160,7 +159,7 @@ class Play:
 
 @contextmanager
 def play_in(where: Path | None = None) -> Iterator[Play]:
-    """A player in a copy of this folder, or in an empty one, and in a domain of its own; programs that the page leaves running are ended."""
+    """A player in a copy of this folder or an empty one, and in its own domain; it ends programs that still run."""
     assert RNET.exists(), f"{RNET} is missing: cargo build --release --package rnet-cli"
     base = Path(tempfile.mkdtemp(prefix="rnet-examples-", dir="/dev/shm"))
     folder = base / "folder"
@@ -195,21 +194,21 @@ def play_commands(page: Path, play: Play) -> None:
             assert agrees(lines, said), f"{page.name}: ```console {name}\n" + "\n".join(said)
             publishes = re.match(r"\$ rnet topic pub (\S+)", lines[0])
             if name and publishes:
-                # Observers say so if nobody publishes yet.
+                # An observer prints a notice if the topic has no publisher yet.
                 play.block("", [f"$ rnet topic echo {publishes[1]} --once"])
         elif name and (play.where / name).exists():
-            assert "\n".join(lines) in (play.where / name).read_text(), f"{page.name}: {name} shows something else"
+            assert "\n".join(lines) in (play.where / name).read_text(), f"{page.name}: {name} differs from the file"
         elif name:
             (play.where / name).parent.mkdir(parents=True, exist_ok=True)
             (play.where / name).write_text("\n".join([*lines, ""]))
 
 
 class Done(Exception):  # noqa: N818
-    """What is given has seen enough of a loop that would go on for ever."""
+    """Ends an endless loop of a page."""
 
 
 def until(count: int, function: Callable[..., Any] = lambda *_: None) -> Callable[..., Any]:
-    """The function, whose call of this number ends the block."""
+    """The function, whose ``count``-th call ends the block."""
     calls = itertools.count(1)
 
     def counted(*given: Any) -> Any:
@@ -222,7 +221,7 @@ def until(count: int, function: Callable[..., Any] = lambda *_: None) -> Callabl
 
 
 class Session:
-    """The Python of a page that is no file's: one program after the other, in this process."""
+    """The Python blocks of a page without a file name, run one after the other in this process."""
 
     def __init__(self, page: Path) -> None:
         self.page = page
@@ -243,7 +242,7 @@ class Session:
             end = time.monotonic() + LIMIT_S
             while output is not None and not agrees(output, said := self._printed.getvalue()[before:].splitlines()):
                 assert time.monotonic() < end, f"{self.page.name}: {said} instead of {output}"
-                time.sleep(0.01)  # sleep: what is waited for is a print
+                time.sleep(0.01)  # sleep: waits for printed output
 
     def _begin(self) -> None:
         self.close()
@@ -256,7 +255,7 @@ class Session:
         for node in self.names.values():
             if isinstance(node, rnet.Node):
                 node.close()
-        # What functions refer to would stay for now, with nodes that have no name here.
+        # Functions keep references to nodes that have no name here.
         self.names.clear()
 
 
@@ -271,7 +270,7 @@ def run_python(page: Path, left_out: Callable[[list[str]], bool]) -> None:
 
 
 def run_session(page: Path) -> None:
-    """Its ```pycon, as one: what the page has made before is there later."""
+    """Runs the ```pycon blocks of a page as one session."""
     text = "".join("\n".join([*lines, ""]) for _, _, lines in blocks(page, "pycon"))
     session = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     said: list[str] = []

@@ -1,4 +1,4 @@
-"""Runs every Python example as a user would, in a domain of its own, and looks at its output."""
+"""Runs every Python example as a user would, in its own domain, and checks its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent / "python"
-#: Far longer than any example takes: a hang is to fail, not to hang the tests.
+#: Far longer than any example takes: a hang fails instead of blocking the tests.
 LIMIT_S = 120
 
 HELLOS = "".join(f"hello, robot {n}\n" for n in range(10))
@@ -24,7 +24,7 @@ HELLOS = "".join(f"hello, robot {n}\n" for n in range(10))
 
 @pytest.fixture
 def domain() -> Iterator[dict[str, str]]:
-    """The environment of a domain that nobody else uses."""
+    """The environment of a domain for one test."""
     base = tempfile.mkdtemp(prefix="rnet-examples-", dir="/dev/shm")
     environment = dict(os.environ, RNET_DIR=base, RNET_DOMAIN="examples")
     environment["RNET_STATE_DIR"] = f"{base}/keep"
@@ -44,7 +44,7 @@ def start(program: str, environment: dict[str, str]) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> str:
-    """What the example printed; it must have ended well and without a word on stderr."""
+    """The output of the example, which must exit with 0 and an empty stderr."""
     try:
         out, err = process.communicate(timeout=LIMIT_S)
     finally:
@@ -71,7 +71,7 @@ def test_hello_in_any_order(domain: dict[str, str], order: tuple[str, str]) -> N
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
-    """The first line that an example prints which goes on until it is ended."""
+    """The first output line of an example that runs until it is stopped."""
     assert process.stdout is not None
     assert select.select([process.stdout], [], [], LIMIT_S)[0], "it printed nothing"
     return process.stdout.readline()
@@ -103,7 +103,7 @@ def test_zero_copy_image(domain: dict[str, str]) -> None:
     expected = "".join(
         f"frame {n}: 921600 bytes, from [255, 0, 0] to [{n}, {n}, {n}]\n" for n in range(30)
     )
-    # The camera and the viewer print from two threads; what the camera prints comes last.
+    # The camera and the viewer print from two threads; the camera prints last.
     assert run("zero_copy_image/main.py", domain) == expected + "lost: 0\ncopied: 0\n"
 
 
@@ -111,7 +111,7 @@ def test_urgent_stop(domain: dict[str, str]) -> None:
     text = run("urgent_stop/main.py", domain)
     said = re.fullmatch(r"stop \(obstacle\) after \d+ us, (\d+) of 1000 loads handled\n", text)
     assert said, text
-    # All of them would take 20 s of callbacks: the stop was handled in front of the others.
+    # All loads would take 20 s of callbacks: the stop was handled before most of them.
     assert int(said[1]) < 1000
 
 
@@ -127,7 +127,7 @@ def test_state(domain: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("example", ["hello", "typed"])
 @pytest.mark.parametrize(("program", "limit"), [("talker", 5), ("listener", 4)])
-def test_it_is_as_short_as_promised(example: str, program: str, limit: int) -> None:
+def test_programs_have_at_most_the_promised_lines(example: str, program: str, limit: int) -> None:
     source = (HERE / example / f"{program}.py").read_text()
     tree = ast.parse(source)
     doc = tree.body[0]
@@ -141,5 +141,5 @@ def test_examples_have_the_names_of_the_rust_ones() -> None:
         suffix = {"python": "py", "rust": "rs"}[language]
         return {path.parent.name for path in folder.glob(f"*/*.{suffix}")}
 
-    # Two belong to pages of the guide, which test_pages.py plays.
+    # Two belong to pages of the guide, which test_pages.py runs.
     assert names("python") - {"change_a_message"} == names("rust") - {"tests", "from_redis"}

@@ -1,4 +1,4 @@
-"""What docs/guide/command-line-types.md says outside its console."""
+"""Checks the commands in the tables and text of docs/guide/command-line-types.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from played_page import ROOT, Play
 COMMANDS = ROOT / "docs" / "guide" / "command-line-types.md"
 
 
-def test_what_the_page_of_commands_lists_works(played: Callable[[Path], Play]) -> None:
+def test_listed_commands_run(played: Callable[[Path], Play]) -> None:
     play = played(COMMANDS)
     rows = re.findall(r"^\| [^|]+ \| (`rnet .*`) \|$", COMMANDS.read_text(), re.MULTILINE)
     commands = [command for row in rows for command in re.findall("`([^`]+)`", row)]
@@ -22,8 +22,8 @@ def test_what_the_page_of_commands_lists_works(played: Callable[[Path], Play]) -
     assert (play.where / "imu.binpb").stat().st_size > 0
 
 
-def test_what_is_wrong_in_json_is_said_as_on_the_page(played: Callable[[Path], Play]) -> None:
-    # The line may end in the middle of it.
+def test_json_error_matches_the_page(played: Callable[[Path], Play]) -> None:
+    # The quoted error may span lines.
     (said,) = re.findall(r"``(field `.*?`.*?)``", " ".join(COMMANDS.read_text().split()))
     command = "$ rnet topic pub /other Twist '{linear: {X: 1}}'"
     assert played(COMMANDS).block("", [command])[1].endswith(f": {said}")

@@ -1,4 +1,4 @@
-"""Plays README.md and every page of the guide: what a block of code says is what happens (``played_page``)."""
+"""Runs README.md and every page of the guide, and compares output with the code blocks (``played_page``)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from played_page import LIMIT_S, RNET, ROOT, Play, blocks, play_in, run_python, 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs" / "guide").glob("*.md"))]
 
-#: Blocks that are not run, by page and first line, and why. Commands of ours in them are parsed all the same.
+#: Blocks that are not run, by page and first line, with the reason. Their `rnet` commands are still parsed.
 NOT_RUN = {
     ("README.md", "make demo"): "this test is part of `make test`, and demo/ has tests of the demo",
-    ("README.md", "make dist"): "`make test-dist` runs it, and what follows from it",
-    ("getting-started.md", "make build"): "is what this test needs",
+    ("README.md", "make dist"): "`make test-dist` runs it and its results",
+    ("getting-started.md", "make build"): "this test needs its result",
     ("getting-started.md", "cargo run --bin example-hello-listener"): "examples/rust/tests/examples.rs runs both",
     ("check-your-machine.md", "rnet bench throughput"): "minutes; crates/rnet-cli/tests/it/bench.rs runs each for a moment",
     ("check-your-machine.md", "rnet bench topology --example > topology.toml"): "minutes; crates/rnet-cli/tests/it/bench.rs runs each for a moment",
-    ("real-time.md", "rnet doctor --realtime"): "what it says is of the machine",
-    ("real-time.md", 'GRUB_CMDLINE_LINUX_DEFAULT="quiet isolcpus=managed_irq,domain,2-3 nohz_full=2-3 irqaffinity=0-1"'): "of a file of the system",
+    ("real-time.md", "rnet doctor --realtime"): "its output depends on the machine",
+    ("real-time.md", 'GRUB_CMDLINE_LINUX_DEFAULT="quiet isolcpus=managed_irq,domain,2-3 nohz_full=2-3 irqaffinity=0-1"'): "a system file",
     ("real-time.md", "chrt -f 50 ./controller"): "rights to SCHED_FIFO",
     ("real-time.md", "import ctypes"): "rights to SCHED_FIFO, and a core",
     ("real-time.md", "docker run --ipc=host --cpuset-cpus=2,3 --ulimit rtprio=90 --ulimit memlock=-1 --device /dev/cpu_dma_latency …"): "docker",
-    ('deploying.md', 'docker run --ipc=host --user "$(id -u):$(id -g)" -e RNET_DOMAIN=left robot python camera.py'): "docker; containers_talk_and_notice_death in crates/rnet/tests/it/presence.rs stands in",
+    ('deploying.md', 'docker run --ipc=host --user "$(id -u):$(id -g)" -e RNET_DOMAIN=left robot python camera.py'): "docker; containers_talk_and_notice_death in crates/rnet/tests/it/presence.rs tests it",
     ("deploying.md", "sudo install -D arm.py /etc/rnet/nodes/arm"): "systemd; scripts/dist-test.sh verifies the unit",
-    ("deploying.md", "sudo systemd-sysusers rnet.conf && sudo systemd-tmpfiles --create rnet.conf && sudo systemctl daemon-reload"): "scripts/dist-test.sh does it below a root of its own",
-    ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/it/rnet_link.rs and crates/rnet-cli/tests/it/link.rs stand in",
-    ("two-computers.md", "rnet state get @robot/arm/mode"): "two hosts; crates/rnet-cli/tests/it/state.rs and param.rs stand in",
-    ("two-computers.md", "import rnet"): "two hosts; python/tests/test_state_of.py stands in",
+    ("deploying.md", "sudo systemd-sysusers rnet.conf && sudo systemd-tmpfiles --create rnet.conf && sudo systemctl daemon-reload"): "scripts/dist-test.sh runs it in its own root",
+    ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/it/rnet_link.rs and crates/rnet-cli/tests/it/link.rs test it",
+    ("two-computers.md", "rnet state get @robot/arm/mode"): "two hosts; crates/rnet-cli/tests/it/state.rs and param.rs test it",
+    ("two-computers.md", "import rnet"): "two hosts; python/tests/test_state_of.py tests it",
     ("two-computers.md", "RNET_INSECURE=1 rnet link --network peers --connect tcp/10.0.0.2:7450 --host laptop"): "two hosts",
     ("playing.md", "rnet bag info run.mcap"): "a recording; crates/rnet-cli/tests/it/bag.rs runs each",
     ("playing.md", "rnet bag check run.mcap"): "a recording; crates/rnet-cli/tests/it/bag.rs runs each",
@@ -49,7 +49,7 @@ NOT_RUN = {
 
 
 def begin(lines: list[str]) -> str:
-    """The first line without a comment behind it."""
+    """The first line without its trailing comment."""
     return lines[0].partition("  ")[0]
 
 
@@ -58,7 +58,7 @@ def not_run(page: Path, lines: list[str]) -> bool:
 
 
 def pages(*languages: str) -> pytest.MarkDecorator:
-    """Those that have a block in one of these languages."""
+    """The pages that have a block in one of these languages."""
     found = [page for page in PAGES if blocks(page, *languages)]
     return pytest.mark.parametrize("page", found, ids=lambda page: page.stem)
 
@@ -82,7 +82,7 @@ def test_python_does_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPa
 
 @pages("rust")
 def test_rust_is_compiled(page: Path) -> None:
-    """As a doc test, or because it is a part of an example; the tests of those run them."""
+    """Each block is a doc test or part of an example, whose tests run it."""
     crates = [ROOT / "tests" / "messages" / "src" / "lib.rs", ROOT / "crates" / "rnet-record" / "src" / "lib.rs"]
     if any(re.search(rf'[/"]{page.name}"', crate.read_text()) for crate in crates):
         return
@@ -101,12 +101,12 @@ def test_every_block_is_played(page: Path) -> None:
     ran = "\n".join(line for _, _, lines in blocks(page, "console") for line in lines if line.startswith("$ "))
     for language, name, lines in blocks(page):
         if language == "sh":
-            assert not_run(page, lines), f"{page.name}: write what it prints, as ```console: {lines}"
+            assert not_run(page, lines), f"{page.name}: write its output, as ```console: {lines}"
             for line in lines:
                 if line.startswith("rnet "):
                     options = shlex.split(line, comments=True)[1:]
                     options = options[: options.index(">")] if ">" in options else options
-                    # What follows --node are the words of another program.
+                    # The words after --node belong to another program.
                     end = options.index("--node") if options[0] == "rerun" else len(options)
                     options.insert(end, "--help")
                     subprocess.run([RNET, *options], check=True, timeout=LIMIT_S, stdout=subprocess.DEVNULL)
@@ -120,6 +120,6 @@ def test_every_block_is_played(page: Path) -> None:
     assert fences == 2 * len(blocks(page)), f"{page.name}: a block without a language, or indented"
 
 
-def test_what_is_not_run_is_there() -> None:
+def test_blocks_in_not_run_exist() -> None:
     shown = {(page.name, begin(lines)) for page in PAGES for language, _, lines in blocks(page) if language != "console"}
     assert NOT_RUN.keys() <= shown

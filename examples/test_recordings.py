@@ -1,6 +1,6 @@
-"""Recordings that others wrote are read and played, and what `rnet bag` writes is read by others.
+"""`rnet` reads and plays recordings of other programs, and they read the files of `rnet bag`.
 
-The others are the official packages for Python, `mcap` and `mcap-protobuf-support`.
+The other programs are the official packages for Python, `mcap` and `mcap-protobuf-support`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ RNET = Path(__file__).parents[1] / "target" / "debug" / "rnet"
 LIMIT_S = 60
 START_NS = 1_790_000_000_000_000_000
 
-#: Ways to write a file, of which some leave out what a reader could go by.
+#: Ways to write a file; some omit data that readers use.
 WAYS: dict[str, dict[str, Any]] = {
-    "as it comes": {},
+    "default": {},
     "small chunks": {"chunk_size": 100},
     "without chunks": {"use_chunking": False},
     "without statistics": {"use_statistics": False},
@@ -69,7 +69,7 @@ def test_files_of_the_official_package_are_read_and_played(tmp_path: Path, way: 
     assert (played["messages"], played["failed"]) == (20, 0)
 
 
-def test_protobuf_comes_and_goes_with_its_description(tmp_path: Path) -> None:
+def test_protobuf_keeps_its_description(tmp_path: Path) -> None:
     from google.protobuf.timestamp_pb2 import Timestamp
     from mcap.reader import make_reader
     from mcap_protobuf.decoder import DecoderFactory
@@ -84,7 +84,7 @@ def test_protobuf_comes_and_goes_with_its_description(tmp_path: Path) -> None:
         heard = node.subscriber("/time", Timestamp, reliable=True, keep_all=True)
         played = json.loads(run(tmp_path, "play", str(file), "--rate", "max", "--json"))
         assert (played["messages"], played["failed"]) == (20, 0)
-        assert [(one.seconds, one.nanos) for one in (heard.recv(LIMIT_S) for _ in range(20))] == [
+        assert [(one.seconds, one.nanos) for one in (heard.recv(timeout=LIMIT_S) for _ in range(20))] == [
             (n, 7) for n in range(20)
         ]
     line = run(tmp_path, "bag", "cat", str(file), "--start", "0.019", "--json")

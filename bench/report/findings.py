@@ -1,4 +1,4 @@
-"""The head of the report: what the data says, in lines that nobody wrote by hand."""
+"""The head of the report: findings generated from the data."""
 
 import standing
 import study3
@@ -24,7 +24,7 @@ NOTE = (
     "whose reader spins and sockets without a library are neither “best other” nor counted in places: they stand apart."
 )
 
-# A workload has several tables: the one whose main figure stands for it. Others: their first.
+# A workload has several tables: the one with its main figure. Others: their first.
 PRIMARY = {
     "study1": "study1 / 1->1 / flood",
     "study2": "study2 / 10 ms",
@@ -41,7 +41,7 @@ SPINNING = "latency / 1->1 / 10 kHz"
 
 
 def render(data):
-    """What leads where, what was lost, what did not run, where robot-net is behind."""
+    """Leading systems, losses, systems that did not run, and where robot-net is behind."""
     rows = [line(s) for s in sorted(primary(data), key=worst_first)]
     if rows:
         rows = [NOTE, "", "<!-- table: findings -->", *lines_of(HEADER, rows), ""]
@@ -103,7 +103,7 @@ def spinning(data):
 
 
 def integrity(data):
-    """What was received, lost and wrong in all runs together."""
+    """Received, lost and wrong messages in all runs together."""
     sums = dict.fromkeys(("count", "lost", "corrupt"), 0)
     runs = data.raw.get("runs", [])
     trips, losers = 0, set()

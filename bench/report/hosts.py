@@ -86,7 +86,7 @@ def latency(_data, _workload, variants, phases):
 
 
 def readers(_data, workload, variants, phases):
-    """What ten subscribers put on the cable, beside one."""
+    """Bytes on the cable with ten subscribers and with one."""
     tables = Tables()
     one, ten = variants[0], variants[-1]
     shown = lambda variant: variant.replace("->", "→")

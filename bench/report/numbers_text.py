@@ -22,7 +22,7 @@ def whole(value):
 
 
 def median_of(values):
-    """The median of what is there, or `None`."""
+    """The median of the present values, or `None`."""
     values = [v for v in values if v is not None]
     return median(values) if values else None
 

@@ -104,7 +104,7 @@ def text(x, y, style, content):
 
 
 def scale_of(least, most):
-    """From µs to the place on the logarithmic axis, with room at both ends."""
+    """From µs to the position on the logarithmic axis, with margins at both ends."""
     low, high = math.log10(least / 1.3), math.log10(most * 1.1)
     return lambda us: round(LEFT + (RIGHT - LEFT) * (math.log10(us) - low) / (high - low), 1)
 

@@ -1,4 +1,4 @@
-"""What the tables of all workloads are made of: names, headings, and the columns that many have."""
+"""Parts of the tables of all workloads: names, headings, and shared columns."""
 
 from dataclasses import dataclass, field
 
@@ -56,7 +56,7 @@ def behind_column(variant, phase, prefix=""):
 
 
 def cost_columns(variant, phase, per="message delivered"):
-    """What it cost: CPU of all processes, their memory."""
+    """Cost: CPU and memory of all processes."""
     return [
         Column(f"CPU per {per}, µs", variant, phase, lambda p: p.cpu_per_operation_us(), "median"),
         Column("memory of all processes, MiB", variant, phase, lambda p: p.rss_mib(), "median"),

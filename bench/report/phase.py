@@ -1,4 +1,4 @@
-"""What was measured in one phase of one run: figures over all of its processes.
+"""Measurements of one phase of one run: figures over all of its processes.
 
 A figure is `None` where the phase has nothing to compute it from.
 """
@@ -99,7 +99,7 @@ class Phase:
         return merged(c[field] for c in self.calls(call))
 
     def wrong(self):
-        """Calls whose answer was not what was set."""
+        """Calls with a wrong answer."""
         found = self.calls()
         return sum(c["wrong"] for c in found) if found else None
 

@@ -9,12 +9,12 @@ import tables
 from numbers_text import median_of
 from plot_style import WIDTH_IN, line_style, name_ends, plain_ticks
 
-# How many neighbouring sizes a running median looks at.
+# Number of neighbouring sizes in a running median.
 WINDOW = 31
 
 
 def canvas(title, systems):
-    """A figure with room for names at the right."""
+    """A figure with space for names at the right."""
     height = max(6.5, 0.21 * len(systems) + 2.0)
     figure = plt.figure(figsize=(WIDTH_IN, height), layout="none")
     axes = figure.add_axes((0.075, 0.10, 0.66, 0.80))

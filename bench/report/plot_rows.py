@@ -35,7 +35,7 @@ def colour(data, system):
 
 
 def log_scale(axes, least, most, left, right):
-    """A logarithmic scale with room for what is written beside the dots."""
+    """A logarithmic scale with space for labels beside the dots."""
     axes.set_xscale("log")
     decades = max(math.log10(most / least), 0.7)
     axes.set_xlim(least / 10 ** (left * decades), most * 10 ** (right * decades))

@@ -1,4 +1,4 @@
-"""What all plots share: colours, fonts, and names at the ends of lines."""
+"""Style of all plots: colours, fonts, and names at the ends of lines."""
 
 from matplotlib.ticker import FuncFormatter
 
@@ -37,7 +37,7 @@ def tick(value):
     return f"{value:g}"
 
 
-# More characters of a name would take the room of the plot.
+# More characters of a name would shrink the plot.
 NAME_LEN = 30
 
 

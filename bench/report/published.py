@@ -27,7 +27,7 @@ STUDY3 = {
     "zenoh": 1.6522,
     "nats_with_mutex": 1.0600,
     "zenoh_with_mutex": 1.3427,
-    # The study calls it "zeromq" and says that it has the mutex.
+    # The study calls it "zeromq" and states that it has the mutex.
     "zeromq_with_mutex": 0.47209,
 }
 

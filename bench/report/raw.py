@@ -54,7 +54,7 @@ class Data:
             self._failures.setdefault(which, []).append((run["repetition"], run["error"]))
         for phase in run.get("phases") or []:
             self._phases.setdefault(workload, {})[phase["label"]] = True
-            # A failed run keeps the phases that it did finish; its row says that it failed.
+            # A failed run keeps its finished phases; its row shows the failure.
             cell = self._cells.setdefault((*which, phase["label"]), {})
             cell[run["repetition"]] = Phase(phase)
 
@@ -71,7 +71,7 @@ class Data:
         return self._cells.get((workload, variant, system, label), {})
 
     def ran_workloads(self):
-        """The workloads of which there is a run."""
+        """The workloads with a run."""
         return list(self._ran)
 
     def all_cells(self):
@@ -84,7 +84,7 @@ class Data:
         return list(dict.fromkeys([*planned, *self._ran.get(workload, {})]))
 
     def pairs(self, workload):
-        """The (variant, phase) of which at least one system has a figure."""
+        """The (variant, phase) pairs for which at least one system has a figure."""
         found = {(v, p) for w, v, _, p in self._cells if w == workload}
         variants, phases = self.variants(workload), self.phases(workload)
         return [(v, p) for v in variants for p in phases if (v, p) in found]
@@ -116,7 +116,7 @@ class Data:
         return self._repetitions.get((workload, variant, system), 0)
 
     def why_absent(self, workload, variant, system):
-        """Why there is no figure, in words."""
+        """The reason for a missing figure, in words."""
         unavailable = self.systems.get(system, {}).get("unavailable")
         if unavailable:
             return unavailable

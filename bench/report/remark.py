@@ -1,4 +1,4 @@
-"""What stands beside a row's figures, so that nobody takes them for what they are not."""
+"""Remarks beside a row's figures, against misreading."""
 
 from numbers_text import three, whole
 
@@ -7,13 +7,13 @@ ENOUGH = 0.97
 
 
 def remark(data, table, system, absent):
-    """A row's remark. `absent`: the row has no main figure, and says why."""
+    """A row's remark. `absent`: the row has no main figure, and the remark has the reason."""
     said = [*damage(data, table, system), *failed(data, table, system)]
     if table.below_target:
         said += short_of_target(data, table, system)
     if absent:
         why = data.why_absent(table.workload, table.main.variant, system)
-        # What was lost, or which runs failed, is why; with numbers.
+        # The reason is losses or failed runs, with numbers.
         if not said or not (why == "not run" or why.startswith("failed")):
             said = [why]
     may_lose = data.systems.get(system, {}).get("may_lose")

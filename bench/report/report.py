@@ -71,7 +71,7 @@ def in_order(data):
 
 
 def section(data, workload, pictures):
-    """One workload: what it does, its plots and its tables."""
+    """One workload: its description, plots and tables."""
     about = data.workloads.get(workload, {})
     out = [
         f"## {about.get('title') or workload}",

@@ -1,4 +1,4 @@
-"""How robot-net's default configuration stands in one table: what the findings are made of."""
+"""The rank of robot-net's default configuration in one table, for the findings."""
 
 from dataclasses import dataclass
 

@@ -65,7 +65,7 @@ def default_time(functions):
 
 
 def standings(raw):
-    """How our default function stands among the others: one `Standing`, or none."""
+    """The rank of our default function among the others: one `Standing`, or none."""
     functions = (raw.get("study3") or {}).get("functions") or []
     ours = default_time(functions)
     others = sorted(
@@ -93,7 +93,7 @@ def time_of(function, group):
 
 
 def estimate(function):
-    """What the rows are sorted by: functions that lost messages or did not run come last."""
+    """Sort key of the rows: functions that lost messages or did not run come last."""
     time = time_of(function, "delivered")
     return (time is None, lost_in(function, "delivered") > 0, time["estimate"] if time else 0)
 
@@ -124,7 +124,7 @@ def of_function(function, elements, ours):
 
 
 def remark(function):
-    """What was lost, and why it did not run."""
+    """Losses, and why it did not run."""
     said = []
     for group, title in (("pub_sub", "Pub-Sub"), ("delivered", "Pub-Sub-delivered")):
         lost = lost_in(function, group)

@@ -1,4 +1,4 @@
-"""One table: a row for each system, columns that say which figure of which phase they show.
+"""One table: a row for each system, columns that select a figure of a phase.
 
 Each table is preceded by a comment that names it; the test finds tables by it.
 """
@@ -120,7 +120,7 @@ def lines_of(header, rows):
 
 
 def render(data, table):
-    """The table's lines of Markdown, or none where there is no row."""
+    """The table's lines of Markdown; empty without rows."""
     systems = data.rows(table.workload)
     if not systems:
         return []

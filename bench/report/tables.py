@@ -46,7 +46,7 @@ def each_phase(_data, workload, variants, phases):
 
 
 def study1(data, workload, variants, phases):
-    """The founding study's message: flat out, then at 80 % of what was delivered."""
+    """The founding study's message: at full rate, then at 80 % of the delivered rate."""
     tables = Tables()
     for variant in variants:
         for phase in phases:
@@ -165,7 +165,7 @@ MEMORY_NOTE = (
 
 
 def memory(_data, workload, variants, phases):
-    """What many topics take, beside what the processes take with one topic each."""
+    """Memory of many topics, and of the processes with one topic each."""
     tables = Tables()
     for phase in phases:
         columns = []

@@ -1,4 +1,4 @@
-"""What robot-net was to reach: its state beside Redis, calls beside messages, the link beside Zenoh; a line for each.
+"""Targets of robot-net: its state beside Redis, calls beside messages, the link beside Zenoh; a line for each.
 
 The numbers asked for are those of the issues 7, 16 and 17, set before anything was measured.
 """
@@ -65,7 +65,7 @@ def all_of():
 
 
 def of_the_link():
-    """What is asked of the link itself."""
+    """The targets of the link itself."""
     ours, found = "rnet-adaptive", []
     for rate in ("20 Mbit/s", "1 Gbit/s"):
         p99 = lambda phase: phase.quantile_us(0.99, "event")
@@ -122,7 +122,7 @@ def line(data, target):
 
 
 def values(data, side):
-    """Repetition -> figure; nothing where there is no such side."""
+    """Repetition -> figure; empty if the side is missing."""
     if side is None:
         return {}
     system, table, column = shown(side)

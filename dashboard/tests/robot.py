@@ -63,7 +63,7 @@ def estimator():
 
 def base():
     node = rnet.Node("base")
-    node.command("/cmd_vel", Twist, lambda twist: None, deadline_ms=200, fallback=Twist())
+    node.command("/cmd_vel", Twist, lambda twist: None, deadline=0.2, fallback=Twist())
     node.param("/pid/gain", default=1.0, min=0, max=10, unit="1/s", description="how hard the wheels follow")
     node.param("/gait", default="stand", choices=["stand", "walk"])
     node.service("/mirror", Vector3, Vector3, lambda vector: Vector3(x=-vector.x))
@@ -80,7 +80,7 @@ def driver():
     driver = None
     for _n, t in every(0.02):
         try:
-            driver = driver or node.drive("/cmd_vel", Twist, priority=10, lease_ms=400, timeout=0.1)
+            driver = driver or node.drive("/cmd_vel", Twist, priority=10, lease=0.4, timeout=0.1)
             driver.send(Twist(linear={"x": 0.2 * math.sin(t)}))
         except rnet.RnetError:
             # The robot was stopped. This driver requests authority again, and gets it after the release.

@@ -37,7 +37,7 @@ class Motors:
             try:
                 self._driver = self._node.drive("/robot/torque", JointTorques, priority=PRIORITY)
                 self._sent = 0
-            except (rnet.NotInForceError, rnet.WaitTimeoutError, rnet.ServerLostError):
+            except (rnet.errors.NotInForceError, rnet.WaitTimeoutError, rnet.ServerLostError):
                 pass  # a driver with a higher priority has it, or the motors are unreachable
             self._ask_at = time.monotonic() + ASK_S
         return self._driver is not None
@@ -46,7 +46,7 @@ class Motors:
         """Sends torques; returns whether they were sent."""
         try:
             self._driver.send(torques)
-        except rnet.NotInForceError:
+        except rnet.errors.NotInForceError:
             self._driver.close()
             self._driver = None
             return False

@@ -38,7 +38,7 @@ class Simulation:
         # From the command's thread: torques of the driver in force, or why there are none.
         self.said = queue.SimpleQueue()
         self.command = self.node.command(
-            "/robot/torque", JointTorques, self.said.put, deadline_ms=TIMEOUT_NS * 1e-6, fallback=self.said.put
+            "/robot/torque", JointTorques, self.said.put, deadline=TIMEOUT_NS * 1e-9, fallback=self.said.put
         )
         self.process.joined()
         self.state, self.pose = RobotState(), BodyPose()

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: choices out of the fuzzer's bytes, and a domain to spoil.
+//! Shared by the fuzz targets: choices from the fuzzer's bytes, and a domain to corrupt.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use rnet_shm::domain::node::OwnNode;
 /// The topic of all endpoints.
 pub const TOPIC: &str = "/t";
 
-/// The fuzzer's bytes, one choice after the other; zeros when they are used up.
+/// The fuzzer's bytes, one choice after the other; then zeros.
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -37,7 +37,7 @@ impl<'a> Input<'a> {
         u64::from(self.byte()) << 8 | u64::from(self.byte())
     }
 
-    /// A word in the place of `now`: what random bytes would seldom hit comes first.
+    /// A word to replace `now`; values that random bytes seldom have come first.
     pub fn word(&mut self, now: u64) -> u64 {
         match self.byte() {
             0 => 0,
@@ -54,13 +54,13 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The rest, as it is.
+    /// The remaining bytes.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.0)
     }
 }
 
-/// Replaces a word of a file by one of the fuzzer's. The file keeps its length.
+/// Replaces a word of a file by one of the fuzzer. The file keeps its length.
 pub fn corrupt_word(file: &File, at: u64, input: &mut Input<'_>) {
     let mut word = [0; 8];
     if file.read_exact_at(&mut word, at).is_ok() {
@@ -69,12 +69,12 @@ pub fn corrupt_word(file: &File, at: u64, input: &mut Input<'_>) {
     }
 }
 
-/// Opens a file to be corrupt.
+/// Opens a file to corrupt it.
 pub fn open(path: &Path) -> File {
     File::options().read(true).write(true).open(path).unwrap()
 }
 
-/// A domain of this process's own. Whoever starts the target removes `RNET_FUZZ_DIR` after it.
+/// A domain of this process. The script that starts the target removes `RNET_FUZZ_DIR` afterwards.
 pub fn domain() -> DomainDir {
     let base = std::env::var_os("RNET_FUZZ_DIR").expect("scripts/fuzz.sh names a directory");
     let base = PathBuf::from(base).join(std::process::id().to_string());

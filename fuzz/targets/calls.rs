@@ -1,5 +1,6 @@
-//! A server of a service, of an action and of a command, a client, and a worker and a pusher of a queue, which somebody
-//! sends what he likes: requests, jobs, words of control, replies and status, with numbers that are theirs or nobody's.
+//! A hostile node sends arbitrary requests, jobs, controls, replies and statuses, with valid and invalid call
+//! numbers, to a server of a service, of an action and of a command, a client, and a worker and a pusher of a
+//! queue.
 
 #![no_main]
 
@@ -15,12 +16,12 @@ const STEPS: usize = 32;
 /// Far longer than a call takes.
 const LIMIT: Option<Duration> = Some(Duration::from_secs(15));
 const ROOT: &str = "/_rnet/call";
-/// Longer than a job that somebody makes up.
+/// Longer than a forged job.
 const JOB: &[u8] = &[7; 100];
 
 struct Fixture {
     client: Client<[u8], [u8]>,
-    /// The hostile ends, and the ids of the clients whose numbers they use.
+    /// The hostile endpoints, and the ids of the clients whose numbers they use.
     hostile: Vec<Publisher<[u8]>>,
     clients: Vec<u64>,
     command: Command,
@@ -31,7 +32,7 @@ struct Fixture {
     _nodes: [Node; 2],
 }
 
-/// The id of the client whose topic this is.
+/// The id of the client that owns this topic.
 fn client_of(topic: &str) -> Option<u64> {
     let (own, _) = topic.rsplit_once('/')?;
     u64::from_str_radix(own.rsplit_once("/c")?.1, 16).ok().filter(|id| *id <= u32::MAX.into())
@@ -46,7 +47,7 @@ fn fixture() -> Fixture {
     let (server, hostile) = (node("server"), node("evil"));
     let service = server.service::<[u8], [u8]>("/s").at_once(2);
     let service = service.serve_stream(|request, replies| {
-        // How many replies a request asks for.
+        // The number of requested replies.
         for _ in 0..request.first().copied().unwrap_or(1) % 4 + 1 {
             replies.send(request)?;
         }
@@ -67,7 +68,7 @@ fn fixture() -> Fixture {
     let pusher = server.push::<[u8]>("/q").open().unwrap();
     let command = server.command::<[u8]>("/c").fallback(b"stop").apply(|_| {}).unwrap();
     let client = server.client::<[u8], [u8]>("/s").unwrap();
-    // Clients of the hostile node, to which answers go that were never asked for.
+    // Clients of the hostile node, which get unsolicited answers.
     let (own, goals) = (hostile.client("/s").unwrap(), hostile.action_client("/a").unwrap());
     let own: Client<[u8], [u8]> = own;
     own.call(b"\0", LIMIT).unwrap();
@@ -97,7 +98,7 @@ fn fixture() -> Fixture {
         hostile.push(publisher);
     }
     assert!(hostile.len() > 8 && clients.len() > 1, "{} ends, {clients:?}", hostile.len());
-    // They stay for good, as the answers that go to them.
+    // They stay open, so that answers keep arriving.
     std::mem::forget((own, goals, driver));
     Fixture {
         client,
@@ -115,7 +116,7 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
     for _ in 0..STEPS {
         let Some(step) = input.step() else { break };
         let end = usize::from(step) % fixture.hostile.len();
-        // One that is there, or one that may be nobody.
+        // An existing client or an arbitrary id.
         let client = match input.byte() {
             0..64 => input.word(1) & u64::from(u32::MAX),
             at => fixture.clients[usize::from(at) % fixture.clients.len()],
@@ -126,10 +127,10 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
             _ => Meta::default().with_correlation(client << 32 | number),
         };
         let bytes: Vec<u8> = (0..input.byte() % 64).map(|_| input.byte()).collect();
-        // Where there is no room it is lost: who sends too much harms himself.
+        // Ignores a full log: it is the hostile node's own.
         let _ = fixture.hostile[end].send_with(&bytes, meta);
     }
-    // Everybody else is served as before.
+    // All other nodes are still served.
     assert_eq!(&*fixture.client.call(b"\0honest", LIMIT).unwrap(), b"\0honest");
     let before = fixture.jobs.load(Ordering::SeqCst);
     fixture.pusher.push(JOB).unwrap();

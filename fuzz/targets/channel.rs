@@ -1,4 +1,4 @@
-//! A reader and an observer of a publisher whose files change under them.
+//! A reader and an observer of a publisher whose files change while they read.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use rnet_shm::channel::subscription::{Binding, PeerSubscription, SubscriptionFil
 use rnet_shm::domain::node::OwnNode;
 use rnet_shm::os::bell::Bells;
 
-/// Steps of one input: longer ones find nothing more and take longer.
+/// Steps of one input: longer inputs find no further defects and take longer.
 const STEPS: usize = 200;
 /// Samples held at a time.
 const MAX_SAMPLES: usize = 8;
@@ -48,7 +48,7 @@ fn cut(file: &File, input: &mut Input<'_>) {
     let part = u64::from(input.byte() % 4);
     file.set_len(len * part / 4).unwrap();
     if input.byte() % 2 == 0 {
-        // Back to its length, with zeros where something was.
+        // Restores the length, with zeros in the cut part.
         file.set_len(len).unwrap();
     }
 }
@@ -157,7 +157,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         std::hint::black_box(payload.bytes().iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
     }
     let _ = (reader.losses(), reader.received(), reader.is_finished(), observer.missed());
-    // So that the writer does not linger for a reader that is about to go.
+    // So that the writer does not linger for a reader that is about to close.
     writer.reader_table().remove_dead(own_id);
     let _ = file.read_at(&mut [0; 8], 0);
 });

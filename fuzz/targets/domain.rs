@@ -1,4 +1,4 @@
-//! A registry in a directory full of litter, beside a living peer that lies.
+//! A registry in a directory with arbitrary files and a living, hostile peer.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ struct Fixture {
 
 static FIXTURE: OnceLock<Fixture> = OnceLock::new();
 
-/// A file name out of the input: some like a node's, some not.
+/// A file name from the input, in some cases like that of a node.
 fn name(input: &mut Input<'_>) -> Vec<u8> {
     let id = input.word(1) & 0xff_ffff_ffff;
     match input.byte() % 4 {
@@ -40,7 +40,7 @@ fn name(input: &mut Input<'_>) -> Vec<u8> {
 fn create_stray_files(folder: &Path, input: &mut Input<'_>) {
     let path = folder.join(OsStr::from_bytes(&name(input)));
     let content: Vec<u8> = (0..input.byte() % 80).map(|_| input.byte()).collect();
-    // A link of an earlier step would be followed: out of the domain, to a file that is made there.
+    // A symbolic link of an earlier step would lead to a file outside of the domain.
     let _ = std::fs::remove_file(&path);
     match input.byte() % 4 {
         0 => drop(std::fs::write(path, content)),
@@ -140,7 +140,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let ours = own.folder().file_name().unwrap().to_str().unwrap().to_owned();
     clear(&dir.nodes(), &|name| name == ours);
     clear(&dir.names(), &|name| name == "own");
-    // Whatever lay about: a name that nobody bears can be taken.
+    // A free name can be used despite the files.
     let honest = OwnNode::create(dir, &NodeName::new("honest").unwrap(), "rust", "0");
     assert!(honest.is_ok(), "{honest:?}");
 });

@@ -1,4 +1,4 @@
-//! Whoever opens an endpoint's file: header, description and pages of any content and any length.
+//! Opening of an endpoint's file with header, description and pages of any content and length.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ use rnet_shm::domain::types;
 const ID: u64 = 0x12_3456_0001;
 const HASH: &str = "0123456789abcdef0123456789abcdef";
 
-/// The file of a type, of which the input changes as much as it likes; read, it is as it says or an error.
+/// A type's file with arbitrary changes; reading it returns a consistent type or an error.
 fn read_type(folder: &Path, input: &mut Input<'_>) {
     let path = folder.join(format!("t{HASH}"));
     let set_len = input.short();
@@ -56,7 +56,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         return read_type(path.parent().unwrap(), &mut input);
     }
     let publisher = choice & 1 == 0;
-    // A sound file first, of which the input changes as much as it likes.
+    // A valid file, then arbitrary changes.
     let json = if publisher {
         serde_json::to_vec(&publisher_meta(PublisherQos::default())).unwrap()
     } else {
@@ -91,7 +91,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         }
     }
     if choice & 2 != 0 {
-        // A description of the fuzzer's own.
+        // A description from the fuzzer.
         let text = input.rest();
         file.write_all_at(&(text.len() as u64).to_le_bytes(), 32).unwrap();
         file.write_all_at(text, 4096).unwrap();

@@ -1,4 +1,4 @@
-//! A reader of a log whose every word, control or ring, changes between any two of its steps.
+//! A reader of a log in which any word changes between any two of its steps.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rnet_fuzz::Input;
 use rnet_ring::layout::LogControl;
 use rnet_ring::record::{HeaderWord, RecordKind, RecordTag};
-use rnet_ring::{Log, LogReader, LogWriter, Pull, NoReliableReaders};
+use rnet_ring::{Log, LogReader, LogWriter, NoReliableReaders, Pull};
 
 /// Words of the ring.
 const RING: usize = 64;
@@ -25,17 +25,18 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let max = LogWriter::max_payload(log).min((BATCH - 2) * 8);
     while let Some(step) = input.step() {
         match step % 8 {
-            // An honest message among the rest, so that the state is not all nonsense.
+            // A valid message among the others, so that part of the state is valid.
             0 => {
                 let payload = vec![step; input.byte() as usize % max];
                 let len = payload.len() as u64;
-                let _ = writer.push(log, RecordKind::Inline, 1, &payload, len, &mut NoReliableReaders);
+                let _ =
+                    writer.push(log, RecordKind::Inline, 1, &payload, len, &mut NoReliableReaders);
             }
             1 => {
                 let word = &words[input.byte() as usize % RING];
                 word.store(input.word(word.load(Ordering::Relaxed)), Ordering::Relaxed);
             }
-            // A header that could be one.
+            // A plausible header.
             2 => {
                 let kind = [RecordKind::Inline, RecordKind::Chunk][input.byte() as usize % 2];
                 let len = input.short() as u32;

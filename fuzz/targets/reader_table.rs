@@ -1,4 +1,4 @@
-//! A writer whose readers' pages change under it, and who come, go and come back in any order.
+//! A writer with readers that change their pages, and open, close and reopen in any order.
 
 #![no_main]
 
@@ -82,13 +82,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                     }
                 }
             }
-            // The page that is bound, its last one; mostly where the words stand.
+            // The bound page, the last of the file; mostly at its fields.
             4 | 5 => {
                 corrupt_word(file, (len.max(4096) - 4096) + input.short() % 112 * 8, &mut input)
             }
             6 => corrupt_word(file, input.short() % (len.max(8) / 8) * 8, &mut input),
             7 => {
-                // What of it nobody has looked at again since, may be anything.
+                // Fields that are not read again may have any value.
                 if let Ok(Some(mut bound)) = peer.binding_to(id) {
                     if step & 0x10 != 0 {
                         bound.binding = PeerBinding {
@@ -121,6 +121,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
     writer.reader_table().remove_dead_node(fixture.reader.incarnation());
     assert!(writer.reader_table().is_empty());
-    // Nobody is left to hold the writer back, whatever the pages said.
+    // No reader is left that could block the writer.
     writer.send(b"on").expect("a writer without readers sends");
 });

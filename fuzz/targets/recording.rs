@@ -1,4 +1,4 @@
-//! Whoever reads a recording: a file of any content is read to its end, with each fault named by its place.
+//! Reading of a recording with any content: to its end, with each fault and its offset.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use rnet_fuzz::domain;
 use rnet_record::read::{ReadError, Recording, Select};
 
-/// A file of at most 1 KiB has room for fewer records than this.
+/// A file of at most 1 KiB has fewer records than this.
 const MAX_RECORDS: usize = 1 << 10;
 
 fn read(recording: Result<Recording, ReadError>) {
@@ -17,7 +17,7 @@ fn read(recording: Result<Recording, ReadError>) {
         Err(error) => return assert!(!error.to_string().is_empty()),
     };
     let found = recording.info();
-    // A lie of the index is told with the place that it names.
+    // A wrong index entry is reported with its offset.
     assert!(found.problems.iter().all(|problem| !problem.to_string().is_empty()));
     let all = Select { with_reserved: true, ..Select::default() };
     for (count, message) in recording.messages(all).enumerate() {
@@ -25,7 +25,7 @@ fn read(recording: Result<Recording, ReadError>) {
             Ok(message) => assert!(recording.channels().any(|c| c.id == message.channel.id)),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
-        // A chunk of zeros becomes small, and so do its messages; but they are read one by one.
+        // Chunks of zeros compress well, so a small file may have many messages.
         if count >= 64 * MAX_RECORDS {
             break;
         }

@@ -1,5 +1,5 @@
-//! Whoever meets a peer's protobuf type, or a message that is to be of one: descriptor sets of any
-//! bytes, real ones with changes, messages of any bytes.
+//! Reading of a peer's protobuf types and messages: descriptor sets of any bytes, real ones with changes,
+//! messages of any bytes.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use rnet_schema::{
     limits,
 };
 
-/// Built-in messages that hold, between them, each kind of field.
+/// Built-in messages that together have each kind of field.
 const TYPES: [(&str, &str); 6] = [
     ("rnet/msgs/JointState.proto", "rnet.msgs.JointState"),
     ("rnet/msgs/Diagnostic.proto", "rnet.msgs.Diagnostic"),
@@ -23,8 +23,8 @@ const TYPES: [(&str, &str); 6] = [
     ("foxglove/Log.proto", "foxglove.Log"),
 ];
 
-/// Proto2, with what the built-in ones do not have: groups, maps, oneofs, defaults, reservations, a
-/// message in itself.
+/// Proto2, with features that the built-in ones lack: groups, maps, oneofs, defaults, reservations,
+/// recursion.
 const ODD: &str = r#"syntax = "proto2"; message Odd {
   required int32 a = 1; optional group G = 2 { repeated Odd odd = 1; } map<string, Odd> m = 3;
   oneof one { sint64 s = 4; bytes b = 5; E e = 6; } repeated fixed32 f = 7 [packed = true];
@@ -42,10 +42,10 @@ fn schemas() -> &'static [Schema] {
     })
 }
 
-/// What all that are given a schema do with it.
+/// Operations on a valid schema.
 fn use_schema(schema: &Schema, others: &[Schema], message: &[u8]) {
     let again = Schema::from_descriptor_set(schema.descriptor_set(), schema.name()).unwrap();
-    assert_eq!((&again, again.hash()), (schema, schema.hash()), "the canonical form is another");
+    assert_eq!((&again, again.hash()), (schema, schema.hash()), "the canonical form differs");
     let with_docs = schema.descriptor_set_with_docs();
     if with_docs.len() <= limits::MAX_SCHEMA_LEN_BYTES {
         assert_eq!(Schema::from_descriptor_set(&with_docs, schema.name()).unwrap(), *schema);
@@ -77,7 +77,7 @@ fn use_schema(schema: &Schema, others: &[Schema], message: &[u8]) {
     }
 }
 
-/// One change of a set that was valid.
+/// One change of a valid set.
 fn change(set: &mut FileDescriptorSet, input: &mut Input<'_>) {
     let at = |input: &mut Input<'_>, len: usize| input.byte() as usize % len.max(1);
     let file = at(input, set.file.len());
@@ -152,7 +152,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 }
             }
         }
-        // A real set, of which bytes are changed.
+        // A real set with changed bytes.
         1 => {
             let mut set = chosen.descriptor_set_with_docs();
             for _ in 0..1 + input.byte() % 8 {
@@ -166,7 +166,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 use_schema(&schema, std::slice::from_ref(chosen), input.rest());
             }
         }
-        // One whose parts are.
+        // A real set with changed parts.
         2 => {
             let mut set = FileDescriptorSet::decode(chosen.descriptor_set()).unwrap();
             for _ in 0..1 + input.byte() % 6 {

@@ -1,5 +1,5 @@
-//! State between two hosts of which one is hostile: what it answers as the home of its keys and tells on a feed, and what
-//! it asks of the other's home.
+//! State between two hosts, one of them hostile: its answers as the home of its keys, its feed, and its
+//! requests to the other home.
 
 #![no_main]
 
@@ -47,7 +47,7 @@ fn service(host: &str, end: &str) -> String {
     format!("/_rnet/state/h{:016x}/{end}", rnet_core::fnv1a_64(host.as_bytes()))
 }
 
-/// What an honest home tells of its one key.
+/// The reply of an honest home with one key.
 fn honest(value: i64) -> StateReply {
     let entry = StateEntry {
         key: "/a".to_owned(),
@@ -70,7 +70,7 @@ fn honest(value: i64) -> StateReply {
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < LIMIT, "it never came to be: {what}");
+        assert!(begun.elapsed() < LIMIT, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -96,7 +96,8 @@ fn fixture() -> Fixture {
         Link::open(options, |presence, sink| Ok(net.join(presence, sink))).unwrap()
     };
     let links = [link(1, "evil"), link(2, "desk")];
-    let (hostile, desk) = (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
+    let (hostile, desk) =
+        (node("evil", "evil").open().unwrap(), node("desk", "desk").open().unwrap());
     let reply = Arc::new(Mutex::new(honest(1)));
     let serves = |end: &str| {
         let reply = reply.clone();
@@ -196,7 +197,7 @@ fn ask(input: &mut Input<'_>) -> StateAsk {
         entry: (flags & 1 != 0).then(|| entry(input)),
         if_revision: optional(input),
         ttl_ns: optional(input),
-        // A write to disk takes its time.
+        // Durable writes are slow, so they are rare.
         durable: (flags & 0x78 == 0x78).then_some(flags & 2 != 0),
         change_type: flags & 4 != 0,
     }
@@ -211,8 +212,8 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
         let Some(step) = input.step() else { break };
         match step % 4 {
             0 => {
-                let told = reply(input);
-                *lock(&fixture.reply) = told;
+                let reply = reply(input);
+                *lock(&fixture.reply) = reply;
                 if let Ok(known) = fixture.remote.entry("/a") {
                     assert!(known.value.is_none_or(|entry| entry.key == "/a"));
                 }
@@ -237,7 +238,7 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
         assert!(fixture.replica.list().value.iter().all(is_under));
         while let Ok(Some(_)) = fixture.replica.try_recv() {}
     }
-    // What an honest home tells from here on is heard, and its own keys are its own.
+    // Replies of an honest home still arrive, and the node's own keys are unchanged.
     fixture.round += 1;
     let round = fixture.round;
     *lock(&fixture.reply) = honest(round);
@@ -246,7 +247,7 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
         remote.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))
     });
     until("the replica has it", || {
-        // A number that is missing makes it ask.
+        // A missing number makes it reload.
         let seq = round as u64 + 100;
         let _ = fixture.feed.send(&StateChange { feed: FEED, seq, ..StateChange::default() });
         fixture.replica.get("/a").is_ok_and(|known| known.value == Some(Value::from(round)))

@@ -1,22 +1,26 @@
-//! A link and what another one sends it: frames, items, documents and messages in parts, compressed ones, the JSON of
-//! documents, and streams whose peer says of terms, numbers and times what it likes.
+//! A link that receives arbitrary frames, items, documents and messages in parts, compressed messages, JSON
+//! documents, and streams with arbitrary terms, numbers and times.
 
 #![no_main]
 
 use rnet_core::Lane;
 use rnet_fuzz::Input;
-use rnet_net::link::directory::{Announcement, Hello, Nodes, Refusal, RemoteEndpoint, from_json, to_json};
+use rnet_net::link::directory::{
+    Announcement, Hello, Nodes, Refusal, RemoteEndpoint, from_json, to_json,
+};
 use rnet_net::stream::{Accept, Limits, Stream};
-use rnet_net::wire::{Document, Encoder, Header, Item, Items, DocumentPart, Reassembly, decompress};
+use rnet_net::wire::{
+    Document, DocumentPart, Encoder, Header, Item, Items, Reassembly, decompress,
+};
 
-/// Of what is put together or decompressed.
+/// Limit of a reassembled or decompressed message.
 const LIMIT: usize = 1 << 16;
 
 fn use_frame(frame: &[u8]) {
     let Ok((header, items)) = Header::decode(frame) else { return };
     let mut again = [0; 64];
     header.encode(&mut again);
-    // All but the version, which is that of the writer.
+    // All but the version, which the encoder sets.
     assert_eq!((&again[..2], &again[3..]), (&frame[..2], &frame[3..64]));
     use_items(items);
 }
@@ -33,7 +37,8 @@ fn use_items(items: &[u8]) {
         found.push(item);
         match item {
             Item::Fragment(fragment) => {
-                let added = message.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes);
+                let added =
+                    message.add(fragment.seq, fragment.total, fragment.offset, fragment.bytes);
                 if let Ok(added) = added
                     && let Some(whole) = added.whole
                 {
@@ -56,7 +61,7 @@ fn use_items(items: &[u8]) {
     assert_eq!(again, found);
 }
 
-/// What another host says of itself.
+/// A document of another host.
 fn use_document(text: &[u8]) {
     let _ = (from_json::<Hello>("", text), from_json::<Refusal>("", text));
     if let Ok(nodes) = from_json::<Nodes>("", text) {
@@ -125,7 +130,7 @@ fn use_stream(input: &mut Input<'_>) {
                 next = header.number + 1;
             }
             frames += 1;
-            assert!(frames < 10_000, "one moment sends without an end");
+            assert!(frames < 10_000, "one time step sends without end");
         }
         let _ = (stream.clock(now_ns), stream.wake_at());
         assert!(stream.stats().unacknowledged_bytes <= (4 << 20) + (64 << 10));
@@ -136,7 +141,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut input = Input::new(bytes);
     match input.byte() % 4 {
         0 => {
-            // With the length that its receiver looks for first.
+            // With the length that the receiver checks first.
             let mut frame = input.rest().to_vec();
             let len = (frame.len() as u32).to_le_bytes();
             if let Some(start) = frame.first_chunk_mut() {

@@ -37,7 +37,7 @@ SENDER = """
 import sys
 import rnet
 publisher = rnet.Node("sender").publisher("/process", reliable=True)
-publisher.wait_for_subscribers(1, 60)
+publisher.wait_for_subscribers(1, timeout=60)
 for _ in range(int(sys.argv[1])):
     publisher.send(b"8 bytes.")
 sys.stdin.read()
@@ -55,8 +55,8 @@ class Bench:
         self.other = node.subscriber("/process", bytes, reliable=True)
         self.state = node.state
         self.watch = self.state.watch("/bench")
-        self.publisher.wait_for_subscribers(1, LIMIT_S)
-        self.subscriber.wait_for_publishers(1, LIMIT_S)
+        self.publisher.wait_for_subscribers(1, timeout=LIMIT_S)
+        self.subscriber.wait_for_publishers(1, timeout=LIMIT_S)
 
     async def there(self) -> float:
         self._fill()

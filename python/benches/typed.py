@@ -37,7 +37,7 @@ import rnet
 from rnet.msgs import Imu
 message = Imu.FromString(bytes.fromhex(sys.argv[1]))
 publisher = rnet.Node("sender").publisher("/process", Imu, reliable=True)
-publisher.wait_for_subscribers(1, 60)
+publisher.wait_for_subscribers(1, timeout=60)
 for _ in range(int(sys.argv[2])):
     publisher.send(message)
 sys.stdin.read()
@@ -79,8 +79,8 @@ class Bench:
         self.publisher = node.publisher("/imu", Imu, log_len_bytes=room)
         self.subscriber = node.subscriber("/imu", Imu)
         self.other = node.subscriber("/process", Imu, reliable=True)
-        self.publisher.wait_for_subscribers(1, LIMIT_S)
-        self.subscriber.wait_for_publishers(1, LIMIT_S)
+        self.publisher.wait_for_subscribers(1, timeout=LIMIT_S)
+        self.subscriber.wait_for_publishers(1, timeout=LIMIT_S)
 
     def runtime(self) -> float:
         decode, data = Imu.FromString, self.data
@@ -114,12 +114,12 @@ class Bench:
         command = [sys.executable, "-c", SENDER, self.data.hex(), str(self.count)]
         with subprocess.Popen(command, stdin=subprocess.PIPE) as sender:
             # The clock starts with the first message, which is not counted.
-            self.other.recv(LIMIT_S)
+            self.other.recv(timeout=LIMIT_S)
             recv = self.other.recv
 
             def work() -> None:
                 for _ in range(self.count - 1):
-                    recv(LIMIT_S)
+                    recv(timeout=LIMIT_S)
 
             took = seconds(work)
             sender.communicate()

@@ -63,7 +63,7 @@ impl Codec {
                 malformed_counter: MalformedCounter::default(),
             });
         };
-        let codec = py.import("rnet.types")?.call_method1("codec", (given,))?;
+        let codec = py.import("rnet.codec")?.call_method1("codec", (given,))?;
         let part =
             |name: &str| Ok::<_, PyErr>(codec.getattr(name)?.extract::<Option<Py<PyAny>>>()?);
         let described = codec.getattr("described")?;
@@ -129,7 +129,7 @@ impl Codec {
         if let Some(class) = &self.class
             && !object.is_instance(class.bind(py))?
         {
-            let name = py.import("rnet.types")?.getattr("name_of")?;
+            let name = py.import("rnet.codec")?.getattr("name_of")?;
             let wanted = name.call1((class,))?;
             let got = name.call1((object.get_type(),))?;
             let hint = match wanted.eq(&got)? {

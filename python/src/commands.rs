@@ -11,7 +11,7 @@ use rnet::msgs::command_status::State;
 use rnet::{AlreadyCounted, FallbackReason, MessageType, StillValid};
 
 use crate::callback;
-use crate::calls::{decoded, limit, with_encoded};
+use crate::calls::{decoded, with_encoded};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
 use crate::interpreter;
@@ -21,12 +21,7 @@ use crate::meta::make;
 use crate::node_core::NodeCore;
 use crate::resource::Resource;
 use crate::state::disk;
-
-fn millis(py: Python<'_>, what: &str, ms: f64) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(ms / 1000.0).map_err(|_| {
-        bad_value(py, what, format!("it is {ms} ms, and must be a finite number of ms, 0 or more"))
-    })
-}
+use crate::wait::{DEFAULT_TIMEOUT, answer_limit, seconds};
 
 /// What the user's functions raise while a receiver is opened, which is raised where it is opened.
 struct OpeningError(Mutex<Option<Option<PyErr>>>);
@@ -146,14 +141,14 @@ impl Command {
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
         target: Target,
         fallback: &Bound<'_, PyAny>,
-        deadline_ms: f64,
+        deadline: f64,
     ) -> PyResult<Command> {
         let check_takes_one = py.import("rnet.calls")?.getattr("check_takes_one")?;
         if let Target::Apply(apply) = &target {
             check_takes_one.call1((apply, "message"))?;
         }
         let codec = Codec::new(py, ty)?;
-        let deadline = millis(py, "deadline_ms", deadline_ms)?;
+        let deadline = seconds(py, "deadline", deadline)?;
         let place = format!("the fallback of {topic}");
         let value = |object: &Bound<'_, PyAny>| {
             with_encoded(&codec, object, &place, <[u8]>::to_vec)
@@ -277,6 +272,7 @@ pub(crate) struct Driver {
     #[pyo3(get)]
     topic: String,
     codec: Codec,
+    timeout: Duration,
     resource: Arc<Resource<rnet::Driver<[u8]>>>,
     node: Arc<NodeCore>,
 }
@@ -286,14 +282,15 @@ impl Driver {
         py: Python<'_>,
         node: &Arc<NodeCore>,
         (topic, ty): (&str, Option<&Bound<'_, PyAny>>),
-        (priority, lease_ms, auto_retake): (i64, f64, bool),
+        (priority, lease, auto_retake): (i64, f64, bool),
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
         let (lowest, highest) = (i32::MIN, rnet::HIGHEST_PRIORITY);
         let why = || format!("it is {priority}, and must be {lowest} to {highest}");
         let priority = i32::try_from(priority).map_err(|_| bad_value(py, "priority", why()))?;
         let codec = Codec::new(py, ty)?;
-        let (lease, timeout) = (millis(py, "lease_ms", lease_ms)?, limit(py, timeout)?);
+        let (lease, timeout) =
+            (seconds(py, "lease", lease)?, answer_limit(py, timeout, DEFAULT_TIMEOUT)?);
         let message_type = codec.message_type.clone();
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
@@ -306,7 +303,7 @@ impl Driver {
             Ok((topic, resource))
         };
         let (topic, resource) = disk::write_detached(py, take)?;
-        Ok(Driver { topic, codec, resource, node: node.clone() })
+        Ok(Driver { topic, codec, timeout, resource, node: node.clone() })
     }
 }
 
@@ -334,11 +331,12 @@ impl Driver {
         py.detach(|| self.resource.with(|driver| driver.renew())).or_raise(py)
     }
 
-    /// Takes authority again after it has ended; waits for a receiver up to `timeout` seconds. Does nothing
+    /// Takes authority again after it has ended; waits for a receiver up to `timeout` seconds, by default those of
+    /// `Node.drive`. Does nothing
     /// if the driver still has authority. Raises NotInForceError if another driver has it; WaitTimeoutError.
-    #[pyo3(signature = (timeout = Some(10.0)), text_signature = "($self, timeout=10.0)")]
+    #[pyo3(signature = (*, timeout = None))]
     fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let (begun, timeout) = (Instant::now(), limit(py, timeout)?);
+        let (begun, timeout) = (Instant::now(), answer_limit(py, timeout, self.timeout)?);
         // The driver is unlocked between the parts: a signal handler, or another thread, may close it.
         let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_step(begun, timeout);
         while !py.detach(|| self.resource.with(part)).or_raise(py)? {

@@ -26,7 +26,7 @@ pub(crate) fn compare_types<'py>(
         .collect()
 }
 
-/// The publishers of a topic, as `rnet.PublishedType`.
+/// The publishers of a topic, as `rnet.types.PublishedType`.
 pub(crate) fn published_types(
     py: Python<'_>,
     topic: &str,
@@ -43,7 +43,7 @@ pub(crate) fn published_types(
     snapshot.publishers.into_iter().map(convert).collect()
 }
 
-/// The type of a publisher, as `rnet.PublishedType`.
+/// The type of a publisher, as `rnet.types.PublishedType`.
 pub(crate) fn published_type(
     py: Python<'_>,
     publisher: u64,

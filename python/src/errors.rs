@@ -1,6 +1,7 @@
 //! Errors of rnet as exceptions of `rnet.errors`, field by field.
 
 use std::path::Path;
+use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -87,8 +88,10 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
             put!(dict, publisher_node, subscriber_node, why);
         }
         Error::Full { reader_node, .. } => put!(dict, reader_node),
-        Error::Timeout { what, after_ms, .. } => put!(dict, what, after_ms),
-        Error::Detached { publisher_node, stall_ms, .. } => put!(dict, publisher_node, stall_ms),
+        Error::Timeout { what, after_ms, .. } => put!(dict, what, after = in_seconds(*after_ms)),
+        Error::Detached { publisher_node, stall_ms, .. } => {
+            put!(dict, publisher_node, stall = in_seconds(*stall_ms));
+        }
         Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
             put!(dict, needed_bytes, limit_bytes, why);
         }
@@ -121,6 +124,10 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         _ => {}
     }
     Ok(dict)
+}
+
+fn in_seconds(ms: u64) -> f64 {
+    Duration::from_millis(ms).as_secs_f64()
 }
 
 /// Turns a result of rnet into one of Python.

@@ -38,7 +38,7 @@ pub(crate) fn call_with_optional_event(
     });
 }
 
-/// An `rnet.Tick`.
+/// An `rnet.events.Tick`.
 pub(crate) fn tick(py: Python<'_>, tick: Tick) -> PyResult<Py<PyAny>> {
     let late_s = tick.late_ns as f64 * 1e-9;
     make(py, "Tick", (tick.number, tick.due_ns, late_s, tick.missed))
@@ -52,7 +52,7 @@ pub(crate) fn hook<E: 'static>(
     move |event| call_with_event(&callback, |py| make(py, event))
 }
 
-/// An `rnet.MatchEvent`.
+/// An `rnet.events.MatchEvent`.
 pub(crate) fn matched(py: Python<'_>, event: &MatchEvent) -> PyResult<Py<PyAny>> {
     let (kind, peer, error) = match event {
         MatchEvent::Matched(peer) => ("matched", Some(peer), None),
@@ -67,24 +67,24 @@ pub(crate) fn matched(py: Python<'_>, event: &MatchEvent) -> PyResult<Py<PyAny>>
     make(py, "MatchEvent", (kind, node, id, error))
 }
 
-/// An `rnet.DeadlineMissed`.
+/// An `rnet.events.DeadlineMissed`.
 pub(crate) fn deadline_missed(py: Python<'_>, event: &DeadlineMissed) -> PyResult<Py<PyAny>> {
     let peer = &event.publisher;
     make(py, "DeadlineMissed", (peer.node.as_str(), peer.id, event.missed, event.total))
 }
 
-/// An `rnet.LivelinessChange`.
+/// An `rnet.events.LivelinessChange`.
 pub(crate) fn liveliness_change(py: Python<'_>, change: &LivelinessChange) -> PyResult<Py<PyAny>> {
     let (peer, counts) = (&change.publisher, liveliness(py, change.counts)?);
     make(py, "LivelinessChange", (peer.node.as_str(), peer.id, change.alive, counts))
 }
 
-/// An `rnet.Liveliness`.
+/// An `rnet.events.Liveliness`.
 pub(crate) fn liveliness(py: Python<'_>, counts: LivelinessCounts) -> PyResult<Py<PyAny>> {
     make(py, "Liveliness", (counts.alive, counts.not_alive))
 }
 
-/// An `rnet.NodeEvent`.
+/// An `rnet.events.NodeEvent`.
 pub(crate) fn node_event(py: Python<'_>, event: &NodeEvent) -> PyResult<Py<PyAny>> {
     let (kind, node) = match event {
         NodeEvent::Joined(node) => ("joined", node.as_str()),
@@ -95,7 +95,7 @@ pub(crate) fn node_event(py: Python<'_>, event: &NodeEvent) -> PyResult<Py<PyAny
     make(py, "NodeEvent", (kind, node))
 }
 
-/// An `rnet.EndpointEvent`.
+/// An `rnet.events.EndpointEvent`.
 pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyAny>> {
     let kind = match event {
         EndpointEvent::Opened(_) => "opened",

@@ -107,7 +107,7 @@ impl CallbackHandle {
     }
 }
 
-/// The types of publishers, as `rnet.PublishedType`, by their ids. The lock is not held while Python runs: its
+/// The types of publishers, as `rnet.types.PublishedType`, by their ids. The lock is not held while Python runs: its
 /// threads change in between.
 #[derive(Default)]
 struct TypeCache(Mutex<HashMap<u64, Py<PyAny>>>);

@@ -55,7 +55,7 @@ fn now_ns() -> u64 {
     rnet::now_ns()
 }
 
-/// Offset of the wall clock from now_ns() at this moment, as an rnet.WallOffset.
+/// Offset of the wall clock from now_ns() at this moment, as an rnet.events.WallOffset.
 #[pyfunction]
 fn wall_offset(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let rnet::WallOffset { offset_ns, uncertainty_ns } = rnet::wall_offset();

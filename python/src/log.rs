@@ -19,7 +19,7 @@ use crate::node_core::NodeCore;
 /// >>> arm.log.info("the arm is at home")
 /// >>> arm.log.warning("joint %d is at %.1f °C", 3, 71.5)
 /// >>> arm.close()
-#[pyclass(frozen, module = "rnet")]
+#[pyclass(frozen, module = "rnet.log")]
 pub(crate) struct Logger {
     shared: Arc<NodeCore>,
 }
@@ -87,7 +87,7 @@ impl Logger {
 
     /// Publishes a line of another logging library, regardless of the node's level, and without stderr; used
     /// by LogHandler.
-    fn publish(
+    fn _publish(
         &self,
         py: Python<'_>,
         level: &str,
@@ -100,6 +100,6 @@ impl Logger {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Logger of {}>", self.shared.name)
+        format!("<rnet.log.Logger of {}>", self.shared.name)
     }
 }

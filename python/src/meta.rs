@@ -6,9 +6,9 @@ use rnet::{KnownGap, LossCause, Meta, Origin};
 
 use crate::errors;
 
-/// `rnet.Origin`, or any tuple of host, publisher and number.
+/// `rnet.events.Origin`, or any tuple of host, publisher and number.
 pub(crate) type OriginTuple = (u64, u64, u64);
-/// `rnet.KnownGap`, or any tuple of cause and size.
+/// `rnet.events.KnownGap`, or any tuple of cause and size.
 pub(crate) type GapTuple = (String, u64);
 
 /// What the arguments of `Publisher.send` say.
@@ -50,13 +50,13 @@ pub(crate) fn make<'py>(
     Ok(py.import("rnet.events")?.call_method1(class, parts)?.unbind())
 }
 
-/// An `rnet.Origin`.
+/// An `rnet.events.Origin`.
 pub(crate) fn origin(py: Python<'_>, origin: Option<Origin>) -> PyResult<Py<PyAny>> {
     let Some(Origin { host, publisher, seq }) = origin else { return Ok(py.None()) };
     make(py, "Origin", (host, publisher, seq))
 }
 
-/// An `rnet.KnownGap`.
+/// An `rnet.events.KnownGap`.
 pub(crate) fn gap(py: Python<'_>, gap: Option<KnownGap>) -> PyResult<Py<PyAny>> {
     let Some(KnownGap { cause, size }) = gap else { return Ok(py.None()) };
     make(py, "KnownGap", (cause.name(), size))

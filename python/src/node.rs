@@ -97,10 +97,10 @@ impl Node {
 
     /// Creates a publisher of a topic.
     ///
-    /// `type` is None for raw bytes, a protobuf message class (from rnet.msgs, rnet.load or protoc), a
+    /// `type` is None for raw bytes, a protobuf message class (from rnet.msgs, rnet.load_proto or protoc), a
     /// ctypes.Structure class, or a numpy dtype. With `reliable=True`, subscribers that request it lose no
     /// messages, and `on_full` sets what a send does when one of them is behind: Wait(seconds), "refuse", or
-    /// Detach(stall_s); the default is Wait(1.0). `transient_local=n` keeps the last n messages for
+    /// Detach(stall); the default is Wait(1.0). `transient_local=n` keeps the last n messages for
     /// late-joining subscribers; if these have more than 4096 bytes, `pool_limit_bytes` (default 2 GiB) must
     /// hold n + 1 of them, otherwise a send without room raises OutOfMemoryError. `urgent=True` uses the urgent
     /// lane, which bulk traffic does not delay. The log grows with the traffic up to `log_len_bytes`;
@@ -252,9 +252,15 @@ impl Node {
         Ok(PyState::new(core, self.shared.clone()))
     }
 
-    /// The state of another host; see RemoteState. `timeout` is the time limit for the answer in seconds.
-    #[pyo3(signature = (host, *, timeout = 10.0))]
-    fn state_of(&self, py: Python<'_>, host: &str, timeout: f64) -> PyResult<PyRemoteState> {
+    /// The state of another host; see RemoteState. `timeout` is the time limit of each answer in seconds, 10 by
+    /// default.
+    #[pyo3(signature = (host, *, timeout = None))]
+    fn state_of(
+        &self,
+        py: Python<'_>,
+        host: &str,
+        timeout: Option<f64>,
+    ) -> PyResult<PyRemoteState> {
         PyRemoteState::open(py, &self.shared, host, timeout)
     }
 
@@ -337,16 +343,18 @@ impl Node {
     }
 
     /// Creates a Client of a service, whose servers may start later. `request` and `reply` are types as for
-    /// `publisher`, None for bytes. Reuse one client for many calls, from any thread or task.
-    #[pyo3(signature = (name, request = None, reply = None))]
+    /// `publisher`, None for bytes. `timeout` is the time limit of its calls in seconds, unless a call has its own;
+    /// `math.inf`: no limit. Reuse one client for many calls, from any thread or task.
+    #[pyo3(signature = (name, request = None, reply = None, *, timeout = 10.0))]
     fn client(
         &self,
         py: Python<'_>,
         name: Name,
         request: Option<&Bound<'_, PyAny>>,
         reply: Option<&Bound<'_, PyAny>>,
+        timeout: f64,
     ) -> PyResult<Client> {
-        Client::open(py, &self.shared, &name, (request, reply))
+        Client::open(py, &self.shared, &name, (request, reply), timeout)
     }
 
     /// Serves the goals of an action: a service with feedback for long tasks, one goal at a time.
@@ -390,23 +398,23 @@ impl Node {
     /// Creates a Pusher, the sending end of a work queue, whose workers may start later.
     ///
     /// `job` is a type as for `publisher`, None for bytes. Up to `backlog` jobs may be open at a time (1 to
-    /// 65,536); `wait` is the time in seconds that a push waits for room before it raises LimitReachedError. A
+    /// 65,536); `timeout` is the time in seconds that a push waits for room before it raises LimitReachedError. A
     /// worker that does not acknowledge within `ack_within` seconds counts as lost. `on_undelivered` gets an
     /// Undelivered for each job that was not acknowledged, on a thread of the pusher; without it, the node
     /// logs a line.
-    #[pyo3(signature = (name, job = None, *, backlog = 1024, wait = 0.0, ack_within = None, on_undelivered = None))]
+    #[pyo3(signature = (name, job = None, *, backlog = 1024, timeout = 0.0, ack_within = None, on_undelivered = None))]
     fn push(
         &self,
         py: Python<'_>,
         name: Name,
         job: Option<&Bound<'_, PyAny>>,
         backlog: i64,
-        wait: f64,
+        timeout: f64,
         ack_within: Option<f64>,
         on_undelivered: Option<Callback>,
     ) -> PyResult<Pusher> {
         let on_undelivered = Callback::optional(py, on_undelivered, None)?;
-        let settings = PushSettings { backlog, wait, ack_within, on_undelivered };
+        let settings = PushSettings { backlog, timeout, ack_within, on_undelivered };
         Pusher::open(py, &self.shared, (&name, job), settings)
     }
 
@@ -432,13 +440,13 @@ impl Node {
     }
 
     /// Receives a command: passes the messages of the one driver in force to `apply`, or publishes them on
-    /// the topic `forward` without Python. Falls back if no command arrives within `deadline_ms`, the driver
+    /// the topic `forward` without Python. Falls back if no command arrives within `deadline` seconds, the driver
     /// is gone, or `apply` raises.
     ///
     /// `message` is a type as for `publisher`, None for bytes. `fallback` is a message; "zero", the default
     /// of the type; "hold", the last command; or a function, which gets the reason. Both functions run on a
     /// dedicated thread. Raises ReceiverExistsError if the topic has a receiver.
-    #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline_ms = 100.0))]
+    #[pyo3(signature = (topic, message, apply = None, *, forward = None, fallback, deadline = 0.1))]
     fn command(
         &self,
         py: Python<'_>,
@@ -447,36 +455,29 @@ impl Node {
         apply: Option<Callback>,
         forward: Option<String>,
         fallback: &Bound<'_, PyAny>,
-        deadline_ms: f64,
+        deadline: f64,
     ) -> PyResult<Command> {
         let target = Target::of(apply.map(Callback::into_inner), forward)?;
-        Command::open(py, &self.shared, (&topic, message), target, fallback, deadline_ms)
+        Command::open(py, &self.shared, (&topic, message), target, fallback, deadline)
     }
 
     /// Takes authority over a command, if no driver has it or its driver has a lower `priority`, and returns
-    /// a Driver. Authority ends `lease_ms` after the last command or renewal; with `auto_retake`, each `send`
-    /// requests it again. `timeout` is the time in seconds to wait for a receiver. Raises NotInForceError if
+    /// a Driver. Authority ends `lease` seconds after the last command or renewal; with `auto_retake`, each `send`
+    /// requests it again. `timeout` is the time in seconds to wait for a receiver, 10 by default. Raises NotInForceError if
     /// another driver has authority; WaitTimeoutError.
-    #[pyo3(signature = (topic, message = None, *, priority = 0, lease_ms = 200.0, auto_retake = false,
-        timeout = Some(10.0)), text_signature = "($self, topic, message=None, *, priority=0, lease_ms=200.0, \
-        auto_retake=False, timeout=10.0)")]
+    #[pyo3(signature = (topic, message = None, *, priority = 0, lease = 0.2, auto_retake = false,
+        timeout = None))]
     fn drive(
         &self,
         py: Python<'_>,
         topic: Name,
         message: Option<&Bound<'_, PyAny>>,
         priority: i64,
-        lease_ms: f64,
+        lease: f64,
         auto_retake: bool,
         timeout: Option<f64>,
     ) -> PyResult<Driver> {
-        Driver::take(
-            py,
-            &self.shared,
-            (&topic, message),
-            (priority, lease_ms, auto_retake),
-            timeout,
-        )
+        Driver::take(py, &self.shared, (&topic, message), (priority, lease, auto_retake), timeout)
     }
 
     /// Calls `callback` with a Tick every `period` seconds, or only once with `once=True`, on the node's

@@ -358,7 +358,7 @@ impl Publisher {
     }
 
     /// Waits until at least `n` subscribers are connected: messages sent from then on reach them.
-    #[pyo3(signature = (n = 1, timeout = None))]
+    #[pyo3(signature = (n = 1, *, timeout = None))]
     fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let changes = self.core.query(py, |inner| inner.match_changes())?;
         // Slept outside of the lock: other threads may send meanwhile.

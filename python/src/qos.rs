@@ -42,7 +42,7 @@ pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyRes
         return Ok(OnFull::Wait(seconds(py, "on_full", limit)?));
     }
     if given.is_instance(&qos.getattr("Detach")?)? {
-        let stall: f64 = given.getattr("stall_s")?.extract()?;
+        let stall: f64 = given.getattr("stall")?.extract()?;
         return Ok(OnFull::Detach { stall: seconds(py, "on_full", stall)? });
     }
     Err(PyTypeError::new_err(format!("on_full: {}", expected(&given.repr()?.to_string()))))
@@ -76,7 +76,7 @@ pub(crate) fn optional_seconds(
 }
 
 fn expected(got: &str) -> String {
-    format!("it is {got}, and must be rnet.Wait(seconds), \"refuse\" or rnet.Detach(stall_s)")
+    format!("it is {got}, and must be rnet.Wait(seconds), \"refuse\" or rnet.Detach(stall)")
 }
 
 /// One of several words.

@@ -1,4 +1,4 @@
-//! What is received from, behind `rnet.Subscriber` and `rnet.Watch`: read directly, by tasks of asyncio, or by a
+//! What is received from, behind `rnet.Subscriber` and `rnet.state.Watch`: read directly, by tasks of asyncio, or by a
 //! callback.
 //!
 //! A thread that waits holds the lock; who wants a look, or to close it, ends that wait.

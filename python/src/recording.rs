@@ -15,7 +15,7 @@ use crate::errors::build_of;
 /// Messages that are read at once, without the GIL.
 const BATCH: usize = 256;
 
-/// The exception for what cannot be read: `rnet.ReadFailedError`.
+/// The exception for what cannot be read: `rnet.errors.ReadFailedError`.
 fn failed(py: Python<'_>, why: &str) -> PyErr {
     build_of(py, "ReadFailedError", why.to_owned(), None)
 }

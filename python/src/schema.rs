@@ -9,7 +9,7 @@ use rnet::schema::{CompiledProtos, SchemaError, SourceLocation, Sources};
 
 use crate::errors::{build_of, put};
 
-/// The exception for an error: `rnet.SchemaError`.
+/// The exception for an error: `rnet.errors.SchemaError`.
 pub(crate) fn raise(py: Python<'_>, error: &SchemaError) -> PyErr {
     build(py, error).unwrap_or_else(|while_building| while_building)
 }

@@ -19,7 +19,6 @@ use crate::receive::{FastRecv, RawSample, SubscriberCore, WhichMessage, in_any_m
 use crate::tasks::{Delivery, Next};
 use crate::wait::WaitLimit;
 use crate::wait_queue;
-use crate::wait_set::WaitSet;
 use crate::{batch, sample};
 
 /// Receives the messages of one topic. Created by `Node.subscriber`.
@@ -44,7 +43,7 @@ use crate::{batch, sample};
 pub(crate) struct Subscriber {
     core: Arc<SubscriberCore>,
     decoder: Arc<Codec>,
-    node: Arc<NodeCore>,
+    pub(crate) node: Arc<NodeCore>,
 }
 
 fn loss_dict<'py>(py: Python<'py>, lost: &LossCounts) -> PyResult<Bound<'py, PyDict>> {
@@ -228,18 +227,18 @@ impl Subscriber {
 
 #[pymethods]
 impl Subscriber {
-    /// Waits for the next message, up to `timeout` seconds; None: no limit.
+    /// Waits for the next message, up to `timeout` seconds, without a limit by default.
     ///
     /// Raises WaitTimeoutError; once each, errors of a single publisher while the others continue: PeerLostError, DetachedError,
     /// IncompatibleTypeError, IncompatibleQosError, CorruptError, TooManyPinsError; and MalformedError for a message that cannot be
     /// decoded, which is skipped.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take(py, WhichMessage::Next, timeout, false)
     }
 
     /// As `recv`, but returns a Sample.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn recv_sample<'py>(
         &self,
         py: Python<'py>,
@@ -260,13 +259,13 @@ impl Subscriber {
 
     /// The newest unread message; older ones are skipped and counted as skipped. Waits for one if there are
     /// none.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn latest<'py>(&self, py: Python<'py>, timeout: Option<f64>) -> PyResult<Bound<'py, PyAny>> {
         self.take(py, WhichMessage::Newest, timeout, false)
     }
 
     /// As `latest`, but returns a Sample.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn latest_sample<'py>(
         &self,
         py: Python<'py>,
@@ -293,7 +292,7 @@ impl Subscriber {
     /// of a signal handler (KeyboardInterrupt) while the call returns replaces its result, as with every
     /// call: the messages of this call, at most `max`, are then lost to the program, and not counted in
     /// `lost`.
-    #[pyo3(signature = (max = None, timeout = None, *, out = None, dtype = None, stamps = false))]
+    #[pyo3(signature = (max = None, *, timeout = None, out = None, dtype = None, stamps = false))]
     fn recv_many<'py>(
         &self,
         py: Python<'py>,
@@ -375,7 +374,7 @@ impl Subscriber {
 
     /// Waits until at least `n` publishers are connected: messages that they send from then on are received
     /// or counted.
-    #[pyo3(signature = (n = 1, timeout = None))]
+    #[pyo3(signature = (n = 1, *, timeout = None))]
     fn wait_for_publishers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let wait = |slice| self.core.wait_for_publishers(n, slice);
         WaitLimit::new(py, timeout)?.run(py, wait)
@@ -407,11 +406,6 @@ impl Subscriber {
     fn liveliness(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let counts = py.detach(|| in_any_mode!(self.core, inner => inner.liveliness()));
         events::liveliness(py, counts.or_raise(py)?)
-    }
-
-    /// A wait set of its node.
-    fn _wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
-        WaitSet::of(py, &self.node)
     }
 
     /// Number of connected publishers now.

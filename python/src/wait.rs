@@ -27,6 +27,24 @@ pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Dura
     })
 }
 
+/// Time limit of calls, drivers and other hosts' state when none is given.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A time-out as given by the user, who gives `math.inf` for none.
+pub(crate) fn timeout(py: Python<'_>, given: f64) -> PyResult<Option<Duration>> {
+    let is_finite = given != f64::INFINITY;
+    is_finite.then(|| seconds(py, "timeout", given)).transpose()
+}
+
+/// How long an answer may take: `configured` unless the user gives a time-out.
+pub(crate) fn answer_limit(
+    py: Python<'_>,
+    given: Option<f64>,
+    configured: Duration,
+) -> PyResult<Duration> {
+    given.map_or(Ok(configured), |given| Ok(timeout(py, given)?.unwrap_or(Duration::MAX)))
+}
+
 /// How long a wait may be.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitLimit {
@@ -37,8 +55,8 @@ pub(crate) struct WaitLimit {
 }
 
 impl WaitLimit {
-    pub(crate) fn new(py: Python<'_>, timeout: Option<f64>) -> PyResult<WaitLimit> {
-        let limit = timeout.map(|t| seconds(py, "timeout", t)).transpose()?;
+    pub(crate) fn new(py: Python<'_>, given: Option<f64>) -> PyResult<WaitLimit> {
+        let limit = given.map_or(Ok(None), |given| timeout(py, given))?;
         Ok(WaitLimit { limit, given: limit, ..WaitLimit::unlimited() })
     }
 
@@ -54,7 +72,7 @@ impl WaitLimit {
 
     /// A part of a wait that may take `given` seconds altogether.
     pub(crate) fn part_of(self, py: Python<'_>, given: Option<f64>) -> PyResult<WaitLimit> {
-        Ok(WaitLimit { given: given.map(|t| seconds(py, "timeout", t)).transpose()?, ..self })
+        Ok(WaitLimit { given: given.map_or(Ok(None), |given| timeout(py, given))?, ..self })
     }
 
     /// Runs `wait` without the GIL until it has a result other than that its slice is over or

@@ -299,6 +299,12 @@ impl WaitSet {
         WaitSet::of(py, &node.shared)
     }
 
+    /// A wait set of a subscriber's node.
+    #[staticmethod]
+    fn _of(py: Python<'_>, subscriber: &Subscriber) -> PyResult<WaitSet> {
+        WaitSet::of(py, &subscriber.node)
+    }
+
     /// Adds a Subscriber, a Watch or a Rate until it is detached; also takes effect in a running wait.
     #[pyo3(signature = (member, /))]
     fn attach(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -341,7 +347,7 @@ impl WaitSet {
     /// the order in which they were attached: call `try_recv` or `try_tick` on each. Returns an empty list
     /// after `timeout` seconds. Closed members are returned too, until they are detached. Raises ClosedError when
     /// the node is closed.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
         // That the time is over. A signal handler may raise a WaitTimeoutError, too, which is raised.
         Ok(self.take(py, WaitLimit::new(py, timeout)?)?.unwrap_or_default())

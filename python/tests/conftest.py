@@ -89,9 +89,9 @@ def pair(node: Callable[..., rnet.Node]) -> Callable[..., Pair]:
     def make(topic: str = "/t", type: object = None, *, pub: dict = {}, sub: dict = {}) -> Pair:
         publisher = node("sender").publisher(topic, type, **pub)
         subscriber = node("receiver").subscriber(topic, type, **sub)
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         if "on" not in sub:
-            subscriber.wait_for_publishers(1, LIMIT_S)
+            subscriber.wait_for_publishers(1, timeout=LIMIT_S)
         return publisher, subscriber
 
     return make

@@ -68,7 +68,7 @@ def test_a_goal_has_feedback_and_a_result(robot: rnet.Node) -> None:
     goal = client.send(N(3))
     assert [n.x for n in goal] == [0, 1, 2]
     assert not goal.done
-    assert goal.result(LIMIT_S).x == 6
+    assert goal.result(timeout=LIMIT_S).x == 6
     assert goal.done
     # As often as it is asked, also in a task.
     assert (goal.result().x, asyncio.run(again(goal)).x) == (6, 6)
@@ -78,7 +78,7 @@ def test_a_goal_has_feedback_and_a_result(robot: rnet.Node) -> None:
     heard: list[int] = []
     assert client.send(N(100)).result(on_feedback=lambda n: heard.append(n.x)).x == 200
     assert heard == list(range(100))
-    assert client.stats() == rnet.ClientStats(calls=2, open=0, late=0, rerouted=0, feedback_skipped=0, feedback_lost=0)
+    assert client.stats() == rnet.events.ClientStats(calls=2, open=0, late=0, rerouted=0, feedback_skipped=0, feedback_lost=0)
     # A plain function with a context, of messages and of bytes.
     def move(goal: Twist, context: rnet.ActionContext) -> Vector3:
         context.feedback(goal.linear)
@@ -132,7 +132,7 @@ def test_policies(robot: rnet.Node) -> None:
         client = robot.action_client("/work", N, N, N)
         first = client.send(N(1))
         assert worker.begun.get(timeout=LIMIT_S) == 1
-        with pytest.raises(rnet.RefusedError) as refused:
+        with pytest.raises(rnet.errors.RefusedError) as refused:
             client.send(N(2)).result()
         assert (refused.value.running, refused.value.node) == (robot.name, robot.name)
         worker.open.set()
@@ -165,7 +165,7 @@ def test_policies(robot: rnet.Node) -> None:
         ({"policy": "replace", "queue": 3}, 'goals do not wait with policy="replace"'),
     ]
     for wrong, said in wrongs:
-        with pytest.raises(rnet.BadValueError, match=said):
+        with pytest.raises(rnet.errors.BadValueError, match=said):
             robot.action("/wrong", N, N, N, worker, **wrong)
 
 

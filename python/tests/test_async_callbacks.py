@@ -24,7 +24,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 def send(node: rnet.Node, topic: str = "/t", message: bytes = b"1") -> rnet.Publisher:
     publisher = node.publisher(topic)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(message)
     return publisher
 
@@ -86,7 +86,7 @@ def on_deadline(node: rnet.Node, callback: Any) -> Any:
     subscriber = node.subscriber("/t", deadline=0.01)
     subscriber.on_deadline(callback)
     publisher = node.publisher("/t", deadline=0.01)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"1")
     return subscriber, publisher
 
@@ -204,7 +204,7 @@ def test_what_it_raises_is_counted_for_its_node(node, unraisable, way):
 def test_calls_of_one_callback_follow_each_other_in_order(node):
     steps: list[tuple[str, int]] = []
 
-    async def callback(message: rnet.AnyMessage) -> None:
+    async def callback(message: rnet.events.AnyMessage) -> None:
         n = bytes(message.sample)[0]
         steps.append(("begins", n))
         await asyncio.sleep(0.001)
@@ -214,7 +214,7 @@ def test_calls_of_one_callback_follow_each_other_in_order(node):
         home = node()
         handle = home.subscribe_any("/t", callback, keep_all=True)
         publisher = home.publisher("/t")
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for n in range(10):
             publisher.send(bytes([n]))
         await until(lambda: len(steps) == 20)
@@ -227,14 +227,14 @@ def test_calls_of_one_callback_follow_each_other_in_order(node):
 def test_a_loop_that_is_behind_gets_the_newest_of_many_topics(node):
     got: list[int] = []
 
-    async def callback(message: rnet.AnyMessage) -> None:
+    async def callback(message: rnet.events.AnyMessage) -> None:
         got.append(bytes(message.sample)[0])
 
     async def main():
         home = node()
         handle = home.subscribe_any("/t", callback, keep_all=True)
         publisher = home.publisher("/t")
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for n in range(100):
             publisher.send(bytes([n]))
         # The loop runs nothing until all are there.
@@ -271,10 +271,10 @@ def test_a_subscriber_keeps_its_quality_of_service(pair):
 
 def test_ticks_that_the_loop_does_not_come_to_are_missed(node):
     async def main():
-        ticks: list[rnet.Tick] = []
+        ticks: list[rnet.events.Tick] = []
         release = asyncio.Event()
 
-        async def callback(tick: rnet.Tick) -> None:
+        async def callback(tick: rnet.events.Tick) -> None:
             ticks.append(tick)
             await release.wait()
 
@@ -300,7 +300,7 @@ def test_nothing_begins_after_the_end(node):
         handle = home.on_endpoint(callback)
         timer = home.timer(0.001, callback)
         publisher, others = home.publisher("/t"), home.subscriber("/t", on=callback)
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"1")
         # Until here the loop has not run.
         while timer.ticks == 0:
@@ -349,7 +349,7 @@ def test_what_it_raises_is_reported_and_it_is_called_again(pair, unraisable):
             publisher.send(message)
         await until(lambda: len(got) == 2)
 
-        async def fails(tick: rnet.Tick) -> None:
+        async def fails(tick: rnet.events.Tick) -> None:
             raise KeyError(tick.number)
 
         timer = subscriber_node.timer(0.001, fails, once=True)
@@ -402,7 +402,7 @@ def test_a_callback_whose_loop_has_ended_is_called_no_more(node, unraisable):
     before, ticks = len(called), timer.ticks
     subscriber = home.subscriber("/t")
     send(node("another"))
-    assert bytes(subscriber.recv(LIMIT_S)) == b"1"
+    assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"1"
     while timer.ticks < ticks + 3:
         pass
     assert len(called) == before and unraisable.empty()
@@ -414,7 +414,7 @@ def test_a_transaction_with_an_async_body_is_awaited_and_tried_again(node):
         state["/n"] = 1
         tries = 0
 
-        async def body(t: rnet.Transaction) -> int:
+        async def body(t: rnet.state.Transaction) -> int:
             nonlocal tries
             tries += 1
             before = t["/n"]
@@ -428,18 +428,18 @@ def test_a_transaction_with_an_async_body_is_awaited_and_tried_again(node):
         assert await state.transact(body) == 10
         assert (tries, state["/n"]) == (2, 11)
 
-        async def fails(t: rnet.Transaction) -> None:
+        async def fails(t: rnet.state.Transaction) -> None:
             t["/n"] = 0
             raise ValueError("no")
 
         with pytest.raises(ValueError, match="no"):
             await state.transact(fails)
 
-        async def always(t: rnet.Transaction) -> None:
+        async def always(t: rnet.state.Transaction) -> None:
             state["/n"] = t["/n"] + 1
             t["/n"] = 0
 
-        with pytest.raises(rnet.LimitReachedError, match="attempts to commit the transaction"):
+        with pytest.raises(rnet.errors.LimitReachedError, match="attempts to commit the transaction"):
             await state.transact(always)
 
     run(main())

@@ -47,7 +47,7 @@ def test_a_callback_that_awaits_what_was_cancelled_is_called_again(node, unraisa
         else:
             home.state.watch("/k").on(callback)
         if way != "watch":
-            publisher.wait_for_subscribers(1, LIMIT_S)
+            publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for number in range(3):
             home.state["/k"] = number
             publisher.send(b"%d" % number)
@@ -69,28 +69,28 @@ def test_messages_have_one_callback_and_no_other_reader(node, unraisable):
             raise AssertionError("it was refused")
 
         subscriber, publisher = home.subscriber("/t", on=first, keep_all=True), home.publisher("/t")
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for use in [
             lambda: subscriber.on(second),
             lambda: subscriber.on(print),
-            lambda: subscriber.recv(0),
+            lambda: subscriber.recv(timeout=0),
             lambda: subscriber.try_recv(),
-            lambda: subscriber.latest(0),
+            lambda: subscriber.latest(timeout=0),
             lambda: subscriber.fileno(),
-            lambda: subscriber.recv_many(1, 0, dtype="u1"),
+            lambda: subscriber.recv_many(1, timeout=0, dtype="u1"),
             lambda: next(iter(subscriber)),
         ]:
-            with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
+            with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
                 use()
-        with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
+        with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
             await subscriber.recv_async()
         for number in range(10):
             publisher.send(b"%d" % number)
         await until(lambda: len(got) == 10)
-        subscriber.wait_for_publishers(1, LIMIT_S)
+        subscriber.wait_for_publishers(1, timeout=LIMIT_S)
 
         plain = home.subscriber("/t", on=print)
-        with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
+        with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
             plain.on(second)
 
     run(main())
@@ -101,15 +101,15 @@ def test_a_watch_has_one_callback_and_no_lane_of_an_async_one(node, unraisable):
     async def main():
         home, got = node(), []
 
-        async def first(change: rnet.Change) -> None:
+        async def first(change: rnet.state.Change) -> None:
             got.append(change.value)
 
         watch = home.state.watch("/k")
-        with pytest.raises(rnet.BadValueError, match="urgent: an async callback runs on the event loop"):
+        with pytest.raises(rnet.errors.BadValueError, match="urgent: an async callback runs on the event loop"):
             watch.on(first, urgent=True)
         watch.on(first)
-        for use in [lambda: watch.on(first), lambda: watch.on(print), lambda: watch.recv(0), lambda: watch.try_recv()]:
-            with pytest.raises(rnet.BadValueError, match="go to the callback passed as on"):
+        for use in [lambda: watch.on(first), lambda: watch.on(print), lambda: watch.recv(timeout=0), lambda: watch.try_recv()]:
+            with pytest.raises(rnet.errors.BadValueError, match="go to the callback passed as on"):
                 use()
         home.state["/k"] = 1
         await until(lambda: got == [1])
@@ -175,9 +175,9 @@ def test_a_subscriber_that_is_let_go_of_goes_on_with_its_node(node):
 
 def test_ticks_go_on_after_one_whose_task_was_cancelled_before_it_began(node):
     async def main():
-        ticks: list[rnet.Tick] = []
+        ticks: list[rnet.events.Tick] = []
 
-        async def tick(given: rnet.Tick) -> None:
+        async def tick(given: rnet.events.Tick) -> None:
             ticks.append(given)
 
         home = node()

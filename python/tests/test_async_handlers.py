@@ -153,7 +153,7 @@ def test_a_cancel_reaches_the_coroutine(node, kind):
 def test_a_job_is_done_when_its_coroutine_returns(node):
     async def main():
         done: list[bytes] = []
-        undelivered: list[rnet.Undelivered] = []
+        undelivered: list[rnet.events.Undelivered] = []
 
         async def sweep(job: bytes, context: rnet.JobContext) -> None:
             await asyncio.sleep(0)
@@ -208,7 +208,7 @@ def test_an_action_that_another_thread_closes_cancels_its_coroutine(node):
 def test_a_close_on_the_loop_cannot_wait_for_a_coroutine_and_cancels_it(node, what, kind):
     async def main():
         slow, home, other = Slow(), node(), node("other")
-        undelivered: list[rnet.Undelivered] = []
+        undelivered: list[rnet.events.Undelivered] = []
         if kind == "pull":
             server = home.pull("/slow", on=slow)
             jobs = other.push("/slow", on_undelivered=undelivered.append)

@@ -105,18 +105,18 @@ def test_awaiting_and_waiting_may_alternate(pair):
         publisher.send(bytes([n, 0]))
         publisher.send(bytes([n, 1]))
         assert run(one()) == bytes([n, 0])
-        assert bytes(subscriber.recv(LIMIT_S)) == bytes([n, 1])
+        assert bytes(subscriber.recv(timeout=LIMIT_S)) == bytes([n, 1])
     assert subscriber.stats()[0].received == 10
-    subscriber.wait_for_publishers(1, LIMIT_S)
+    subscriber.wait_for_publishers(1, timeout=LIMIT_S)
 
     async def both():
         waiting = asyncio.ensure_future(subscriber.recv_async())
         await asyncio.sleep(0)
         assert subscriber.try_recv() is None
         assert subscriber.lost["overrun"] == 0
-        subscriber.wait_for_publishers(1, LIMIT_S)
+        subscriber.wait_for_publishers(1, timeout=LIMIT_S)
         with pytest.raises(rnet.WaitTimeoutError):
-            subscriber.wait_for_publishers(2, 0.01)
+            subscriber.wait_for_publishers(2, timeout=0.01)
         publisher.send(b"x")
         return bytes(await waiting)
 

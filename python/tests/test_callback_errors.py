@@ -36,7 +36,7 @@ def test_each_kind_is_counted_and_reported(
     def message(_: object) -> None:
         raise ValueError("of a message")
 
-    def tick(_: rnet.Tick) -> None:
+    def tick(_: rnet.events.Tick) -> None:
         raise ValueError("of a timer")
 
     def change(_: object) -> None:
@@ -70,7 +70,7 @@ def test_each_kind_is_counted_and_reported(
     with pytest.raises(rnet.CallFailedError):
         other.call("/serve", b"x", timeout=LIMIT_S)
     reported(4, "of a handler", handler)
-    command = broken.command("/cmd", None, apply, fallback="hold", deadline_ms=60_000)
+    command = broken.command("/cmd", None, apply, fallback="hold", deadline=60)
     with other.drive("/cmd", None) as driver:
         driver.send(b"x")
         reported(5, "of a command", apply)
@@ -85,7 +85,7 @@ def test_one_that_fails_always_is_counted_and_reported_once_a_second(
 ) -> None:
     broken = node("broken")
 
-    def tick(_: rnet.Tick) -> None:
+    def tick(_: rnet.events.Tick) -> None:
         raise ValueError("again")
 
     with broken.timer(0.001, tick):

@@ -46,7 +46,7 @@ def test_a_callback_lives_as_long_as_the_node(node):
     receiver.subscriber("/t", on=got.put)  # What it returns is not kept.
     gc.collect()
     publisher = node("sender").publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"x")
     assert bytes(got.get(timeout=LIMIT_S)) == b"x"
     receiver.close()
@@ -84,8 +84,8 @@ def test_a_bulk_callback_delays_no_urgent_one(node):
     receiver.subscriber("/load", on=slow)
     receiver.subscriber("/stop", on=stopped.put)
     load, stop = sender.publisher("/load"), sender.publisher("/stop", urgent=True)
-    load.wait_for_subscribers(1, LIMIT_S)
-    stop.wait_for_subscribers(1, LIMIT_S)
+    load.wait_for_subscribers(1, timeout=LIMIT_S)
+    stop.wait_for_subscribers(1, timeout=LIMIT_S)
     load.send(b"x")
     assert busy.wait(LIMIT_S)
     # The bulk thread is held for as long as this test wants it to be.
@@ -109,14 +109,14 @@ def test_a_callback_may_close_its_own_subscriber(node):
 
     subscriber = receiver.subscriber("/t", on=once)
     publisher = sender.publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"1")
     publisher.send(b"2")
     assert done.wait(LIMIT_S)
     after = threading.Event()
     receiver.subscriber("/after", on=lambda _: after.set())
     then = sender.publisher("/after")
-    then.wait_for_subscribers(1, LIMIT_S)
+    then.wait_for_subscribers(1, timeout=LIMIT_S)
     then.send(b"x")
     assert after.wait(LIMIT_S)
     assert calls == [b"1"]
@@ -132,7 +132,7 @@ def test_a_callback_may_close_its_node(node):
 
     receiver.subscriber("/t", on=end)
     publisher = sender.publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"x")
     assert done.wait(LIMIT_S) and receiver.closed
 
@@ -151,7 +151,7 @@ def test_callbacks_of_two_lanes_may_close_each_other(node):
     subscribers["urgent"] = receiver.subscriber("/urgent", on=lambda _: close("bulk"))
     publishers = [sender.publisher("/bulk"), sender.publisher("/urgent", urgent=True)]
     for publisher in publishers:
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"x")
     done.wait()
 
@@ -168,7 +168,7 @@ def test_closing_waits_for_a_callback_that_runs(node):
 
     subscriber = receiver.subscriber("/t", on=slow)
     publisher = sender.publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"x")
     assert running.wait(LIMIT_S)
     threading.Timer(0.05, go_on.set).start()
@@ -179,9 +179,9 @@ def test_closing_waits_for_a_callback_that_runs(node):
 def test_reading_and_a_callback_do_not_mix(pair):
     publisher, subscriber = pair(sub={"on": print})
     for use in (subscriber.recv, subscriber.try_recv, subscriber.latest, lambda: next(subscriber)):
-        with pytest.raises(rnet.BadValueError, match="go to the callback"):
+        with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
             use()
-    with pytest.raises(rnet.BadValueError, match="go to the callback"):
+    with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
         subscriber.on(print)
 
 
@@ -216,7 +216,7 @@ def test_errors_go_to_on_error(node, unraisable):
         error = told.get(timeout=LIMIT_S)
         assert isinstance(error, rnet.IncompatibleTypeError) and error.field_path == "x"
     publisher.close()
-    with pytest.raises(rnet.BadValueError, match="it needs a callback"):
+    with pytest.raises(rnet.errors.BadValueError, match="it needs a callback"):
         node("none").subscriber("/t", on_error=print)
 
 
@@ -292,9 +292,9 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     subscriber.on_match(events.put)
     assert subscriber.publisher_count == 0
     with pytest.raises(rnet.WaitTimeoutError, match="1 publishers on /t"):
-        subscriber.wait_for_publishers(1, 0.01)
+        subscriber.wait_for_publishers(1, timeout=0.01)
     publisher = sender.publisher("/t")
-    subscriber.wait_for_publishers(1, LIMIT_S)
+    subscriber.wait_for_publishers(1, timeout=LIMIT_S)
     assert subscriber.publisher_count == 1
     event = events.get(timeout=LIMIT_S)
     assert (event.kind, event.node, event.id) == ("matched", "/sender", publisher.id)
@@ -307,7 +307,7 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     wrong = sender.publisher("/t", One)
     typed = node("typed").subscriber("/t", Two, on=got.put)
     with pytest.raises(rnet.IncompatibleTypeError):
-        typed.wait_for_publishers(1, LIMIT_S)
+        typed.wait_for_publishers(1, timeout=LIMIT_S)
     while wrong.subscriber_count != 1:  # the untyped one
         time.sleep(0.001)  # sleep: between two looks
 

@@ -28,7 +28,7 @@ class Topic:
     def __init__(self, node: Callable[..., rnet.Node]) -> None:
         self.publisher = node("sender").publisher("/t", reliable=True)
         self.receiver = node("receiver").subscriber("/t", bytes, reliable=True)
-        self.publisher.wait_for_subscribers(1, LIMIT_S)
+        self.publisher.wait_for_subscribers(1, timeout=LIMIT_S)
 
     def send(self, number: int) -> None:
         self.publisher.send(b"%d" % number)
@@ -50,7 +50,7 @@ class Keys:
     def send(self, number: int) -> None:
         self.state.set(f"/numbers/{number}", number)
 
-    def number(self, change: rnet.Change) -> int:
+    def number(self, change: rnet.state.Change) -> int:
         assert not change.skipped
         return int(change.value)
 
@@ -101,7 +101,7 @@ class Steady:
 def rest(source: Source) -> Iterator[int]:
     """What is left after the tasks, received by a plain thread."""
     source.send(-1)
-    while (number := source.number(source.receiver.recv(LIMIT_S))) != -1:
+    while (number := source.number(source.receiver.recv(timeout=LIMIT_S))) != -1:
         yield number
 
 
@@ -225,17 +225,17 @@ def test_a_task_that_was_woken_and_is_cancelled_takes_nothing(source):
 
 
 WAYS: dict[str, Callable[[Source], Any]] = {
-    "recv": lambda source: source.receiver.recv(LIMIT_S),
+    "recv": lambda source: source.receiver.recv(timeout=LIMIT_S),
     "iteration": lambda source: next(iter(source.receiver)),
     "try_recv": lambda source: until(source.receiver.try_recv),
 }
 
 TOPIC_WAYS: dict[str, Callable[[Topic], Any]] = {
-    "latest": lambda source: source.receiver.latest(LIMIT_S),
-    "recv_sample": lambda source: bytes(source.receiver.recv_sample(LIMIT_S)),
-    "recv_many": lambda source: source.receiver.recv_many(1, LIMIT_S, dtype="u1").tobytes(),
+    "latest": lambda source: source.receiver.latest(timeout=LIMIT_S),
+    "recv_sample": lambda source: bytes(source.receiver.recv_sample(timeout=LIMIT_S)),
+    "recv_many": lambda source: source.receiver.recv_many(1, timeout=LIMIT_S, dtype="u1").tobytes(),
     "samples": lambda source: bytes(next(iter(source.receiver.samples()))),
-    "merge": lambda source: rnet.Merge(source.receiver).recv(LIMIT_S)[1],
+    "merge": lambda source: rnet.Merge(source.receiver).recv(timeout=LIMIT_S)[1],
 }
 
 
@@ -266,7 +266,7 @@ def test_after_a_cancelled_await_all_ways_of_a_topic_receive_at_once(node, way):
     cancel_one(source)
     source.send(7)
     assert int(TOPIC_WAYS[way](source)) == 7
-    source.receiver.wait_for_publishers(1, LIMIT_S)
+    source.receiver.wait_for_publishers(1, timeout=LIMIT_S)
     assert source.receiver.publisher_count == 1
 
 
@@ -297,7 +297,7 @@ def test_threads_that_wait_are_not_disturbed_by_tasks_that_come_and_go(source):
     got: list[int] = []
 
     def read() -> None:
-        while (number := source.number(source.receiver.recv(LIMIT_S))) >= 0:
+        while (number := source.number(source.receiver.recv(timeout=LIMIT_S))) >= 0:
             got.append(number)
 
     async def main(steady: Steady) -> None:
@@ -334,7 +334,7 @@ def test_a_thread_and_a_task_share_what_comes(source):
     def read() -> None:
         while not end.is_set():
             try:
-                source.receiver.recv(0.1)
+                source.receiver.recv(timeout=0.1)
                 counts["thread"] += 1
             except rnet.WaitTimeoutError:
                 pass
@@ -387,7 +387,7 @@ def test_a_loop_that_has_ended_with_a_waiting_task_keeps_nothing_back(source, cl
     if closes:
         loop.close()
     source.send(0)
-    assert source.number(source.receiver.recv(LIMIT_S)) == 0
+    assert source.number(source.receiver.recv(timeout=LIMIT_S)) == 0
 
     async def main() -> int:
         task = asyncio.create_task(source.receiver.recv_async())
@@ -412,7 +412,7 @@ def test_closing_ends_all_that_wait(source):
     async def main() -> None:
         waits = [asyncio.create_task(source.receiver.recv_async()) for _ in range(3)]
         loops = [asyncio.create_task(loop()) for _ in range(3)]
-        thread = asyncio.create_task(asyncio.to_thread(source.receiver.recv, LIMIT_S))
+        thread = asyncio.create_task(asyncio.to_thread(source.receiver.recv, timeout=LIMIT_S))
         await asyncio.sleep(0)
         waits[0].cancel()
         await asyncio.to_thread(source.receiver.close)
@@ -431,7 +431,7 @@ def test_a_callback_ends_all_that_wait(source):
         came = asyncio.Event()
         loop = asyncio.get_running_loop()
         source.receiver.on(lambda _: loop.call_soon_threadsafe(came.set))
-        with pytest.raises(rnet.BadValueError, match="go to the callback"):
+        with pytest.raises(rnet.errors.BadValueError, match="go to the callback"):
             await task
         source.send(0)
         await came.wait()

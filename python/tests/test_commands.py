@@ -51,9 +51,9 @@ def twist(x):
 
 def test_a_driver_is_obeyed_and_its_silence_ends_in_the_fallback(base):
     wheels = Wheels()
-    with base.command("/cmd", Twist, wheels, deadline_ms=50, fallback=twist(-1)) as command:
+    with base.command("/cmd", Twist, wheels, deadline=0.05, fallback=twist(-1)) as command:
         wheels.wait_for(-1)
-        driver = base.drive("/cmd", Twist, priority=10, lease_ms=60_000)
+        driver = base.drive("/cmd", Twist, priority=10, lease=60)
         driver.send(twist(5))
         eventually(lambda: wheels.speeds == [-1, 5, -1])
         assert command.driver == base.name and not command.in_force and driver.in_force
@@ -69,40 +69,40 @@ def test_a_driver_is_obeyed_and_its_silence_ends_in_the_fallback(base):
 
 def test_a_higher_priority_takes_over(base):
     wheels = Wheels()
-    command = base.command("/cmd", Twist, wheels, deadline_ms=600_000, fallback="zero")
-    low = base.drive("/cmd", Twist, priority=1, lease_ms=600_000)
+    command = base.command("/cmd", Twist, wheels, deadline=600, fallback="zero")
+    low = base.drive("/cmd", Twist, priority=1, lease=600)
     low.send(twist(1))
     wheels.wait_for(1)
-    with pytest.raises(rnet.NotInForceError, match="priority 1") as refused:
+    with pytest.raises(rnet.errors.NotInForceError, match="priority 1") as refused:
         base.drive("/cmd", Twist)
     assert refused.value.topic == "/cmd" and base.name in refused.value.why
-    with base.drive("/cmd", Twist, priority=2, lease_ms=600_000) as high:
+    with base.drive("/cmd", Twist, priority=2, lease=600) as high:
         high.send(twist(2))
         wheels.wait_for(2)
         eventually(lambda: not low.in_force)
-        with pytest.raises(rnet.NotInForceError):
+        with pytest.raises(rnet.errors.NotInForceError):
             low.send(twist(3))
         high.renew()
     wheels.wait_for(0)
-    with pytest.raises(rnet.ReceiverExistsError, match=base.name):
+    with pytest.raises(rnet.errors.ReceiverExistsError, match=base.name):
         base.command("/cmd", Twist, wheels, fallback="hold")
     command.close()
 
 
 def test_fallbacks(base):
     reasons, wheels = [], Wheels()
-    command = base.command("/a", Twist, wheels, deadline_ms=50, fallback=reasons.append)
+    command = base.command("/a", Twist, wheels, deadline=0.05, fallback=reasons.append)
     eventually(lambda: reasons == ["opened"])
     with base.drive("/a", Twist) as driver:
         driver.send(twist(1))
         eventually(lambda: reasons == ["opened", "deadline"])
     command.close()
-    with base.command("/b", Twist, wheels, deadline_ms=50, fallback="hold"):
-        with base.drive("/b", Twist, lease_ms=60_000) as driver:
+    with base.command("/b", Twist, wheels, deadline=0.05, fallback="hold"):
+        with base.drive("/b", Twist, lease=60) as driver:
             driver.send(twist(7))
             eventually(lambda: wheels.speeds[-2:] == [7, 7])
     raw = []
-    with base.command("/c", None, raw.append, deadline_ms=600_000, fallback=b"stop"):
+    with base.command("/c", None, raw.append, deadline=600, fallback=b"stop"):
         with base.drive("/c") as driver:
             driver.send(b"go")
             eventually(lambda: raw == [b"stop", b"go"])
@@ -112,15 +112,15 @@ def test_fallbacks(base):
 def test_what_makes_no_sense_is_refused_by_name(base):
     with pytest.raises(TypeError, match="fallback"):
         base.command("/cmd", Twist, print)
-    with pytest.raises(rnet.BadValueError, match="zero"):
+    with pytest.raises(rnet.errors.BadValueError, match="zero"):
         base.command("/cmd", Twist, print, fallback="stop")
-    with pytest.raises(rnet.BadValueError, match="deadline"):
-        base.command("/cmd", Twist, print, fallback="hold", deadline_ms=0)
-    with pytest.raises(rnet.BadValueError):
-        base.drive("/cmd", Twist, lease_ms=-1)
-    with pytest.raises(rnet.BadValueError, match="the highest is 2147483646"):
+    with pytest.raises(rnet.errors.BadValueError, match="deadline"):
+        base.command("/cmd", Twist, print, fallback="hold", deadline=0)
+    with pytest.raises(rnet.errors.BadValueError):
+        base.drive("/cmd", Twist, lease=-0.001)
+    with pytest.raises(rnet.errors.BadValueError, match="the highest is 2147483646"):
         base.drive("/cmd", Twist, priority=2**31 - 1, timeout=0.05)
-    with pytest.raises(rnet.BadValueError, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
+    with pytest.raises(rnet.errors.BadValueError, match="priority: it is 2147483648, and must be -2147483648 to 2147483646"):
         base.drive("/cmd", Twist, priority=2**31, timeout=0.05)
     with pytest.raises(rnet.WaitTimeoutError, match="after 50 ms waiting for a receiver of /nobody"):
         base.drive("/nobody", Twist, timeout=0.05)
@@ -145,13 +145,13 @@ def test_functions_that_cannot_be_called_are_refused_before_anything_moves(base)
 @pytest.mark.parametrize("dtype", ["f8", np.dtype([("x", "f4"), ("n", "u2", (3,))])])
 def test_the_zero_of_a_plain_type_is_all_zeros(base, dtype):
     applied = []
-    with base.command("/cmd", dtype, applied.append, deadline_ms=600_000, fallback="zero"):
+    with base.command("/cmd", dtype, applied.append, deadline=600, fallback="zero"):
         eventually(lambda: len(applied) == 1)
     assert bytes(np.asarray(applied[0])) == bytes(np.dtype(dtype).itemsize)
 
 
 def test_ctrl_c_ends_the_wait_for_a_receiver(program):
-    waits = program("import rnet; rnet.Node('hand').drive('/nobody', 'f8', timeout=None)")
+    waits = program("import rnet; rnet.Node('hand').drive('/nobody', 'f8', timeout=float('inf'))")
     settle(waits)
     waits.send_signal(signal.SIGINT)
     code, _, err = finish(waits)
@@ -167,8 +167,8 @@ def test_an_exception_is_followed_by_the_fallback(base, monkeypatch):
         if twist.linear.x == 13:
             raise RuntimeError("the wheel is stuck")
 
-    with base.command("/cmd", Twist, apply, deadline_ms=600_000, fallback="zero") as command:
-        with base.drive("/cmd", Twist, lease_ms=600_000) as driver:
+    with base.command("/cmd", Twist, apply, deadline=600, fallback="zero") as command:
+        with base.drive("/cmd", Twist, lease=600) as driver:
             driver.send(twist(13))
             eventually(lambda: speeds == [0, 13, 0])
             assert shown.wait(LIMIT_S) and command.stats().panics == 1
@@ -198,7 +198,7 @@ def test_a_command_that_waited_for_the_interpreter_past_its_deadline_is_not_appl
     said = tmp_path / "said"
     said.write_bytes(bytes(mmap.PAGESIZE))
     with open(said, "r+b") as file, mmap.mmap(file.fileno(), 0) as shared:
-        with base.command("/cmd", Twist, wheels, deadline_ms=200, fallback=reasons.append) as command:
+        with base.command("/cmd", Twist, wheels, deadline=0.2, fallback=reasons.append) as command:
             child(
                 """
                 import mmap, os, signal, sys, time
@@ -207,7 +207,7 @@ def test_a_command_that_waited_for_the_interpreter_past_its_deadline_is_not_appl
 
                 file = open(sys.argv[1], "r+b")
                 shared = mmap.mmap(file.fileno(), 0)
-                driver = rnet.Node("driver").drive("/cmd", Twist, lease_ms=60_000, timeout=60)
+                driver = rnet.Node("driver").drive("/cmd", Twist, lease=60, timeout=60)
                 while not shared[0]:
                     driver.send(Twist(linear={"x": 1}))
                     time.sleep(0.01)  # sleep: the period of the commands
@@ -238,20 +238,20 @@ def test_a_command_that_waited_for_the_interpreter_past_its_deadline_is_not_appl
 
 def test_authority_that_passes_to_another_driver_brings_the_fallback_at_once(base):
     wheels, reasons = Wheels(), []
-    with base.command("/cmd", Twist, wheels, deadline_ms=600_000, fallback=reasons.append):
-        with base.drive("/cmd", Twist, priority=1, lease_ms=600_000) as driver:
+    with base.command("/cmd", Twist, wheels, deadline=600, fallback=reasons.append):
+        with base.drive("/cmd", Twist, priority=1, lease=600) as driver:
             driver.send(twist(1))
             wheels.wait_for(1)
-            with base.drive("/cmd", Twist, priority=2, lease_ms=600_000):
+            with base.drive("/cmd", Twist, priority=2, lease=600):
                 assert reasons == ["opened", "preempted"]
 
 
 def test_commands_are_forwarded_to_a_topic(base):
     speeds = []
-    with base.command("/cmd", Twist, forward="/wheels", deadline_ms=600_000, fallback=twist(-1)) as command:
+    with base.command("/cmd", Twist, forward="/wheels", deadline=600, fallback=twist(-1)) as command:
         base.subscriber("/wheels", Twist, on=lambda message: speeds.append(message.linear.x), transient_local=True)
         eventually(lambda: speeds == [-1])
-        with base.drive("/cmd", Twist, lease_ms=600_000) as driver:
+        with base.drive("/cmd", Twist, lease=600) as driver:
             driver.send(twist(1))
             eventually(lambda: speeds == [-1, 1])
         eventually(lambda: speeds == [-1, 1, -1])
@@ -259,7 +259,7 @@ def test_commands_are_forwarded_to_a_topic(base):
     for wrong in [{}, {"forward": "/wheels", "apply": print}]:
         with pytest.raises(TypeError, match="either apply \\(a function\\) or forward \\(a topic\\)"):
             base.command("/cmd", Twist, fallback="zero", **wrong)
-    with pytest.raises(rnet.BadValueError, match="cannot be published"):
+    with pytest.raises(rnet.errors.BadValueError, match="cannot be published"):
         base.command("/cmd", Twist, forward="/wheels", fallback=lambda reason: None)
 
 
@@ -286,24 +286,24 @@ def test_a_fallback_that_cannot_work_is_refused_before_anything_moves(base):
 
 def test_a_driver_takes_its_authority_again(base, node):
     wheels, other = Wheels(), node("other")
-    with base.command("/cmd", Twist, wheels, deadline_ms=600_000, fallback="zero") as command:
-        with base.drive("/cmd", Twist, priority=1, lease_ms=600_000) as driver:
+    with base.command("/cmd", Twist, wheels, deadline=600, fallback="zero") as command:
+        with base.drive("/cmd", Twist, priority=1, lease=600) as driver:
             driver.retake()
-            high = other.drive("/cmd", Twist, priority=2, lease_ms=600_000)
+            high = other.drive("/cmd", Twist, priority=2, lease=600)
             eventually(lambda: not driver.in_force)
-            with pytest.raises(rnet.NotInForceError, match="retake"):
+            with pytest.raises(rnet.errors.NotInForceError, match="retake"):
                 driver.retake()
             high.release()
             driver.retake(timeout=LIMIT_S)
             driver.send(twist(1))
             wheels.wait_for(1)
-        with base.drive("/cmd", Twist, priority=1, lease_ms=50, auto_retake=True) as driver:
+        with base.drive("/cmd", Twist, priority=1, lease=0.05, auto_retake=True) as driver:
             eventually(lambda: command.driver is None)
 
             def drives():
                 try:
                     driver.send(twist(2))
-                except rnet.NotInForceError:
+                except rnet.errors.NotInForceError:
                     return False
                 return True
 
@@ -322,11 +322,11 @@ def test_a_receiver_whose_process_is_stopped_is_reported_at_once(base, child):
         """
     )
     assert receiver.stdout.readline() == "receives\n"
-    driver = base.drive("/cmd", lease_ms=600_000)
+    driver = base.drive("/cmd", lease=600)
     receiver.send_signal(signal.SIGSTOP)
-    with pytest.raises(rnet.NotInForceError, match="receiver /receiver is stopped"):
-        base.drive("/cmd", priority=1, timeout=None)
-    with pytest.raises(rnet.NotInForceError, match="receiver /receiver is stopped"):
+    with pytest.raises(rnet.errors.NotInForceError, match="receiver /receiver is stopped"):
+        base.drive("/cmd", priority=1, timeout=float("inf"))
+    with pytest.raises(rnet.errors.NotInForceError, match="receiver /receiver is stopped"):
         driver.release()
     driver.release()
     receiver.send_signal(signal.SIGCONT)
@@ -345,19 +345,19 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
     process = program(
         textwrap.dedent(
             """
-            import os, signal, sys, threading, time
+            import math, os, signal, sys, threading, time
             import rnet
 
             base, hand = rnet.Node("base"), rnet.Node("hand")
-            command = base.command("/cmd", None, lambda _: None, fallback="hold", deadline_ms=100)
-            driver = hand.drive("/cmd", lease_ms=200, timeout=60)
+            command = base.command("/cmd", None, lambda _: None, fallback="hold", deadline=0.1)
+            driver = hand.drive("/cmd", lease=0.2, timeout=60)
             command.close()
             while driver.in_force:
                 time.sleep(0.001)  # sleep: between two looks at a condition
 
             def again():
                 try:
-                    driver.retake(timeout=None)
+                    driver.retake(timeout=math.inf)
                 except rnet.ClosedError:
                     print("closed")
 
@@ -401,19 +401,19 @@ def test_a_command_at_a_receiver_whose_program_is_ending_has_failed(base, progra
             service = node.service("/hangs", None, None, hangs)
             call = node.client("/hangs").start(b"")
             begun.wait()
-            command = node.command("/cmd", None, lambda _: None, fallback=lambda _: None, deadline_ms=600_000)
+            command = node.command("/cmd", None, lambda _: None, fallback=lambda _: None, deadline=600)
             print("receives", flush=True)
             sys.stdin.readline()
             """
         )
     )
     assert receiver.stdout.readline() == "receives\n"
-    driver = base.drive("/cmd", lease_ms=600_000, timeout=LIMIT_S)
+    driver = base.drive("/cmd", lease=600, timeout=LIMIT_S)
     receiver.stdin.write("\n")
     receiver.stdin.flush()
     assert receiver.stdout.readline() == "ends\n"
     driver.send(b"go")
-    while not (status := statuses.recv(LIMIT_S)).fallback_failed:
+    while not (status := statuses.recv(timeout=LIMIT_S)).fallback_failed:
         pass
     assert status.applied == 0 and status.state == CommandStatus.STATE_FALLBACK
     receiver.stdin.write("\n")

@@ -70,7 +70,7 @@ def test_what_a_callback_raises_is_shown_and_the_next_event_is_told(node, unrais
     home = node()
     told: queue.Queue = queue.Queue()
 
-    def callback(event: rnet.EndpointEvent) -> None:
+    def callback(event: rnet.events.EndpointEvent) -> None:
         if event.endpoint.topic == "/log":
             return  # of the first report of what is raised here
         told.put(event.endpoint.topic)
@@ -89,7 +89,7 @@ def test_a_handle_may_be_cancelled_in_its_own_callback_and_goes_with_its_node(no
     handles: queue.Queue = queue.Queue()
     calls: queue.Queue = queue.Queue()
 
-    def cancels(event: rnet.EndpointEvent) -> None:
+    def cancels(event: rnet.events.EndpointEvent) -> None:
         calls.put(event)
         handles.get(timeout=LIMIT_S).cancel()
 
@@ -125,7 +125,7 @@ def test_a_handle_may_be_cancelled_by_a_thread_and_its_callback_at_once(node):
     handles: queue.Queue = queue.Queue()
     inside, done = threading.Event(), threading.Event()
 
-    def cancels(_event: rnet.EndpointEvent) -> None:
+    def cancels(_event: rnet.events.EndpointEvent) -> None:
         handle = handles.get(timeout=LIMIT_S)
         inside.set()
         while not handle.cancelled:
@@ -156,7 +156,7 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
     level = sender.publisher("/arm/level", dtype)
     other = sender.publisher("/leg/raw")
     for publisher in (old, joints, level):
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     old.send(b"x" * 10_000)
     message = told.get(timeout=LIMIT_S)
     assert (message.topic, message.type.kind) == ("/arm/left/raw", "raw")
@@ -164,7 +164,7 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
     assert bytes(message.sample) == b"x" * 10_000 and message.sample.publisher == old.id
     joints.send(msgs.JointState(names=["elbow"]))
     message = told.get(timeout=LIMIT_S)
-    schema = rnet.load_descriptor_set(message.type.descriptor_set)[message.type.name]
+    schema = rnet.types.load_descriptor_set(message.type.descriptor_set)[message.type.name]
     assert schema.FromString(bytes(message.sample)).names == ["elbow"]
     for volt in (1.5, 2.5):
         level.send(np.array([volt]).view(dtype))
@@ -180,9 +180,9 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
 
 def test_errors_of_topics_go_to_on_error(node, unraisable):
     sender, receiver = node("sender"), node("receiver")
-    with pytest.raises(rnet.BadNameError, match=r"/a\*"):
+    with pytest.raises(rnet.errors.BadNameError, match=r"/a\*"):
         receiver.subscribe_any("/a*", print)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         receiver.subscribe_any("/**", print, keep_last=1, keep_all=True)
     with pytest.raises(TypeError):
         receiver.subscribe_any("/**", "no function")

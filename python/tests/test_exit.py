@@ -117,8 +117,8 @@ def test_ctrl_c_ends_a_close_that_waits_for_a_callback(program, what):
 
 COMMAND = """
 import os, time
-command = rnet.Node("base").command("/cmd", None, lambda _: None, fallback=FALLBACK, deadline_ms=600_000)
-driver = rnet.Node("hand").drive("/cmd", lease_ms=600_000, timeout=60)
+command = rnet.Node("base").command("/cmd", None, lambda _: None, fallback=FALLBACK, deadline=600)
+driver = rnet.Node("hand").drive("/cmd", lease=600, timeout=60)
 driver.send(b"go")
 """
 RESTS = "lambda why: (time.sleep(0.2), os.write(1, why.encode()))"  # sleep: as long as a robot needs

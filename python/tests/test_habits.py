@@ -83,9 +83,9 @@ def test_the_messages_that_are_named_are_there():
 def test_an_encoding_that_is_not_known():
     np = pytest.importorskip("numpy")
     pixels = np.zeros((4, 6, 3), "u1")
-    with pytest.raises(rnet.BadValueError, match=r"encoding 'bgr' is not known; did you mean 'bgr8'\? A custom encoding"):
+    with pytest.raises(rnet.errors.BadValueError, match=r"encoding 'bgr' is not known; did you mean 'bgr8'\? A custom encoding"):
         Image.from_array(pixels, "bgr")
-    with pytest.raises(rnet.BadValueError, match="'jpeg' is not known; known are mono8.* needs a row_stride"):
+    with pytest.raises(rnet.errors.BadValueError, match="'jpeg' is not known; known are mono8.* needs a row_stride"):
         Image(width=6, height=4, encoding="jpeg", data=bytes(72))
     # One of the user's own.
     assert Image.from_array(pixels[:, :, 0], "mine", width=2).array.shape == (4, 6)
@@ -95,7 +95,7 @@ def test_warn_is_warning(node):
     home = node()
     lines = home.subscriber("/log", rnet.msgs.foxglove.Log, transient_local=True)
     home.log.warn("the battery is at %d %%", 7)
-    line = lines.recv(LIMIT_S)
+    line = lines.recv(timeout=LIMIT_S)
     assert (line.message, line.level) == ("the battery is at 7 %", rnet.msgs.foxglove.Log.WARNING)
     assert line.file == __file__
 
@@ -105,9 +105,9 @@ def test_whole_numbers_for_a_float(node):
     for whole in (2**53, -(2**53), 2**62):
         gain.set(whole)
         assert gain.get() == float(whole) and isinstance(gain.get(), float)
-    with pytest.raises(rnet.BadValueError, match="an int that has no exact float value.* use 9007199254740992.0"):
+    with pytest.raises(rnet.errors.BadValueError, match="an int that has no exact float value.* use 9007199254740992.0"):
         gain.set(2**53 + 1)
-    with pytest.raises(rnet.BadValueError, match="has 9007199254740993, an int that has no exact float value"):
+    with pytest.raises(rnet.errors.BadValueError, match="has 9007199254740993, an int that has no exact float value"):
         node("lists").param("/gains", default=[1.0]).set([1, 2**53 + 1])
     limits = node("limits").param("/gain", default=0, type=float, min=-(2**60), max=2**60)
     assert limits.get() == 0.0

@@ -14,8 +14,8 @@ WITH_EXAMPLE = [
     rnet.Call,
     rnet.Client,
     rnet.Loan,
-    rnet.LogHandler,
-    rnet.Logger,
+    rnet.log.LogHandler,
+    rnet.log.Logger,
     rnet.Merge,
     rnet.Node,
     rnet.Param,
@@ -27,27 +27,31 @@ WITH_EXAMPLE = [
     rnet.State,
     rnet.Subscriber,
     rnet.Timer,
-    rnet.Transaction,
+    rnet.state.Transaction,
     rnet.WaitSet,
-    rnet.Watch,
+    rnet.state.Watch,
 ]
 
 
+MODULES = [rnet, rnet.errors, rnet.events, rnet.launching, rnet.log, rnet.recording, rnet.state, rnet.types]
+
+
 def public() -> Iterator[tuple[str, str | None]]:
-    """The names of the package that are called, with those of their members, and what each says of itself."""
-    for name in dir(rnet):
-        value = getattr(rnet, name)
-        if name.startswith("_") or not (callable(value) or inspect.ismodule(value)):
-            continue
-        yield name, value.__doc__
-        if not inspect.isclass(value):
-            continue
-        for member, inside in vars(value).items():
-            # Fields of a NamedTuple are described in its own text.
-            if not member.startswith("_") and not hasattr(value, "_fields"):
-                function = getattr(inside, "__func__", inside)
-                if callable(function) or inspect.isdatadescriptor(function):
-                    yield f"{name}.{member}", function.__doc__
+    """The names of the public modules that are called, with those of their members, and the doc string of each."""
+    for module in MODULES:
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not (callable(value) or inspect.ismodule(value)):
+                continue
+            yield f"{module.__name__}.{name}", value.__doc__
+            if not inspect.isclass(value):
+                continue
+            for member, inside in vars(value).items():
+                # Fields of a NamedTuple are described in its own text.
+                if not member.startswith("_") and not hasattr(value, "_fields"):
+                    function = getattr(inside, "__func__", inside)
+                    if callable(function) or inspect.isdatadescriptor(function):
+                        yield f"{module.__name__}.{name}.{member}", function.__doc__
 
 
 def test_everything_public_says_what_it_is() -> None:

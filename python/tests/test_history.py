@@ -17,7 +17,7 @@ KEPT = 10
 
 
 def first_bytes(subscriber: rnet.Subscriber, count: int) -> list[int]:
-    return [subscriber.recv(LIMIT_S)[0] for _ in range(count)]
+    return [subscriber.recv(timeout=LIMIT_S)[0] for _ in range(count)]
 
 
 def by_async_for(subscriber: rnet.Subscriber, count: int) -> list[int]:
@@ -50,7 +50,7 @@ FORMS: dict[str, Callable[[rnet.Subscriber, int], list[int]]] = {
     "try_recv": lambda sub, count: [sub.try_recv()[0] for _ in range(count)],
     "for": lambda sub, count: [message[0] for message in islice(sub, count)],
     "samples": lambda sub, count: [bytes(s)[0] for s in islice(sub.samples(), count)],
-    "recv_many": lambda sub, count: sub.recv_many(2 * count, LIMIT_S, dtype="u1").tolist(),
+    "recv_many": lambda sub, count: sub.recv_many(2 * count, timeout=LIMIT_S, dtype="u1").tolist(),
     "merge": lambda sub, count: [m[0] for _, m in islice(rnet.Merge(sub), count)],
     "async for": by_async_for,
     "await": by_awaiting,
@@ -72,19 +72,19 @@ def test_every_form_keeps_the_same_messages(pair, form, options, kept):
     assert FORMS[form](subscriber, kept) == list(range(UNREAD - kept, UNREAD))
     (stats,) = subscriber.stats()
     assert (stats.received, stats.skipped, sum(stats.lost.values())) == (kept, UNREAD - kept, 0)
-    assert subscriber.behind == stats.behind == rnet.Backlog(0, 0.0)
+    assert subscriber.behind == stats.behind == rnet.events.Backlog(0, 0.0)
 
 
 def test_latest_skips_the_messages_of_other_publishers(node):
     receiver = node("receiver")
     publishers = [node(f"sender{n}").publisher("/t") for n in range(3)]
     subscriber = receiver.subscriber("/t")
-    subscriber.wait_for_publishers(3, LIMIT_S)
+    subscriber.wait_for_publishers(3, timeout=LIMIT_S)
     for publisher in publishers:
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"older")
         publisher.send(publisher.topic.encode() + bytes([publishers.index(publisher)]))
-    assert bytes(subscriber.latest(LIMIT_S)) == b"/t\x02"
+    assert bytes(subscriber.latest(timeout=LIMIT_S)) == b"/t\x02"
     assert subscriber.try_recv() is None
     stats = {stats.node: (stats.received, stats.skipped) for stats in subscriber.stats()}
     assert stats == {"/sender0": (0, 2), "/sender1": (0, 2), "/sender2": (1, 1)}

@@ -56,7 +56,7 @@ def test_a_wrong_publisher_does_not_end_the_loop_over_another(loop: Loop, pair, 
     assert next(messages).frame_id == "one"
     wrong = node("wrong").publisher("/imu", Pose)
     with pytest.raises(rnet.IncompatibleTypeError):
-        wrong.wait_for_subscribers(1, LIMIT_S)
+        wrong.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(Imu(frame_id="two"))
     with warned() as told:
         assert next(messages).frame_id == "two"
@@ -77,12 +77,12 @@ def test_a_loop_over_nothing_but_a_wrong_publisher_warns_and_waits(loop: Loop, n
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
         warning = told.get(timeout=LIMIT_S)
-        assert warning.category is rnet.IncompatiblePublishersWarning and issubclass(rnet.IncompatiblePublishersWarning, UserWarning)
+        assert warning.category is rnet.errors.IncompatiblePublishersWarning and issubclass(rnet.errors.IncompatiblePublishersWarning, UserWarning)
         assert "/imu" in str(warning.message) and "/wrong" in str(warning.message)
         with pytest.raises(rnet.IncompatibleTypeError):
-            wrong.wait_for_subscribers(1, LIMIT_S)
+            wrong.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher = right.publisher("/imu", Imu)
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(Imu(frame_id="right"))
         assert got.get(timeout=LIMIT_S) == "right"
         thread.join(LIMIT_S)
@@ -94,8 +94,8 @@ def test_whoever_wants_the_warning_as_an_error_gets_it(loop: Loop, node):
     wrong = node("wrong").publisher("/imu", Pose)
     subscriber = node("receiver").subscriber("/imu", Imu)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", rnet.IncompatiblePublishersWarning)
-        with pytest.raises(rnet.IncompatiblePublishersWarning, match="incompatible types on /imu"):
+        warnings.simplefilter("error", rnet.errors.IncompatiblePublishersWarning)
+        with pytest.raises(rnet.errors.IncompatiblePublishersWarning, match="incompatible types on /imu"):
             next(loop(subscriber))
     assert wrong.subscriber_count == 0
 
@@ -104,7 +104,7 @@ def test_whoever_asks_for_a_single_message_is_told(node):
     wrong = node("wrong").publisher("/imu", Pose)
     subscriber = node("receiver").subscriber("/imu", Imu)
     with pytest.raises(rnet.IncompatibleTypeError) as told:
-        subscriber.recv(LIMIT_S)
+        subscriber.recv(timeout=LIMIT_S)
     assert (told.value.topic, told.value.publisher_node) == ("/imu", "/wrong")
     assert wrong.subscriber_count == 0
 
@@ -115,11 +115,11 @@ def test_each_topic_of_a_merge_stands_for_itself(pair, node):
     listener = node("listener")
     alone = listener.subscriber("/pose", Pose)
     beside = listener.subscriber("/imu", Imu)
-    beside.wait_for_publishers(1, LIMIT_S)
-    publisher.wait_for_subscribers(2, LIMIT_S)
+    beside.wait_for_publishers(1, timeout=LIMIT_S)
+    publisher.wait_for_subscribers(2, timeout=LIMIT_S)
     with warned() as told:
         with pytest.raises(rnet.IncompatibleTypeError):
-            wrong.wait_for_subscribers(1, LIMIT_S)
+            wrong.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(Imu(frame_id="one"))
         assert next(rnet.Merge(alone, beside))[1].frame_id == "one"
         assert "/pose" in str(told.get(timeout=LIMIT_S).message)

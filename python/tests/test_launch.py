@@ -61,7 +61,7 @@ def test_a_block_starts_nodes_in_their_order_and_stops_them_in_reverse(robot, tm
     order = tmp_path / "order"
     file = robot(sleeper("a", 'after = ["b"]') + sleeper("b"))
     with rnet.launch(file) as launched:
-        launched.wait_ready(LIMIT_S)
+        launched.wait_ready(timeout=LIMIT_S)
         until(lambda: order.read_text().split() == ["+b", "+a"])
         assert list(launched.nodes) == ["/b", "/a"]
         assert launched.exit_code is None
@@ -70,7 +70,7 @@ def test_a_block_starts_nodes_in_their_order_and_stops_them_in_reverse(robot, tm
         assert node.pid is not None and is_alive(node.pid)
         assert repr(launched) == "Launch(/b: running, /a: running)"
         with pytest.raises(rnet.WaitTimeoutError, match="after 0.01 s"):
-            launched.wait(0.01)
+            launched.wait(timeout=0.01)
     assert order.read_text().split() == ["+b", "+a", "-a", "-b"]
     assert launched.exit_code == launched.wait() == launched.stop() == 130
     assert [node.state for node in launched.nodes.values()] == ["ended", "ended"]
@@ -78,7 +78,7 @@ def test_a_block_starts_nodes_in_their_order_and_stops_them_in_reverse(robot, tm
 
 def test_a_launch_whose_nodes_end_well_ends_with_0(robot):
     file = robot('[var]\nhow = "badly"\n[node.once]\ncommand = ["sh", "-c", "test ${how} = well"]\n')
-    assert rnet.launch(file, set={"how": "well"}).wait(LIMIT_S) == 0
+    assert rnet.launch(file, set={"how": "well"}).wait(timeout=LIMIT_S) == 0
 
 
 def test_the_host_and_variables_choose_nodes(robot):
@@ -88,13 +88,13 @@ def test_the_host_and_variables_choose_nodes(robot):
         assert set(launched.nodes) == {"/a"}
     with rnet.launch(file, host="base", set={"sim": True}) as launched:
         assert set(launched.nodes) == {"/a", "/b"}
-    with pytest.raises(rnet.LaunchFailedError, match='expected one of the hosts "base", found "other"'):
+    with pytest.raises(rnet.errors.LaunchFailedError, match='expected one of the hosts "base", found "other"'):
         rnet.launch(file, host="other")
 
 
 def test_a_domain_of_its_own_is_the_nodes_too(robot, tmp_path):
     file = robot('[node.a]\ncommand = ["sh", "-c", "echo $$RNET_DOMAIN $$RNET_DIR > domain"]\n')
-    assert rnet.launch(file, domain="left", dir=tmp_path).wait(LIMIT_S) == 0
+    assert rnet.launch(file, domain="left", dir=tmp_path).wait(timeout=LIMIT_S) == 0
     assert (tmp_path / "domain").read_text() == f"left {tmp_path}\n"
 
 
@@ -102,17 +102,17 @@ def test_the_environment_and_what_the_launcher_is_within_are_the_nodes_too(robot
     file = robot('[node.a]\ncommand = ["sh", "-c", "echo $$COLOUR $$(nice) > said"]\n')
     before = int(subprocess.check_output(["nice"]))
     launched = rnet.launch(file, env={**os.environ, "COLOUR": "red"}, within=["nice", "-n", "1"])
-    assert launched.wait(LIMIT_S) == 0
+    assert launched.wait(timeout=LIMIT_S) == 0
     assert (tmp_path / "said").read_text() == f"red {min(before + 1, 19)}\n"
 
 
 def test_mistakes_are_told_with_their_place_and_nothing_starts(robot, tmp_path):
     file = robot(sleeper("a") + "[node.b]\ncolour = 1\n")
-    with pytest.raises(rnet.LaunchFailedError, match=r"robot\.toml:5:1: .*colour"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match=r"robot\.toml:5:1: .*colour"):
         rnet.launch(file)
-    with pytest.raises(rnet.LaunchFailedError, match=r"none\.toml: cannot be read"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match=r"none\.toml: cannot be read"):
         rnet.launch(tmp_path / "none.toml")
-    with pytest.raises(rnet.LaunchFailedError, match="it has no|no variable|speed"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match="it has no|no variable|speed"):
         rnet.launch(robot(sleeper("a")), set={"speed": 1})
     assert not (tmp_path / "order").exists()
 
@@ -122,35 +122,35 @@ def test_what_cannot_be_given_to_a_program_is_refused_at_once(robot):
     with pytest.raises(TypeError, match=r"env of a launch: 'SPEED' is 1; names and values must be str"):
         rnet.launch(file, env={**os.environ, "SPEED": 1})
     for wrong in ({"host": "a\0b"}, {"env": {**os.environ, "A": "a\0b"}}, {"within": [1]}):
-        with pytest.raises(rnet.LaunchFailedError, match=r"null byte.*'launch'|not int.*'launch'"):
+        with pytest.raises(rnet.errors.LaunchFailedError, match=r"null byte.*'launch'|not int.*'launch'"):
             rnet.launch(file, **wrong)
 
 
 def test_what_a_program_in_front_of_the_launcher_prints_is_no_table(robot):
     noisy = ["sh", "-c", 'echo 42; echo null; echo "{}"; exec "$@"', "sh"]
-    assert rnet.launch(robot('[node.a]\ncommand = ["true"]\n'), within=noisy).wait(LIMIT_S) == 0
+    assert rnet.launch(robot('[node.a]\ncommand = ["true"]\n'), within=noisy).wait(timeout=LIMIT_S) == 0
 
 
 def test_a_file_is_launched_once(robot):
     file = robot(sleeper("a"))
     with rnet.launch(file):
-        with pytest.raises(rnet.LaunchFailedError, match="is already launched in this domain"):
+        with pytest.raises(rnet.errors.LaunchFailedError, match="is already launched in this domain"):
             rnet.launch(file)
 
 
 def test_a_node_that_is_given_up_is_an_error_of_who_waits_for_it(robot):
     bad = '[node.bad]\ncommand = ["sh", "-c", "exit 3"]\nrestart = "never"\nready = "exited"\n'
     launched = rnet.launch(robot(bad + sleeper("next", 'after = ["bad"]')))
-    with pytest.raises(rnet.LaunchFailedError, match="/bad is given up: exit code 3"):
-        launched.wait_ready(LIMIT_S)
-    assert launched.wait(LIMIT_S) == 1
+    with pytest.raises(rnet.errors.LaunchFailedError, match="/bad is given up: exit code 3"):
+        launched.wait_ready(timeout=LIMIT_S)
+    assert launched.wait(timeout=LIMIT_S) == 1
     assert launched.nodes["/next"].state == "waiting"
 
 
 def test_who_is_not_ready_in_time_is_named(robot):
     with rnet.launch(robot(sleeper("slow", 'ready = "notified"') + sleeper("fast"))) as launched:
         with pytest.raises(rnet.WaitTimeoutError, match="^/slow: not ready after 0.05 s"):
-            launched.wait_ready(0.05)
+            launched.wait_ready(timeout=0.05)
 
 
 def test_ready_topics_parameters_and_restarts(robot, node):
@@ -158,7 +158,7 @@ def test_ready_topics_parameters_and_restarts(robot, node):
     more = 'ready = ["/scan"]\nbackoff_s = 0.01\nparams = { gain = 2.5 }'
     file = robot(f'[node.lidar]\ncommand = ["rnet", {publish}]\n{more}\n')
     with rnet.launch(file) as launched:
-        launched.wait_ready(LIMIT_S)
+        launched.wait_ready(timeout=LIMIT_S)
         state = node("looker").state
         assert state["/params/lidar/gain"] == 2.5
         first = launched.nodes["/lidar"].pid
@@ -185,8 +185,8 @@ def test_stop_waits_for_so_long_and_a_second_one_does_no_harm(robot):
     launched = rnet.launch(file)
     until(file.with_name("begun").exists)
     with pytest.raises(rnet.WaitTimeoutError):
-        launched.stop(0.01)
-    assert launched.stop(LIMIT_S) == 130
+        launched.stop(timeout=0.01)
+    assert launched.stop(timeout=LIMIT_S) == 130
     assert launched.nodes["/deaf"].detail == "killed by SIGKILL"
 
 
@@ -217,14 +217,14 @@ def test_a_stop_runs_finally_and_atexit_and_is_no_death(robot, tmp_path):
     for _ in range(2):
         with rnet.launch(file):
             # The second motor speaks first: neither a last will nor PeerLostError is between the two.
-            assert bytes(states.recv(LIMIT_S)) == b"runs"
+            assert bytes(states.recv(timeout=LIMIT_S)) == b"runs"
         assert (tmp_path / "ends").read_text().split() == ["finally", "atexit"]
         (tmp_path / "ends").unlink()
 
 
 def test_without_the_program_the_error_says_what_brings_it(robot, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(rnet.LaunchFailedError, match="rnet is not installed"):
+    with pytest.raises(rnet.errors.LaunchFailedError, match="rnet is not installed"):
         rnet.launch(robot(sleeper("a")))
 
 
@@ -290,14 +290,14 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
     launcher.kill()
     launcher.wait()
 
-    def next_one() -> rnet.Launch | None:
+    def next_one() -> rnet.launching.Launch | None:
         try:
             return rnet.launch(file)
-        except rnet.LaunchFailedError as error:  # the kernel is just ending the launcher
+        except rnet.errors.LaunchFailedError as error:  # the kernel is just ending the launcher
             assert "is already launched" in str(error)
             return None
 
-    found: list[rnet.Launch] = []
+    found: list[rnet.launching.Launch] = []
     until(lambda: found.append(one) is None if (one := next_one()) else False)
     with found[0] as launched:
         assert launched.nodes["/a"].pid == pid and is_alive(pid)
@@ -305,12 +305,12 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
 
 
 def test_the_thread_that_launches_may_end_before_the_nodes(robot):
-    found: list[rnet.Launch] = []
+    found: list[rnet.launching.Launch] = []
     file = robot(sleeper("a"))
     thread = threading.Thread(target=lambda: found.append(rnet.launch(file)))
     thread.start()
     thread.join()
     with found[0] as launched:
-        launched.wait_ready(LIMIT_S)
+        launched.wait_ready(timeout=LIMIT_S)
         with pytest.raises(rnet.WaitTimeoutError):
-            launched.wait(0.2)  # sleep: a launcher that died with the thread would have ended by then
+            launched.wait(timeout=0.2)  # sleep: a launcher that died with the thread would have ended by then

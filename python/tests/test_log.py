@@ -19,7 +19,7 @@ def reader(node):
 
 
 def heard(reader):
-    return reader.recv(LIMIT_S)
+    return reader.recv(timeout=LIMIT_S)
 
 
 def test_a_line_says_who_said_it_where_and_how_bad_it_is(node, reader, capfd):
@@ -45,7 +45,7 @@ def test_lines_below_the_level_are_dropped_and_not_formatted(node, reader):
     arm.log.warning("%s", Loud())
     arm.log.fatal("the end")
     assert heard(reader).message == "the end"
-    with pytest.raises(rnet.BadValueError, match="must be debug, info"):
+    with pytest.raises(rnet.errors.BadValueError, match="must be debug, info"):
         arm.log.level = "loud"
     # To log ends no program: what cannot be formatted says so.
     arm.log.error("%d", "no number")
@@ -62,7 +62,7 @@ def test_lines_below_the_level_are_dropped_and_not_formatted(node, reader):
 def test_a_flood_is_held_back(node):
     arm = node("arm")
     while not arm.log.suppressed_count:
-        arm.log.publish("info", "tick", "loop.py", 7)
+        arm.log._publish("info", "tick", "loop.py", 7)
 
 
 def test_a_node_that_is_closed_still_has_stderr(node, capfd):
@@ -72,7 +72,7 @@ def test_a_node_that_is_closed_still_has_stderr(node, capfd):
     log.error("line %d", 1)
     assert capfd.readouterr().err == "[ERROR] [/arm]: line 1\n"
     with pytest.raises(rnet.ClosedError):
-        log.publish("info", "line", "a.py", 1)
+        log._publish("info", "line", "a.py", 1)
 
 
 def test_many_threads_log(node, reader):
@@ -82,7 +82,7 @@ def test_many_threads_log(node, reader):
 
     def work(number):
         for at in range(20):
-            arm.log.publish("info", f"{number} {at}", f"{number}.py", 1)
+            arm.log._publish("info", f"{number} {at}", f"{number}.py", 1)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -99,7 +99,7 @@ def test_the_records_of_logging_are_lines(node, reader, capfd):
     logger = logging.getLogger("test_log")
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
-    handler = rnet.LogHandler(arm, logging.INFO)
+    handler = rnet.log.LogHandler(arm, logging.INFO)
     logger.addHandler(handler)
     try:
         logger.debug("below")

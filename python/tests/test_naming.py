@@ -15,9 +15,9 @@ def test_names_go_below_the_namespace_and_rules_rename_them(domain):
     assert (scans.topic, points.topic) == ("/left/eye", "/left/points")
     assert node.publisher("~/dirty").topic == "/left/laser/dirty"
     heard = rnet.Node("plain").subscriber("/left/eye")
-    scans.wait_for_subscribers(1, LIMIT_S)
+    scans.wait_for_subscribers(1, timeout=LIMIT_S)
     scans.send(b"scan")
-    assert bytes(heard.recv(LIMIT_S)) == b"scan"
+    assert bytes(heard.recv(timeout=LIMIT_S)) == b"scan"
 
 
 def test_services_follow_too(domain):
@@ -37,12 +37,12 @@ def test_the_environment_renames(domain, monkeypatch):
 
 
 def test_what_is_no_rule_is_told(domain, monkeypatch):
-    with pytest.raises(rnet.BadValueError, match="both names or of neither"):
+    with pytest.raises(rnet.errors.BadValueError, match="both names or of neither"):
         rnet.Node("a", remap={"/a/**": "/b"})
-    with pytest.raises(rnet.BadValueError, match="namespace.*' ' at character 3"):
+    with pytest.raises(rnet.errors.BadValueError, match="namespace.*' ' at character 3"):
         rnet.Node("a", namespace="/a b")
     with pytest.raises(TypeError):
         rnet.Node("a", remap={"/a": 1})
     monkeypatch.setenv("RNET_REMAP", "/a")
-    with pytest.raises(rnet.BadValueError, match="RNET_REMAP.*rule 1"):
+    with pytest.raises(rnet.errors.BadValueError, match="RNET_REMAP.*rule 1"):
         rnet.Node("a")

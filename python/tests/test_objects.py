@@ -48,9 +48,9 @@ Way = Callable[[rnet.Node, Any], bytes]
 
 def send(node: rnet.Node, message: Any) -> bytes:
     publisher, subscriber = node.publisher("/raw"), node.subscriber("/raw")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(message)
-    return bytes(subscriber.recv(LIMIT_S))
+    return bytes(subscriber.recv(timeout=LIMIT_S))
 
 
 def call(node: rnet.Node, message: Any) -> bytes:
@@ -69,7 +69,7 @@ def answer(node: rnet.Node, message: Any) -> bytes:
 def push(node: rnet.Node, message: Any) -> bytes:
     pusher, worker = node.push("/jobs"), node.pull("/jobs")
     pusher.push(message)
-    with worker.recv(LIMIT_S) as job:
+    with worker.recv(timeout=LIMIT_S) as job:
         return bytes(job)
 
 

@@ -11,9 +11,9 @@ import pytest
 import rnet
 from conftest import LIMIT_S, stable_repr
 
-POINT = rnet.named_dtype("Point", [("x", "f8"), ("n", "i4")])
+POINT = rnet.types.named_dtype("Point", [("x", "f8"), ("n", "i4")])
 #: As POINT, with a field of each other kind.
-LEG = rnet.named_dtype(
+LEG = rnet.types.named_dtype(
     "Leg", [("point", POINT), ("force", "f4", 3), ("grid", "i2", (2, 2)), ("ok", "?"), ("id", "u1")]
 )
 LEG_PARTS = ((1.5, 2), [1.0, 2.0, 3.0], [[1, 2], [3, 4]], True, 255)
@@ -42,12 +42,12 @@ def test_what_is_of_the_type_is_sent(pair):
     publisher, subscriber = pair(type=POINT)
     for message in POINTS:
         publisher.send(message)
-        assert subscriber.recv(LIMIT_S).item() == (1.5, 2)
+        assert subscriber.recv(timeout=LIMIT_S).item() == (1.5, 2)
     # What was received may be sent on.
     publisher.send(POINTS[0])
-    publisher.send(subscriber.recv_sample(LIMIT_S))
-    publisher.send(subscriber.recv(LIMIT_S))
-    assert subscriber.recv(LIMIT_S).item() == (1.5, 2)
+    publisher.send(subscriber.recv_sample(timeout=LIMIT_S))
+    publisher.send(subscriber.recv(timeout=LIMIT_S))
+    assert subscriber.recv(timeout=LIMIT_S).item() == (1.5, 2)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_of_the_type_is_sent(pair):
 def test_nested_fields_and_arrays_are_given_in_any_form(pair, message):
     publisher, subscriber = pair(type=LEG)
     publisher.send(message)
-    got, right = subscriber.recv(LIMIT_S), np.array(LEG_PARTS, LEG)
+    got, right = subscriber.recv(timeout=LIMIT_S), np.array(LEG_PARTS, LEG)
     # Field by field: between them lie bytes of no meaning.
     assert all(np.array_equal(got[name], right[name]) for name in LEG.names)
 
@@ -65,7 +65,7 @@ def test_nested_fields_and_arrays_are_given_in_any_form(pair, message):
 def test_a_number_of_the_dtype_is_a_message(pair, number):
     publisher, subscriber = pair(type="f8")
     publisher.send(number)
-    assert subscriber.recv(LIMIT_S) == 0.1
+    assert subscriber.recv(timeout=LIMIT_S) == 0.1
 
 
 GARBAGE = ["7", None, 5, b"12", 1 + 2j, "", [], [5], {}, object(), "12345678901234567890"]
@@ -176,7 +176,7 @@ def test_arrays_in_fields_are_those_that_numpy_holds(pair):
             "grid": [np.array([1, 2]), (3, 4)],
         }
     )
-    got = subscriber.recv(LIMIT_S)
+    got = subscriber.recv(timeout=LIMIT_S)
     assert got["grid"].tolist() == [[1, 2], [3, 4]] and np.isinf(got["force"][1])
 
 

@@ -58,7 +58,7 @@ def test_a_parameter_is_its_default_until_somebody_sets_it(node: Make) -> None:
 )
 def test_what_does_not_fit_is_refused_at_the_setter(node: Make, value: Any, why: str) -> None:
     param = gain(node("arm"))
-    with pytest.raises(rnet.BadValueError, match=why):
+    with pytest.raises(rnet.errors.BadValueError, match=why):
         param.set(value)
     assert param.get() == 1.0
 
@@ -73,14 +73,14 @@ def test_it_is_refused_to_everybody_and_by_every_way(node: Make) -> None:
         lambda: state.set(key, "fast", change_type=True),
         lambda: state.compare_and_set(key, state.entry(key).revision, 11.0),
         lambda: state.update(key, lambda value: 11.0),
-        lambda: state.set(key, 2.0, last_will=rnet.DELETE),
+        lambda: state.set(key, 2.0, last_will=rnet.state.DELETE),
         lambda: state.set(key, 2.0, durable=True),
     ]
     for number, way in enumerate(ways):
-        with pytest.raises(rnet.BadValueError, match="parameter /gain of /arm"):
+        with pytest.raises(rnet.errors.BadValueError, match="parameter /gain of /arm"):
             way()
         assert param.get() == 1.0, number
-    with pytest.raises(rnet.BadValueError, match="above its maximum"), state.transaction() as t:
+    with pytest.raises(rnet.errors.BadValueError, match="above its maximum"), state.transaction() as t:
         t["/x"] = 1
         t[key] = 11.0
     assert "/x" not in state and param.get() == 1.0
@@ -102,14 +102,14 @@ def test_each_type(node: Make) -> None:
         assert param.get() == default and type(param.get()) is type(default), name
         param.set(other)
         assert param.get() == other, name
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             param.set(wrong)
         assert param.get() == other, name
     assert arm.param("later", type=float, default=2).get() == 2.0
     assert arm.param("empty", type=list[str], default=[]).type == "list[str]"
     assert arm.param("named", type="list[int]", default=[1]).type == "list[int]"
     mode = arm.param("mode", default="idle", choices=["idle", "run"])
-    with pytest.raises(rnet.BadValueError, match="not one of its choices: idle, run"):
+    with pytest.raises(rnet.errors.BadValueError, match="not one of its choices: idle, run"):
         mode.set("fly")
 
 
@@ -128,9 +128,9 @@ def test_a_declaration_that_makes_no_sense(node: Make) -> None:
         ({"type": float}, "no default and no value"),
         ({"type": complex}, "complex is not a parameter type: use bool, int, float, str"),
     ]:
-        with pytest.raises(rnet.BadValueError, match=why):
+        with pytest.raises(rnet.errors.BadValueError, match=why):
             arm.param("/p", **said)  # type: ignore[call-overload]
-    with pytest.raises(rnet.BadNameError, match="bad parameter name"):
+    with pytest.raises(rnet.errors.BadNameError, match="bad parameter name"):
         arm.param("/a b", default=1)
     for wrong in [{}, object(), b"x", None]:
         with pytest.raises(TypeError):
@@ -143,7 +143,7 @@ def test_a_value_that_does_not_fit_any_more_is_told(node: Make) -> None:
     with rnet.Node("arm") as arm:
         gain(arm).set(7.5)
     again = node("arm")
-    with pytest.warns(rnet.ParamRefusedWarning, match=r"/gain of /arm: 7\.5, set by /arm, is above its maximum 5"):
+    with pytest.warns(rnet.errors.ParamRefusedWarning, match=r"/gain of /arm: 7\.5, set by /arm, is above its maximum 5"):
         param = gain(again, max=5)
     assert param.get() == 1.0
     assert param.refused == "7.5 is above its maximum 5.0 1/s"
@@ -159,7 +159,7 @@ def test_preset_before_the_node_runs(node: Make) -> None:
     assert gain(arm).get() == 3.0
     node("second").state["/params/arm/must"] = "x"
     assert arm.param("/must", type=str).get() == "x"
-    with pytest.raises(rnet.BadValueError, match="cannot be deleted"):
+    with pytest.raises(rnet.errors.BadValueError, match="cannot be deleted"):
         del arm.state["/params/arm/must"]
 
 
@@ -170,7 +170,7 @@ def test_read_only_while_its_node_runs(node: Make) -> None:
         legs = arm.param("/legs", default=4, read_only=True)
         assert legs.get() == 6
         for setter in (lambda: legs.set(8), lambda: person.set(legs.key, 8), legs.reset):
-            with pytest.raises(rnet.BadValueError, match="read-only while /arm runs"):
+            with pytest.raises(rnet.errors.BadValueError, match="read-only while /arm runs"):
                 setter()
     person["/params/arm/legs"] = 8
     assert node("arm").param("/legs", default=4, read_only=True).get() == 8
@@ -252,7 +252,7 @@ state = rnet.Node("other").state
 state["/params/arm/gain"] = 2.5
 try:
     state["/params/arm/gain"] = 20.0
-except rnet.BadValueError as error:
+except rnet.errors.BadValueError as error:
     print(error)
 """
     run = subprocess.run(

@@ -93,7 +93,7 @@ def test_headers_that_lie(
     if why is None:
         CLASSES[name].from_bytes(message)
         return
-    with pytest.raises(rnet.BadValueError, match=why):
+    with pytest.raises(rnet.errors.BadValueError, match=why):
         CLASSES[name].from_bytes(message)
 
 
@@ -101,7 +101,7 @@ def test_headers_that_lie(
 def test_messages_that_end_early(name: str) -> None:
     message = small(name)
     for length in range(len(message)):
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             CLASSES[name].from_bytes(message[:length])
 
 
@@ -158,7 +158,7 @@ def test_any_header(name: str, data: st.DataObject) -> None:
     frozen = bytes(raw)
     try:
         message = CLASSES[name].from_bytes(frozen)
-    except rnet.BadValueError as error:
+    except rnet.errors.BadValueError as error:
         assert error.what == f"rnet.msgs.{name}" and error.why
         return
     look_at_everything(message, frozen)
@@ -175,7 +175,7 @@ def test_a_point_that_is_too_long_for_numpy_is_refused() -> None:
         if fits:
             assert PointCloud.from_bytes(bytes(raw)).points.size == 0
             continue
-        with pytest.raises(rnet.BadValueError, match=f"point_stride is {stride}, and must be 0 to"):
+        with pytest.raises(rnet.errors.BadValueError, match=f"point_stride is {stride}, and must be 0 to"):
             PointCloud.from_bytes(bytes(raw))
 
 
@@ -201,7 +201,7 @@ def test_images_reach_as_far_as_they_say(
     )
     # A row is whole, also if it is the only one.
     if max(reached, stride if height else 0) > length or row > stride:
-        with pytest.raises(rnet.BadValueError, match="data_len|row_stride"):
+        with pytest.raises(rnet.errors.BadValueError, match="data_len|row_stride"):
             make()
     else:
         raw = bytes(make())

@@ -187,9 +187,9 @@ def test_images_of_each_encoding(encoding: str, element: str, channels: int) -> 
     assert image.array.dtype == element
     assert image.array.shape == shape
     assert np.array_equal(image.array, pixels)
-    with pytest.raises(rnet.BadValueError, match="shape"):
+    with pytest.raises(rnet.errors.BadValueError, match="shape"):
         Image.from_array(np.zeros((5, 6, 7), element), encoding)
-    with pytest.raises(rnet.BadValueError, match=r"complex64.*astype"):
+    with pytest.raises(rnet.errors.BadValueError, match=r"complex64.*astype"):
         Image.from_array(pixels.astype("c8"), encoding)
 
 
@@ -236,7 +236,7 @@ def test_an_unknown_encoding_is_rows_of_bytes() -> None:
         received(Image(width=4, height=2, encoding="p010", data=bytes(24), row_stride=12)).array,
         np.zeros((2, 12), "u1"),
     )
-    with pytest.raises(rnet.BadValueError, match="needs a row_stride"):
+    with pytest.raises(rnet.errors.BadValueError, match="needs a row_stride"):
         Image(width=4, height=2, encoding="p010", data=bytes(24))
 
 
@@ -274,7 +274,7 @@ def test_bfloats_are_shown_as_their_bits() -> None:
     tensor = received(Tensor.from_array(bits, dtype="bfloat16"))
     assert (tensor.dtype_code, tensor.dtype) == (4, "bfloat16")
     assert np.array_equal(tensor.array, bits)
-    with pytest.raises(rnet.BadValueError, match="bfloat16"):
+    with pytest.raises(rnet.errors.BadValueError, match="bfloat16"):
         Tensor.from_array(np.zeros(3, "f4"), dtype="bfloat16")
 
 
@@ -284,9 +284,9 @@ def test_strides_of_tensors_may_repeat_and_leap() -> None:
         Tensor(dtype_code=0, dtype_bits=32, shape=(3, 2), strides=(8, 0), data=data)
     )
     assert column.array.tolist() == [[0, 0], [2, 2], [4, 4]]
-    with pytest.raises(rnet.BadValueError, match="data_len is 24"):
+    with pytest.raises(rnet.errors.BadValueError, match="data_len is 24"):
         Tensor(dtype_code=0, dtype_bits=32, shape=(3, 2), strides=(8, 5), data=data)
-    with pytest.raises(rnet.BadValueError, match=r"strides\[0\] is -4"):
+    with pytest.raises(rnet.errors.BadValueError, match=r"strides\[0\] is -4"):
         Tensor(dtype_code=0, dtype_bits=32, shape=(3,), strides=(-4,), data=data)
 
 
@@ -324,7 +324,7 @@ def test_coordinates_that_are_not_evenly_spaced() -> None:
     points = np.array([(1, 2, 3), (4, 5, 6)], [("z", "f8"), ("x", "f4"), ("y", "f4")])
     cloud = received(PointCloud.from_array(points))
     assert cloud.xyz().tolist() == [[2, 3, 1], [5, 6, 4]]
-    with pytest.raises(rnet.BadValueError, match="no field z"):
+    with pytest.raises(rnet.errors.BadValueError, match="no field z"):
         PointCloud.from_array(np.zeros(2, [("x", "f4"), ("y", "f4")])).xyz()
 
 
@@ -346,9 +346,9 @@ def test_columns_make_a_cloud() -> None:
     assert cloud.has_nan
     assert cloud.points["intensity"].tolist() == [[7, 8]]
     assert cloud.xyz(skip_nan=True).tolist() == [[1, 2, 3]]
-    with pytest.raises(rnet.BadValueError, match="intensity has shape"):
+    with pytest.raises(rnet.errors.BadValueError, match="intensity has shape"):
         PointCloud.from_xyz(xyz, intensity=np.zeros(3, "u1"))
-    with pytest.raises(rnet.BadValueError, match="points, 3"):
+    with pytest.raises(rnet.errors.BadValueError, match="points, 3"):
         PointCloud.from_xyz(xyz[:, :2])
 
 
@@ -364,7 +364,7 @@ def test_columns_make_a_cloud() -> None:
     ],
 )
 def test_what_is_no_point(dtype: Any, why: str) -> None:
-    with pytest.raises(rnet.BadValueError, match=why):
+    with pytest.raises(rnet.errors.BadValueError, match=why):
         PointCloud.from_array(np.zeros(3, dtype))
 
 
@@ -387,7 +387,7 @@ def test_what_is_no_point(dtype: Any, why: str) -> None:
 def test_senders_are_told_what_does_not_fit(field: dict[str, Any], why: str) -> None:
     good: dict[str, Any] = {"width": 1, "height": 3, "encoding": "mono8", "data": b"123"}
     bytes(Image(**good))
-    with pytest.raises(rnet.BadValueError, match=why) as raised:
+    with pytest.raises(rnet.errors.BadValueError, match=why) as raised:
         bytes(Image(**{**good, **field}))
     assert raised.value.what == "rnet.msgs.Image"
     with pytest.raises(AttributeError):
@@ -420,10 +420,10 @@ def test_images_and_foxglove() -> None:
     assert not image.to_foxglove().HasField("timestamp")
     assert Image.from_foxglove(image.to_foxglove()).timestamp_ns == 0
     message.step = 33
-    with pytest.raises(rnet.BadValueError, match="data_len is 64"):
+    with pytest.raises(rnet.errors.BadValueError, match="data_len is 64"):
         Image.from_foxglove(type(message)(**{**fields_of(message), "height": 3}))
     message.timestamp.seconds = 1 << 40
-    with pytest.raises(rnet.BadValueError, match="timestamp is"):
+    with pytest.raises(rnet.errors.BadValueError, match="timestamp is"):
         Image.from_foxglove(message)
 
 
@@ -468,7 +468,7 @@ def test_point_clouds_and_foxglove() -> None:
     pose = cloud.to_foxglove().pose
     assert (pose.position.x, pose.orientation.x, pose.orientation.w) == (0, 0, 1)
     message.data = message.data[:-1]
-    with pytest.raises(rnet.BadValueError, match="data has 47 bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="data has 47 bytes"):
         PointCloud.from_foxglove(message)
 
 

@@ -28,31 +28,31 @@ def test_two_processes(node, program):
     events: queue.Queue = queue.Queue()
     asks.on_match(events.put)
     echo = program(ECHO)
-    asks.wait_for_subscribers(1, LIMIT_S)
-    replies.wait_for_publishers(1, LIMIT_S)
+    asks.wait_for_subscribers(1, timeout=LIMIT_S)
+    replies.wait_for_publishers(1, timeout=LIMIT_S)
     for length in (0, 1, 5000, 3_000_000):
         message = os.urandom(length)
         asks.send(message)
-        assert bytes(replies.recv(LIMIT_S)) == message
+        assert bytes(replies.recv(timeout=LIMIT_S)) == message
     assert events.get(timeout=LIMIT_S).kind == "matched"
     echo.kill()
     event = events.get(timeout=LIMIT_S)
     assert (event.kind, event.node) == ("lost", "/echo")
     with pytest.raises(rnet.PeerLostError) as caught:
-        replies.recv(LIMIT_S)
+        replies.recv(timeout=LIMIT_S)
     assert (caught.value.topic, caught.value.node) == ("/reply", "/echo")
     # The next one takes over under the same name.
     program(ECHO)
-    asks.wait_for_subscribers(1, LIMIT_S)
-    replies.wait_for_publishers(1, LIMIT_S)
+    asks.wait_for_subscribers(1, timeout=LIMIT_S)
+    replies.wait_for_publishers(1, timeout=LIMIT_S)
     asks.send(b"again")
-    assert bytes(replies.recv(LIMIT_S)) == b"again"
+    assert bytes(replies.recv(timeout=LIMIT_S)) == b"again"
 
 
 WAITS = {
     "recv": "subscriber.recv()",
     "recv_spin": "node.subscriber('/t', wait='spin').recv()",
-    "recv_block": "node.subscriber('/t', wait='block').recv(1000)",
+    "recv_block": "node.subscriber('/t', wait='block').recv(timeout=1000)",
     "iterate": "list(subscriber)",
     "latest": "subscriber.latest()",
     "recv_many": "subscriber.recv_many(dtype='u1')",
@@ -182,7 +182,7 @@ message = subscriber.recv()
 print(bytes(message).decode(), len(handled) > 0)
 """)
     publisher = node().publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     assert process.stdout.readline() == "ready\n"
     settle(process)
     os.kill(process.pid, signal.SIGUSR1)
@@ -196,11 +196,11 @@ def test_the_gil_is_free_during_every_wait(node):
     subscriber, publisher = home.subscriber("/t"), home.publisher("/u")
     merged = rnet.Merge(home.subscriber("/v"), home.subscriber("/w"))
     waits = [
-        lambda: subscriber.recv(60),
-        lambda: subscriber.latest(60),
-        lambda: subscriber.wait_for_publishers(1, 60),
-        lambda: publisher.wait_for_subscribers(1, 60),
-        lambda: merged.recv(60),
+        lambda: subscriber.recv(timeout=60),
+        lambda: subscriber.latest(timeout=60),
+        lambda: subscriber.wait_for_publishers(1, timeout=60),
+        lambda: publisher.wait_for_subscribers(1, timeout=60),
+        lambda: merged.recv(timeout=60),
     ]
     interval = sys.getswitchinterval()
     # Nobody is made to let go of the GIL: a wait that kept it would stop this thread for good.
@@ -296,7 +296,7 @@ for message in rnet.Node("listener").subscriber("/t"):
     break
 """)
     publisher = node().publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"hello")
     assert finish(listener) == (0, "hello\n", "")
 
@@ -306,9 +306,9 @@ def test_late_joiners_get_what_was_kept(node):
     for n in range(5):
         publisher.send(bytes([n]))
     late = node("late").subscriber("/t", transient_local=True, reliable=True)
-    assert [bytes(late.recv(LIMIT_S)) for _ in range(2)] == [b"\3", b"\4"]
+    assert [bytes(late.recv(timeout=LIMIT_S)) for _ in range(2)] == [b"\3", b"\4"]
     plain = node("plain").subscriber("/t")
-    plain.wait_for_publishers(1, LIMIT_S)
+    plain.wait_for_publishers(1, timeout=LIMIT_S)
     assert plain.try_recv() is None
 
 
@@ -354,7 +354,7 @@ assert bytes(sample) == bytes([7]) * 10_000
 print("parent goes on")
 """)
     back = node("outside").subscriber("/back")
-    message = back.recv(LIMIT_S)
+    message = back.recv(timeout=LIMIT_S)
     assert bytes(message) == b"from the child"
     code, out, err = finish(process)
     assert (code, out) == (0, "parent goes on\n"), err
@@ -472,10 +472,10 @@ soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
 resource.setrlimit(resource.RLIMIT_NPROC, (1, hard))
 subscriber.on(got.put, on_error=errors.put)
 error = errors.get_nowait()
-assert isinstance(error, rnet.LimitReachedError) and "ulimit -u" in str(error), error
+assert isinstance(error, rnet.errors.LimitReachedError) and "ulimit -u" in str(error), error
 sys.unraisablehook = lambda told: errors.put(told.exc_value)
 node.subscriber("/u", on=got.put)
-assert isinstance(errors.get_nowait(), rnet.LimitReachedError)
+assert isinstance(errors.get_nowait(), rnet.errors.LimitReachedError)
 publisher.wait_for_subscribers(1)
 publisher.send(b"early")
 assert got.empty()
@@ -501,7 +501,7 @@ print("one", flush=True)
 input()
 try:
     while True:
-        subscriber.recv(20)
+        subscriber.recv(timeout=20)
 except rnet.RnetError as error:
     print(type(error).__name__, "truncated" in str(error))
 """
@@ -513,7 +513,7 @@ def test_faulthandler_leaves_truncated_files_to_rnet(program, node, domain):
     assert victim.stdout.readline() == "ready\n"
     sender = node("sender")
     publisher = sender.publisher("/t")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"x")
     assert victim.stdout.readline() == "one\n"
     (folder,) = (name for name in os.listdir(f"{domain}/nodes") if name.startswith("sender@"))

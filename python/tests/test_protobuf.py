@@ -69,14 +69,14 @@ def robot_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def robot(robot_file: Path) -> rnet.Protos:
-    return rnet.load(robot_file, include=robot_file.parent / "include")
+def robot(robot_file: Path) -> rnet.types.Protos:
+    return rnet.load_proto(robot_file, include=robot_file.parent / "include")
 
 
 def test_a_file_gives_classes_of_the_official_runtime(robot):
     assert list(robot) == ["my.robot.Plan", "my.robot.Side"] and len(robot) == 2
     assert {"Plan", "Side", "my", "foxglove", "google", "rnet"} <= set(dir(robot))
-    assert repr(robot) == "<rnet.Protos of robot.proto: my.robot.Plan, my.robot.Side>"
+    assert repr(robot) == "<rnet.types.Protos of robot.proto: my.robot.Plan, my.robot.Side>"
     plan = robot.Plan(speed=0.5, steps=[{"length": 2}], arms={"left": robot.my.parts.Arm(joints=7)})
     assert plan.DESCRIPTOR.full_name == "my.robot.Plan"
     assert robot.Plan.FromString(plan.SerializeToString()) == plan
@@ -117,13 +117,13 @@ def test_time_stamps_have_what_the_runtime_gives_them(robot):
 
 
 def test_the_same_file_again_gives_the_same_classes(robot, robot_file):
-    again = rnet.load(robot_file, include=[str(robot_file.parent / "include")])
+    again = rnet.load_proto(robot_file, include=[str(robot_file.parent / "include")])
     assert again.Plan is robot.Plan
     texts = {"parts/arm.proto": ARM}
-    assert rnet.load_text(ROBOT, name="robot.proto", imports=texts).Plan is robot.Plan
+    assert rnet.types.load_proto_text(ROBOT, name="robot.proto", imports=texts).Plan is robot.Plan
     # Comments are no part of it.
     bare = ROBOT.replace("// Speed along the path. Unit: m/s", "")
-    assert rnet.load_text(bare, name="robot.proto", imports=texts).Plan is robot.Plan
+    assert rnet.types.load_proto_text(bare, name="robot.proto", imports=texts).Plan is robot.Plan
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -137,7 +137,7 @@ def test_two_versions_of_a_type_live_in_one_process(tmp_path, times):
         path = tmp_path / version / "robot.proto"
         field = "double speed = 2;" if version == "old" else "google.protobuf.Timestamp at = 3;"
         path.write_text(text % field)
-        loaded[version] = rnet.load(path)
+        loaded[version] = rnet.load_proto(path)
     old, new = loaded["old"], loaded["new"]
     assert old.Plan is not new.Plan
     assert [f.name for f in old.Plan.DESCRIPTOR.fields] == ["goal", "speed"]
@@ -156,17 +156,17 @@ def test_two_versions_of_a_type_live_in_one_process(tmp_path, times):
 def test_files_that_have_only_their_name_in_common_share_a_pool():
     one, other = fresh(), fresh()
     text = 'syntax = "proto3"; package %s; import "foxglove/Pose.proto"; message M { foxglove.Pose p = 1; }'
-    first = rnet.load_text(text % one, name="messages.proto")
-    second = rnet.load_text(text % other, name="messages.proto")
+    first = rnet.types.load_proto_text(text % one, name="messages.proto")
+    second = rnet.types.load_proto_text(text % other, name="messages.proto")
     assert first.foxglove.Pose is second.foxglove.Pose is msgs.Pose
     assert second.M(p=msgs.Pose()).DESCRIPTOR.full_name == f"{other}.M"
-    assert repr(second) == f"<rnet.Protos of messages.proto: {other}.M>"
+    assert repr(second) == f"<rnet.types.Protos of messages.proto: {other}.M>"
     # And who imports the second one finds it.
     imports = {"messages.proto": text % other}
     third = f'syntax = "proto3"; package {fresh()}; import "messages.proto"; message N {{ {other}.M m = 1; }}'
-    third = rnet.load_text(third, imports=imports)
+    third = rnet.types.load_proto_text(third, imports=imports)
     assert third.N(m=second.M()).DESCRIPTOR.fields[0].message_type is second.M.DESCRIPTOR
-    assert rnet.load_text(text % other, name="messages.proto").M is second.M
+    assert rnet.types.load_proto_text(text % other, name="messages.proto").M is second.M
 
 
 def test_several_files_at_once(tmp_path):
@@ -177,13 +177,13 @@ def test_several_files_at_once(tmp_path):
     (tmp_path / "b.proto").write_text(
         f'syntax = "proto3"; package {b}; import "a.proto"; message Both {{ {a}.One one = 1; }}'
     )
-    protos = rnet.load(tmp_path / "a.proto", tmp_path / "b.proto")
+    protos = rnet.load_proto(tmp_path / "a.proto", tmp_path / "b.proto")
     assert list(protos) == [f"{a}.Both", f"{a}.One", f"{b}.Both"]
     assert protos[f"{b}.Both"](one=protos.One())
     with pytest.raises(AttributeError, match=f"'{a}.Both'.* or .*'{b}.Both'"):
         protos.Both
     with pytest.raises(TypeError, match="at least one file"):
-        rnet.load()
+        rnet.load_proto()
 
 
 def test_files_that_contradict_each_other_are_refused(tmp_path):
@@ -191,9 +191,9 @@ def test_files_that_contradict_each_other_are_refused(tmp_path):
     for name, field in (("a", "int32"), ("b", "string")):
         text = f'syntax = "proto3"; package {package}; message M {{ {field} x = 1; }}'
         (tmp_path / f"{name}.proto").write_text(text)
-    said = rf"rnet\.load: {package}\.M is defined twice: in a\.proto and in b\.proto"
-    with pytest.raises(rnet.SchemaError, match=said):
-        rnet.load(tmp_path / "a.proto", tmp_path / "b.proto")
+    said = rf"rnet\.load_proto: {package}\.M is defined twice: in a\.proto and in b\.proto"
+    with pytest.raises(rnet.errors.SchemaError, match=said):
+        rnet.load_proto(tmp_path / "a.proto", tmp_path / "b.proto")
 
 
 def compiled(folder: Path, file: str, *flags: str) -> Path:
@@ -214,13 +214,13 @@ def test_a_descriptor_set_of_protoc(tmp_path):
         f"service S {{ rpc Go(Top) returns (Base); }} message Top {{ Base base = 1; }}"
     )
     made = compiled(tmp_path, "top.proto", "--include_imports", "--include_source_info")
-    protos = rnet.load(made)
+    protos = rnet.load_proto(made)
     assert list(protos) == [f"{package}.Top"]
     assert protos.Top(base=getattr(protos, package).Base())
-    assert rnet.load(made).Top is protos.Top is rnet.load_descriptor_set(made.read_bytes()).Top
+    assert rnet.load_proto(made).Top is protos.Top is rnet.types.load_descriptor_set(made.read_bytes()).Top
     # It came into a pool of its own, unlike the file.
     default = msgs.Pose.DESCRIPTOR.file.pool
-    top = rnet.load(tmp_path / "top.proto").Top
+    top = rnet.load_proto(tmp_path / "top.proto").Top
     assert top.DESCRIPTOR.file.pool is default is not protos.Top.DESCRIPTOR.file.pool
 
 
@@ -230,8 +230,8 @@ def test_a_descriptor_set_has_the_classes_that_are_there(tmp_path):
     text = f'syntax = "proto3"; package {package}; import "google/protobuf/timestamp.proto";'
     text += "message Top { google.protobuf.Timestamp at = 1; }"
     (tmp_path / "top.proto").write_text(text)
-    top = rnet.load(tmp_path / "top.proto").Top
-    assert rnet.load(compiled(tmp_path, "top.proto", "--include_imports")).Top is top
+    top = rnet.load_proto(tmp_path / "top.proto").Top
+    assert rnet.load_proto(compiled(tmp_path, "top.proto", "--include_imports")).Top is top
 
 
 SETS_OF_OTHERS = """
@@ -241,14 +241,14 @@ def other(name, package):
     file = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3")
     file.message_type.add(name="Pose").field.add(name="x", number=1, label=1, type=9)
     return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
-theirs = rnet.load_descriptor_set(other("foxglove/Pose.proto", "foxglove")).Pose
+theirs = rnet.types.load_descriptor_set(other("foxglove/Pose.proto", "foxglove")).Pose
 assert theirs(x="text").x == "text"
-assert rnet.load_descriptor_set(other("any.proto", "foxglove")).Pose is not theirs
-rnet.load_descriptor_set(other("my.proto", "my_own"))
+assert rnet.types.load_descriptor_set(other("any.proto", "foxglove")).Pose is not theirs
+rnet.types.load_descriptor_set(other("my.proto", "my_own"))
 from rnet import msgs
 msgs.Pose(position=msgs.Vector3())
 # A file of this program may have what a stranger had, too.
-mine = rnet.load_text('syntax = "proto3"; package my_own; message Pose { double x = 1; }')
+mine = rnet.types.load_proto_text('syntax = "proto3"; package my_own; message Pose { double x = 1; }')
 assert mine.Pose.DESCRIPTOR.file.pool is msgs.Pose.DESCRIPTOR.file.pool
 from foxglove_schemas_protobuf.Pose_pb2 import Pose
 assert Pose is msgs.Pose
@@ -257,7 +257,7 @@ assert Pose is msgs.Pose
 FILES_WITH_OUR_NAMES = """
 import rnet
 pose = 'syntax = "proto3"; package foxglove; message Pose { string x = 1; }'
-theirs = rnet.load_text(pose, name="any.proto").Pose
+theirs = rnet.types.load_proto_text(pose, name="any.proto").Pose
 assert theirs(x="text").x == "text"
 from rnet import msgs
 msgs.Pose(position=msgs.Vector3())
@@ -288,7 +288,7 @@ def test_files_with_options_of_their_own_are_loaded(tmp_path, is_set):
     path.write_text(OPTIONS.format(package=package))
     if is_set:
         path = compiled(tmp_path, "speed.proto", "--include_imports")
-    speed = rnet.load(path).Speed
+    speed = rnet.load_proto(path).Speed
     assert speed.FromString(speed(value=2.0).SerializeToString()).value == 2.0
 
 
@@ -300,25 +300,25 @@ def test_loading_without_end_is_refused(monkeypatch):
         file.message_type.add(name="M").field.add(name=f"b{number}", number=1, label=1, type=5)
         return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
 
-    rnet.load_text(text % 0)
+    rnet.types.load_proto_text(text % 0)
     # Other private pools, of other tests, would take it.
     monkeypatch.setattr(pools, "_pools", pools._pools[:1])
     monkeypatch.setattr(pools, "MAX_POOLS", 2 + len(pools._of_sets))
-    first = rnet.load_descriptor_set(of_set(0)).M
-    for load in (lambda: rnet.load_descriptor_set(of_set(1)), lambda: rnet.load_text(text % 1)):
-        with pytest.raises(rnet.SchemaError, match="MAX_POOLS") as caught:
+    first = rnet.types.load_descriptor_set(of_set(0)).M
+    for load in (lambda: rnet.types.load_descriptor_set(of_set(1)), lambda: rnet.types.load_proto_text(text % 1)):
+        with pytest.raises(rnet.errors.SchemaError, match="MAX_POOLS") as caught:
             load()
         assert (caught.value.reason, caught.value.limit_name) == ("limit", "MAX_POOLS")
     # What is there stays.
-    assert rnet.load_descriptor_set(of_set(0)).M is first
+    assert rnet.types.load_descriptor_set(of_set(0)).M is first
 
 
 def test_time_stamps_of_a_later_version():
     """The official classes are those of the default pool."""
     text = 'syntax = "proto3"; package stamped; import "google/protobuf/timestamp.proto";'
     text += "message M { google.protobuf.Timestamp at = 1; %s }"
-    rnet.load_text(text % "")
-    new = rnet.load_text(text % "int32 n = 2;")
+    rnet.types.load_proto_text(text % "")
+    new = rnet.types.load_proto_text(text % "int32 n = 2;")
     with pytest.raises(TypeError):
         new.M(at=timestamp_pb2.Timestamp(seconds=5))
     made = new["google.protobuf.Timestamp"](seconds=5)
@@ -328,7 +328,7 @@ def test_time_stamps_of_a_later_version():
 
 def test_a_built_in_message_is_had_by_name_again_and_again():
     program = """
-from rnet.types import codec
+from rnet.codec import codec
 for name in ("foxglove.LaserScan", "rnet.msgs.Imu"):
     assert codec(name).cls is codec(name).cls
 from rnet.msgs import Imu, LaserScan
@@ -362,15 +362,15 @@ def test_modules_of_protoc_have_the_same_classes(tmp_path, monkeypatch):
     assert made == 0
     monkeypatch.syspath_prepend(str(tmp_path))
     module: Any = importlib.import_module(f"{package}_pb2")
-    assert rnet.load(tmp_path / f"{package}.proto").Old is module.Old
+    assert rnet.load_proto(tmp_path / f"{package}.proto").Old is module.Old
 
 
 # -- what is wrong with a file ---------------------------------------------------------------------
 
 
-def raised(text: str, **arguments: Any) -> rnet.SchemaError:
-    with pytest.raises(rnet.SchemaError) as caught:
-        rnet.load_text(text, **arguments)
+def raised(text: str, **arguments: Any) -> rnet.errors.SchemaError:
+    with pytest.raises(rnet.errors.SchemaError) as caught:
+        rnet.types.load_proto_text(text, **arguments)
     return caught.value
 
 
@@ -381,12 +381,12 @@ def test_what_does_not_parse_is_told_with_its_place():
     error = raised('syntax = "proto3";\nmessage A { B b = 1; }')
     assert (error.reason, error.line) == ("proto", 2) and "'B'" in str(error)
     again = pickle.loads(pickle.dumps(error))
-    assert (type(again), again.line, str(again)) == (rnet.SchemaError, 2, str(error))
+    assert (type(again), again.line, str(again)) == (rnet.errors.SchemaError, 2, str(error))
 
 
 def test_a_missing_import_says_where_it_was_looked_for(robot_file):
-    with pytest.raises(rnet.SchemaError) as caught:
-        rnet.load(robot_file, include=["/nowhere"])
+    with pytest.raises(rnet.errors.SchemaError) as caught:
+        rnet.load_proto(robot_file, include=["/nowhere"])
     error = caught.value
     assert (error.reason, error.name) == ("missing_import", "parts/arm.proto")
     assert (error.file, error.line) == ("robot.proto", 7)
@@ -401,12 +401,12 @@ def test_a_cyclic_import_is_named():
 
 def test_files_that_cannot_be_read(tmp_path):
     for name in ("none.proto", "none.bin"):
-        with pytest.raises(rnet.SchemaError, match="No such file") as caught:
-            rnet.load(tmp_path / name)
+        with pytest.raises(rnet.errors.SchemaError, match="No such file") as caught:
+            rnet.load_proto(tmp_path / name)
         assert (caught.value.reason, caught.value.file) == ("read", str(tmp_path / name))
     (tmp_path / "bad.proto").write_bytes(b"\xff")
-    with pytest.raises(rnet.SchemaError, match="UTF-8"):
-        rnet.load(tmp_path / "bad.proto")
+    with pytest.raises(rnet.errors.SchemaError, match="UTF-8"):
+        rnet.load_proto(tmp_path / "bad.proto")
 
 
 def test_a_descriptor_set_that_explodes_reaches_a_limit(tmp_path):
@@ -415,17 +415,17 @@ def test_a_descriptor_set_that_explodes_reaches_a_limit(tmp_path):
     for n in range(5000):
         file.message_type.add(name=f"M{n}")
     path.write_bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
-    with pytest.raises(rnet.SchemaError) as caught:
-        rnet.load(path)
+    with pytest.raises(rnet.errors.SchemaError) as caught:
+        rnet.load_proto(path)
     error = caught.value
     assert (error.reason, error.limit_name, error.limit) == ("limit", "MAX_SCHEMA_TYPES", 4096)
     path.write_bytes(bytes(2 << 20))
-    with pytest.raises(rnet.SchemaError) as caught:
-        rnet.load(path)
+    with pytest.raises(rnet.errors.SchemaError) as caught:
+        rnet.load_proto(path)
     assert caught.value.limit_name == "MAX_SCHEMA_LEN_BYTES"
     path.write_bytes(b"\x0a\xff\xff\xff\xff\x07x")
-    with pytest.raises(rnet.SchemaError) as caught:
-        rnet.load(path)
+    with pytest.raises(rnet.errors.SchemaError) as caught:
+        rnet.load_proto(path)
     assert caught.value.reason == "malformed"
 
 
@@ -433,8 +433,8 @@ def test_a_set_that_lacks_a_file_is_refused(tmp_path):
     (tmp_path / "base.proto").write_text('syntax = "proto3"; message LackedBase {}')
     text = 'syntax = "proto3"; import "base.proto"; message Lacking { LackedBase base = 1; }'
     (tmp_path / "top.proto").write_text(text)
-    with pytest.raises(rnet.SchemaError) as caught:
-        rnet.load(compiled(tmp_path, "top.proto"))
+    with pytest.raises(rnet.errors.SchemaError) as caught:
+        rnet.load_proto(compiled(tmp_path, "top.proto"))
     assert "base.proto" in str(caught.value)
 
 
@@ -523,15 +523,15 @@ import sys
 import rnet
 assert not any(name.startswith("google") for name in sys.modules)
 sys.modules["google"] = None
-for ask in (lambda: rnet.msgs.Imu, lambda: rnet.load_text('syntax = "proto3";')):
+for ask in (lambda: rnet.msgs.Imu, lambda: rnet.types.load_proto_text('syntax = "proto3";')):
     try:
         ask()
-    except rnet.MissingProtobufError as error:
+    except rnet.errors.MissingProtobufError as error:
         assert isinstance(error, ImportError) and "pip install protobuf" in str(error)
     else:
         raise AssertionError
-from rnet import types
-assert types.codec("f8").raises is None
+from rnet import codec
+assert codec.codec("f8").raises is None
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

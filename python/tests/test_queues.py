@@ -49,9 +49,9 @@ def test_each_job_goes_to_one_worker(pair):
     jobs = planner.push("/jobs")
     for n in range(100):
         jobs.push(b"%d" % n)
-    jobs.wait_until_done(LIMIT_S)
+    jobs.wait_until_done(timeout=LIMIT_S)
     assert sorted(done) == sorted((b"%d" % n, "/planner", False, False) for n in range(100))
-    assert jobs.stats() == rnet.PushStats(pushed=100, done=100, redelivered=0, undelivered=0, open=0)
+    assert jobs.stats() == rnet.events.PushStats(pushed=100, done=100, redelivered=0, undelivered=0, open=0)
     assert jobs.worker_count == 3 and jobs.name == "/jobs"
     assert sum(worker.stats().calls for worker in workers) == 100
 
@@ -61,7 +61,7 @@ def test_jobs_are_received_one_by_one_and_acknowledged(pair):
     jobs, worker = planner.push("/jobs", Vector3), sweeper.pull("/jobs", Vector3)
     jobs.push(Vector3(x=1.5))
     jobs.push(Vector3(x=2.5))
-    job = worker.recv(LIMIT_S)
+    job = worker.recv(timeout=LIMIT_S)
     assert job.message.x == 1.5 and job.pusher == "/planner"
     assert not job.redelivered and not job.cancelled and not job.done
     with pytest.raises(rnet.WaitTimeoutError, match="a job"):
@@ -70,9 +70,9 @@ def test_jobs_are_received_one_by_one_and_acknowledged(pair):
     assert job.done
     with pytest.raises(rnet.ClosedError):
         job.ack()
-    with worker.recv(LIMIT_S) as vector:
+    with worker.recv(timeout=LIMIT_S) as vector:
         assert vector.x == 2.5
-    jobs.wait_until_done(LIMIT_S)
+    jobs.wait_until_done(timeout=LIMIT_S)
     assert jobs.stats().done == 2
 
 
@@ -80,9 +80,9 @@ def test_jobs_of_numpy(pair):
     planner, sweeper = pair
     jobs, worker = planner.push("/jobs", "f8"), sweeper.pull("/jobs", "f8")
     jobs.push(2.5)
-    with worker.recv(LIMIT_S) as number:
+    with worker.recv(timeout=LIMIT_S) as number:
         assert number == np.float64(2.5)
-    jobs.wait_until_done(LIMIT_S)
+    jobs.wait_until_done(timeout=LIMIT_S)
 
 
 def test_what_fails_is_handed_back_and_not_repeated(pair):
@@ -91,19 +91,19 @@ def test_what_fails_is_handed_back_and_not_repeated(pair):
     jobs = planner.push("/jobs", on_undelivered=back)
     worker = sweeper.pull("/jobs")
     jobs.push(b"dust")
-    with pytest.raises(ZeroDivisionError), worker.recv(LIMIT_S):
+    with pytest.raises(ZeroDivisionError), worker.recv(timeout=LIMIT_S):
         _ = 1 / 0
     undelivered = back.only()
     assert undelivered.job == b"dust" and isinstance(undelivered.error, rnet.CallFailedError)
     assert undelivered.error.kind == "ZeroDivisionError" and undelivered.error.node == "/sweeper"
     jobs.push(b"mud")
-    worker.recv(LIMIT_S).fail("no mop")
-    jobs.wait_until_done(LIMIT_S)
+    worker.recv(timeout=LIMIT_S).fail("no mop")
+    jobs.wait_until_done(timeout=LIMIT_S)
     assert back.jobs[1].error.text == "no mop"
     jobs.push(b"sand")
-    job = worker.recv(LIMIT_S)
+    job = worker.recv(timeout=LIMIT_S)
     del job
-    jobs.wait_until_done(LIMIT_S)
+    jobs.wait_until_done(timeout=LIMIT_S)
     assert back.jobs[2].error.kind == "not_acknowledged"
     assert jobs.stats().undelivered == 3 and jobs.stats().redelivered == 0
 
@@ -130,9 +130,9 @@ def test_a_full_backlog_refuses_or_waits(pair):
     jobs = planner.push("/jobs", backlog=2)
     jobs.push(b"1")
     jobs.push(b"2")
-    with pytest.raises(rnet.LimitReachedError, match="open jobs of a pusher of /jobs"):
+    with pytest.raises(rnet.errors.LimitReachedError, match="open jobs of a pusher of /jobs"):
         jobs.push(b"3")
-    waits = planner.push("/jobs", backlog=1, wait=LIMIT_S)
+    waits = planner.push("/jobs", backlog=1, timeout=LIMIT_S)
     waits.push(b"4")
     pushed = threading.Thread(target=waits.push, args=(b"5",))
     pushed.start()
@@ -140,7 +140,7 @@ def test_a_full_backlog_refuses_or_waits(pair):
     sweeper.pull("/jobs", on=done.append)
     pushed.join(LIMIT_S)
     for pusher in (jobs, waits):
-        pusher.wait_until_done(LIMIT_S)
+        pusher.wait_until_done(timeout=LIMIT_S)
     assert sorted(done) == [b"1", b"2", b"4", b"5"]
 
 
@@ -150,16 +150,16 @@ def test_a_closed_worker_gives_its_job_to_another_and_a_closed_pusher_its_jobs_b
     jobs = planner.push("/jobs", on_undelivered=back)
     first = sweeper.pull("/jobs")
     jobs.push(b"hall")
-    held = first.recv(LIMIT_S)
+    held = first.recv(timeout=LIMIT_S)
     second = sweeper.pull("/jobs")
     first.close()
     assert held.cancelled and first.closed
-    job = second.recv(LIMIT_S)
+    job = second.recv(timeout=LIMIT_S)
     assert job.message == b"hall" and job.redelivered
     assert jobs.stats().redelivered == 1
     jobs.close()
     assert isinstance(back.only().error, rnet.ClosedError)
-    for closed in (lambda: jobs.push(b"x"), lambda: first.recv(0), jobs.wait_until_done, jobs.stats):
+    for closed in (lambda: jobs.push(b"x"), lambda: first.recv(timeout=0), jobs.wait_until_done, jobs.stats):
         with pytest.raises(rnet.ClosedError):
             closed()
     assert list(first) == []
@@ -214,11 +214,11 @@ def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
         jobs.push(b"hall")
         assert worker.hears() == "hall False"
     with sweeper.pull("/jobs") as second:
-        job = second.recv(LIMIT_S)
+        job = second.recv(timeout=LIMIT_S)
         assert job.redelivered and job.message == b"hall"
         job.ack()
-        jobs.wait_until_done(LIMIT_S)
-    assert jobs.stats() == rnet.PushStats(pushed=1, done=1, redelivered=1, undelivered=0, open=0)
+        jobs.wait_until_done(timeout=LIMIT_S)
+    assert jobs.stats() == rnet.events.PushStats(pushed=1, done=1, redelivered=1, undelivered=0, open=0)
     # A job that were sent to the one that has closed would be redelivered.
     until(lambda: jobs.worker_count == 0)
     # Two workers have it and are killed: it is handed back, and a third one does not get it.
@@ -229,7 +229,7 @@ def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
     undelivered = back.only()
     assert undelivered.job == b"lab" and isinstance(undelivered.error, rnet.ServerLostError)
     assert undelivered.error.node == "/victim3"
-    jobs.wait_until_done(LIMIT_S)
+    jobs.wait_until_done(timeout=LIMIT_S)
     assert jobs.stats().redelivered == 2 and jobs.stats().undelivered == 1
 
 
@@ -238,10 +238,10 @@ def test_a_worker_that_does_not_acknowledge_in_time_is_lost(pair):
     jobs = planner.push("/jobs", ack_within=0.2)
     slow = sweeper.pull("/jobs")
     jobs.push(b"hall")
-    held = slow.recv(LIMIT_S)
-    with sweeper.pull("/jobs") as other, other.recv(LIMIT_S) as job:
+    held = slow.recv(timeout=LIMIT_S)
+    with sweeper.pull("/jobs") as other, other.recv(timeout=LIMIT_S) as job:
         assert job == b"hall"
-    jobs.wait_until_done(LIMIT_S)
+    jobs.wait_until_done(timeout=LIMIT_S)
     until(lambda: held.cancelled)
     assert jobs.stats().redelivered == 1
 
@@ -311,6 +311,6 @@ def test_workers_of_another_type_are_told_of(pair):
     jobs.push(Vector3(x=1))
     undelivered = back.only()
     assert undelivered.job == Vector3(x=1) and isinstance(undelivered.error, rnet.IncompatibleTypeError)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         planner.push("/jobs", backlog=0)
     worker.close()

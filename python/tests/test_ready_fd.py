@@ -42,11 +42,11 @@ def test_epoll_tells_of_messages_until_nothing_is_left(pair):
     # Other ways of receiving do not mislead the descriptor.
     publisher.send(b"a")
     publisher.send(b"b")
-    assert subscriber.recv(LIMIT_S) == b"a"
+    assert subscriber.recv(timeout=LIMIT_S) == b"a"
     assert epoll.poll(LIMIT_S)
-    assert subscriber.recv(LIMIT_S) == b"b"
+    assert subscriber.recv(timeout=LIMIT_S) == b"b"
     with pytest.raises(rnet.WaitTimeoutError):
-        subscriber.recv(0)
+        subscriber.recv(timeout=0)
     assert not is_readable(subscriber.fileno())
     publisher.send(b"c")
     assert epoll.poll(LIMIT_S) and drain(subscriber) == [b"c"]
@@ -113,7 +113,7 @@ def test_messages_and_changes_of_state_in_one_selector(node):
         selector.register(source, selectors.EVENT_READ)
     publishers = [other.publisher(f"/t{n}", bytes) for n in range(16)]
     for publisher in publishers:
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"x")
     other.state["/arm/mode"] = "idle"
     left = {*subscribers, watch}
@@ -158,7 +158,7 @@ def test_closing_the_node_wakes_who_waits_for_the_descriptor(node):
 
 def test_a_subscriber_with_a_callback_has_no_descriptor(node):
     subscriber = node().subscriber("/t", on=print)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         subscriber.fileno()
 
 

@@ -53,7 +53,7 @@ def test_a_block_records_what_it_sends(tmp_path):
 
 
 def test_a_topic_that_nobody_published_is_said(tmp_path, caplog):
-    report = rnet.record(tmp_path / "run.mcap", "/scan", state=False, duration=0.1).wait(LIMIT_S)
+    report = rnet.record(tmp_path / "run.mcap", "/scan", state=False, duration=0.1).wait(timeout=LIMIT_S)
     assert (report.messages, report.followed, report.unheard) == (0, 0, {})
     assert "no publisher was followed: none of /scan was found" in caplog.text
 
@@ -66,7 +66,7 @@ def test_it_is_entered_once_and_leaves_nothing_open(tmp_path):
             pass
         with pytest.raises(rnet.ClosedError, match=r"run\.mcap was already used in a with block"), recording:
             pass
-        with pytest.raises(rnet.RecordFailedError, match="already exists"):
+        with pytest.raises(rnet.errors.RecordFailedError, match="already exists"):
             rnet.record(tmp_path / "run.mcap")
         with rnet.open_recording(tmp_path / "run.mcap") as file:
             assert list(file.messages()) == []
@@ -88,20 +88,20 @@ def test_a_file_for_ros_2_has_what_ros_2_has_and_counts_the_rest(tmp_path):
     with rnet.open_recording(file) as read:
         assert (read.profile, read.topics) == ("ros2", ["/imu"])
         assert read["/imu"].types == ["sensor_msgs/msg/Imu"]
-    with pytest.raises(rnet.RecordFailedError, match="--raw"):
+    with pytest.raises(rnet.errors.RecordFailedError, match="--raw"):
         rnet.record(tmp_path / "other.mcap", ros2=True, raw=True)
 
 
 def test_it_ends_after_its_time_and_says_what_is_wrong(tmp_path):
     file = tmp_path / "run.mcap"
-    report = rnet.record(file, duration=0.1).wait(LIMIT_S)
+    report = rnet.record(file, duration=0.1).wait(timeout=LIMIT_S)
     assert report.files == [file] and report.seconds >= 0.1
-    with pytest.raises(rnet.RecordFailedError, match="already exists"):
+    with pytest.raises(rnet.errors.RecordFailedError, match="already exists"):
         rnet.record(file)
-    with pytest.raises(rnet.RecordFailedError, match="whole parts"):
+    with pytest.raises(rnet.errors.RecordFailedError, match="whole parts"):
         rnet.record(tmp_path / "other.mcap", "/a*b")
     with rnet.record(tmp_path / "other.mcap") as recording, pytest.raises(rnet.WaitTimeoutError):
-        recording.wait(0.01)
+        recording.wait(timeout=0.01)
 
 
 def test_it_ends_the_file_when_python_is_killed(tmp_path):

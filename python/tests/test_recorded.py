@@ -34,7 +34,7 @@ POSE = np.dtype({
     "names": ["x", "n", "on", "q"], "formats": ["<f8", "<i2", "?", ("<u2", (2, 2))], "offsets": [0, 8, 12, 16], "itemsize": 32,
 })  # fmt: skip
 START_NS = 1_790_000_000_000_000_000
-LEGS = rnet.load_text(
+LEGS = rnet.types.load_proto_text(
     """syntax = "proto3"; package t;
     message Leg { double force = 1; optional int32 turns = 2; optional bool on = 3; repeated float ranges = 4; string name = 5; }"""
 )
@@ -104,7 +104,7 @@ def test_what_a_message_does_not_have_is_nan_or_what_is_asked_for(file):
     leg = rnet.open_recording(file)["/leg"]
     ranges = leg.array("ranges[1]")
     assert np.isnan(ranges[::2]).all() and (ranges[1::2] == np.arange(1, 100, 2)).all()
-    with pytest.raises(rnet.ReadFailedError, match=r"50 of 100 messages of /leg have no turns, .* array\('turns', absent=0\)"):
+    with pytest.raises(rnet.errors.ReadFailedError, match=r"50 of 100 messages of /leg have no turns, .* array\('turns', absent=0\)"):
         leg.array("turns")
     assert (leg.array("turns", absent=7)[:4] == [7, -1, 7, -3]).all()
     assert (leg.array("ranges[0]", absent=-1)[:2] == [-1, 0.5]).all()
@@ -126,7 +126,7 @@ def test_a_frame_has_all_numbers_and_knows_what_is_missing(file):
 def test_a_field_that_a_type_has_gained_is_missing_in_older_messages(tmp_path):
     path = tmp_path / "grip.mcap"
     head = 'syntax = "proto3"; package robot; message Grip { string name = 1; double width = 2; '
-    versions = [rnet.load_text(head + "}"), rnet.load_text(head + "double temp = 4; uint32 count = 5; }")]
+    versions = [rnet.types.load_proto_text(head + "}"), rnet.types.load_proto_text(head + "double temp = 4; uint32 count = 5; }")]
     with path.open("wb") as out:
         writer = Writer(out)
         writer.start()
@@ -141,7 +141,7 @@ def test_a_field_that_a_type_has_gained_is_missing_in_older_messages(tmp_path):
     assert grip.fields() == ["width", "temp", "count"]
     temp = grip.array("temp")
     assert np.isnan(temp[0]) and temp[1] == 40 and list(grip.array("count", absent=0)) == [0, 3]
-    with pytest.raises(rnet.ReadFailedError, match="1 of 2 messages of /grip have no count"):
+    with pytest.raises(rnet.errors.ReadFailedError, match="1 of 2 messages of /grip have no count"):
         grip.array("count")
     frame = grip.frame()
     assert list(frame.columns) == ["width", "temp", "count"] and frame["count"].isna().sum() == 1
@@ -190,7 +190,7 @@ def test_errors_say_what_there_is(file, tmp_path):
         (lambda: rnet.open_recording(tmp_path / "none.mcap"), "none.mcap.*No such file"),
         (lambda: rnet.open_recording(__file__), "not an MCAP file"),
     ):
-        with pytest.raises(rnet.ReadFailedError, match=words):
+        with pytest.raises(rnet.errors.ReadFailedError, match=words):
             call()
     recording.close()
     with pytest.raises(rnet.ClosedError, match=r"run.mcap is closed"):
@@ -210,13 +210,13 @@ def test_bytes_that_are_no_message_are_told(tmp_path):
         writer.add_message(bad, log_time=9, publish_time=9, data=b"")
         writer.finish()
     recording = rnet.open_recording(path)
-    with pytest.warns(rnet.DamagedRecordingWarning, match=r"bad.mcap: message 0 of /pose.*31 bytes"):
+    with pytest.warns(rnet.errors.DamagedRecordingWarning, match=r"bad.mcap: message 0 of /pose.*31 bytes"):
         assert len(recording["/pose"].array("x")) == 2
-    with pytest.raises(rnet.MalformedError, match="/pose cannot be decoded as Pose: it has 31 bytes"):
+    with pytest.raises(rnet.errors.MalformedError, match="/pose cannot be decoded as Pose: it has 31 bytes"):
         _ = list(recording["/pose"])[1].value
-    with pytest.raises(rnet.ReadFailedError, match=r"type t.Bad of /bad"):
+    with pytest.raises(rnet.errors.ReadFailedError, match=r"type t.Bad of /bad"):
         _ = next(iter(recording["/bad"])).value
-    with pytest.raises(rnet.ReadFailedError, match=r"type of /bad"):
+    with pytest.raises(rnet.errors.ReadFailedError, match=r"type of /bad"):
         recording["/bad"].fields()
 
 
@@ -226,9 +226,9 @@ def test_what_is_damaged_is_left_out_with_a_warning(file):
     damaged[whole.index(b"zstd") + 300] ^= 1  # in the first chunk
     file.write_bytes(damaged)
     recording = rnet.open_recording(file)
-    with pytest.warns(rnet.DamagedRecordingWarning, match="at byte"):
+    with pytest.warns(rnet.errors.DamagedRecordingWarning, match="at byte"):
         assert 200 < len(list(recording.messages())) < 500
-    with pytest.warns(rnet.DamagedRecordingWarning, match="at byte"):
+    with pytest.warns(rnet.errors.DamagedRecordingWarning, match="at byte"):
         assert 40 < len(recording["/pose"].array("x")) < 100
     file.write_bytes(whole[: len(whole) // 2])
     cut = rnet.open_recording(file)
@@ -238,7 +238,7 @@ def test_what_is_damaged_is_left_out_with_a_warning(file):
 
 def test_our_own_recording_is_read(tmp_path):
     path = tmp_path / "own.mcap"
-    leg = rnet.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
+    leg = rnet.types.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
     with rnet.Node("/arm") as node:
         poses = node.publisher("/pose", Pose)
         legs = node.publisher("/legs", leg)
@@ -271,7 +271,7 @@ recording = rnet.open_recording({str(file)!r})
 assert [m.value.force for m in recording["/leg"]][2] == 0.5
 try:
     recording["/leg"].array("force")
-except rnet.MissingNumpyError as error:
+except rnet.errors.MissingNumpyError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)

@@ -29,7 +29,7 @@ from test_record import BUILD, program  # noqa: F401  the program `rnet` of this
 COUNT = 20
 #: What no compression makes small, so that files have several chunks.
 NOISE = random.Random(7).randbytes(200_000)
-LEG = rnet.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
+LEG = rnet.types.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
 
 
 def rnet_program(*command: object) -> str:
@@ -91,8 +91,8 @@ def test_what_the_sdk_of_foxglove_writes_is_read_here(tmp_path: Path) -> None:
         played = json.loads(rnet_program("play", path, "--rate", "max", "--json"))
         assert (played["messages"], played["failed"]) == (2 * COUNT, 0)
         for n in range(COUNT):
-            assert heard["/pose"].recv(LIMIT_S).position.x == n / 2
-            assert bytes([n] * 6) in bytes(heard["/image"].recv(LIMIT_S))
+            assert heard["/pose"].recv(timeout=LIMIT_S).position.x == n / 2
+            assert bytes([n] * 6) in bytes(heard["/image"].recv(timeout=LIMIT_S))
 
 
 def recorded(path: Path, **options) -> list[Path]:
@@ -102,7 +102,7 @@ def recorded(path: Path, **options) -> list[Path]:
         # The recorder is never too late for what a subscriber has not read yet.
         raw = node.publisher("/raw", bytes, reliable=True, large_depth=COUNT)
         _unread = node.subscriber("/raw", reliable=True, keep_all=True)
-        raw.wait_for_subscribers(1, LIMIT_S)
+        raw.wait_for_subscribers(1, timeout=LIMIT_S)
         with rnet.record(path, "/pose", "/leg", "/raw", **options) as recording:
             for n in range(COUNT):
                 pose = OurPose()

@@ -103,7 +103,7 @@ def test_we_read_what_rosbags_writes(tmp_path: Path) -> None:
     with rnet.Node("/listens") as node:
         heard = node.subscriber("/cmd_vel", keep_all=True)
         run("play", path, "--rate", "max")
-        assert len([heard.recv(10.0) for _ in range(20)]) == 20
+        assert len([heard.recv(timeout=10.0) for _ in range(20)]) == 20
 
 
 def test_pandas_reads_our_tables_and_writes_them_as_parquet(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import math
 import os
 import queue
 import signal
@@ -70,7 +71,7 @@ def test_a_call_of_every_kind_of_type(node):
         assert home.call("/bytes", request, timeout=LIMIT_S) == request[::-1]
     server.service("/flip", Twist, Twist, lambda twist: Twist(linear=Vector3(x=-twist.linear.x)))
     assert home.call("/flip", Twist(linear=Vector3(x=1.5)), Twist, timeout=LIMIT_S).linear.x == -1.5
-    record = rnet.named_dtype("R", [("x", "f8")])
+    record = rnet.types.named_dtype("R", [("x", "f8")])
     server.service("/sum", record, "f8", lambda row: np.float64(row["x"] + 1))
     row = np.zeros((), record)
     assert home.client("/sum", record, "f8").call(row, timeout=LIMIT_S) == 1.0
@@ -96,7 +97,7 @@ def test_a_reply_without_a_type_may_be_none(node):
     assert client.call("/stop", Twist(), timeout=LIMIT_S) == b""
     assert [twist.linear.x for twist in asked] == [0.5, 0.0]
     assert list(client.client("/each", N).stream(N(3), timeout=LIMIT_S)) == [b""] * 3
-    assert client.action_client("/go", N).send(N(7)).result(LIMIT_S) == b"" and asked[-1] == 7
+    assert client.action_client("/go", N).send(N(7)).result(timeout=LIMIT_S) == b"" and asked[-1] == 7
     # What has a type is not made up.
     with pytest.raises(rnet.CallFailedError, match="TypeError"):
         client.call("/typed", N(1), N, timeout=LIMIT_S)
@@ -297,25 +298,25 @@ def test_times_and_backlogs_have_an_end(node):
     gate = Gate()
     service = node("server").service("/wait", N, N, gate, backlog=1)
     client = home.client("/wait", N, N)
-    first = client.start(N(1), timeout=None)
+    first = client.start(N(1), timeout=math.inf)
     assert gate.begun.get(timeout=LIMIT_S) == 1
     second = client.start(N(2), timeout=LIMIT_S)
     until(lambda: service.stats().waiting == 1, "the second waits")
-    with pytest.raises(rnet.RefusedError) as caught:
+    with pytest.raises(rnet.errors.RefusedError) as caught:
         client.call(N(3), timeout=LIMIT_S)
     assert (caught.value.backlog, caught.value.node) == (1, "/server")
 
     async def main():
         await client.start(N(4))
 
-    with pytest.raises(rnet.RefusedError):
+    with pytest.raises(rnet.errors.RefusedError):
         run(main())
     gate.open.set()
     assert (first.result().x, second.result().x) == (1, 2)
     for bad in ({"at_once": 0}, {"backlog": 1 << 20}):
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             home.service("/bad", N, N, double, **bad)
-    with pytest.raises(rnet.BadNameError):
+    with pytest.raises(rnet.errors.BadNameError):
         home.client("/a b")
     with pytest.raises(rnet.IncompatibleTypeError, match=r"calls of /wait: request: client has .*Twist, server has "):
         home.call("/wait", Twist(), N, timeout=LIMIT_S)
@@ -366,7 +367,7 @@ def test_a_server_that_dies_is_named(node, program):
     assert caught.value.host
 
 
-CLIENT = "import rnet; rnet.Node('victim').call('/wait', b'', timeout=None)"
+CLIENT = "import rnet; rnet.Node('victim').call('/wait', b'', timeout=float('inf'))"
 
 
 def test_the_death_of_a_caller_cancels_its_call(node, program):
@@ -414,7 +415,7 @@ def test_a_handler_holds_up_no_callback_and_may_call(node):
     server.service("/twice", N, N, lambda request: inner.call(inner.call(request)))
     subscriber = server.subscriber("/t", N, on=lambda m: heard.put(server.call("/twice", m, N).x), reliable=True)
     publisher = home.publisher("/t", N, reliable=True)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     blocked = home.client("/wait", N, N).start(N(1))
     assert gate.begun.get(timeout=LIMIT_S) == 1
     publisher.send(N(3))
@@ -439,7 +440,7 @@ def test_all_that_is_closed_says_so(node):
     until(lambda: client.server_count == 0, "the server is gone")
     # A call that waits for a server ends with its client, and with its node.
     for end in (client.close, home.close):
-        waiting = (client if end == client.close else home.client("/wait", N, N)).start(N(2), timeout=None)
+        waiting = (client if end == client.close else home.client("/wait", N, N)).start(N(2), timeout=math.inf)
         told: queue.Queue[BaseException] = queue.Queue()
 
         def wait(call=waiting, told=told) -> None:
@@ -491,7 +492,7 @@ def test_a_service_that_closes_delivers_what_its_handler_answers(node):
 
     service = server.service("/work", N, N, works, at_once=2)
     client = home.client("/work", N, N)
-    calls = [client.start(N(n), timeout=None) for n in (1, 2)]
+    calls = [client.start(N(n), timeout=math.inf) for n in (1, 2)]
     assert sorted(begun.get(timeout=LIMIT_S) for _ in calls) == [1, 2]
     closing = threading.Thread(target=service.close)
     closing.start()
@@ -521,7 +522,7 @@ def test_an_object_that_is_let_go_of_ends_its_call(node):
     gate = Gate()
     service = node("server").service("/wait", N, N, gate)
     home = node("home")
-    call = home.client("/wait", N, N).start(N(1), timeout=None)
+    call = home.client("/wait", N, N).start(N(1), timeout=math.inf)
     gone = weakref.ref(call)
     assert gate.begun.get(timeout=LIMIT_S) == 1
     del call
@@ -578,5 +579,5 @@ def test_counts_below_zero_are_refused_by_name(node):
         ("backlog", lambda: home.push("/a", backlog=-1)),
         ("queue", lambda: home.action("/a", None, None, None, bytes, policy="queue", queue=-1)),
     ]:
-        with pytest.raises(rnet.BadValueError, match=f"{name}.* -1, and must be 0 or more"):
+        with pytest.raises(rnet.errors.BadValueError, match=f"{name}.* -1, and must be 0 or more"):
             make()

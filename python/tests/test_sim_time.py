@@ -18,7 +18,7 @@ MS = 1_000_000
 
 def clock_of(node):
     clock = node.publisher("/clock", Clock)
-    clock.wait_for_subscribers(1, LIMIT_S)
+    clock.wait_for_subscribers(1, timeout=LIMIT_S)
     return clock
 
 
@@ -112,7 +112,7 @@ def test_a_node_closes_while_a_callback_sleeps_in_a_time_that_stands(node):
 
     sim.subscriber("/go", on=sleep)
     go = host.publisher("/go")
-    go.wait_for_subscribers(1, LIMIT_S)
+    go.wait_for_subscribers(1, timeout=LIMIT_S)
     go.send(b"now")
     assert told.get(timeout=LIMIT_S) == "sleeps"
     sim.close()
@@ -133,7 +133,7 @@ def sleep(message):
         print("closed", flush=True)
 sim.subscriber("/go", on=sleep)
 go = host.publisher("/go")
-go.wait_for_subscribers(1, {LIMIT_S})
+go.wait_for_subscribers(1, timeout={LIMIT_S})
 go.send(b"now")
 sleeps.wait()
 {end}
@@ -148,7 +148,7 @@ def test_a_player_that_is_killed_leaves_the_time_standing(node, program):
 import rnet, sys
 from rnet.msgs import Clock
 clock = rnet.Node("player").publisher("/clock", Clock)
-clock.wait_for_subscribers(1, 20)
+clock.wait_for_subscribers(1, timeout=20)
 clock.send(Clock(time_ns=3))
 sys.stdin.read()
 """)

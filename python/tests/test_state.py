@@ -66,7 +66,7 @@ def test_not_a_number_is_a_float_and_no_json(state):
     state["/nan"] = math.nan
     assert math.isnan(state["/nan"])
     for bad in ({"x": math.nan}, [math.inf], {"a": {"b": [-math.inf]}}):
-        with pytest.raises(rnet.BadValueError, match="which JSON cannot represent") as caught:
+        with pytest.raises(rnet.errors.BadValueError, match="which JSON cannot represent") as caught:
             state["/json"] = bad
         assert caught.value.what == "/json"
     assert "/json" not in state
@@ -116,16 +116,16 @@ def test_what_is_no_value_is_refused_with_its_place(state):
         (1j, TypeError, "cannot hold a complex"),
         (np.datetime64("2026-01-01"), TypeError, "cannot hold a numpy.datetime64"),
         (lambda: 0, TypeError, "function"),
-        (1 << 63, rnet.BadValueError, "64 bits"),
-        (np.uint64(1 << 63), rnet.BadValueError, "64 bits"),
-        ("\ud800", rnet.BadValueError, "surrogate"),
-        ({"a": ["\ud800"]}, rnet.BadValueError, r'\["a"\]\[0\] is a str with a lone surrogate'),
-        ({"\ud800": 1}, rnet.BadValueError, "surrogate"),
+        (1 << 63, rnet.errors.BadValueError, "64 bits"),
+        (np.uint64(1 << 63), rnet.errors.BadValueError, "64 bits"),
+        ("\ud800", rnet.errors.BadValueError, "surrogate"),
+        ({"a": ["\ud800"]}, rnet.errors.BadValueError, r'\["a"\]\[0\] is a str with a lone surrogate'),
+        ({"\ud800": 1}, rnet.errors.BadValueError, "surrogate"),
         ({"steps": [{"name": {1}}]}, TypeError, r'/k: \["steps"\]\[0\]\["name"\] is a set'),
         ({1: 2}, TypeError, "has the key 1: keys of JSON objects must be str"),
         ({"a": b"bytes"}, TypeError, "is a bytes"),
-        (cyclic, rnet.BadValueError, "contains itself"),
-        (deep, rnet.BadValueError, "levels deep"),
+        (cyclic, rnet.errors.BadValueError, "contains itself"),
+        (deep, rnet.errors.BadValueError, "levels deep"),
         ({(1, 2)}, Exception, "set"),
         (np.array([object()]), TypeError, "cannot be in a message"),
     ]:
@@ -212,7 +212,7 @@ def test_bad_keys(state, key):
         lambda: state.add(key),
         lambda: state.update(key, lambda _: 1),
     ):
-        with pytest.raises(rnet.BadNameError) as caught:
+        with pytest.raises(rnet.errors.BadNameError) as caught:
             use()
         assert caught.value.what == "key" and caught.value.why
     assert key not in state
@@ -237,7 +237,7 @@ def test_entries_say_who_when_and_how_often(state, node):
 def test_the_type_stays_unless_asked(state):
     state["/k"] = 1
     for other in (1.0, "1", True, [1], {1}, None):
-        with pytest.raises(rnet.StateTypeError) as caught:
+        with pytest.raises(rnet.errors.StateTypeError) as caught:
             state["/k"] = other
         assert isinstance(caught.value, TypeError) and caught.value.key == "/k"
         assert caught.value.holds != caught.value.given
@@ -294,7 +294,7 @@ def test_a_closed_node_has_no_state(node):
         lambda: transaction["/k"],
         lambda: transaction.commit(),
         lambda: arm.all(),
-        lambda: watch.recv(0),
+        lambda: watch.recv(timeout=0),
     ):
         with pytest.raises(rnet.ClosedError):
             use()

@@ -68,7 +68,7 @@ def test_a_disk_that_cannot_be_written_is_an_error(domain, monkeypatch, tmp_path
     monkeypatch.setenv("RNET_STATE_DIR", str(tmp_path / "file" / "keep"))
     with rnet.Node("node") as node:
         node.state["/k"] = 1
-        with pytest.raises(rnet.StorageError) as caught:
+        with pytest.raises(rnet.errors.StorageError) as caught:
             node.state.set("/k", 2, durable=True)
         assert isinstance(caught.value, OSError) and str(tmp_path) in caught.value.path
         assert node.state["/k"] == 1

@@ -42,7 +42,7 @@ def states(node):
 
 def test_protobuf_messages(states):
     writer, reader = states
-    plan = rnet.load_text(PLAN_1).Plan
+    plan = rnet.types.load_proto_text(PLAN_1).Plan
     writer["/plan"] = plan(speed=0.5, steps=["up", "down"])
     for state in states:
         found = state["/plan"]
@@ -60,15 +60,15 @@ def test_built_in_messages(states):
     writer["/imu"] = msgs.Imu(frame_id="base")
     found = reader["/imu"]
     assert type(found) is msgs.Imu and found.frame_id == "base"
-    with pytest.raises(rnet.StateTypeError) as caught:
+    with pytest.raises(rnet.errors.StateTypeError) as caught:
         writer["/imu"] = msgs.Pose()
     assert (caught.value.holds, caught.value.given) != ("", "")
-    with pytest.raises(rnet.StateTypeError):
+    with pytest.raises(rnet.errors.StateTypeError):
         reader["/imu"] = 1
-    with pytest.raises(rnet.StateTypeError):
+    with pytest.raises(rnet.errors.StateTypeError):
         reader.get("/imu", type=msgs.Pose)
     writer["/n"] = 1
-    with pytest.raises(rnet.StateTypeError) as caught:
+    with pytest.raises(rnet.errors.StateTypeError) as caught:
         reader.get("/n", type=msgs.Imu)
     assert "Imu" in caught.value.given and caught.value.key == "/n"
     assert reader.get("/absent", type=msgs.Imu) is None
@@ -77,17 +77,17 @@ def test_built_in_messages(states):
 
 def test_a_type_that_grew_is_read_by_the_rules_of_topics(states):
     writer, reader = states
-    old, new = rnet.load_text(PLAN_1).Plan, rnet.load_text(PLAN_2, name="new.proto").Plan
-    bad = rnet.load_text(PLAN_BAD, name="bad.proto").Plan
+    old, new = rnet.types.load_proto_text(PLAN_1).Plan, rnet.types.load_proto_text(PLAN_2, name="new.proto").Plan
+    bad = rnet.types.load_proto_text(PLAN_BAD, name="bad.proto").Plan
     writer["/plan"] = old(speed=0.5)
     assert reader.get("/plan", type=new).reason == ""
     # That class is known now, and the rules let it read what the old one wrote.
     assert type(reader["/plan"]) is new and type(writer["/plan"]) is old
     reader["/plan"] = new(speed=1.0, reason="hurry")
     assert writer["/plan"].speed == 1.0
-    with pytest.raises(rnet.StateTypeError):
+    with pytest.raises(rnet.errors.StateTypeError):
         reader.get("/plan", type=bad)
-    with pytest.raises(rnet.StateTypeError):
+    with pytest.raises(rnet.errors.StateTypeError):
         reader["/plan"] = bad(speed="fast")
 
 
@@ -123,7 +123,7 @@ def test_a_structure_with_gaps_keeps_its_layout(states):
 
 def test_arrays_and_records_of_numpy(states):
     writer, reader = states
-    record = rnet.named_dtype("Joint", [("id", "u4"), ("angle", "f8")])
+    record = rnet.types.named_dtype("Joint", [("id", "u4"), ("angle", "f8")])
     for key, value in {
         "/angles": np.arange(6.0),
         "/matrix": np.arange(12, dtype="i2").reshape(3, 4),
@@ -143,7 +143,7 @@ def test_arrays_and_records_of_numpy(states):
         changed = np.array(found) + 1
         reader[key] = changed
         np.testing.assert_array_equal(writer[key], changed)
-    with pytest.raises(rnet.StateTypeError):
+    with pytest.raises(rnet.errors.StateTypeError):
         writer["/angles"] = np.arange(7.0)
     writer["/unnamed"] = np.array((1, 2.5), [("n", "i4"), ("x", "f4")])[()]
     assert reader["/unnamed"]["x"] == 2.5
@@ -169,7 +169,7 @@ def test_messages_in_snapshots_watches_wills_and_transactions(states):
     writer, reader = states
     watch = reader.watch("/pose")
     writer.set("/pose", msgs.Pose(), last_will=msgs.Pose(position={"x": 1.0}))
-    assert watch.recv(LIMIT_S).value == msgs.Pose()
+    assert watch.recv(timeout=LIMIT_S).value == msgs.Pose()
     assert reader.entry("/pose").last_will.position.x == 1.0
     with reader.transaction() as t:
         pose = t["/pose"]
@@ -195,7 +195,7 @@ import rnet
 state = rnet.Node("bare").state
 assert state["/point"].x == 1.5 and state["/plain"] == 3
 assert len(state.list()) == len(state.snapshot()) == 4
-for key, error in {"/imu": rnet.MissingProtobufError, "/array": rnet.MissingNumpyError}.items():
+for key, error in {"/imu": rnet.errors.MissingProtobufError, "/array": rnet.errors.MissingNumpyError}.items():
     for read in (lambda: state[key], lambda: state.entry(key).value):
         try:
             read()
@@ -234,7 +234,7 @@ if imu is not None:
     print(imu.frame_id)
 entry = state.entry("/n")
 print(0 if entry is None else entry.revision + len(entry.owner))
-print(state.set("/n", 1, ttl=1.0, last_will=rnet.DELETE) + 1)
+print(state.set("/n", 1, ttl=1.0, last_will=rnet.state.DELETE) + 1)
 
 
 async def read() -> None:
@@ -242,7 +242,7 @@ async def read() -> None:
         print(change.key.upper(), change.value, (change.skipped or 0) + 1)
 
 
-def body(t: rnet.Transaction) -> int:
+def body(t: rnet.state.Transaction) -> int:
     t["/a"] = t["/b"]
     return t.delete("/b") + 1
 
@@ -251,7 +251,7 @@ for change in state.watch():
     print(change.deleted, state.transact(body) + 1)
 with state.transaction() as t:
     t.set("/a", 1)
-snapshot: rnet.Snapshot = state.snapshot("/arm")
+snapshot: rnet.state.Snapshot = state.snapshot("/arm")
 print(snapshot.revision, sorted(snapshot), snapshot.entries[0].key, state.list()[0].version)
 print(state.hash("/arm").all().items(), state.keys()[0].upper())
 '''

@@ -63,7 +63,7 @@ def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path
         robot = desk.state_of("robot", timeout=LIMIT_S)
 
         def is_there() -> bool:
-            with contextlib.suppress(rnet.HomeAwayError):
+            with contextlib.suppress(rnet.errors.HomeAwayError):
                 return bool(robot.get("/arm/mode") == "idle")
             return False
 
@@ -73,12 +73,12 @@ def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path
             robot["/arm/none"]
         robot["/arm/gains"] = {"kp": 12.5}
         assert arm.state["/arm/gains"] == {"kp": 12.5}
-        with pytest.raises(rnet.StateTypeError):
+        with pytest.raises(rnet.errors.StateTypeError):
             robot["/arm/mode"] = 3
         entry = robot.entry("/arm/mode")
         assert entry is not None
         robot.compare_and_set("/arm/mode", entry.revision, "moving")
-        with pytest.raises(rnet.ConflictError):
+        with pytest.raises(rnet.errors.ConflictError):
             robot.compare_and_set("/arm/mode", entry.revision, "late")
         assert [one.key for one in robot.list("/arm")] == ["/arm/gains", "/arm/mode"]
         assert robot.delete("/arm/gains") and "/arm/gains" not in arm.state
@@ -102,7 +102,7 @@ def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path
         # What was read last is told, and nothing is written.
         read = robot.get_with_age("/arm/mode")
         assert (read.value, read.is_stale) == ("moving", True)
-        with pytest.raises(rnet.HomeAwayError, match="robot") as raised:
+        with pytest.raises(rnet.errors.HomeAwayError, match="robot") as raised:
             robot["/arm/mode"] = "lost"
         assert raised.value.host == "robot" and arm.state["/arm/mode"] == "done"
 
@@ -110,15 +110,15 @@ def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path
 def test_a_host_that_is_not_there_is_named(node: Callable[..., rnet.Node]) -> None:
     desk = node("desk")
     nobody = desk.state_of("nobody")
-    with pytest.raises(rnet.HomeAwayError, match="nobody") as raised:
+    with pytest.raises(rnet.errors.HomeAwayError, match="nobody") as raised:
         nobody["/a"] = 1
     assert (raised.value.key, raised.value.may_hold) == ("/a", False)
-    with pytest.raises(rnet.HomeAwayError):
+    with pytest.raises(rnet.errors.HomeAwayError):
         nobody.get("/a")
     for name in ("", "a/b"):
-        with pytest.raises(rnet.BadNameError):
+        with pytest.raises(rnet.errors.BadNameError):
             desk.state_of(name)
-    with pytest.raises(rnet.BadValueError):
+    with pytest.raises(rnet.errors.BadValueError):
         desk.state_of("nobody", timeout=-1)
 
 

@@ -34,7 +34,7 @@ def test_first_what_stands_there_then_each_change(state, reader):
     state.set("/arm/speed", 0.5)
     del state["/arm/mode"]
     state["/arm"] = 1
-    told = [watch.recv(LIMIT_S) for _ in range(5)]
+    told = [watch.recv(timeout=LIMIT_S) for _ in range(5)]
     assert [(c.key, c.value, c.initial, c.deleted) for c in told] == [
         ("/arm/mode", "idle", True, False),
         ("/arm/mode", "moving", False, False),
@@ -47,13 +47,13 @@ def test_first_what_stands_there_then_each_change(state, reader):
     assert not any(c.expired or c.skipped for c in told)
     assert watch.try_recv() is None
     with pytest.raises(rnet.WaitTimeoutError):
-        watch.recv(0.01)
+        watch.recv(timeout=0.01)
     assert "deleted" in repr(told[3]) and "'moving'" in repr(told[1])
     assert watch.prefix == "/arm" and "/arm" in repr(watch)
     for bad in (-1, float("nan")):
-        with pytest.raises(rnet.BadValueError):
-            watch.recv(bad)
-    with pytest.raises(rnet.BadNameError):
+        with pytest.raises(rnet.errors.BadValueError):
+            watch.recv(timeout=bad)
+    with pytest.raises(rnet.errors.BadNameError):
         reader.watch("no prefix!")
 
 
@@ -75,7 +75,7 @@ def test_an_iteration_ends_with_the_watch(state, reader):
     thread.join(LIMIT_S)
     assert not thread.is_alive() and watch.closed and got == sorted(set(got))
     with pytest.raises(rnet.ClosedError):
-        watch.recv(0)
+        watch.recv(timeout=0)
 
 
 def test_who_is_slow_gets_the_newest_and_the_count(state, reader):
@@ -84,7 +84,7 @@ def test_who_is_slow_gets_the_newest_and_the_count(state, reader):
         state["/n"] = n
     told = []
     while not told or told[-1].value != 19_999:
-        told.append(watch.recv(LIMIT_S))
+        told.append(watch.recv(timeout=LIMIT_S))
     values = [change.value for change in told]
     assert values == sorted(set(values))
     assert sum(change.skipped for change in told) + len(told) == 20_000
@@ -93,8 +93,8 @@ def test_who_is_slow_gets_the_newest_and_the_count(state, reader):
 def test_what_expires_is_told(state, reader):
     watch = reader.watch("/short")
     state.set("/short", 1, ttl=0.05)
-    assert watch.recv(LIMIT_S).value == 1
-    gone = watch.recv(LIMIT_S)
+    assert watch.recv(timeout=LIMIT_S).value == 1
+    gone = watch.recv(timeout=LIMIT_S)
     assert gone.deleted and gone.expired and "expired" in repr(gone)
 
 
@@ -102,14 +102,14 @@ def test_transactions_are_told_as_one_revision(state, reader):
     watch = reader.watch()
     with state.transaction() as t:
         t["/a"], t["/b"] = 1, 2
-    told = {c.key: c for c in (watch.recv(LIMIT_S), watch.recv(LIMIT_S))}
+    told = {c.key: c for c in (watch.recv(timeout=LIMIT_S), watch.recv(timeout=LIMIT_S))}
     assert told["/a"].revision == told["/b"].revision == t.revision
 
 
 def test_the_gil_is_released_while_a_thread_waits(reader, state):
     watch = reader.watch("/n")
     got: queue.Queue = queue.Queue()
-    thread = threading.Thread(target=lambda: got.put(watch.recv(LIMIT_S).value))
+    thread = threading.Thread(target=lambda: got.put(watch.recv(timeout=LIMIT_S).value))
     thread.start()
     count = 0
     # This thread goes on while the other waits, or it would never write.
@@ -156,7 +156,7 @@ def test_a_signal_handler_runs_while_a_watch_waits(reader):
         timer = threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
         timer.start()
         with pytest.raises(Rung):
-            watch.recv(LIMIT_S)
+            watch.recv(timeout=LIMIT_S)
         timer.join()
     finally:
         signal.signal(signal.SIGUSR1, before)
@@ -180,8 +180,8 @@ def test_a_callback_gets_each_change_on_another_thread(state, reader):
         values.append(value)
         threads.add(thread)
     assert values == sorted(values) and threads.isdisjoint({threading.get_native_id()})
-    for misuse in (lambda: watch.recv(0), watch.try_recv, lambda: watch.on(print)):
-        with pytest.raises(rnet.BadValueError, match="callback"):
+    for misuse in (lambda: watch.recv(timeout=0), watch.try_recv, lambda: watch.on(print)):
+        with pytest.raises(rnet.errors.BadValueError, match="callback"):
             misuse()
     watch.close()
     state["/n"] = 100
@@ -266,7 +266,7 @@ def test_async_for(state, reader):
     assert run(main()) == list(range(51))
     # It may be read directly again.
     state["/n"] = 60
-    assert watch.recv(LIMIT_S).value == 60
+    assert watch.recv(timeout=LIMIT_S).value == 60
 
 
 def test_async_changes_that_come_later_and_the_end(state, reader):
@@ -278,7 +278,7 @@ def test_async_changes_that_come_later_and_the_end(state, reader):
         tasks = [asyncio.ensure_future(watch.recv_async()) for _ in range(3)]
         await asyncio.sleep(0)
         with pytest.raises(rnet.WaitTimeoutError):
-            watch.recv(0)
+            watch.recv(timeout=0)
         tasks[0].cancel()
         for n in range(2, 4):
             state["/n"] = n
@@ -317,7 +317,7 @@ with rnet.Node("other") as node:
     for n in range(1, 101):
         state["/ping"] = n
         # One of those before may come first.
-        while pongs.recv(LIMIT_S).value["got"] != n:
+        while pongs.recv(timeout=LIMIT_S).value["got"] != n:
             pass
     assert state["/pong"] == {"got": 100, "from": "/writer"}
     assert state.entry("/pong").owner == "/other"
@@ -354,7 +354,7 @@ def test_a_forked_child_has_no_state(state):
             for use in (
                 lambda: state["/n"],
                 lambda: state.set("/n", 2),
-                lambda: watch.recv(0),
+                lambda: watch.recv(timeout=0),
                 lambda: transaction["/n"],
                 lambda: state.watch(),
             ):
@@ -371,4 +371,4 @@ def test_a_forked_child_has_no_state(state):
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert watch.recv(LIMIT_S).value == 1 and state["/n"] == 1
+    assert watch.recv(timeout=LIMIT_S).value == 1 and state["/n"] == 1

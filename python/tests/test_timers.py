@@ -112,12 +112,12 @@ def test_missed_ticks_are_counted(node):
 def test_what_is_no_period_or_no_function_is_refused(node):
     robot = node()
     for period in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             robot.timer(period, print)
     with pytest.raises(TypeError):
         robot.timer(1.0, None)
     for hz in (0, -5, float("nan")):
-        with pytest.raises(rnet.BadValueError):
+        with pytest.raises(rnet.errors.BadValueError):
             rnet.Rate(hz)
 
 

@@ -42,7 +42,7 @@ while not ended.is_set():
         if kind == "callback":
             ended.wait(0.1)
         else:
-            take(topic.latest(1) if kind == "latest" else topic.recv(1))
+            take(topic.latest(timeout=1) if kind == "latest" else topic.recv(timeout=1))
     except rnet.WaitTimeoutError:
         pass
     except rnet.RnetError as error:
@@ -65,7 +65,7 @@ def test_what_is_sent_is_received_skipped_or_lost_at_each_of_many_subscribers(no
     for reader in readers:
         assert reader.stdout.readline() == "up\n"
     topic = node().publisher("/t", reliable=True, on_full=rnet.Detach(0.2), log_len_bytes=1 << 20)
-    topic.wait_for_subscribers(len(readers), LIMIT_S)
+    topic.wait_for_subscribers(len(readers), timeout=LIMIT_S)
     stopped, killed, large = set(), set(), bytes(100_000)
     for number in range(40_000):
         body = struct.pack("<q", number)

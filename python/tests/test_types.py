@@ -11,7 +11,7 @@ import rnet
 from conftest import LIMIT_S
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rnet import types
+from rnet import codec as codecs, types
 
 
 class Stamp(ctypes.Structure):
@@ -28,8 +28,8 @@ class Pose(ctypes.Structure):
     ]
 
 
-STAMP = rnet.named_dtype("Stamp", [("sec", "i4"), ("nsec", "u4")])
-POSE = rnet.named_dtype(
+STAMP = rnet.types.named_dtype("Stamp", [("sec", "i4"), ("nsec", "u4")])
+POSE = rnet.types.named_dtype(
     "Pose",
     [("valid", "?"), ("stamp", STAMP), ("q", "f4", 4), ("grid", "u1", (2, 3)), ("x", "f8")],
 )
@@ -75,7 +75,7 @@ def test_a_structure_and_a_dtype_of_one_layout_are_one_type():
 def test_either_side_may_be_either(node, sent_as, received_as):
     publisher = node("sender").publisher("/pose", sent_as)
     subscriber = node("receiver").subscriber("/pose", received_as)
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     if sent_as is Pose:
         pose = Pose(True, Stamp(1, 2), (1, 2, 3, 4), x=0.5)
         pose.grid[1][2] = 9
@@ -84,7 +84,7 @@ def test_either_side_may_be_either(node, sent_as, received_as):
         pose["valid"], pose["stamp"], pose["q"] = True, (1, 2), (1, 2, 3, 4)
         pose["grid"][1, 2], pose["x"] = 9, 0.5
     publisher.send(pose)
-    sample = subscriber.recv_sample(LIMIT_S)
+    sample = subscriber.recv_sample(timeout=LIMIT_S)
     got = sample.value
     if received_as is Pose:
         assert isinstance(got, Pose)
@@ -98,12 +98,12 @@ def test_either_side_may_be_either(node, sent_as, received_as):
 
 
 def test_a_received_record_is_a_read_only_view(pair):
-    big = rnet.named_dtype("Big", [("values", "f8", 10_000)])
+    big = rnet.types.named_dtype("Big", [("values", "f8", 10_000)])
     publisher, subscriber = pair(type=big)
     message = np.zeros((), big)
     message["values"] = np.arange(10_000)
     publisher.send(message)
-    sample = subscriber.recv_sample(LIMIT_S)
+    sample = subscriber.recv_sample(timeout=LIMIT_S)
     values = sample.value["values"]
     memory = np.frombuffer(sample, "f8")
     assert np.shares_memory(values, memory)
@@ -120,19 +120,19 @@ def test_numbers_and_arrays_of_numbers_are_types_too(node):
     ):
         publisher = home.publisher(f"/n{number}", dtype)
         subscriber = home.subscriber(f"/n{number}", dtype)
-        publisher.wait_for_subscribers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(message)
-        assert np.array_equal(subscriber.recv(LIMIT_S), message)
+        assert np.array_equal(subscriber.recv(timeout=LIMIT_S), message)
 
 
 def test_a_record_can_be_given_as_tuple_or_dict(pair):
-    point = rnet.named_dtype("Point", [("x", "f8"), ("n", "i4")])
+    point = rnet.types.named_dtype("Point", [("x", "f8"), ("n", "i4")])
     publisher, subscriber = pair(type=point)
     publisher.send((1.5, 2))
     publisher.send({"n": 2, "x": 1.5})
     publisher.send(np.array([(1.5, 2)], point))
     publisher.send(np.array([(1.5, 2)], point)[0])
-    assert [subscriber.recv(LIMIT_S).item() for _ in range(4)] == [(1.5, 2)] * 4
+    assert [subscriber.recv(timeout=LIMIT_S).item() for _ in range(4)] == [(1.5, 2)] * 4
     with pytest.raises(TypeError, match="has the fields"):
         publisher.send({"x": 1.5})
     with pytest.raises(TypeError, match="cannot send float32"):
@@ -155,29 +155,29 @@ def test_typed_loans_know_their_length(node, pair):
     publisher, subscriber = pair(type=Pose)
     with publisher.loan() as memory:
         Pose.from_buffer(memory).x = 4.0
-    assert subscriber.recv(LIMIT_S).x == 4.0
-    with pytest.raises(rnet.BadValueError, match="its type has 48"):
+    assert subscriber.recv(timeout=LIMIT_S).x == 4.0
+    with pytest.raises(rnet.errors.BadValueError, match="its type has 48"):
         publisher.loan(47)
     untyped = node().publisher("/untyped")
-    with pytest.raises(rnet.BadValueError, match="pass the number of bytes"):
+    with pytest.raises(rnet.errors.BadValueError, match="pass the number of bytes"):
         untyped.loan()
 
 
 def test_a_raw_subscriber_gets_the_bytes_of_a_typed_topic(node):
     publisher = node("sender").publisher("/stamp", Stamp)
     subscriber = node("receiver").subscriber("/stamp")
-    publisher.wait_for_subscribers(1, LIMIT_S)
+    publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(Stamp(1, 2))
-    assert bytes(subscriber.recv(LIMIT_S)) == bytes(Stamp(1, 2))
+    assert bytes(subscriber.recv(timeout=LIMIT_S)) == bytes(Stamp(1, 2))
 
 
 def test_named_lays_a_list_out_as_c_does_and_leaves_a_dtype_alone():
     fields = [("n", "u1"), ("x", "f8")]
-    assert rnet.named_dtype("A", fields).itemsize == 16
-    assert rnet.named_dtype("A", np.dtype(fields)).itemsize == 9
+    assert rnet.types.named_dtype("A", fields).itemsize == 16
+    assert rnet.types.named_dtype("A", np.dtype(fields)).itemsize == 9
     assert types.describe(np.dtype(fields))["name"] == "record"
     # A name changes nothing else.
-    assert rnet.named_dtype("A", np.dtype(fields)) == np.dtype(fields)
+    assert rnet.types.named_dtype("A", np.dtype(fields)) == np.dtype(fields)
 
 
 def test_inherited_fields_are_fields():
@@ -251,7 +251,7 @@ def test_a_structure_without_fields_is_refused(node):
     class Empty(ctypes.Structure):
         _fields_ = [("none", ctypes.c_uint8 * 0)]
 
-    with pytest.raises(rnet.BadValueError, match="no size"):
+    with pytest.raises(rnet.errors.BadValueError, match="no size"):
         node().publisher("/t", Empty)
 
 
@@ -270,7 +270,7 @@ NUMBERS = {"u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f4", "f8", "?"}
 )
 def test_any_dtype_is_described_and_kept(fields, aligned, data):
     dtype = np.dtype([(f"f{n}", t, tuple(s)) for n, (t, s) in enumerate(fields)], align=aligned)
-    codec = types.codec(rnet.named_dtype("Any", dtype))
+    codec = codecs.codec(rnet.types.named_dtype("Any", dtype))
     description = json.loads(codec.described)
     assert description["name"] == "Any" and description["size"] == dtype.itemsize
     assert [f["offset"] for f in description["fields"]] == [dtype.fields[n][1] for n in dtype.names]

@@ -19,8 +19,8 @@ def sent(node):
 
     def make(subscriber: rnet.Subscriber) -> rnet.Publisher:
         publisher = node(f"sender{subscriber.topic.replace('/', '_')}").publisher(subscriber.topic)
-        publisher.wait_for_subscribers(1, LIMIT_S)
-        subscriber.wait_for_publishers(1, LIMIT_S)
+        publisher.wait_for_subscribers(1, timeout=LIMIT_S)
+        subscriber.wait_for_publishers(1, timeout=LIMIT_S)
         return publisher
 
     return make
@@ -32,7 +32,7 @@ def waiting(waits: rnet.WaitSet, timeout: float = LIMIT_S) -> tuple[threading.Th
 
     def wait() -> None:
         try:
-            came.append(waits.wait(timeout))
+            came.append(waits.wait(timeout=timeout))
         except rnet.RnetError as error:
             came.append(error)
 
@@ -43,7 +43,7 @@ def waiting(waits: rnet.WaitSet, timeout: float = LIMIT_S) -> tuple[threading.Th
 
 def drained(waits: rnet.WaitSet) -> None:
     """Takes all that is there."""
-    while ready := waits.wait(0):
+    while ready := waits.wait(timeout=0):
         for one in ready:
             take = one.try_tick if isinstance(one, rnet.Rate) else one.try_recv
             take()
@@ -62,18 +62,18 @@ def test_messages_changes_and_ticks_are_one_wait_and_none_hides_another(node, se
         robot.state["/k/v"] = turn
         told, ticked = None, False
         while told != turn or not ticked:
-            ready = waits.wait(LIMIT_S)
+            ready = waits.wait(timeout=LIMIT_S)
             assert ready == [one for one in (subscriber, watch, rate) if one in ready]
             if watch in ready:
                 told = watch.try_recv().value
             if rate in ready:
                 ticked |= rate.try_tick() is not None
-        assert subscriber in waits.wait(LIMIT_S)
+        assert subscriber in waits.wait(timeout=LIMIT_S)
         assert subscriber.try_recv() is not None
     waits.detach(rate)
     drained(waits)
     robot.state["/other"] = 1
-    assert waits.wait(0.001) == []
+    assert waits.wait(timeout=0.001) == []
 
 
 @pytest.mark.parametrize("kind", ["subscriber", "watch", "rate"])
@@ -115,16 +115,16 @@ def test_what_is_attached_and_detached_while_a_thread_waits(node, sent):
         thread.join(LIMIT_S)
         assert came == [[second]]
         waits.detach(second)
-        assert bytes(first.recv(LIMIT_S)) == b"not for the set" and bytes(second.recv(LIMIT_S)) == b"x"
+        assert bytes(first.recv(timeout=LIMIT_S)) == b"not for the set" and bytes(second.recv(timeout=LIMIT_S)) == b"x"
     for wrong in (first, object()):
-        with pytest.raises(rnet.BadValueError, match="not attached"):
+        with pytest.raises(rnet.errors.BadValueError, match="not attached"):
             waits.detach(wrong)
     waits.attach(first)
-    with pytest.raises(rnet.BadValueError, match="already attached"):
+    with pytest.raises(rnet.errors.BadValueError, match="already attached"):
         waits.attach(first)
     with pytest.raises(TypeError):
         waits.attach("/a")
-    with pytest.raises(rnet.BadValueError, match="to node /other, but the set to node /node"):
+    with pytest.raises(rnet.errors.BadValueError, match="to node /other, but the set to node /node"):
         waits.attach(node("other").subscriber("/a"))
 
 
@@ -143,7 +143,7 @@ def test_one_that_is_closed_ends_the_wait_until_it_is_detached(node, kind):
     with pytest.raises(rnet.ClosedError):
         one.try_recv()
     waits.detach(one)
-    assert waits.wait(0) == []
+    assert waits.wait(timeout=0) == []
 
 
 def test_a_timeout_of_a_signal_handler_is_raised(node):
@@ -159,7 +159,7 @@ def test_a_timeout_of_a_signal_handler_is_raised(node):
     try:
         with pytest.raises(rnet.WaitTimeoutError, match="the operator has waited long enough"):
             later.start()
-            waits.wait(LIMIT_S)
+            waits.wait(timeout=LIMIT_S)
     finally:
         later.join()
         signal.signal(signal.SIGUSR1, before)
@@ -175,7 +175,7 @@ def test_a_merge_that_waits_again_names_the_time_that_it_was_given(node):
     with pytest.raises(rnet.WaitTimeoutError, match="1000 ms") as raised:
         merge.recv(timeout=1.0)
     later.join()
-    assert raised.value.after_ms == 1000
+    assert raised.value.after == 1
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -204,7 +204,7 @@ def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
 
     def serve() -> None:
         while len(taken) < total:
-            for one in waits.wait(0.05):
+            for one in waits.wait(timeout=0.05):
                 while (message := one.try_recv()) is not None:
                     with lock:
                         taken.append(message)
@@ -212,7 +212,7 @@ def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
     def receive() -> None:
         while len(taken) < total:
             try:
-                message = subscriber.recv(0.05)
+                message = subscriber.recv(timeout=0.05)
             except rnet.WaitTimeoutError:
                 continue
             with lock:
@@ -229,7 +229,7 @@ def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
     assert len(taken) == total
 
 
-async def idle(watch: rnet.Watch) -> None:
+async def idle(watch: rnet.state.Watch) -> None:
     """Awaits, side by side with the set, a change that does not come."""
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(watch.recv_async(), 0.2)
@@ -242,7 +242,7 @@ def test_a_callback_takes_the_place_of_the_wait(node):
     thread, came = waiting(waits)
     subscriber.on(lambda message: None)
     thread.join(LIMIT_S)
-    assert isinstance(came[0], rnet.BadValueError)
+    assert isinstance(came[0], rnet.errors.BadValueError)
 
 
 def test_the_death_of_a_publisher_ends_the_wait(node, program):
@@ -256,7 +256,7 @@ def test_the_death_of_a_publisher_ends_the_wait(node, program):
         "topic.send(b'up')\n"
         "input()\n"
     )
-    assert waits.wait(LIMIT_S) == [subscriber] and bytes(subscriber.recv(LIMIT_S)) == b"up"
+    assert waits.wait(timeout=LIMIT_S) == [subscriber] and bytes(subscriber.recv(timeout=LIMIT_S)) == b"up"
     thread, came = waiting(waits)
     peer.kill()
     thread.join(LIMIT_S)
@@ -268,7 +268,7 @@ def test_the_death_of_a_publisher_ends_the_wait(node, program):
 def test_a_rate_in_simulated_time_wakes_the_wait(node):
     robot, host = node("sim", sim_time=True), node("host")
     clock = host.publisher("/clock", Clock)
-    clock.wait_for_subscribers(1, LIMIT_S)
+    clock.wait_for_subscribers(1, timeout=LIMIT_S)
     clock.send(Clock(time_ns=1))
     until = time.monotonic() + LIMIT_S
     while robot.now() != 1:
@@ -276,7 +276,7 @@ def test_a_rate_in_simulated_time_wakes_the_wait(node):
         time.sleep(0.001)  # sleep: looks again
     waits, rate = rnet.WaitSet(robot), robot.rate(1)
     waits.attach(rate)
-    assert waits.wait(0.01) == []
+    assert waits.wait(timeout=0.01) == []
     for second in range(1, 4):
         assert rate.try_tick() is None  # In time, whenever the thread looks.
         thread, came = waiting(waits)
@@ -295,14 +295,14 @@ def test_many_are_attached(node):
         waits.attach(one)
     assert len(waits) == 512
     publisher = node("sender").publisher("/t")
-    publisher.wait_for_subscribers(len(many), LIMIT_S)
+    publisher.wait_for_subscribers(len(many), timeout=LIMIT_S)
     drained(waits)
     publisher.send(b"x")
     robot.state["/k"] = 1
     got: set = set()
     while len(got) < len(many) + 1:
-        for one in waits.wait(LIMIT_S):
+        for one in waits.wait(timeout=LIMIT_S):
             assert one not in rates
             if one.try_recv() is not None:
                 got.add(one)
-    assert waits.wait(0) == []
+    assert waits.wait(timeout=0) == []

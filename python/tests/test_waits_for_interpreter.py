@@ -23,7 +23,7 @@ OTHER = textwrap.dedent(
     messages = node.publisher("/topic", lifespan=0.5)
     any_messages = node.publisher("/any/topic", lifespan=0.5)
     for publisher in (messages, any_messages):
-        publisher.wait_for_subscribers(1, 60)
+        publisher.wait_for_subscribers(1, timeout=60)
     client.call(b"first", timeout=60)
     goals.send(b"first", timeout=60).result(timeout=60)
     print("ready", flush=True)

@@ -14,7 +14,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LISTING = ROOT / "docs" / "api" / "rnet.pyi.txt"
-MODULES = ["rnet", "rnet.errors", "rnet.msgs", "rnet.msgs.foxglove", "rnet.types"]
+MODULES = [
+    "rnet",
+    "rnet.errors",
+    "rnet.events",
+    "rnet.launching",
+    "rnet.log",
+    "rnet.msgs",
+    "rnet.msgs.foxglove",
+    "rnet.recording",
+    "rnet.state",
+    "rnet.types",
+]
 HEAD = "# The public Python API of robot-net. Written by python/tools/api_listing.py; do not edit.\n"
 
 

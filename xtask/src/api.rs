@@ -16,7 +16,7 @@ use crate::{Finding, Outcome, output};
 use render::{Render, Text, list, tagged};
 
 const LISTING: &str = "docs/api/rnet.txt";
-/// The crates whose items `rnet` re-exports.
+/// The crates that `rnet` re-exports from.
 const CRATES: &[&str] = &[
     "rnet",
     "rnet-call",
@@ -28,7 +28,7 @@ const CRATES: &[&str] = &[
     "rnet-shm",
     "rnet-state",
 ];
-/// The supported format of rustdoc's JSON: that of Rust 1.95.
+/// The format of rustdoc's JSON that the listing is made from: that of Rust 1.95.
 const FORMAT: u64 = 57;
 
 const HEAD: &str =

@@ -59,6 +59,10 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
+    // System calls without a safe wrapper are functions of `rnet_shm::os` (decision 0005).
+    ("rnet-cli", &["rnet-shm"]),
+    ("rnet-launch", &["rnet-shm"]),
+    ("rnet-record", &["rnet-shm"]),
     // Messages, values and types as text (decision 0005).
     ("rnet-format", &["rnet"]),
     ("rnet-record", &["rnet-format"]),

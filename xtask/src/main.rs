@@ -12,6 +12,7 @@
 //! Every check is a pure function from text to findings, with a test that shows it failing on a bad sample.
 //! Only this file, `api` and `instructions` read the tree and run other programs. A check without input
 //! fails.
+#![forbid(unsafe_code)]
 
 mod api;
 mod claims;

@@ -1,7 +1,7 @@
 //! Two hosts: network namespaces joined by a cable, which need root.
 
+use crate::leftovers::is_left_behind;
 use crate::process::find_program;
-use crate::run::is_left_behind;
 use bench_harness::{Error, Host, Net, Result, System};
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -11,10 +11,10 @@ use std::sync::OnceLock;
 const INTERFACE: &str = "cable";
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 78, 0, 1), Ipv4Addr::new(10, 78, 0, 2)];
 
-/// What joins two hosts.
+/// The network between two hosts.
 #[derive(Clone, Copy, Default)]
 pub struct Cable {
-    /// What each way carries; `None` is as much as the machine can.
+    /// Rate of each direction; `None` is unlimited.
     pub mbit_per_s: Option<u32>,
 }
 
@@ -28,7 +28,7 @@ impl Hosts {
     /// Makes two hosts whose namespaces' names begin with `tag`.
     ///
     /// # Errors
-    /// When it is not possible here, with the words of `ip` or `tc`.
+    /// If it is not possible here, with the error of `ip` or `tc`.
     pub fn join(tag: &str, cable: Cable) -> Result<Self> {
         let end = |name: &str, own: usize| Host {
             namespace: format!("{tag}-{name}"),
@@ -45,7 +45,7 @@ impl Hosts {
         call("ip", &format!("link add {ends}"))?;
         for Host { namespace, address, .. } in &hosts.ends {
             call("ip", &format!("-n {namespace} addr add {address}/24 dev {INTERFACE}"))?;
-            // No address of IPv6, and none of its messages.
+            // Without IPv6 and its messages.
             call("ip", &format!("-n {namespace} link set {INTERFACE} addrgenmode none up"))?;
             call("ip", &format!("-n {namespace} link set lo up"))?;
             if let Some(rate) = cable.mbit_per_s {
@@ -61,7 +61,7 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        // One that was not made is none to remove.
+        // The namespace may not exist.
         self.ends.iter().for_each(|end| drop(remove(&end.namespace)));
     }
 }
@@ -70,7 +70,7 @@ impl Drop for Hosts {
 pub fn sweep() {
     for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
         if is_left_behind(&entry.file_name()) {
-            // What cannot be removed is in nobody's way.
+            // A namespace that cannot be removed does no harm.
             let _ = remove(&entry.file_name().to_string_lossy());
         }
     }
@@ -79,7 +79,7 @@ pub fn sweep() {
 /// Whether a system can carry from one host to another here.
 ///
 /// # Errors
-/// Why not.
+/// The reason.
 pub fn can_carry(system: &dyn System, bench: &Path) -> Result<()> {
     static POSSIBLE: OnceLock<Result<()>> = OnceLock::new();
     if !system.spans_hosts() {
@@ -117,7 +117,7 @@ pub fn wire_bytes(pid: u32) -> Result<u64> {
         let counts = line.trim().strip_prefix(INTERFACE)?.strip_prefix(':')?.to_owned();
         let counts: Vec<u64> =
             counts.split_ascii_whitespace().filter_map(|n| n.parse().ok()).collect();
-        // Eight counts of what came, of which the first is bytes, then eight of what went.
+        // Eight receive counters, the first in bytes, then eight send counters.
         Some(counts.first()? + counts.get(8)?)
     };
     let counted = table.lines().find_map(of_cable);

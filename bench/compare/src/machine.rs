@@ -76,7 +76,10 @@ impl Machine {
                 .filter(|v| !v.is_empty() && v != "none")
                 .or(hypervisor),
             rustc: program_output("rustc", &["--version"]),
-            python: program_output(&bench.join(".venv/bin/python").to_string_lossy(), &["--version"]),
+            python: program_output(
+                &bench.join(".venv/bin/python").to_string_lossy(),
+                &["--version"],
+            ),
             pinning: "none: the scheduler places processes".into(),
             disk: mounted(disk).map_or_else(|| "not known".into(), |(t, d)| format!("{t} on {d}")),
             commit: if changed { format!("{commit}+") } else { commit },

@@ -6,6 +6,7 @@
 
 mod additions;
 mod hosts;
+mod leftovers;
 mod machine;
 mod memory;
 mod process;
@@ -38,20 +39,20 @@ enum Task {
     Run(RunArguments),
     /// Make REPORT.md and its plots from raw data.
     Report {
-        /// What `compare run` wrote.
+        /// Output of `compare run`.
         raw: PathBuf,
         /// The folder for the report; by default the one of the raw data.
         #[arg(long)]
         out: Option<PathBuf>,
     },
-    /// List systems and workloads, and say what cannot run here and why.
+    /// List systems and workloads, and what cannot run here with the reason.
     List,
     /// One process of a run; started by `compare run`.
     #[command(hide = true)]
     Worker,
 }
 
-/// What to run.
+/// Selection of runs.
 #[derive(clap::Args)]
 pub struct RunArguments {
     /// Systems, separated by commas; by default those that each workload names.
@@ -63,7 +64,7 @@ pub struct RunArguments {
     /// How often each is repeated, the systems in turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: Option<u16>,
-    /// One short repetition: a first look, no figures to quote.
+    /// Run one short repetition; do not quote its figures.
     #[arg(long)]
     quick: bool,
     /// Multiply all durations.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Where files are memory.
 const SHARED: &str = "/dev/shm/";
-/// `st_blocks` counts in these, whatever the file system.
+/// Unit of `st_blocks` on all file systems.
 const BLOCK_LEN: u64 = 512;
 
 /// The memory of a run.
@@ -26,7 +26,7 @@ impl Memory {
     /// Measures these processes and the files of `dir`.
     ///
     /// # Errors
-    /// When a process has ended, or the kernel does not tell.
+    /// If a process has exited, or the kernel does not report it.
     pub fn of(pids: impl Iterator<Item = u32>, dir: &Path) -> Result<Self> {
         let mut files = BTreeSet::new();
         files_below(dir, &mut files);
@@ -38,7 +38,7 @@ impl Memory {
         // By device and inode: one file may have several names.
         let blocks: BTreeMap<_, _> = files
             .iter()
-            // One that is gone by now occupies nothing.
+            // A removed file occupies nothing.
             .filter_map(|path| std::fs::symlink_metadata(path).ok())
             .map(|file| ((file.dev(), file.ino()), file.blocks()))
             .collect();
@@ -68,7 +68,7 @@ fn private_kib(smaps: &str, files: &mut BTreeSet<PathBuf>) -> u64 {
 }
 
 fn files_below(dir: &Path, files: &mut BTreeSet<PathBuf>) {
-    // What is removed meanwhile occupies nothing.
+    // A removed file occupies nothing.
     let Ok(entries) = std::fs::read_dir(dir) else { return };
     for entry in entries.flatten() {
         match entry.file_type() {

@@ -3,7 +3,7 @@
 use bench_harness::child::dies_with_its_parent;
 use bench_harness::spec::{Event, Order, Spec};
 use bench_harness::{Broker, Error, Host, Net, Result, clock};
-use rnet_bench::worker::{WorkerLine, Process};
+use rnet_bench::worker::{Process, WorkerLine};
 use std::io::Read;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a process may take to end when told to.
+/// Time limit for a process to exit after a request.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How much of what a process said is shown when it fails.
+/// Length of the output shown when a process fails.
 const MAX_STDERR_LEN: usize = 600;
 
-/// The standard error of a process, of which the end is kept for messages.
+/// The standard error of a process; its end is kept for error texts.
 #[derive(Clone, Default)]
 struct CapturedStderr(Arc<Mutex<String>>);
 
@@ -50,7 +50,7 @@ impl std::fmt::Display for CapturedStderr {
     }
 }
 
-/// What a process has used.
+/// Resources used by a process.
 #[derive(Clone, Copy, Default)]
 pub struct Usage {
     /// CPU time.
@@ -123,7 +123,7 @@ impl Worker {
         Error::new(format!("{}: {why}{}", self.name, self.said))
     }
 
-    /// Orders something.
+    /// Sends an order.
     ///
     /// # Errors
     /// When the worker has ended.
@@ -131,10 +131,10 @@ impl Worker {
         self.worker.order(order).map_err(|e| self.failed(e))
     }
 
-    /// The event in a line that it said; `None` is the end of its output.
+    /// The event in an output line; `None` is the end of its output.
     ///
     /// # Errors
-    /// When it failed, ended, or said something else.
+    /// If it failed, exited, or printed something else.
     pub fn event(&mut self, line: Option<&str>, awaited: &str) -> Result<Event> {
         let why = match line.map(|line| (line, serde_json::from_str(line))) {
             Some((_, Ok(Event::Failed { why, .. }))) => why,
@@ -161,7 +161,7 @@ impl Worker {
         self.worker.id()
     }
 
-    /// Tells it to close and end, without waiting.
+    /// Requests it to close and exit, without waiting.
     pub fn stop(&mut self) {
         // It may have ended already.
         let _ = self.order(&Order::stop());
@@ -169,7 +169,7 @@ impl Worker {
 
     /// Waits until it has ended; kills it when that takes too long.
     pub fn join(mut self) {
-        // What cannot be waited for is killed all the same.
+        // A process that cannot be waited for is killed, too.
         let _ = self.worker.process().wait_timeout(EXIT_TIMEOUT);
     }
 }
@@ -205,7 +205,7 @@ impl Server {
                     net.broker_port = Some(port);
                     return Ok(Some(server));
                 }
-                // Somebody may have taken the port in the meantime.
+                // Another process may have taken the port.
                 Err(_) if tries > 0 => {}
                 Err(error) => return Err(error),
             }
@@ -260,8 +260,8 @@ impl Server {
     }
 }
 
-/// Whether somebody listens on a TCP port of the host on which a process runs: it may be another than ours,
-/// whose ports cannot be connected to from here.
+/// Whether a TCP port of a process's host is listening: it may be another host than ours, whose ports cannot
+/// be connected to from here.
 fn listens(pid: u32, port: u16) -> bool {
     let table = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
     table.lines().any(|line| {
@@ -280,7 +280,7 @@ fn on_host(host: Option<&Host>, program: &Path) -> Command {
     command
 }
 
-/// Keeps its standard error, and has it end with the comparison, however that ends.
+/// Keeps its standard error, and makes it exit with the comparison in any case.
 fn prepare(command: &mut Command) {
     command.stderr(Stdio::piped());
     dies_with_its_parent(command);

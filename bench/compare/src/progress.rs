@@ -28,7 +28,7 @@ impl Progress {
         Self { bar, start: Instant::now(), total_ms, done_ms: 0, said: String::new() }
     }
 
-    /// Says what runs now. `part` is the coarser word, a line of its own where there is no bar.
+    /// Shows the current run. `part` is the coarser step, a separate line without a bar.
     pub fn now(&mut self, part: &str, run: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(format!("{part} {run}")),
@@ -54,7 +54,7 @@ impl Progress {
         }
     }
 
-    /// Says something for good.
+    /// Prints a permanent line.
     pub fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),

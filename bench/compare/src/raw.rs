@@ -20,15 +20,15 @@ pub struct Raw {
     pub machine: Machine,
     /// How it was run.
     pub options: Options,
-    /// What was compared.
+    /// The compared systems.
     pub systems: BTreeMap<String, Entry>,
     /// On what.
     pub workloads: BTreeMap<String, Workload>,
-    /// What was left out, and why.
+    /// Omitted combinations, with reasons.
     pub skipped: Vec<Skipped>,
-    /// What came out.
+    /// The results.
     pub runs: Vec<Run>,
-    /// Criterion's figures of study 3, and what was delivered.
+    /// Criterion's figures of study 3, and the delivered messages.
     pub study3: Option<serde_json::Value>,
 }
 
@@ -54,7 +54,7 @@ pub struct Options {
 pub struct Workload {
     /// Its heading.
     pub title: String,
-    /// What it does, in a sentence or two.
+    /// Description in one or two sentences.
     pub about: String,
     /// Which systems took part.
     pub systems: Vec<String>,
@@ -103,7 +103,7 @@ pub struct Phase {
     pub rate_hz: Option<f64>,
     /// From `go` to the last worker's `done`.
     pub elapsed_s: f64,
-    /// What all of them took at its end, where the kernel tells.
+    /// Memory of all processes at its end, if the kernel reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
     /// Between two hosts: bytes on the cable, both ways.
@@ -124,7 +124,7 @@ pub struct Process {
     pub rss_kib: u64,
     /// The most so far.
     pub rss_peak_kib: u64,
-    /// What a worker measured.
+    /// Measurements of a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<PhaseResult>,
 }

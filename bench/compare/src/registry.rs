@@ -75,13 +75,13 @@ impl Builtin {
         Self { systems, watches, calls, stores }
     }
 
-    /// Everything that carries messages: what publishes and subscribes, what is watched, and what is called.
+    /// All systems that carry messages: publish/subscribe, watches, and calls.
     pub fn carriers(&self) -> impl Iterator<Item = &dyn System> {
         self.systems.iter().chain(&self.watches).chain(&self.calls).map(|s| &**s)
     }
 }
 
-/// What kind of thing an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -107,9 +107,9 @@ pub struct Entry {
     pub version: Option<String>,
     /// Why it cannot run here.
     pub unavailable: Option<String>,
-    /// Why it may lose messages that come too fast, where that is its design.
+    /// Why it may lose messages by design if they arrive too fast.
     pub may_lose: Option<String>,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The Rust system whose server a Python system uses.
     #[serde(skip)]
@@ -250,7 +250,7 @@ impl Registry {
     }
 }
 
-/// What `worker.py --describe` says of a system.
+/// Description of a system by `worker.py --describe`.
 #[derive(Deserialize)]
 struct PythonSystem {
     label: String,

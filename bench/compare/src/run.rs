@@ -2,6 +2,7 @@
 
 use crate::additions;
 use crate::hosts::{self, Hosts};
+use crate::leftovers::{NAME, is_left_behind};
 use crate::memory::Memory;
 use crate::process::{Server, Usage, Worker};
 use crate::raw::{Phase, Process, Run};
@@ -11,22 +12,21 @@ use bench_harness::result::PhaseResult;
 use bench_harness::spec::{Event, Order, Role, Spec};
 use bench_harness::{Error, Host, Net, Result};
 use rnet_bench::worker::WorkerLine;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long all processes together may take to find each other,
+/// Time limit for all processes to discover each other,
 const JOIN: Duration = Duration::from_secs(20);
 /// and how much longer for each of their endpoints.
 const JOIN_EACH: Duration = Duration::from_millis(10);
-/// How much longer than planned a phase may take: a reader may be far behind its writer.
+/// Excess time of a phase over its plan: a reader may be far behind its writer.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// What all runs of a comparison share.
+/// Shared data of all runs of a comparison.
 pub struct Comparison<'a> {
     /// The systems.
     pub registry: &'a Registry,
@@ -36,8 +36,14 @@ pub struct Comparison<'a> {
     pub disk: &'a Path,
 }
 
-/// Runs a job for a system. What goes wrong stands in the result.
-pub fn run(comparison: &Comparison, workload: &str, system: &str, repetition: usize, job: &Job) -> Run {
+/// Runs a job for a system. The result has the error.
+pub fn run(
+    comparison: &Comparison,
+    workload: &str,
+    system: &str,
+    repetition: usize,
+    job: &Job,
+) -> Run {
     let start = Instant::now();
     let mut phases = Vec::new();
     let outcome = RunProcesses::start(comparison, system, job)
@@ -54,27 +60,19 @@ pub fn run(comparison: &Comparison, workload: &str, system: &str, repetition: us
     }
 }
 
-/// Where the runs' directories stand (those for durable values on a disk), and how their names begin;
-/// then come the process id of the comparison and the number of the run.
+/// Where the runs' directories stand; those for durable values stand on a disk.
 const MEMORY: &str = "/dev/shm";
-const NAME: &str = "rnet-bench-";
 
-/// Removes what a comparison left that was killed.
+/// Removes the remains of killed comparisons.
 pub fn sweep(disk: &Path) {
     hosts::sweep();
     let entries = [Path::new(MEMORY), disk].map(std::fs::read_dir).into_iter().flatten();
     for entry in entries.flatten().flatten() {
         if is_left_behind(&entry.file_name()) {
-            // What cannot be removed belongs to somebody else and is in nobody's way.
+            // A file that cannot be removed belongs to another user and does no harm.
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
-}
-
-/// Whether a name is that of a comparison which has ended.
-pub fn is_left_behind(name: &OsStr) -> bool {
-    let pid = name.to_str().and_then(|n| n.strip_prefix(NAME)?.split('-').next());
-    pid.is_some_and(|pid| pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists())
 }
 
 /// A directory of the run's own, removed with what was left in it.
@@ -93,7 +91,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed is of no harm to the next run.
+        // A file that cannot be removed does not disturb the next run.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -114,8 +112,8 @@ impl RunProcesses {
         let directory = Directory::new(Path::new(MEMORY), run)?;
         let on_disk = job.durable.then(|| Directory::new(comparison.disk, run)).transpose()?;
         let (dir, disk) = (&directory.0, on_disk.as_ref().map(|d| d.0.clone()));
-        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons
-        // may share one; what they say on it carries the directory's name as well.
+        // Up to 100, so that DDS ports stay below those that the kernel gives away. Two comparisons may share
+        // one; their messages contain the directory's name, too.
         let number = (std::process::id().wrapping_mul(31).wrapping_add(run) % 100 + 1) as u16;
         let mut net = Net { dir: dir.clone(), disk, number, broker_port: None, host: None };
         let hosts = job.cable.map(|cable| Hosts::join(&net.tag(), cable)).transpose()?;
@@ -192,7 +190,7 @@ impl RunProcesses {
         hosts::wire_bytes(first.id()).map(Some)
     }
 
-    /// What all processes take, or `None` where the kernel does not tell.
+    /// Memory of all processes; `None` if the kernel does not report it.
     fn memory(&self) -> Option<Memory> {
         let workers = self.workers.iter().map(Worker::id);
         let pids = workers.chain(self.servers.iter().map(Server::id));

@@ -16,10 +16,10 @@ pub const TITLE: &str = "Study 3: criterion's Pub-Sub";
 /// Runs the benchmark.
 ///
 /// # Errors
-/// When it does not come to its end, or its figures cannot be read.
+/// If it does not complete, or its figures cannot be read.
 pub fn run(bench: &Path, quick: bool) -> Result<Value> {
     let out = bench.join("target/study3/delivered.json");
-    // Else those of an earlier run would pass for those of this one.
+    // Otherwise figures of an earlier run would count as those of this one.
     let _ = std::fs::remove_file(&out);
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", LIMIT_S, "cargo"]);
@@ -30,7 +30,7 @@ pub fn run(bench: &Path, quick: bool) -> Result<Value> {
     if quick {
         command.arg("--quick");
     }
-    // Criterion and cargo talk a lot; it is shown when something went wrong.
+    // The long output of criterion and cargo is shown only after an error.
     let output = command.output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// Repetitions of a comparison whose figures one may quote.
 const REPEAT: usize = 5;
-/// What `--quick` multiplies durations with.
+/// Factor of `--quick` for durations.
 const QUICK_SCALE: f64 = 0.4;
 /// Not part of a whole comparison.
 const ONLY_ON_DEMAND: &[&str] = &["carry"];
@@ -26,7 +26,7 @@ struct Planned<'a> {
     system: String,
 }
 
-/// Runs what the arguments ask for and writes the raw data.
+/// Runs the selected workloads and writes the raw data.
 ///
 /// # Errors
 /// A name that is not known, a file that cannot be written. A system that fails is data.
@@ -70,7 +70,7 @@ pub fn run(arguments: &RunArguments, bench: &Path) -> Result<()> {
         runs: Vec::new(),
         study3: None,
     };
-    // Written first, so that a path that cannot be written is told now and not after half an hour.
+    // Written first, so that an unwritable path is reported now and not after half an hour.
     raw.write(&arguments.json)?;
     run::sweep(&disk);
     let mut planned = Vec::new();
@@ -121,7 +121,7 @@ fn repeat_all(
     raw: &mut Raw,
     json: &Path,
 ) -> Result<()> {
-    // Each system's own list, less what it cannot carry.
+    // Each system's own list, without unsupported loads.
     let mut total_s = 0.0;
     let mut repetitions: Vec<Vec<(&Planned, Job)>> = Vec::new();
     for repetition in 0..context.repeat {
@@ -159,14 +159,14 @@ fn repeat_all(
             raw.runs.push(run);
             progress.done(job.seconds());
         }
-        // So that who ends it early has what was measured until then.
+        // So that an early stop keeps the measurements so far.
         raw.write(json)?;
     }
     Ok(())
 }
 
-/// Orders the jobs by workload and variant, and within these the systems anew in each repetition, so
-/// that none always runs behind the same other. The same repetition has the same order in every run.
+/// Orders the jobs by workload and variant, and within these the systems again in each repetition, so that
+/// none always runs after the same other. The same repetition has the same order in every run.
 fn shuffle(jobs: &mut [(&Planned, Job)], repetition: u64) {
     let key = |(plan, job): &(&Planned, Job)| (plan.workload.name, job.variant.clone());
     // A stable sort by first appearance brings the systems of a variant together.

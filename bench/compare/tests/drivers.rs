@@ -31,7 +31,7 @@ fn every_driver_carries_empty_small_and_large_messages_whole() {
     let mut problems = Vec::new();
     for run in runs {
         let (system, variant) = (run["system"].as_str().unwrap(), run["variant"].as_str().unwrap());
-        // Of a thousand messages: how many a system may lose whose design is to lose.
+        // Messages, of a thousand, that a lossy system may lose.
         let may_lose = match (raw["systems"][system]["may_lose"].is_null(), variant) {
             (true, _) => 0,
             (false, "flood") => 999,
@@ -104,7 +104,7 @@ fn a_robot_of_the_command_line_runs_and_a_wrong_file_is_refused_by_name() {
         .arg(&json)
         .output()
         .expect("compare starts");
-    // It holds what ran before the robot, which is nothing, if it is there at all.
+    // If it exists, it is empty: nothing ran before the robot.
     let _ = std::fs::remove_file(&json);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! Many topics: what they take, and that nothing is lost meanwhile.
+//! Many topics: their memory, without lost messages.
 
 mod common;
 

@@ -20,7 +20,7 @@ fn calls(run: &Value) -> Vec<(&str, Vec<&Value>)> {
         .collect()
 }
 
-/// The runs of which none failed, and in which what is built in has taken part.
+/// Runs without failures, in which the built-in systems took part.
 fn whole<'a>(raw: &'a Value, built_in: &str) -> &'a [Value] {
     missing(raw);
     let runs = raw["runs"].as_array().expect("runs");
@@ -88,7 +88,7 @@ fn every_addition_counts_in_every_store() {
 
 #[test]
 fn durable_sets_are_made_on_a_disk_only() {
-    // /dev/shm is memory: nothing runs, and the reason is said.
+    // /dev/shm is memory: nothing runs, and the reason is reported.
     let raw = run("state-durable", &["--scale", "0.1", "--disk", "/dev/shm"]);
     assert_eq!(raw["runs"].as_array().map(Vec::len), Some(0));
     let memory = |s: &&Value| s["why"].as_str().is_some_and(|why| why.contains("is memory"));

@@ -5,7 +5,7 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=c");
-    // Without the library the crate still builds, and says what is missing.
+    // Without the library the crate still builds and reports the missing library.
     let Ok(library) = pkg_config::Config::new().atleast_version("0.10").probe("CycloneDDS") else {
         return;
     };

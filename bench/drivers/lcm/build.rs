@@ -16,7 +16,7 @@ fn main() {
     }
 }
 
-/// The version that lcm.pc gives, wherever pkg-config would look for it.
+/// The version in lcm.pc, searched in the folders of pkg-config.
 fn version_in_file() -> Option<String> {
     let dirs = pkg_config::get_variable("pkg-config", "pc_path").ok()?;
     let text = std::env::split_paths(&dirs)

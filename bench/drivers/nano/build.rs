@@ -1,4 +1,4 @@
-//! Looks for libnng and libnanomsg; `cfg(has_nng)` and `cfg(has_nanomsg)` say which are there.
+//! Searches libnng and libnanomsg; `cfg(has_nng)` and `cfg(has_nanomsg)` are set if found.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -6,7 +6,7 @@ fn main() {
     // loader takes those of the library that was linked first.
     if let Ok(library) = pkg_config::probe_library("nanomsg") {
         println!("cargo::rustc-cfg=has_nanomsg");
-        // The library itself only tells the version of its binary interface.
+        // The library itself has only the version of its binary interface.
         println!("cargo::rustc-env=NANOMSG_VERSION={}", library.version);
     }
     // Debian's libnng-dev has no pkg-config file, so the C compiler is asked as well.

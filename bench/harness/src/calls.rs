@@ -1,4 +1,4 @@
-//! Calls: what asks and waits for the answer. A [`Calls`] takes part in the round trips as any [`System`] does.
+//! Calls: requests that wait for the reply. A [`Calls`] takes part in the round trips as any [`System`] does.
 
 use crate::{About, Broker, Error, Net, Publisher, Result, Sink, Subscription, System, Topic};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ pub trait Calls: Sync + Send + 'static {
     /// The version of the library in use.
     ///
     /// # Errors
-    /// When the system cannot run here; the text says what is missing and how to get it.
+    /// If the system cannot run here; the text names the missing part and how to install it.
     fn version(&self) -> Result<String>;
 
     /// The server that it needs beside the one that answers; as [`System::broker`].

@@ -3,8 +3,8 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the kernel kill the child when the *thread* that spawns it ends, however it ends: start
-/// children from a thread that lasts as long as they are wanted.
+/// Has the kernel kill the child when the *thread* that spawns it ends, however it ends: start children from
+/// a thread that outlives them.
 pub fn dies_with_its_parent(command: &mut Command) {
     let parent = std::process::id();
     // SAFETY: between fork and exec only prctl and getppid are called, which are safe there.

@@ -1,9 +1,7 @@
-//! A process that calls a key-value store.
-//!
-//! A look at the clock takes some 25 ns, and a call of a store in shared memory not much more. So
-//! after a call that took less than [`QUICK_NS`] the next [`UNTIMED`] are made without one; a slower
-//! call is always followed by one that is timed. The rule is the same for all stores. A rate counts
-//! every call; a latency is one of those that were timed.
+//! A process that calls a key-value store. A clock reading takes some 25 ns, and a call of a store in shared
+//! memory not much more. So after a call that took less than [`QUICK_NS`] the next [`UNTIMED`] are made
+//! without one; a slower call is always followed by one that is timed. The rule is the same for all stores. A
+//! rate counts every call; a latency is one of those that were timed.
 
 use crate::clock::now_ns;
 use crate::control::{Inbox, Note};
@@ -17,7 +15,7 @@ const QUICK_NS: u64 = 2_000;
 /// So many calls are made after a quick one before the next is timed.
 const UNTIMED: usize = 15;
 
-/// Makes the calls of each phase until told to stop.
+/// Makes the calls of each phase until a stop order.
 ///
 /// # Errors
 /// The library's own, or a conversation that broke off.
@@ -77,8 +75,8 @@ fn stamp(value: &mut [u8], stamp_ns: u64, number: u64, client: usize) {
     Header { stamp_ns, kind: Kind::Data, phase: 0, publisher: client as u16, number }.write(value);
 }
 
-/// Calls `once` with the time of the last look at the clock until the load's time is over. Returns
-/// how long that took and what the timed ones took, which is nothing where many are in flight.
+/// Calls `once` with the time of the last clock reading until the load's time is over. Returns how long that
+/// took and what the timed ones took, which is nothing where many are in flight.
 fn repeat(
     client: &mut dyn KeyValueClient,
     load: &KeyValueLoad,
@@ -133,7 +131,7 @@ fn gets(client: &mut dyn KeyValueClient, load: &KeyValueLoad) -> Result<Calls> {
                 wrong += 1;
                 return;
             };
-            // What was set before the phase is old for no fault of the store.
+            // The store does not cause the age of values set before the phase.
             let which = Some((header.publisher, header.number));
             if load.aged && header.stamp_ns >= start_ns && before != which {
                 before = which;
@@ -145,7 +143,7 @@ fn gets(client: &mut dyn KeyValueClient, load: &KeyValueLoad) -> Result<Calls> {
     Ok(Calls { count, distinct, wrong, age: age.take(), ..calls })
 }
 
-/// The header of a value whose content is what was set.
+/// The header of a value, if its content is correct.
 fn right(bytes: &[u8], template: &[u8]) -> Option<Header> {
     let header = Header::read(bytes)?;
     let whole = bytes.len() == template.len();
@@ -170,7 +168,7 @@ fn additions(
 mod tests {
     use super::*;
 
-    /// A store of one key, of which each call takes as long as it is told.
+    /// A store of one key with a given time per call.
     #[derive(Default)]
     struct Store {
         value: Vec<u8>,
@@ -246,7 +244,7 @@ mod tests {
         let got = calls(&mut store, 0, &load(Call::Get)).expect("got").expect("calls");
         assert!(got.count > 0 && got.wrong == 0, "{got:?}");
         store.spoilt = true;
-        // In a long value the bytes between its numbers are looked at in each 1024th.
+        // In a long value the bytes between its numbers are checked in each 1024th.
         calls(&mut store, 3, &KeyValueLoad { len: 100, ..load(Call::Set) }).expect("set");
         let short = KeyValueLoad { len: 100, ..load(Call::Get) };
         let got = calls(&mut store, 0, &short).expect("got").expect("calls");

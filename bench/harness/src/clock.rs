@@ -46,7 +46,7 @@ pub fn precise_sleep() {
 /// CPU time in ns that a process has used so far, all its threads together.
 ///
 /// # Errors
-/// When there is no such process.
+/// If the process does not exist.
 pub fn cpu_ns(pid: u32) -> Result<u64> {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: `clock` is a valid place for the answer.

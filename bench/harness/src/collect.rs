@@ -14,12 +14,12 @@ pub enum Report {
     Phase {
         /// Its number.
         phase: usize,
-        /// What was received in it.
+        /// The messages received in it.
         received: Box<Received>,
     },
 }
 
-/// What one publisher has sent in this phase, as far as is known here.
+/// Known messages of one publisher in this phase.
 #[derive(Clone, Default)]
 struct Publisher {
     heard: bool,

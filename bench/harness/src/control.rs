@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// What a worker's main thread waits for: one thing at a time, so that it sleeps in between.
+/// An event for a worker's main thread, which sleeps between events.
 pub enum Note {
     /// An order of `compare`.
     Order(Order),
@@ -30,14 +30,14 @@ impl Inbox {
     /// Reads the specification, the first line; a thread reads the lines that follow.
     ///
     /// # Errors
-    /// When the line is no specification.
+    /// If the line is not a specification.
     pub fn begin() -> Result<(Spec, Self)> {
         let spec = rnet_bench::worker::read_job()
             .map_err(|e| Error::new(format!("the first line is no specification: {e}")))?;
         let (sender, arrivals) = channel();
         let orders = sender.clone();
         rnet_bench::worker::spawn_order_reader(move |order| {
-            // Nobody listens when the worker has ended.
+            // Fails if the worker has ended.
             orders.send(order.map_or(Arrival::End, Arrival::Order)).is_ok()
         })?;
         Ok((spec, Self { arrivals, sender }))
@@ -47,7 +47,7 @@ impl Inbox {
     pub fn reporter(&self, number: usize) -> impl FnMut(Report) + Send + 'static {
         let sender = self.sender.clone();
         move |report| {
-            // Nobody listens when the worker is closing.
+            // Fails if the worker is closing.
             let _ = sender.send(Arrival::Report(number, report));
         }
     }
@@ -55,7 +55,7 @@ impl Inbox {
     /// The next order or report, or `None` after `timeout`. The end of the input is an order to stop.
     ///
     /// # Errors
-    /// When a line is no order.
+    /// If a line is not an order.
     pub fn next(&self, timeout: Option<Duration>) -> Result<Option<Note>> {
         let arrival = match timeout {
             None => self.arrivals.recv().unwrap_or(Arrival::End),

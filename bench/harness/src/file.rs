@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// Writes a file by way of another that takes its name when it is complete: a run that is ended
-/// leaves what was written before. What is there and is no regular file, such as a pipe or
-/// /dev/null, is written to and stays what it is.
+/// Writes a file by way of another that takes its name when it is complete: a run that is ended leaves what
+/// was written before. An existing file that is not regular, such as a pipe or /dev/null, is written to
+/// directly.
 ///
 /// # Errors
 /// With the path, when it cannot be written; those of `write`.

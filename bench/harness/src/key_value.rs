@@ -15,7 +15,7 @@ pub trait KeyValue: Sync {
     /// The version in use.
     ///
     /// # Errors
-    /// When it cannot run here; the text says what is missing and how to get it.
+    /// If it cannot run here; the text names the missing part and how to install it.
     fn version(&self) -> Result<String>;
 
     /// Whether it has such a call; with `durable`, one that returns when a crash can no longer undo it.
@@ -67,9 +67,8 @@ pub trait KeyValueClient: Send {
         Err(Error::new("it has no such call"))
     }
 
-    /// Adds one as a user of compare-and-set does: reads the number, writes the next on condition
-    /// that nobody has written in between, and begins again when somebody has. Returns how often it
-    /// began.
+    /// Adds one as a user of compare-and-set does: reads the number, writes the next on condition that no
+    /// other client has written in between, and retries otherwise. Returns how often it began.
     ///
     /// # Errors
     /// The library's own; a conflict is none.
@@ -80,7 +79,7 @@ pub trait KeyValueClient: Send {
     /// The whole number at `key`; 0 where it is absent.
     ///
     /// # Errors
-    /// The library's own, or that it is no number.
+    /// The library's own, or that the value is not a number.
     fn number(&mut self, _key: &str) -> Result<u64> {
         Err(Error::new("it has no such call"))
     }

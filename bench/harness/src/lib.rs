@@ -1,5 +1,5 @@
-//! What every system under comparison shares: the trait that its driver implements, the message
-//! that it carries, the processes that send, receive and count, and the words in which they report.
+//! Shared by all compared systems: the trait that its driver implements, the message that it carries, the
+//! processes that send, receive and count, and the words in which they report.
 //!
 //! A driver is one small file that implements [`System`] (or [`KeyValue`]) with the library's own
 //! idiomatic client. Everything that is measured happens here, outside the drivers, and so is the
@@ -15,10 +15,10 @@ pub mod file;
 pub mod key_value;
 pub mod message;
 pub mod net;
-pub mod send_schedule;
 pub mod peer;
 pub mod result;
 pub mod round_trip;
+pub mod send_schedule;
 pub mod spec;
 pub mod system;
 pub mod worker;

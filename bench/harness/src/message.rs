@@ -5,27 +5,26 @@
 //! 8..16  little-endian: kind (bits 60..64), phase (52..60), publisher (40..52), number (0..40)
 //! 16..   content: a pattern fixed by position; from 4 KiB on, one word in each page is the number
 //! ```
-//! The founding study's message, "Hello at <epoch in ms>", has 22 bytes: here the 16 above and six
-//! of pattern. A text in milliseconds would show neither a loss nor a latency below one.
-//!
-//! A message shorter than 16 bytes has no room for this; it is counted, and its content checked.
+//! The founding study's message, "Hello at <epoch in ms>", has 22 bytes: here the 16 above and six of
+//! pattern. A text in milliseconds would show neither a loss nor a latency below one. A message shorter than
+//! 16 bytes has no header; it is counted, and its content checked.
 
 /// Bytes of the header.
 pub const HEADER_LEN: usize = 16;
 const PAGE: usize = 4096;
-/// Every how manyth long message is compared whole; of the others a word per page.
+/// Stride of long messages that are compared whole; of the others a word per page is compared.
 const WHOLE_EVERY: u64 = 1024;
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Repeated until everybody has joined; counted nowhere.
+    /// Repeated until all endpoints have joined; not counted.
     Hello = 1,
     /// A numbered message of the workload.
     Data = 2,
     /// A numbered message whose words were all written and are all to be summed.
     Filled = 3,
-    /// Repeated after the last message of a phase; `number` says how many there were.
+    /// Repeated after the last message of a phase; `number` is their count.
     End = 4,
 }
 
@@ -34,11 +33,11 @@ pub enum Kind {
 pub struct Header {
     /// When it was sent, ns of `CLOCK_MONOTONIC`.
     pub stamp_ns: u64,
-    /// What it is for.
+    /// Its purpose.
     pub kind: Kind,
     /// The phase of the run.
     pub phase: u8,
-    /// Who sent it: the publisher's index on the topic, below 4096.
+    /// Its sender: the publisher's index on the topic, below 4096.
     pub publisher: u16,
     /// Its number in the phase from this publisher, from 0, below 2^40.
     pub number: u64,
@@ -115,7 +114,7 @@ pub fn content_is_right(message: &[u8], number: u64, template: &[u8]) -> bool {
     numbered && whole
 }
 
-/// Writes every word behind the header: the number plus the word's position.
+/// Writes every word after the header: the number plus the word's position.
 #[inline]
 pub fn fill(message: &mut [u8], number: u64) {
     let (words, rest) = message[HEADER_LEN..].as_chunks_mut::<8>();
@@ -174,7 +173,7 @@ mod tests {
         assert!(content_is_right(&message, 7, &template));
         message[2 * PAGE] ^= 1;
         assert!(!content_is_right(&message, 7, &template));
-        // The rest is looked at in each 1024th.
+        // The rest is checked in each 1024th.
         number_pages(&mut message, WHOLE_EVERY);
         assert!(content_is_right(&message, WHOLE_EVERY, &template));
         for i in [20, PAGE + 8, 3 * PAGE + 99] {

@@ -1,4 +1,4 @@
-//! Where the endpoints of one run meet.
+//! Shared addresses and directories of one run.
 
 use crate::{Error, Result, Topic};
 use std::net::Ipv4Addr;
@@ -85,7 +85,7 @@ impl Net {
         self.write_note(&note_name(&topic.name, topic.index), address)
     }
 
-    /// Waits for what publisher `publisher` of the topic announced, at most ten seconds.
+    /// Waits for the announcement of publisher `publisher` of the topic, at most ten seconds.
     ///
     /// # Errors
     /// When it has announced nothing.
@@ -120,7 +120,7 @@ impl Net {
     }
 }
 
-/// How the names of notes end.
+/// Suffix of the names of notes.
 const NOTE: &str = ".at";
 
 fn note_name(topic: &str, publisher: usize) -> String {

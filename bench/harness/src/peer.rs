@@ -3,8 +3,8 @@
 use crate::clock::precise_sleep;
 use crate::collect::{Collector, Report};
 use crate::control::{Inbox, Note};
-use crate::send_schedule::{Stream, run_schedule};
 use crate::result::{PhaseResult, Received, Sent};
+use crate::send_schedule::{Stream, run_schedule};
 use crate::spec::{Event, Load, Order, PublishSpec, SubscribeSpec};
 use crate::{Error, Net, Result, Subscription, System};
 use std::time::Duration;
@@ -15,14 +15,14 @@ const MARK_EVERY: Duration = Duration::from_millis(5);
 /// traffic than the work itself.
 const MARK_EVERY_EACH: Duration = Duration::from_millis(1);
 
-/// A subscription, and what it has reported.
+/// A subscription and its reports.
 struct Subscribed {
     joined: bool,
     done: Vec<Received>,
     _subscription: Subscription,
 }
 
-/// Opens the endpoints and runs phases until told to stop.
+/// Opens the endpoints and runs phases until a stop order.
 ///
 /// # Errors
 /// The library's own, or a conversation that broke off.
@@ -44,8 +44,8 @@ pub fn run(
         .map(|(number, spec)| subscribe(system, net, spec, inbox.reporter(number)))
         .collect::<Result<Vec<_>>>()?;
     precise_sleep();
-    // Who has nothing to repeat sleeps until there is something: a look around every few ms would
-    // count as CPU time of the system.
+    // A peer without anything to repeat sleeps until an event: a check every few ms would count as CPU time
+    // of the system.
     let mark_every = MARK_EVERY.max(MARK_EVERY_EACH * streams.len() as u32);
     let timeout = (!streams.is_empty()).then_some(mark_every);
     let (mut ready, mut ended) = (false, None);

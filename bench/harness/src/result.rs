@@ -1,8 +1,8 @@
-//! What is measured, as it stands in the raw data.
+//! Measurements, as in the raw data.
 
 use hdrhistogram::Histogram;
 
-/// What one worker measured in one phase.
+/// Measurements of one worker in one phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct PhaseResult {
     /// One for each of its publishers that had a load.
@@ -26,7 +26,7 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// What a publisher did in a phase.
+/// A publisher's results of a phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Sent {
     /// The topic.
@@ -39,7 +39,7 @@ pub struct Sent {
     pub lag_max_ns: u64,
 }
 
-/// What a subscription got in a phase.
+/// A subscription's results of a phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Received {
     /// The topic.
@@ -48,9 +48,9 @@ pub struct Received {
     pub count: u64,
     /// Sent (as the publishers' End says) and not received.
     pub lost: u64,
-    /// Received again, or behind a later one (and then counted as lost, too).
+    /// Received again, or after a later one (and then counted as lost, too).
     pub out_of_order: u64,
-    /// With content that is not what was sent.
+    /// With wrong content.
     pub corrupt: u64,
     /// Later than the phase's limit, but not too late.
     pub late: u64,
@@ -72,12 +72,12 @@ pub struct Calls {
     /// Compare-and-set: how often it was tried for all of these.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tries: u64,
-    /// The number that stands at the key, where that was asked for.
+    /// The number at the key, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// Of the values got that were set in the phase: how many differed from the one before.
     pub distinct: u64,
-    /// Gets of a key that was not there, and values that were not what was set.
+    /// Gets of a missing key, and wrong values.
     pub wrong: u64,
     /// How long it took, ns.
     pub elapsed_ns: u64,
@@ -99,7 +99,7 @@ pub struct Distribution {
     pub max: u64,
     /// The sum.
     pub sum: u64,
-    /// Alternately a value (upper end of its bucket) and how many, ascending.
+    /// Alternately a value (upper end of its bucket) and its count, ascending.
     pub buckets: Vec<u64>,
 }
 
@@ -129,7 +129,7 @@ impl Recorder {
         self.sum += ns;
     }
 
-    /// What was recorded; afterwards the recorder is empty.
+    /// The recorded values; afterwards the recorder is empty.
     pub fn take(&mut self) -> Distribution {
         let count = self.histogram.len();
         let buckets = self

@@ -1,4 +1,4 @@
-//! Round trips: a process that sends and waits for each message to come back, and one that returns it.
+//! Round trips: a process that sends and waits for each reply, and one that returns each message.
 
 use crate::clock::{now_ns, precise_sleep, sleep_until};
 use crate::control::{Inbox, Note};
@@ -14,7 +14,7 @@ const WAIT_LIMIT: Duration = Duration::from_secs(1);
 /// So many lost, and the rest of the phase is not run.
 const LOST_LIMIT: u64 = 10;
 
-/// What has come back: when, its header, and whether its content was right.
+/// A reply: its time, its header, and whether its content is correct.
 struct Reply {
     at_ns: u64,
     header: Header,
@@ -37,8 +37,8 @@ pub fn ping(
     let mut publisher = system.publisher(net, there)?;
     let (sender, replies) = channel();
     let template = message::patterned(back.max_len.max(HEADER_LEN));
-    // The moment of return is taken here, on the receiving thread; that the sending thread is then
-    // woken is no part of the round trip.
+    // The moment of return is taken here, on the receiving thread; that the sending thread is then woken is
+    // not part of the round trip.
     let sink = Box::new(move |bytes: &[u8]| forward_reply(bytes, &template, &sender));
     let _subscription = system.subscribe(net, back, sink)?;
     precise_sleep();
@@ -72,7 +72,7 @@ fn forward_reply(bytes: &[u8], template: &[u8], replies: &Sender<Reply>) {
     let Some(header) = Header::read(bytes) else { return };
     let right =
         header.kind != Kind::Data || message::content_is_right(bytes, header.number, template);
-    // Nobody listens when the worker is closing.
+    // Fails if the worker is closing.
     let _ = replies.send(Reply { at_ns, header, len: bytes.len(), right });
 }
 

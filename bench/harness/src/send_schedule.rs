@@ -23,7 +23,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A stream through `publisher` as `spec` says.
+    /// A stream through `publisher` as specified by `spec`.
     pub fn new(publisher: Box<dyn Publisher>, spec: &PublishSpec) -> Self {
         Self {
             publisher,
@@ -80,7 +80,7 @@ impl Stream {
         let message = &mut self.template[..load.len];
         if load.len >= HEADER_LEN {
             message::number_pages(message, number);
-            // The stamp last: what was done to the message before is the sender's own work.
+            // The stamp last: earlier work on the message is the sender's own.
             header(Kind::Data, phase, index, number).write(message);
         }
         self.publisher.send(message)
@@ -104,7 +104,7 @@ impl Stream {
         let start_ns = now_ns();
         let end_ns = start_ns + (load.seconds * 1e9) as u64;
         while self.count < load.count {
-            // A look at the clock costs as much as a message of the fastest systems, so not at each.
+            // A clock reading costs as much as a message of the fastest systems, so not at each message.
             if (load.len > 4096 || self.count.is_multiple_of(64)) && now_ns() >= end_ns {
                 break;
             }

@@ -1,4 +1,4 @@
-//! What a worker process is told to do, as JSON on the first line of its standard input.
+//! The specification of a worker process, as JSON on the first line of its standard input.
 //!
 //! [`rnet_bench::worker`] has the conversation that follows; the worker reports a [`PhaseResult`] for each phase.
 //! Publishers repeat [`Hello`](crate::message::Kind::Hello) until the first `go`, and
@@ -16,13 +16,13 @@ pub struct Spec {
     pub system: String,
     /// Where the endpoints meet.
     pub net: Net,
-    /// What the process does.
+    /// The role of the process.
     pub role: Role,
     /// How many phases there will be.
     pub phases: usize,
 }
 
-/// What a worker process does.
+/// Roles of worker processes.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Role {
@@ -33,7 +33,7 @@ pub enum Role {
         /// Its subscriptions.
         subscribes: Vec<SubscribeSpec>,
     },
-    /// Sends messages that grow and measures until each is back.
+    /// Sends growing messages and measures their round trips.
     Pinger {
         /// The topic to the echo.
         there: Topic,
@@ -63,7 +63,7 @@ pub enum Role {
 pub struct PublishSpec {
     /// The topic, with this publisher's index.
     pub topic: Topic,
-    /// What it sends in each phase; `None` is nothing but the End.
+    /// Its messages in each phase; `None` is only the End.
     pub loads: Vec<Option<Load>>,
 }
 
@@ -92,7 +92,7 @@ pub struct SubscribeSpec {
     pub expects: Vec<Expect>,
 }
 
-/// What a subscription expects of a phase.
+/// A subscription's expectations of a phase.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub struct Expect {
     /// Messages of fewer than 16 bytes carry no header and belong to this phase, their length this.
@@ -119,7 +119,7 @@ pub struct PingLoad {
 /// A stretch of key-value calls, each as soon as the one before is done.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct KeyValueLoad {
-    /// What is called.
+    /// The called service.
     pub call: Call,
     /// The key.
     pub key: String,
@@ -127,8 +127,8 @@ pub struct KeyValueLoad {
     pub len: usize,
     /// For how long.
     pub seconds: f64,
-    /// Each value carries the time of its own set, so that its age can be told where it is got;
-    /// otherwise that of the last look at the clock, which costs as much as a fast store's call.
+    /// Each value carries the time of its own set, so that its age is known at each get; otherwise that of
+    /// the last clock reading, which costs as much as a fast store's call.
     pub aged: bool,
 }
 

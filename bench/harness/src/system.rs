@@ -1,9 +1,9 @@
-//! The trait that a system under comparison implements, and what it is told.
+//! The trait of a compared system, and its parameters.
 
 use crate::Net;
 use std::fmt;
 
-/// What went wrong in a driver, in words for the report.
+/// An error of a driver, in words for the report.
 #[derive(Clone, Debug)]
 pub struct Error(String);
 
@@ -20,8 +20,8 @@ impl fmt::Display for Error {
     }
 }
 
-/// Lets `?` turn any library's error into its text. (Hence [`Error`] itself is no `std` error: the
-/// two conversions would meet.)
+/// Lets `?` turn any library's error into its text. (Hence [`Error`] itself is not a `std` error: the two
+/// conversions would meet.)
 impl<E: std::error::Error> From<E> for Error {
     fn from(error: E) -> Self {
         Self(error.to_string())
@@ -31,14 +31,13 @@ impl<E: std::error::Error> From<E> for Error {
 /// The result of a driver's call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What the workload wants of the system; a driver sets its library up for it as that library's
-/// documentation advises.
+/// The workload's requirement; a driver sets its library up for it as that library's documentation advises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// As many messages as possible, none lost: batching is welcome, the sender is to be held back.
+    /// As many messages as possible, without loss: with batching and back-pressure.
     Throughput,
-    /// Each message as soon as possible: no batching, `send` hands over at once.
+    /// Each message as soon as possible: no batching, `send` passes it on at once.
     Latency,
 }
 
@@ -48,7 +47,7 @@ pub enum Profile {
 pub enum Lane {
     /// Ordinary data.
     Bulk,
-    /// Events that must not wait behind ordinary data.
+    /// Events that must not queue after ordinary data.
     Urgent,
 }
 
@@ -57,7 +56,7 @@ pub enum Lane {
 pub struct Topic {
     /// Its name: lower-case letters, digits and `_`, without a slash.
     pub name: String,
-    /// What the workload wants.
+    /// The workload's requirement.
     pub profile: Profile,
     /// How urgent it is.
     pub lane: Lane,
@@ -85,7 +84,7 @@ pub struct About {
 /// A server that a system needs.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Broker {
-    /// The program, looked for in `PATH` and in `bench/.tools/bin`.
+    /// The program, searched in `PATH` and in `bench/.tools/bin`.
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
@@ -109,7 +108,7 @@ pub trait System: Sync {
     /// The version of the library in use.
     ///
     /// # Errors
-    /// When the system cannot run here; the text says what is missing and how to get it.
+    /// If the system cannot run here; the text names the missing part and how to install it.
     fn version(&self) -> Result<String>;
 
     /// The server it needs, listening on `net`'s broker address and port and keeping its files in its `dir`.
@@ -117,18 +116,18 @@ pub trait System: Sync {
         None
     }
 
-    /// Whether its driver carries messages from one host to another, by what [`Net::host`] says.
+    /// Whether its driver carries messages between hosts, as set in [`Net::host`].
     fn spans_hosts(&self) -> bool {
         false
     }
 
-    /// What it needs to run on each of two hosts, beside the server: a process that joins it to the other.
+    /// A process, beside the server, that connects each of two hosts with the other.
     fn link(&self, _net: &Net) -> Option<Broker> {
         None
     }
 
-    /// Why it may lose messages when they come faster than they are read, where that is so by its
-    /// design and no setting changes it; the report says so, and the losses are counted.
+    /// Why it may lose messages when they come faster than they are read, where that is so by its design and
+    /// no setting changes it; the report shows it and counts the losses.
     fn may_lose(&self) -> Option<&'static str> {
         None
     }
@@ -161,11 +160,11 @@ thread_local! {
 
 /// The sending end.
 pub trait Publisher: Send {
-    /// Sends one message. Waits while the system has no room; [`Profile::Throughput`] may collect
+    /// Sends one message. Waits while the system has no capacity; [`Profile::Throughput`] may collect
     /// messages until [`flush`](Self::flush).
     ///
     /// # Errors
-    /// The library's own. A message that was refused for good is an error.
+    /// The library's own. A permanently refused message is an error.
     fn send(&mut self, message: &[u8]) -> Result<()>;
 
     /// Hands over what `send` has collected.

@@ -5,12 +5,12 @@ use crate::spec::{Event, Role, Spec};
 use crate::{Error, KeyValue, Result, System, client, peer, round_trip};
 use std::process::ExitCode;
 
-/// Does what the specification on standard input says, with these systems to choose from.
+/// Runs the specification on standard input with one of these systems.
 pub fn main(systems: &[&dyn System], stores: &[Box<dyn KeyValue>]) -> ExitCode {
     match work(systems, stores) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // When this fails too, the exit code is left to tell.
+            // If this fails too, only the exit code shows it.
             let _ = rnet_bench::worker::send_event(&Event::Failed {
                 why: error.to_string(),
                 timed_out: false,

@@ -89,7 +89,7 @@ class Collector:
             self._missed[stream & 0xFFF] += number - expected
             self._next[stream] = number + 1
         else:
-            # Again, or behind a later one: counted here alone.
+            # Repeated, or after a later one: counted only here.
             self._out_of_order += 1
             return
         if stream >> 20 == FILLED:
@@ -132,7 +132,7 @@ class Collector:
             self._ended.setdefault(publisher, word & NUMBER_MASK)
             if len(self._ended) == self._topic.publishers:
                 self._finish()
-        # What is left is a straggler of another phase: it was counted as lost there.
+        # The rest are stragglers of another phase, counted as lost there.
 
     def _lost(self, publisher: int) -> int:
         received = sum(

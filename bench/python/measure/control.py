@@ -13,7 +13,7 @@ STOP = {"stop": True}
 
 
 class Stop:
-    """Told once that the worker is to end."""
+    """The stop signal of a worker."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -21,15 +21,15 @@ class Stop:
         self._lock = threading.Lock()
 
     def is_set(self) -> bool:
-        """Whether it has been told."""
+        """Whether the stop was requested."""
         return self._event.is_set()
 
     def wait(self) -> None:
-        """Waits until it is told."""
+        """Waits for the stop request."""
         self._event.wait()
 
     def on(self, callback: Callable[[], object]) -> None:
-        """Calls `callback` then, on another thread; at once if it has been told already."""
+        """Calls `callback` at the stop request, on another thread; at once if already requested."""
         with self._lock:
             if not self._event.is_set():
                 self._callbacks.append(callback)
@@ -37,7 +37,7 @@ class Stop:
         callback()
 
     def set(self) -> None:
-        """Tells it."""
+        """Requests the stop."""
         with self._lock:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
@@ -67,7 +67,7 @@ class Orders:
 
 
 class Events:
-    """Standard output for events alone: whatever a library prints goes to standard error."""
+    """Standard output for events alone: output of libraries goes to standard error."""
 
     def __init__(self) -> None:
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")

@@ -17,7 +17,7 @@ def distribution(times_ns: array) -> dict:
         return {"count": 0, "min": 0, "max": 0, "sum": 0, "buckets": []}
     times = np.frombuffer(times_ns, np.int64)
     kept = np.clip(times, 1, _GREATEST_NS)
-    # Each power of two has 128 buckets; a value stands in the file as the upper end of its bucket.
+    # Each power of two has 128 buckets; the file has a value as the upper end of its bucket.
     shift = np.maximum(np.frexp(kept.astype(np.float64))[1] - _KEPT_BITS, 0)
     upper = (((kept >> shift) + 1) << shift) - 1
     values, counts = np.unique(upper, return_counts=True)

@@ -1,4 +1,4 @@
-"""The message that all systems carry: bench/harness/src/message.rs says what it looks like."""
+"""The message that all systems carry, as described in bench/harness/src/message.rs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 HEADER = struct.Struct("<QQ")
 HEADER_LEN = HEADER.size
 PAGE = 4096
-# Every how manyth long message is compared whole; of the others a word per page.
+# Stride of long messages that are compared whole; of the others a word per page is compared.
 WHOLE_EVERY = 1024
 
 HELLO, DATA, FILLED, END = 1, 2, 3, 4
@@ -20,7 +20,7 @@ NUMBER_MASK = (1 << NUMBER_BITS) - 1
 
 
 def stream_word(kind: int, phase: int, publisher: int) -> int:
-    """What messages of one kind, phase and publisher have above the bits of their number."""
+    """The common bits, above the number, of messages of one kind, phase and publisher."""
     return kind << 20 | (phase & 0xFF) << 12 | publisher & 0xFFF
 
 
@@ -60,7 +60,7 @@ def _words(message) -> np.ndarray:
 
 
 def fill(message, number: int) -> None:
-    """Writes every word behind the header: the number plus the word's position."""
+    """Writes every word after the header: the number plus the word's position."""
     words = _words(message)
     words[:] = np.arange(number, number + len(words), dtype=np.uint64)
     for i in range(HEADER_LEN + 8 * len(words), len(message)):

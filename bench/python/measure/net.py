@@ -1,4 +1,4 @@
-"""What a worker is told of its surroundings: bench/harness/src/net.rs and `Topic` of system.rs."""
+"""The network parameters of a worker: bench/harness/src/net.rs and `Topic` of system.rs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Topic:
 
 @dataclass(frozen=True)
 class Net:
-    """Where the endpoints of one run meet."""
+    """Shared addresses and directories of one run."""
 
     dir: Path
     number: int
@@ -68,7 +68,7 @@ class Net:
         os.replace(hidden, self.dir / name)
 
     def find(self, topic: Topic, publisher: int) -> str:
-        """Waits for what a publisher of the topic announced."""
+        """Waits for the announcement of a publisher of the topic."""
         path = self.dir / f"{topic.name}.{publisher}.at"
         deadline = time.monotonic() + _FIND_S
         while True:
@@ -80,5 +80,5 @@ class Net:
             time.sleep(0.001)  # sleep: a file has no condition to wait on
 
     def find_all(self, topic: Topic) -> list[str]:
-        """What all publishers of the topic announced."""
+        """The announcements of all publishers of the topic."""
         return [self.find(topic, publisher) for publisher in range(topic.publishers)]

@@ -34,8 +34,8 @@ async def _publish(system, net: Net, spec: dict, orders: Orders, events: Events)
     publisher = system.publisher(net, topic)
     if inspect.isawaitable(publisher):
         publisher = await publisher
-    # Behind the opening, as in bench/harness: a library's threads, made in it, sleep as they do for
-    # any user of theirs.
+    # After the opening, as in bench/harness: a library's threads, made in it, sleep as they do for any user
+    # of theirs.
     precise_sleep()
     stream, loads = Stream(publisher, topic), spec["loads"]
     events.tell("ready")
@@ -78,7 +78,7 @@ async def _subscribe(system, net: Net, spec: dict, orders: Orders, events: Event
 
 
 class _Reports:
-    """Tells of a phase when it is over here and `compare` has started it, whichever is later."""
+    """Reports a phase when it is over here and `compare` has started it, whichever is later."""
 
     def __init__(self, events: Events) -> None:
         self._events = events

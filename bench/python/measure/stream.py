@@ -101,7 +101,7 @@ class Stream:
         pages = page_words(buffer)
 
         def send_long(number: int):
-            # The stamp last: what was done to the message before is the sender's own work.
+            # The stamp last: earlier work on the message is the sender's own.
             pages[:] = number
             _pack_header_into(buffer, 0, monotonic_ns(), first + number)
             return publish(buffer)
@@ -122,7 +122,7 @@ class Stream:
     async def _schedule(self, load: dict, send, start_ns: int, rate_hz: float) -> int:
         """Sends each message when it is due; a late one at once. Returns the worst delay."""
         period_ns = 1e9 / rate_hz
-        # What is handed over at once needs no flush.
+        # Messages that are passed on at once need no flush.
         flush = self._publisher.flush if self._topic.throughput else _nothing
         end_ns = start_ns + int(load["seconds"] * 1e9)
         lag_max_ns = tick_ns = 0

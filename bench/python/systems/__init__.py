@@ -37,7 +37,7 @@ def load(system: str):
 
 
 def describe() -> dict[str, dict]:
-    """What the report says of each system, and why one cannot run here."""
+    """Descriptions of the systems for the report, and why one cannot run here."""
     ecal_here = importlib.util.find_spec("ecal") is not None
     ids = [system for system in _MODULES if (system == "py-ecal") == ecal_here]
     return {system: _describe(system) for system in ids}

@@ -1,4 +1,4 @@
-"""What the systems' classes share."""
+"""Base classes of the systems."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Publisher:
     _scratch = bytearray()
 
     def send(self, message):
-        """Sends one message; waits while the system has no room."""
+        """Sends one message; waits while the system has no capacity."""
         raise NotImplementedError
 
     def flush(self):
         """Hands over what `send` has collected."""
 
     def send_in_place(self, length: int, write, number: int):
-        """Sends what `write(memory, number)` writes, in lent memory where there is any."""
+        """Sends a message that `write(memory, number)` writes, in lent memory if available."""
         # One buffer for all messages, as a user of such a system keeps.
         if len(self._scratch) != length:
             self._scratch = bytearray(length)

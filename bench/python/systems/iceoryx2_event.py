@@ -123,7 +123,7 @@ def _root(net) -> Path:
 
 
 def _prefix(net) -> str:
-    """The run's own, and short: it stands in the path of a listener's socket, which has 108 bytes.
+    """A short prefix of the run: it is part of the path of a listener's socket, which has 108 bytes.
 
     As many bytes as in bench/drivers/iceoryx2, and unlike those in the first.
     """
@@ -131,12 +131,12 @@ def _prefix(net) -> str:
 
 
 def _link(net) -> Path:
-    """Says whose the memory is: bench/drivers/iceoryx2 removes what belongs to no directory."""
+    """Names the owner of the memory: bench/drivers/iceoryx2 removes memory without a directory."""
     return _MEMORY / f"bench-iceoryx2-{_prefix(net)}"
 
 
 def _services(net, topic):
-    """The node, the service of the samples and that of the events, made by whoever is first."""
+    """The node, the service of the samples and that of the events, created by the first process."""
     import iceoryx2
 
     iceoryx2.set_log_level(iceoryx2.LogLevel.Error)

@@ -56,7 +56,7 @@ class _Publisher(Publisher):
         self.send = self._collect if topic.throughput else self._hand_over
 
     def _collect(self, message):
-        # The client keeps what it is given until it writes.
+        # The client keeps messages until it writes.
         return self._publish(self._subject, bytes(message))
 
     async def _hand_over(self, message) -> None:

@@ -67,7 +67,7 @@ class _Pipelined(Publisher):
         self._messages = self._bytes = 0
 
     def send(self, message) -> None:
-        # A pipeline keeps what it is given until it is executed.
+        # A pipeline keeps commands until it is executed.
         self._pipeline.publish(self._channel, bytes(message))
         self._messages += 1
         self._bytes += len(message)

@@ -57,7 +57,7 @@ class _Publisher(Publisher):
     def __init__(self, net, topic) -> None:
         import zenoh
 
-        # Zenoh tells nobody which port it got for port 0.
+        # Zenoh does not report the port that it got for port 0.
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             address = "tcp/127.0.0.1:%d" % probe.getsockname()[1]

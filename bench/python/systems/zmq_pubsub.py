@@ -16,7 +16,7 @@ ABOUT = {
     ],
 }
 
-# pyzmq's own threshold between copying and not copying what is sent.
+# pyzmq's own threshold between copying and not copying messages.
 _COPY_UP_TO = 64 << 10
 _LOOK_AT_STOP_MS = 100
 

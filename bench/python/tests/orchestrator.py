@@ -1,4 +1,4 @@
-"""Runs two workers against each other, as `compare` does, and ends whatever it has started."""
+"""Runs two workers against each other, as `compare` does, and stops them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def find_program(name: str) -> str | None:
 
 
 def free_port() -> int:
-    """A TCP port that nobody listens on."""
+    """A free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -127,7 +127,7 @@ def worker(spec: dict) -> Iterator[Worker]:
 
 
 def carry(system: str, net: dict, topic: dict, loads: list[dict], timeout_s: float) -> list[tuple]:
-    """Carries the loads from one worker to another; for each what was sent and received."""
+    """Carries the loads from one worker to another; returns the sent and received messages of each."""
     common = {"system": system, "net": net, "phases": len(loads)}
     publishes = [{"topic": topic, "loads": loads}]
     subscribes = [{"topic": topic, "expects": [{"len": load["len"]} for load in loads]}]

@@ -1,4 +1,4 @@
-"""What is counted of the messages that arrive: as in bench/harness/src/collect.rs."""
+"""Counters of arriving messages, as in bench/harness/src/collect.rs."""
 
 from __future__ import annotations
 

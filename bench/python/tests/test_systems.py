@@ -32,7 +32,7 @@ LENGTHS = [0, 22, 1 << 20]
 COUNT = 1000
 PHASE_S = 90.0
 PROGRAMS = {"redis": "redis-server", "nats": "nats-server"}
-# LCM loses what comes faster than it is taken: it gets the messages at rates.
+# LCM drops messages that arrive faster than they are read, so it gets them at limited rates.
 RATES_HZ = {"py-lcm": [2000.0, 2000.0, 100.0]}
 # Cyclone's binding turns bytes into lists of numbers: 1,000 of 1 MiB take 50 s. So they are carried
 # once, in the throughput profile; in the latency one, which its driver sets up alike, 50 are.
@@ -50,7 +50,7 @@ def described(python: Path) -> dict[str, dict]:
 
 
 def about(system: str) -> dict:
-    """What the worker says of a system that can run here."""
+    """The worker's description of a system that can run here."""
     python = python_of(system)
     if not python.exists():
         missing(system, f"{python} is missing")
@@ -99,7 +99,7 @@ def test_carries_each_message_once_and_whole(system: str, profile: str) -> None:
         assert sent["count"] == load["count"]
         assert (received["out_of_order"], received["corrupt"]) == (0, 0), load
         assert received["count"] + received["lost"] == load["count"], load
-        # What promises best effort only may lose a few to a receiver that gets no processor.
+        # A best-effort system may lose a few messages if its receiver is not scheduled.
         allowed = load["count"] // 20 if described_here["may_lose"] else 0
         assert received["lost"] <= allowed, load
         assert received["latency"]["count"] == (received["count"] if load["len"] >= 16 else 0)

@@ -28,7 +28,7 @@ MEMORY = {
     "in all": ["processes_kib", "shared_kib"],
     "in all per publisher": ["processes_kib", "shared_kib"],
 }
-# What the others are compared with: robot-net as it waits by default, in each kind of work.
+# The reference of the others: robot-net with its default wait, in each kind of work.
 DEFAULT = {
     "python": "py-rnet",
     "study1-kv": "rnet-state",
@@ -276,7 +276,7 @@ def column(raw, table, header, system):
 
 
 def expected(values, how, shown):
-    """What the cell must show; a column may leave the range out."""
+    """The expected cell; a column may omit the range."""
     if not values:
         return []
     if how == "sum":
@@ -289,7 +289,7 @@ def expected(values, how, shown):
 
 
 def differences(raw, markdown, only=None):
-    """(what differs, how many figures were compared); `only`: the workload to look at."""
+    """(differences, number of compared figures); `only`: the workload to check."""
     wrong, compared, known = [], 0, {}
 
     def figures(table, title, system):
@@ -356,7 +356,7 @@ def differences(raw, markdown, only=None):
 
 
 def remark_differences(raw, table, header, rows, ids, figures):
-    """Whether the remarks say who loses by design, and which limited sender fell short."""
+    """Whether the remarks name systems that lose by design, and limited senders that fell short."""
     wrong = []
     for cells in rows:
         label = cells[0].replace("*", "")

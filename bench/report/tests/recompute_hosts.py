@@ -12,7 +12,7 @@ WIRE = "bytes on the cable per message sent"
 
 
 def cable_figure(name, phase):
-    """What crossed for each message, or the CPU of a part as a share of a core, %."""
+    """Bytes on the cable per message, or the CPU of a part as a share of a core, %."""
     if name == WIRE:
         results = [p.get("result") or {} for p in phase["processes"]]
         sent = sum(s["count"] for r in results for s in r.get("sent", []))

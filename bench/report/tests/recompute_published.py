@@ -1,4 +1,4 @@
-"""What the founding studies have published."""
+"""Figures published by the founding studies."""
 
 # The founding study's figures, k/s, read once more from shared/seeds/zeromq-vs-redis.md.
 PUBLISHED = {

@@ -4,8 +4,8 @@ from statistics import median
 
 from cells import numbers, same
 
-# What issue 7 asks of the state: beside Redis on its Unix socket, and of the watcher beside the urgent
-# message. Title -> (table, system), the same of what it is compared with, figure, least ratio.
+# Targets of issue 7 for the state: beside Redis on its Unix socket, and of the watcher beside the urgent
+# message. Title -> (table, system), the same of its reference, figure, least ratio.
 ASKED = {
     f"{call}, {n}": (
         (f"state / {n} / {call}", "rnet-state"),
@@ -30,7 +30,7 @@ for hz in ("1 kHz", "10 kHz"):
     where = f"state-watch / 1->1 / {hz}"
     both = (where, "rnet-watch"), (where, "rnet-adaptive")
     ASKED[f"watch at {hz}, beside an urgent message"] = (*both, "p50, µs", 1)
-# What issue 17 asks of a call: 2.2 times a message one way, so 1.1 times one there and back.
+# Target of issue 17 for a call: 2.2 times a message one way, so 1.1 times one there and back.
 where = "call / at once"
 ASKED["call at once, beside a message there and back"] = (
     (where, "rnet-call"),
@@ -38,7 +38,7 @@ ASKED["call at once, beside a message there and back"] = (
     "p50, µs",
     1.1,
 )
-# What issue 16 asks of the link between hosts, beside plain Zenoh.
+# Targets of issue 16 for the link between hosts, beside plain Zenoh.
 for size, least in (("22 B", 2), ("1 KiB", 1), ("1 MiB", 0.9)):
     where = f"hosts-throughput / 1->1 / {size}"
     both = (where, "rnet-adaptive"), (where, "zenoh-tcp")
@@ -70,14 +70,14 @@ for whose in ("publishers", "subscribers"):
 
 
 def sides_of(title):
-    """(table, system, measure) of both figures, the second `None` where there is none; and what is asked."""
+    """(table, system, measure) of both figures, the second `None` if missing; and the target."""
     ours, beside, measure, asked = ASKED[title]
     mine, theirs = measure if isinstance(measure, tuple) else (measure, measure)
     return (*ours, mine), (*beside, theirs) if beside else None, asked
 
 
 def targets_differences(raw, table, _header, rows, _found, figures):
-    """Each line again: both figures, their ratio, what was asked, and whether it was reached."""
+    """Recomputes each line: both figures, their ratio, the target, and whether it was reached."""
     wrong, titles = [], [cells[0] for cells in rows]
     for title, *cells in rows:
         ours, beside, asked = sides_of(title)

@@ -55,7 +55,7 @@ class Maker:
             int(1000 * typical_us * self.random.lognormvariate(0, 0.35)) + 1 for _ in range(300)
         ]
         samples.append(int(typical_us * 1000 * self.random.uniform(8, 40)))
-        # Many messages in few buckets: each sample stands for several.
+        # Many messages in few buckets: each sample represents several.
         weight = max(1, count // len(samples))
         buckets = {}
         for ns in samples:
@@ -514,7 +514,7 @@ WORKLOADS = [
     "state-watch",
     "python",
 ]
-# What a client reads at the end.
+# The value that a client reads at the end.
 TOTAL = {
     "call": "total",
     "count": 0,

@@ -222,7 +222,7 @@ def received(run):
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_number_is_found(raw, change):
-    """What the test compares is alive: a raw file with one other number does not fit the report."""
+    """The comparison detects errors: a raw file with one changed number does not match the report."""
     raw = raw | {"runs": [r for r in raw["runs"] if r["workload"] == "study1"]}
     before = rendered(raw)
     spoilt = spoil(raw, CHANGES[change])

@@ -1,4 +1,4 @@
-//! The study's criterion benchmark, and beside it what was delivered; see the library's first page.
+//! The study's criterion benchmark, with the delivered messages; see the library's first page.
 
 use bench_study3::report::{Figures, Report, Row, Time, out_path};
 use bench_study3::{Function, MESSAGES, TestMessage, systems};

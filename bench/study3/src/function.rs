@@ -1,13 +1,13 @@
-//! One function of the benchmark: a system whose two ends have met, with or without a mutex.
+//! One function of the benchmark: a system with connected endpoints, with or without a mutex.
 
 use crate::{Arrivals, MESSAGES};
 use bench_harness::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The publishing end of a system. Dropping it closes both ends.
+/// The publisher of a system. Dropping it closes both endpoints.
 pub trait Publish: Send {
-    /// Publishes `count` messages, each encoded anew.
+    /// Publishes `count` messages, each encoded again.
     ///
     /// # Errors
     /// The library's own.
@@ -24,7 +24,7 @@ pub struct Function {
     publisher: Shared,
     arrivals: Arc<Arrivals>,
     published: u64,
-    /// What had been published or had arrived before the measurement.
+    /// Messages published or received before the measurement.
     before: (u64, u64),
     failed: Option<Error>,
 }
@@ -69,7 +69,7 @@ impl Function {
     /// Waits for those on their way, at most five seconds.
     ///
     /// # Errors
-    /// What went wrong in an iteration.
+    /// The error of an iteration.
     pub fn counts(&mut self) -> Result<(u64, u64)> {
         if let Some(error) = self.failed.take() {
             return Err(error);

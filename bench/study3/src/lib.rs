@@ -1,16 +1,13 @@
 //! Study 3 of the founding studies, "Benchmarking Comparison of Zenoh vs NATS", done again.
 //!
-//! `cargo bench -p bench-study3` (`-- --quick` for a short one) runs criterion's group "Pub-Sub"
-//! with the study's functions and ours: an iteration publishes 1,000 [`TestMessage`]s; session,
-//! client and socket are made before the loop; a subscriber lives in the same process. As there,
-//! each function exists with and without an `Arc<Mutex<>>` around what publishes, and the lock is
-//! taken once per iteration.
-//!
-//! # What the study does not show
-//! Its figure is how fast `publish` returns. A system that drops, or that has no subscriber at all,
-//! looks fast. (In the study as published, NATS has no subscriber, and ZeroMQ's subscribes to the
-//! topic's name while the messages do not begin with it, so that none is delivered.) Here each
-//! subscriber gets all messages and counts them, and two things are added:
+//! `cargo bench -p bench-study3` (`-- --quick` for a short one) runs criterion's group "Pub-Sub" with the
+//! study's functions and ours: an iteration publishes 1,000 [`TestMessage`]s; session, client and socket are
+//! made before the loop; a subscriber lives in the same process. As there, each function exists with and
+//! without an `Arc<Mutex<>>` around what publishes, and the lock is taken once per iteration. # Limits of the
+//! study Its figure is how fast `publish` returns. A system that drops, or that has no subscriber at all,
+//! looks fast. (In the study as published, NATS has no subscriber, and ZeroMQ's subscribes to the topic's
+//! name while the messages do not begin with it, so that none is delivered.) Here each subscriber gets all
+//! messages and counts them, and two things are added:
 //!
 //! - after each function: how many messages were published, and how many delivered;
 //! - the group "Pub-Sub-delivered": the time to publish 1,000 messages *and* have them counted by
@@ -18,18 +15,17 @@
 //!   nothing piles up: its figure also has one latency in it.
 //!
 //! # How the systems are set up
-//! As in the study: at their defaults, over TCP on 127.0.0.1, publisher and subscriber with a
-//! session of their own. `systems/` has one file for each, which says where it had to differ.
-//! Defaults differ in what happens when a subscriber is slower than its publisher: Zenoh
-//! and the zeromq crate drop at the publisher, NATS at the subscriber's client (beyond 65,536
-//! messages that it has not taken); `delivered` shows it. libzmq, which the study does not have, and
-//! robot-net are set to wait for the subscriber, the slower of their two ways.
-//! One thing differs for all asynchronous clients alike: each iteration enters the runtime by
-//! itself, the study enters it once for a sample.
+//! As in the study: at their defaults, over TCP on 127.0.0.1, publisher and subscriber with a session of
+//! their own. `systems/` has one file for each, which describes necessary differences. Defaults differ in
+//! what happens when a subscriber is slower than its publisher: Zenoh and the zeromq crate drop at the
+//! publisher, NATS at the subscriber's client (beyond 65,536 messages that it has not taken); `delivered`
+//! shows it. libzmq, which the study does not have, and robot-net are set to wait for the subscriber, the
+//! slower of their two ways. One thing differs for all asynchronous clients alike: each iteration enters the
+//! runtime by itself, the study enters it once for a sample.
 //!
 //! # The file `delivered.json`
-//! In `target/study3/`, or where the environment variable `STUDY3_OUT` says; criterion's own files
-//! are in `criterion/` beside it.
+//! In `target/study3/`, or in the folder of the environment variable `STUDY3_OUT`; criterion's own files are
+//! in `criterion/` beside it.
 //!
 //! ```json
 //! {

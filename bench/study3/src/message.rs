@@ -1,12 +1,11 @@
-//! What the study sends.
+//! The study's message.
 
 /// Its topic. The study's code uses a word like this; robot-net allows no `-` in it.
 pub const TOPIC: &str = "test_topic";
 
-/// The study's message: a protobuf message with one text, "nats pubsub" for all systems.
-///
-/// The study encodes it anew for each message, which is part of what it measures; so does this. The
-/// study does it with prost. Here it is done by hand, to the same bytes, as there is one field.
+/// The study's message: a protobuf message with one text, "nats pubsub" for all systems. The study encodes it
+/// again for each message, as part of the measurement; so does this. The study does it with prost. Here it is
+/// done by hand, to the same bytes, as there is one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestMessage {
     /// Field 1.

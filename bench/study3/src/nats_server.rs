@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
-/// A running server; dropping it ends it.
+/// A running server; dropping it stops it.
 pub(crate) struct NatsServer {
     process: Child,
     dir: PathBuf,
@@ -24,7 +24,7 @@ impl NatsServer {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = std::env::temp_dir().join(format!("study3-nats-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&dir)?;
-        // Port -1 lets the server choose; it then says which in a file.
+        // Port -1 lets the server choose; it writes the port to a file.
         let mut command = Command::new(&program);
         command.args(["-a", "127.0.0.1", "-p", "-1", "--ports_file_dir"]).arg(&dir);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -59,7 +59,7 @@ impl Drop for NatsServer {
     }
 }
 
-/// What the environment names, what bench/ has installed, what the system has.
+/// The server named by the environment, installed by bench/, or in the system.
 fn find() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("NATS_SERVER") {
         let named = PathBuf::from(named);

@@ -1,4 +1,4 @@
-//! What `delivered.json` holds; the crate's first page shows it.
+//! Content of `delivered.json`; see the crate's first page.
 
 use bench_harness::Result;
 use bench_harness::file::write_whole;
@@ -26,7 +26,7 @@ pub struct Row {
     pub function: String,
     /// The system, for instance "NATS".
     pub system: String,
-    /// Whether an `Arc<Mutex<>>` stands around what publishes.
+    /// Whether an `Arc<Mutex<>>` wraps the publisher.
     pub mutex: bool,
     /// How the system is set up.
     pub setup: String,
@@ -38,7 +38,7 @@ pub struct Row {
     pub delivered: Option<Figures>,
 }
 
-/// What one function did in one group.
+/// Results of one function in one group.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     /// Messages published in all iterations, warm-up included.

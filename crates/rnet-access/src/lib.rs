@@ -2,6 +2,7 @@
 //! and TLS.
 //!
 //! Errors are sentences that the command prints unchanged.
+#![forbid(unsafe_code)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

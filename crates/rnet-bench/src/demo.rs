@@ -23,13 +23,13 @@ use robot::{CONTROLLER, DemoJob, NODES, SIMULATION};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::error::{BenchError, Outcome};
 use crate::measure::BenchDir;
 use crate::measure::figure::{Latencies, Percentiles};
 use crate::measure::worker::Role;
 use crate::measure::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use crate::measure::workers::{NamedRole, Workers};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 /// What moves the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Demo {
     pub fn new(base: &Path, domain: Option<String>, model: Model) -> Outcome<Demo> {
         // The model in Python runs in another folder.
         let base = std::path::absolute(base)
-            .map_err(|e| BenchError::Usage(format!("cannot use --dir: {e}")))?;
+            .map_err(|e| CommandError::Usage(format!("cannot use --dir: {e}")))?;
         let bench_dir = BenchDir::new(&base)?;
         let python = python(model, bench_dir.path())?;
         let (dir, domain) = match domain {
@@ -80,7 +80,6 @@ impl Demo {
     }
 
     /// What runs, and how to inspect it.
-    #[must_use]
     pub fn heading(&self) -> String {
         let Demo { dir, domain, .. } = self;
         format!(
@@ -110,7 +109,6 @@ impl Demo {
     }
 
     /// The result as JSON.
-    #[must_use]
     pub fn document(&self, summary: &Summary) -> Value {
         let count = NODES.len();
         let demo = json!({ "version": rnet::VERSION, "model": self.model(), "processes": count });
@@ -126,7 +124,7 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     }
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("python3"));
     let fits = |python: &PathBuf| {
-        let look = format!("import sys, rnet.demo; sys.exit(rnet.VERSION != {:?})", rnet::VERSION);
+        let look = format!("import sys, rnet.demo; sys.exit(rnet.__version__ != {:?})", rnet::VERSION);
         let mut command = Command::new(python);
         command
             .args(["-c", &look])
@@ -143,7 +141,7 @@ fn python(model: Model, bench_dir: &Path) -> Outcome<Option<PathBuf>> {
     if found.is_none() && model == Model::Mujoco {
         let why = "no Python with rnet and MuJoCo was found, or its rnet has another version; install the \
                    robot-net wheel with its demo extra, pip install 'rnet-….whl[demo]', or omit --model";
-        return Err(BenchError::Failed(why.to_owned()));
+        return Err(CommandError::Failed(why.to_owned()));
     }
     Ok(found)
 }
@@ -260,7 +258,6 @@ impl Summary {
     }
 
     /// Titles and rows of the table of topics. A title that ends with a blank is that of right-aligned cells.
-    #[must_use]
     pub fn topics(&self) -> ([&'static str; 7], Vec<Vec<String>>) {
         let titles = ["TOPIC", "RATE (Hz) ", "P50 ", "P99 ", "MAX ", "LOST ", "MESSAGES "];
         let cells = |topic: &Topic| {
@@ -274,7 +271,6 @@ impl Summary {
     }
 
     /// The times of the scenario, and the messages of all topics, in lines.
-    #[must_use]
     pub fn text(&self) -> String {
         let trip = self.round_trip;
         let mut text = format!(
@@ -328,7 +324,7 @@ impl Summary {
         } else {
             return Ok(());
         };
-        Err(BenchError::Failed(what))
+        Err(CommandError::Failed(what))
     }
 }
 

@@ -6,11 +6,6 @@
 #[cfg(feature = "measure")]
 pub mod demo;
 #[cfg(feature = "measure")]
-mod error;
-#[cfg(feature = "measure")]
 pub mod measure;
 pub mod topology;
 pub mod worker;
-
-#[cfg(feature = "measure")]
-pub use error::{BenchError, Outcome};

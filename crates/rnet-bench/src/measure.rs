@@ -41,7 +41,7 @@ pub use usage::Machine;
 pub use worker::run as run_worker;
 use workers::{NamedRole, Workers};
 
-use crate::error::Outcome;
+use rnet_format::Outcome;
 use streams::Compare;
 
 /// A benchmark with its options.
@@ -159,7 +159,6 @@ impl Bench {
 
 impl BenchReport {
     /// The result with all runs.
-    #[must_use]
     pub fn document(&self) -> Value {
         let mut result = json!({ "delivery": self.delivery });
         for table in &self.tables {

@@ -14,6 +14,7 @@
 //! message type also implements `rnet::Message`, so that `node.publisher::<my::robot::Plan>("/plan")` works,
 //! and contains its descriptor set with comments, which is sent to peers. Imports are searched in the folders
 //! of the files, in the include folders, and among the built-in files, whose types are those of `rnet::msgs`.
+#![forbid(unsafe_code)]
 
 mod comments;
 mod error;

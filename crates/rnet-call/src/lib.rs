@@ -3,6 +3,8 @@
 //!
 //! Users see them in `rnet`. Each is opened on a [`NodeHandle`](rnet_node::NodeHandle).
 
+#![forbid(unsafe_code)]
+
 // Generated code of messages says `::rnet::`; what it names is in the engine.
 extern crate rnet_node as rnet;
 

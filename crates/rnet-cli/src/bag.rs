@@ -3,7 +3,6 @@
 pub mod args;
 mod cat;
 mod convert;
-mod csv;
 pub mod file;
 mod info;
 mod plot;

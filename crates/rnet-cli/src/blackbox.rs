@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use rnet_launch::Record;
 use rnet_monitor::link::own_host;
+use rnet_record::RecordError;
 use rnet_record::blackbox::{
     BlackBox, BlackBoxOptions, ExpectedExits, STATUS_SERVICE, TRIGGER_SERVICE, Trigger,
-    default_memory, list_files, recover,
+    default_memory, file_document, file_row, list_files, recover, status_rows,
 };
 use rnet_record::read::Recording;
-use rnet_record::{RecordError, names};
 use serde_json::{Value, json};
 
 use crate::bag::file;
@@ -238,66 +238,6 @@ fn print_trigger_reply(context: &mut Context, status: &Value) -> Outcome {
     context.line(format_args!("requested {}", escape_controls(pending.unwrap_or("a file"))))
 }
 
-fn print_status(context: &mut Context, status: &Value) -> Outcome {
-    let number = |key: &str| status[key].as_f64().unwrap_or(0.0);
-    let text = |key: &str| status[key].as_str().unwrap_or("none").to_owned();
-    let last = &status["last"];
-    let last = match last.is_null() {
-        true => "none".to_owned(),
-        false => format!(
-            "{}: {}",
-            last["name"].as_str().unwrap_or(""),
-            last["why"].as_str().unwrap_or("")
-        ),
-    };
-    let lacking: String =
-        [("lost_files", "removed before they were written"), ("incomplete_files", "incomplete")]
-            .iter()
-            .filter(|(key, _)| number(key) > 0.0)
-            .map(|(key, what)| format!("; {what}: {}", number(key)))
-            .collect();
-    let triggers = status["triggers"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let rows = [
-        ("domain", text("domain")),
-        ("ring", text("ring")),
-        (
-            "keeps",
-            match status["shorter"].as_str() {
-                Some(shorter) => shorter.to_owned(),
-                None => {
-                    format!("{:.1} s, {}", number("kept_s"), table::bytes(number("ring_bytes")))
-                }
-            },
-        ),
-        ("memory", format!("at most {}", table::bytes(number("memory_bytes")))),
-        (
-            "messages",
-            format!(
-                "{} kept, {} missed; {} publishers not heard",
-                number("messages"),
-                number("missing"),
-                number("unheard")
-            ),
-        ),
-        ("triggers", triggers.collect::<Vec<_>>().join(", ")),
-        (
-            "fired",
-            format!(
-                "{}, {} of them without a file of their own; last: {last}",
-                number("fired"),
-                number("merged")
-            ),
-        ),
-        ("pending", text("pending")),
-        ("files", format!("{}; last: {}{lacking}", number("files"), text("last_file"))),
-        ("folder", text("folder")),
-    ];
-    // What a caller gave as its reason may be anything.
-    rows.iter().try_for_each(|(name, said)| {
-        context.line(format_args!("{name:<10}{}", escape_controls(said)))
-    })
-}
-
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.
 fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     let files = match list_files(folder, &context.location()?) {
@@ -316,7 +256,7 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
             Ok(recording) => {
                 file::report_damage(context, &recording);
                 damaged += usize::from(!recording.info().problems.is_empty());
-                let document = file_json(&recording, len_bytes);
+                let document = file_document(&recording, len_bytes);
                 if let Some(why) = document["incomplete"].as_str() {
                     let text = format!("{} is incomplete: {why}", path.display());
                     record::print_notes(context, vec![text]);
@@ -346,31 +286,6 @@ fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     Err(Failure::Failed(why))
 }
 
-fn file_json(recording: &Recording, len_bytes: u64) -> Value {
-    let found = recording.info();
-    let fired = found.metadata.iter().filter(|one| one.name == names::TRIGGER);
-    let fired: Vec<Value> = fired.map(|one| json!(one.metadata)).collect();
-    json!({
-        "file": recording.path(), "len_bytes": len_bytes, "messages": found.messages(), "fired": fired,
-        "incomplete": fired.first().map(|one| &one["incomplete"]),
-        "problems": found.problems.iter().map(ToString::to_string).collect::<Vec<_>>(),
-    })
-}
-
-fn file_row(of: &Value) -> Vec<String> {
-    let fired = of["fired"].as_array().map_or(&[][..], Vec::as_slice);
-    let first = fired.first().map_or_else(String::new, |first| {
-        format!("{}: {}", first["name"].as_str().unwrap_or(""), first["why"].as_str().unwrap_or(""))
-    });
-    vec![
-        of["file"].as_str().unwrap_or("").to_owned(),
-        table::bytes(of["len_bytes"].as_f64().unwrap_or(0.0)),
-        of["messages"].to_string(),
-        fired.len().to_string(),
-        escape_controls(&first).into_owned(),
-    ]
-}
-
 fn recover_data(context: &mut Context, folder: &Path) -> Outcome {
     let (files, notes) = recover(&context.location()?, folder)?;
     record::print_notes(context, notes);
@@ -381,4 +296,11 @@ fn recover_data(context: &mut Context, folder: &Path) -> Outcome {
         context.eprintln(format_args!("nothing to recover: no killed black box left data"));
     }
     files.iter().try_for_each(|file| context.line(format_args!("{}", file.display())))
+}
+
+fn print_status(context: &mut Context, status: &Value) -> Outcome {
+    // What a caller gave as its reason may be anything.
+    status_rows(status).iter().try_for_each(|(name, said)| {
+        context.line(format_args!("{name:<10}{}", escape_controls(said)))
+    })
 }

@@ -11,7 +11,7 @@ use rnet_monitor::documents::receivers;
 
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::topic::{not_found, take_snapshot};
+use crate::snapshot::{not_found, take_snapshot};
 
 pub fn run(context: &mut Context, command: CommandCommand) -> Outcome {
     match command {

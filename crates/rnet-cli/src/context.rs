@@ -184,3 +184,9 @@ impl Context {
         let _ = writeln!(anstream::stderr(), "{text}");
     }
 }
+
+/// Prints a line on stderr.
+pub fn print_note(text: &str) {
+    // A closed stderr is a wish not to be talked to.
+    let _ = writeln!(anstream::stderr(), "{text}");
+}

@@ -3,8 +3,7 @@
 use std::io::{ErrorKind, Write};
 
 use rnet::Error;
-use rnet_bench::BenchError;
-use rnet_format::FormatError;
+use rnet_format::CommandError;
 use rnet_record::tools::ToolError;
 
 use crate::style::PROBLEM;
@@ -42,25 +41,15 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<BenchError> for Failure {
-    fn from(error: BenchError) -> Failure {
+impl From<CommandError> for Failure {
+    fn from(error: CommandError) -> Failure {
         match error {
-            BenchError::Rnet(error) => error.into(),
-            BenchError::Usage(text) => Failure::Usage(text),
-            BenchError::TimedOut(text) => Failure::TimedOut(text),
-            BenchError::Interrupted => Failure::Interrupted,
-            BenchError::Output(error) => Failure::Output(error),
-            BenchError::AlreadyReported => Failure::AlreadyReported,
-            error => Failure::Failed(error.to_string()),
-        }
-    }
-}
-
-impl From<FormatError> for Failure {
-    fn from(error: FormatError) -> Failure {
-        match error {
-            FormatError::Usage(text) => Failure::Usage(text),
-            FormatError::Output(error) => Failure::Output(error),
+            CommandError::Rnet(error) => error.into(),
+            CommandError::Usage(text) => Failure::Usage(text),
+            CommandError::TimedOut(text) => Failure::TimedOut(text),
+            CommandError::Interrupted => Failure::Interrupted,
+            CommandError::Output(error) => Failure::Output(error),
+            CommandError::AlreadyReported => Failure::AlreadyReported,
             error => Failure::Failed(error.to_string()),
         }
     }
@@ -70,6 +59,7 @@ impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Failure {
         match error {
             ToolError::Interrupted => Failure::Interrupted,
+            ToolError::Value(error) => error.into(),
             error => Failure::Failed(error.to_string()),
         }
     }

@@ -1,23 +1,18 @@
 //! `rnet graph`: publishers and subscribers as text, or as the source of a drawing.
 
-mod dot;
-mod mermaid;
-mod model;
-mod text;
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use model::NodeGraph;
 use rnet::inspect::Domain;
+use rnet_monitor::graph::NodeGraph;
 use rnet_monitor::link::own_host;
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::seconds;
-use crate::topic::take_snapshot;
+use crate::snapshot::take_snapshot;
 use crate::{domain, signal};
 
 #[derive(Debug, Args)]
@@ -99,9 +94,9 @@ fn print(
             let document = json!({"domain": domain.id(), "hosts": net.hosts, "topics": net.topics});
             format!("{document:#}\n")
         }
-        Format::Text => text::draw(net),
-        Format::Dot => dot::draw(net),
-        Format::Mermaid => mermaid::draw(net),
+        Format::Text => net.to_text(),
+        Format::Dot => net.to_dot(),
+        Format::Mermaid => net.to_mermaid(),
     };
     match &args.output {
         Some(path) => write(path, &drawn),

@@ -11,6 +11,7 @@
 //!   part as a node where there is state, which is memory that nodes share; where there is none,
 //!   looking at it makes none. `topic pub`, `service call`, `action send`, `command` and `trace` are nodes: that is
 //!   what they do.
+#![forbid(unsafe_code)]
 
 mod action;
 mod args;
@@ -34,17 +35,16 @@ mod link;
 mod log;
 mod metrics;
 mod node;
-mod node_filter;
 mod observer_priority;
 mod param;
 mod play;
-mod plot;
 mod record;
 mod rerun;
 mod service;
 mod session;
 mod shared_args;
 mod signal;
+mod snapshot;
 mod state;
 mod status;
 mod style;

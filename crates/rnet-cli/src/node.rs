@@ -1,5 +1,6 @@
 //! `rnet node …`.
 
+pub mod args;
 mod control;
 mod logs;
 
@@ -11,14 +12,14 @@ use rnet::inspect::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{NodeCommand, NodeListArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{not_found, take_snapshot, type_name};
+use crate::snapshot::{check_host, not_found, take_snapshot};
 use crate::{domain, param, signal, table};
-use rnet_format::suggestions::did_you_mean;
+use args::{NodeCommand, NodeListArgs};
 use rnet_format::text::escape_controls;
 use rnet_monitor::link::{host_of, own_host};
+use rnet_monitor::type_name;
 
 /// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
 /// it.
@@ -107,16 +108,6 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
         context.line(format_args!("{}", remote.node))?;
     }
     Ok(())
-}
-
-/// Refuses a host that is not known.
-pub fn check_host(snapshot: &Snapshot, own: &str, host: &str) -> Outcome {
-    let known = || snapshot.remote.iter().filter_map(|node| host_of(&node.node).0).chain([own]);
-    if known().any(|known| known == host) {
-        return Ok(());
-    }
-    let hint = did_you_mean(host, known()).unwrap_or_else(|| "see rnet link status".to_owned());
-    Err(Failure::Failed(format!("host {host} is not known; {hint}")))
 }
 
 fn watch(context: &mut Context, args: NodeListArgs) -> Outcome {

@@ -2,10 +2,11 @@
 
 use rnet::inspect::PriorityChange;
 
-use crate::args::{Command, NodeCommand};
+use crate::args::Command;
 use crate::blackbox::BlackBoxCommand;
 use crate::command::args::CommandCommand;
 use crate::domain::DomainCommand;
+use crate::node::args::NodeCommand;
 use crate::topic::args::TopicCommand;
 
 /// Has this thread, and so all of this program, give way if the command only looks on.

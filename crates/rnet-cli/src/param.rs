@@ -8,11 +8,7 @@ mod dump;
 mod find;
 mod load;
 mod set;
-mod settings;
 mod show;
-mod text;
-mod value;
-mod write;
 
 use args::ParamCommand;
 pub use rnet_monitor::documents::param as document;

@@ -27,10 +27,11 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 use crate::table;
 use crate::topic::publish::wait_until_drained;
+use rnet_record::tools;
 
 pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
-    let remap = file::remap(&recording, &args.remap)?;
+    let remap = tools::remap(&recording, &args.remap)?;
     let options = PlayOptions {
         select: select(&recording, &args.select)?,
         rate: args.rate.0,
@@ -86,11 +87,11 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
             !topic.starts_with(INTERNAL_TOPICS) || pattern.as_str().starts_with(INTERNAL_TOPICS);
         is_named
             && !topic.starts_with(names::RESERVED_TOPICS)
-            && file::topic_matches(pattern, topic)
+            && tools::topic_matches(pattern, topic)
     };
     for pattern in &args.topic {
         if !select.topics.iter().any(|topic| plays(pattern, topic)) {
-            let found = select.topics.iter().find(|topic| file::topic_matches(pattern, topic));
+            let found = select.topics.iter().find(|topic| tools::topic_matches(pattern, topic));
             let found = found.map_or("", String::as_str);
             let why = if found.starts_with(names::RESERVED_TOPICS) {
                 format!("{found} was written by the recorder itself, not published by a node")
@@ -111,11 +112,12 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
 fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverride)>> {
     let mut all = Vec::new();
     for QosArg { topics, qos } in asked {
-        let of = recording.channels().filter(|channel| file::topic_matches(topics, &channel.topic));
+        let of =
+            recording.channels().filter(|channel| tools::topic_matches(topics, &channel.topic));
         let before = all.len();
         all.extend(of.map(|channel| (channel.topic.clone(), *qos)));
         if all.len() == before {
-            return Err(file::no_topic(recording, topics.as_str()));
+            return Err(tools::no_topic(recording, topics.as_str()).into());
         }
     }
     Ok(all)

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use rnet::TopicName;
 use rnet_monitor::link::own_host;
-use rnet_record::{ChunkCompression, Progress, RecordError, RecordOptions, Recorder, Selection};
+use rnet_record::{ChunkCompression, RecordError, RecordOptions, Recorder, Selection};
 use rustix::process::{Pid, getppid};
-use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::shared_args::{bytes, seconds};
 use crate::signal;
-use crate::table;
 
 /// Record topics, state and parameters to an MCAP file.
 ///
@@ -135,11 +133,13 @@ pub fn run(context: &mut Context, args: &RecordArgs) -> Outcome {
     let mut report = recorder.stop()?;
     print_notes(context, std::mem::take(&mut report.notes));
     if context.json() {
-        let mut document = progress_json(&report, begun.elapsed());
+        let mut document = report.document(begun.elapsed());
         document["event"] = "end".into();
         context.json_line(&document)?;
     } else {
-        print_summary(context, &report, begun.elapsed());
+        for line in report.summary(begun.elapsed()) {
+            context.eprintln(format_args!("{line}"));
+        }
     }
     if !report.gone.is_empty() {
         let gone: Vec<String> = report.gone.iter().map(|path| path.display().to_string()).collect();
@@ -232,14 +232,14 @@ impl ProgressPrinter {
         }
         let progress = recorder.progress();
         if self.json {
-            let mut document = progress_json(&progress, since);
+            let mut document = progress.document(since);
             document["event"] = "progress".into();
             context.json_line(&document)?;
             return context.flush();
         }
         let new = progress.messages - self.messages.min(progress.messages);
         self.messages = progress.messages;
-        let line = progress_line(&progress, since, new as f64 / every.as_secs_f64());
+        let line = progress.line(since, new as f64 / every.as_secs_f64());
         if self.on_terminal {
             // To the start of the line, and what stands behind the new one is wiped. A closed stderr is a wish.
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
@@ -260,98 +260,4 @@ impl ProgressPrinter {
 /// Tells what happened meanwhile. What a note quotes may be anything.
 pub fn print_notes(context: &Context, notes: Vec<String>) {
     notes.iter().for_each(|note| context.note(note));
-}
-
-fn progress_line(progress: &Progress, since: Duration, rate: f64) -> String {
-    let state = match (progress.disk_is_full, progress.is_waiting) {
-        (true, _) => "DISK FULL",
-        (_, true) => "waiting",
-        _ => "recording",
-    };
-    format!(
-        "{state} {:.0} s: {} messages from {} publishers ({rate:.0}/s), {} written, {} waiting; {}",
-        since.as_secs_f64(),
-        progress.messages,
-        progress.publishers,
-        table::bytes(progress.file_bytes as f64),
-        table::bytes(progress.queued_bytes as f64),
-        losses_text(progress),
-    )
-}
-
-/// Losses by cause, and of how many publishers they are known: of those that nobody saw they are not.
-fn losses_text(progress: &Progress) -> String {
-    let Progress { losses, unheard, followed, .. } = progress;
-    let causes = losses.by_cause().into_iter();
-    let causes: Vec<String> = causes.map(|(cause, n)| format!("{n} {}", cause.name())).collect();
-    let missing = match losses.total() {
-        _ if *followed == 0 => "no publisher was followed".to_owned(),
-        0 if *followed == 1 => "no message is missing from the publisher followed".to_owned(),
-        0 => format!("no message is missing from the {followed} publishers followed"),
-        n => format!("{n} missing ({})", causes.join(", ")),
-    };
-    match unheard.total() {
-        0 => missing,
-        n => format!("{missing}; publishers seen but not heard: {n}"),
-    }
-}
-
-fn print_summary(context: &Context, report: &Progress, since: Duration) {
-    for (topic, node, cause, count) in report.losses.iter() {
-        context.eprintln(format_args!(
-            "{count} messages of {topic} from {node} are missing: {}",
-            cause.name()
-        ));
-    }
-    for (topic, node, why, count) in report.unheard.iter() {
-        context.eprintln(format_args!(
-            "publishers of {topic} in {node} not heard, or not until their end: {count} ({})",
-            why.name()
-        ));
-    }
-    let files: Vec<String> = report.ended.iter().map(|path| path.display().to_string()).collect();
-    let files = match &files[..] {
-        [] => "no file".to_owned(),
-        [only] => only.clone(),
-        [first, .., last] => format!("{} files, {first} to {last}", files.len()),
-    };
-    let removed = match report.removed {
-        0 => String::new(),
-        n => format!(" ({n} older ones were removed)"),
-    };
-    context.eprintln(format_args!(
-        "{files}{removed}: {} messages in {:.1} s, {}; {}",
-        report.messages,
-        since.as_secs_f64(),
-        table::bytes(report.file_bytes as f64),
-        losses_text(report),
-    ));
-}
-
-fn progress_json(progress: &Progress, since: Duration) -> Value {
-    let losses = progress.losses.iter().map(|(topic, node, cause, count)| {
-        json!({"topic": topic, "node": node, "cause": cause.name(), "count": count})
-    });
-    let unheard = progress.unheard.iter().map(|(topic, node, why, count)| {
-        json!({"topic": topic, "node": node, "why": why.name(), "count": count})
-    });
-    json!({
-        "seconds": since.as_secs_f64(),
-        "publishers": progress.publishers,
-        "followed": progress.followed,
-        "unheard": unheard.collect::<Vec<Value>>(),
-        "messages": progress.messages,
-        "bytes": progress.bytes,
-        "queued_bytes": progress.queued_bytes,
-        "file_bytes": progress.file_bytes,
-        "file": progress.path,
-        "ended": progress.ended,
-        "removed": progress.removed,
-        "gone": progress.gone,
-        "missing": progress.losses.total(),
-        "skipped_values": progress.skipped_values,
-        "losses": losses.collect::<Vec<Value>>(),
-        "disk_is_full": progress.disk_is_full,
-        "is_waiting": progress.is_waiting,
-    })
 }

@@ -1,8 +1,5 @@
 //! `rnet rerun`: a node again on its recorded inputs.
 
-mod junit;
-
-use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::os::fd::AsFd;
@@ -16,10 +13,11 @@ use clap::Args;
 use rnet::inspect::Location;
 use rnet::{NodeName, TopicName};
 use rnet_bench::measure::BenchDir;
+use rnet_record::plot::{Series, check_name, draw_svg, unit_of};
 use rnet_record::read::Recording;
 use rnet_record::rerun::{
     Difference, RerunError, RerunOptions, RerunReport, Tolerance, Tolerances, TopicResult, Trace,
-    rerun,
+    difference_text, junit, rerun, result_line,
 };
 use rnet_record::tools::NewFile;
 use serde_json::json;
@@ -27,7 +25,6 @@ use serde_json::json;
 use crate::bag::file;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::plot::{Series, check_name, draw_svg, unit_of};
 use crate::shared_args::{SpanArgs, seconds};
 use crate::signal;
 use rnet_format::text::escape_controls;
@@ -118,7 +115,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     signal::check()?;
     if let Some(path) = &args.junit {
         let start_ns = recording.info().times.map_or(0, |times| times.0);
-        write(path, junit::document(&args.file, start_ns, &done).as_bytes())?;
+        write(path, junit(&args.file, start_ns, &done).as_bytes())?;
     }
     let done = done.map_err(|error| failure(&error))?;
     match (&args.plot, &done.worst) {
@@ -261,7 +258,7 @@ fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {
     };
     let lines = [line("recorded", |point| point.1), line("re-run", |point| point.2)];
     let title = format!("{} {}", trace.topic, trace.field);
-    draw_svg(path, &title, &lines, PLOT_SIZE)
+    Ok(draw_svg(path, &title, &lines, PLOT_SIZE)?)
 }
 
 fn print_result(context: &mut Context, recording: &Recording, done: &RerunReport) -> Outcome {
@@ -323,33 +320,4 @@ fn document(topic: &TopicResult) -> serde_json::Value {
         "first": one(&topic.first),
         "worst": one(&topic.worst),
     })
-}
-
-/// What came of a topic, on a line.
-fn result_line(topic: &TopicResult) -> String {
-    let TopicResult { topic: name, compared, differing, missing, unrecorded, .. } = topic;
-    let word = if topic.is_same() { "same" } else { "DIFFERENT" };
-    let mut text = format!("{name}: {word}, {compared} messages compared");
-    for (count, what) in [
-        (differing, "differ"),
-        (missing, "recorded messages are missing"),
-        (unrecorded, "were not recorded"),
-    ] {
-        if *count > 0 {
-            let _ = write!(text, ", {count} {what}");
-        }
-    }
-    text
-}
-
-fn difference_text(one: &Difference, start_ns: u64) -> String {
-    let at = one.at_ns.saturating_sub(start_ns) as f64 / 1e9;
-    let Difference { number, field, recorded, rerun, .. } = one;
-    let by = one.by.map(|by| format!(", by {by:e}")).unwrap_or_default();
-    let allowed = match one.allowed > 0.0 {
-        true => format!(", {} allowed", one.allowed),
-        false => String::new(),
-    };
-    let field = if field.is_empty() { "the message" } else { field };
-    format!("message {number} at {at:.6} s: {field} was {recorded}, is {rerun}{by}{allowed}")
 }

@@ -7,7 +7,6 @@ pub mod args;
 mod change;
 mod document;
 mod dump;
-mod dump_format;
 mod get;
 mod hint;
 mod list;

@@ -1,18 +1,8 @@
 //! `rnet top`: nodes, topics and what is wrong, on a screen that is drawn anew each second.
 //!
 //! - this file: the looks at the domain, and what is printed with `--once`;
-//! - `rows`: figures as cells of tables;
-//! - `model`: what is shown, and what keys do to it;
-//! - `screen`: how it is drawn, on a `canvas` of characters;
-//! - `terminal`: where that is shown, and where keys come from;
-//! - `screenshot`: the screen of the guide, which a test compares with what is drawn.
+//! - `terminal`: where the screen of `rnet_monitor::top` is shown.
 
-mod canvas;
-mod model;
-mod rows;
-mod screen;
-#[cfg(test)]
-mod screenshot;
 mod terminal;
 
 use std::os::fd::AsFd;
@@ -20,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rnet::inspect::Domain;
+use rnet_monitor::top::{Model, draw, rows};
 use rnet_monitor::{DomainSnapshot, Figures, Finding, problems};
 use rnet_record::blackbox::{NODE, RingMemory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,7 +21,6 @@ use crate::failure::{Failure, Outcome};
 use crate::keys::Keys;
 use crate::shared_args::interval;
 use crate::{signal, table};
-use model::Model;
 use terminal::Screen;
 
 #[derive(Debug, Args)]
@@ -145,7 +135,7 @@ fn watch(source: &mut FigureSource, args: &TopArgs) -> Outcome {
     let mut is_drawn = false;
     while !signal::stop_requested() {
         if !std::mem::replace(&mut is_drawn, true) {
-            screen.draw(|canvas| screen::draw(canvas, &mut model))?;
+            screen.draw(|canvas| draw(canvas, &mut model))?;
         }
         let left = due.saturating_duration_since(Instant::now());
         signal::wait_readable_for(keys.terminal.as_fd(), Some(KEY_POLL_INTERVAL.min(left)), false)?;

@@ -3,19 +3,16 @@
 //! It subscribes to the traces of the topics, and the nodes that receive these topics then publish a record of each
 //! message there (docs/design/trace.md). What the records say is for `rnet_monitor::trace` to find.
 
-mod perfetto;
-mod svg;
-
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rnet::inspect::Snapshot;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
-use rnet::{Sample, Subscriber, SubscriberOptions, TopicName};
+use rnet::{SubscriberOptions, TopicName};
 use rnet_format::suggestions::did_you_mean;
-use rnet_monitor::trace::{Chain, Edge, Edges, Stage, Times, Traced, Uncertainty};
+use rnet_monitor::trace::{
+    Chain, Edge, Edges, PublisherNames, TimesView, Traced, perfetto, svg, take_records,
+};
 use serde_json::json;
 
 use crate::context::Context;
@@ -85,10 +82,10 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
     });
     // Neither costs the other: a file that cannot be written not the table, a pipe that is closed not the files.
     let printed = print(context, args, &trace, &edges, chain.as_ref());
-    let svg = || svg::draw(&edges, chain.as_ref());
-    let perfetto = || perfetto::document(&trace.records, &edges, &trace.publishers);
-    let drawn = args.svg.as_ref().map_or(Ok(()), |path| write(path, &svg()));
-    let written = args.perfetto.as_ref().map_or(Ok(()), |path| write(path, &perfetto()));
+    let drawing = || svg(&edges, chain.as_ref());
+    let events = || perfetto(&trace.records, &edges, &trace.publishers);
+    let drawn = args.svg.as_ref().map_or(Ok(()), |path| write(path, &drawing()));
+    let written = args.perfetto.as_ref().map_or(Ok(()), |path| write(path, &events()));
     printed.and(drawn).and(written)?;
     match &chain {
         Some(chain) if chain.total.count == 0 => {
@@ -120,8 +117,9 @@ fn print(
             "budget_ms": args.budget_ms,
         }));
     }
-    edges.iter().try_for_each(|edge| print_edge(context, edge))?;
-    chain.map_or(Ok(()), |chain| print_chain(context, chain, args.budget_ms))
+    edges.iter().try_for_each(|edge| print_view(context, "STAGE", &edge.view()))?;
+    let chain = chain.map(|chain| chain.view(args.budget_ms));
+    chain.map_or(Ok(()), |chain| print_view(context, "PART", &chain))
 }
 
 /// What was recorded.
@@ -149,7 +147,7 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
     loop {
         let last = Instant::now() >= end || signal::stop_requested();
         for subscriber in &mut subscribers {
-            left_out += take_records(subscriber, &mut records)?;
+            left_out += take_records(subscriber, MAX_RECORDS, &mut records)?;
         }
         if last {
             break;
@@ -170,54 +168,6 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
         return Err(Failure::Interrupted);
     }
     Ok(Trace { records, publishers, lost: lost + left_out })
-}
-
-/// Takes the records that are there; returns how many had no room.
-fn take_records(subscriber: &mut Subscriber<[u8]>, records: &mut Vec<Traced>) -> Outcome<u64> {
-    let mut left_out = 0;
-    loop {
-        match subscriber.try_recv() {
-            Ok(None) => return Ok(left_out),
-            Ok(Some(_)) if records.len() >= MAX_RECORDS => left_out += 1,
-            Ok(Some(sample)) => records.extend(parse_record(&sample)),
-            // A node that dies, or one whose records are no such, ends its own part of the trace.
-            Err(rnet::Error::PeerLost { .. } | rnet::Error::IncompatibleType { .. }) => {}
-            Err(rnet::Error::Corrupt { .. } | rnet::Error::Detached { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// A record, if it is a sound one; they come from other processes.
-fn parse_record(sample: &Sample<'_, [u8]>) -> Option<Traced> {
-    let record = TraceRecord::from_bytes(sample).filter(TraceRecord::is_consistent)?;
-    let topic = traced_topic(sample.topic())?.to_owned();
-    let traced = Traced { topic, node: sample.node().to_owned(), record, clock: Uncertainty::NONE };
-    Some(match sample.origin() {
-        // The link has put the time of its writing on our clock.
-        Some(_) => {
-            traced.on_our_clock(sample.sent_ns(), Uncertainty::of(sample.sent_uncertainty_ns()))
-        }
-        None => traced,
-    })
-}
-
-/// In which nodes publishers are, those of other hosts by both their ids.
-#[derive(Default)]
-pub struct PublisherNames(HashMap<u64, String>);
-
-impl PublisherNames {
-    fn add_from(&mut self, snapshot: &Snapshot) {
-        for publisher in &snapshot.publishers {
-            let ids = std::iter::once(publisher.id).chain(publisher.stands_for);
-            self.0.extend(ids.map(|id| (id, publisher.node.clone())));
-        }
-    }
-
-    fn name_of(&self, record: &TraceRecord) -> Option<String> {
-        let ids = [record.message().0, record.publisher];
-        ids.iter().find_map(|id| self.0.get(id)).cloned()
-    }
 }
 
 fn no_records_error(context: &Context, args: &TraceArgs, topics: &[TopicName]) -> Failure {
@@ -244,83 +194,9 @@ fn write(path: &Path, text: &str) -> Outcome {
         .map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-fn print_edge(context: &mut Context, edge: &Edge) -> Outcome {
-    let untraced = match edge.untraced {
-        0 => String::new(),
-        n => format!(", {n} others were not traced"),
-    };
-    context.heading(&format!(
-        "{}: {} -> {}, {} messages{untraced}",
-        edge.topic, edge.publisher, edge.subscriber, edge.traced
-    ))?;
-    let stages = Stage::ALL.iter().filter_map(|stage| Some((*stage, edge.stages.get(stage)?)));
-    let rows = stages.map(|(stage, times)| row(stage.name(), times));
-    let rows: Vec<_> = rows.chain([row("all", &edge.total)]).collect();
-    table::print(context, &["STAGE", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
-    match uncertainty_text(edge.uncertain) {
-        Some(about) => context.line(format_args!("network and all: {about} clock uncertainty")),
-        None => Ok(()),
-    }
-}
-
-/// How far from the truth a time may be, in words; `None` for one of one clock.
-fn uncertainty_text(uncertain: Uncertainty) -> Option<String> {
-    match uncertain {
-        Uncertainty::NONE => None,
-        Uncertainty::Ns(ns) => Some(format!("± {}", table::latency(ns))),
-        Uncertainty::Unknown => Some("± not yet known".to_owned()),
-    }
-}
-
-fn row(name: &str, times: &Times) -> Vec<String> {
-    let shown = [times.p50_ns, times.p99_ns, times.max_ns].map(table::latency);
-    [name.to_owned(), times.count.to_string()].into_iter().chain(shown).collect()
-}
-
-fn print_chain(context: &mut Context, chain: &Chain, budget_ms: Option<f64>) -> Outcome {
-    let topics: Vec<&str> = chain.hops.iter().map(|hop| hop.topic.as_str()).collect();
-    context.heading(&topics.join(" -> "))?;
-    if chain.unknown > 0 {
-        let ambiguous = match chain.ambiguous {
-            0 => String::new(),
-            n => format!(
-                ": for {n}, two inputs are closer than the clock uncertainty between the hosts"
-            ),
-        };
-        context
-            .line(format_args!("the path of {} messages is not known{ambiguous}", chain.unknown))?;
-    }
-    if chain.total.count == 0 {
-        return Ok(());
-    }
-    let (mut rows, mut clocks) = (Vec::new(), Vec::new());
-    let mut part = |name: &str, times: &Times, about: Uncertainty| {
-        rows.push(row(name, times));
-        clocks.extend(
-            uncertainty_text(about).map(|about| format!("{name}: {about} clock uncertainty")),
-        );
-    };
-    for (at, hop) in chain.hops.iter().enumerate() {
-        part(
-            &format!("{} sent to callback start", hop.topic),
-            &hop.transport,
-            hop.transport_uncertain,
-        );
-        let work = match chain.hops.get(at + 1) {
-            Some(next) => format!("{} callback start to {} sent", hop.topic, next.topic),
-            None => format!("{} callback start to end", hop.topic),
-        };
-        part(&work, &hop.work, hop.work_uncertain);
-    }
-    part("all", &chain.total, chain.uncertain);
-    table::print(context, &["PART", "MESSAGES ", "P50 ", "P99 ", "MAX "], &rows)?;
-    clocks.iter().try_for_each(|line| context.line(format_args!("{line}")))?;
-    if let (Some(over), Some(budget_ms)) = (chain.over_budget, budget_ms) {
-        let count = chain.total.count;
-        let verdict = if chain.total.p99_ns as f64 > budget_ms * 1e6 { "over" } else { "within" };
-        context.line(format_args!(
-            "{verdict} the budget of {budget_ms} ms: {over} of {count} took longer"
-        ))?;
-    }
-    Ok(())
+fn print_view(context: &mut Context, of: &str, view: &TimesView) -> Outcome {
+    context.heading(&view.heading)?;
+    view.before.iter().try_for_each(|line| context.line(format_args!("{line}")))?;
+    table::print(context, &[of, "MESSAGES ", "P50 ", "P99 ", "MAX "], &view.rows)?;
+    view.after.iter().try_for_each(|line| context.line(format_args!("{line}")))
 }

@@ -3,6 +3,7 @@
 //! An error contains file, line, column, key and the expected value. Unknown keys are errors, because a
 //! misspelt key would have no effect. The link reads `[network]`, the launcher reads the rest; both ignore
 //! the tables of the other ([`FILE_KEYS`]).
+#![forbid(unsafe_code)]
 
 mod error;
 mod file;

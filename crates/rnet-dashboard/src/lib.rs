@@ -16,6 +16,7 @@
 //! `rnet-dashboard` serves all connections. `rnet-dash-tick` and `rnet-dash-read` take snapshots of the
 //! domain and read topics, and sleep while no page has a subscription. Changes and calls run on a bounded
 //! thread pool.
+#![forbid(unsafe_code)]
 
 mod app_state;
 mod background_task;

@@ -14,6 +14,7 @@
 //! Known unsupported types (`bool`, `usize`, references, …) are rejected by name first, because "use u8" is
 //! more helpful than an unsatisfied trait bound. These checks only improve the errors. Soundness depends on
 //! the conditions above, so a type alias for `bool` is rejected too.
+#![forbid(unsafe_code)]
 
 mod attrs;
 mod fields;

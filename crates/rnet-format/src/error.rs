@@ -1,33 +1,58 @@
-//! Errors of what people write and of what is shown to them.
+//! Why what a user asked for cannot be done.
 
-/// The result of reading or showing a value or a type.
-pub type Outcome<T = ()> = Result<T, FormatError>;
+use rnet::Error;
 
-/// Why something cannot be read or shown.
+/// The result of something that a user asked for.
+pub type Outcome<T = ()> = Result<T, CommandError>;
+
+/// Why something that a user asked for cannot be done.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum FormatError {
-    /// The value or type does not allow it, in words.
+pub enum CommandError {
+    /// robot-net returned an error.
+    Rnet(Error),
+    /// It failed, in words.
     Failed(String),
-    /// The given text or name is invalid, in words.
+    /// The given text, name or options are invalid, in words.
     Usage(String),
+    /// Something did not happen in time, in words.
+    TimedOut(String),
+    /// The caller asked it to stop.
+    Interrupted,
     /// The output cannot be written.
     Output(std::io::Error),
+    /// The error was already reported.
+    AlreadyReported,
 }
 
-impl From<std::io::Error> for FormatError {
-    fn from(error: std::io::Error) -> FormatError {
-        FormatError::Output(error)
-    }
-}
-
-impl std::fmt::Display for FormatError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            FormatError::Failed(text) | FormatError::Usage(text) => f.write_str(text),
-            FormatError::Output(error) => write!(f, "cannot write the output: {error}"),
+impl From<Error> for CommandError {
+    fn from(error: Error) -> CommandError {
+        match error {
+            Error::Timeout { .. } => CommandError::TimedOut(error.to_string()),
+            Error::Interrupted => CommandError::Interrupted,
+            error => CommandError::Rnet(error),
         }
     }
 }
 
-impl std::error::Error for FormatError {}
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> CommandError {
+        CommandError::Output(error)
+    }
+}
+
+impl std::fmt::Display for CommandError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            CommandError::Rnet(error) => error.fmt(f),
+            CommandError::Failed(text)
+            | CommandError::Usage(text)
+            | CommandError::TimedOut(text) => f.write_str(text),
+            CommandError::Interrupted => f.write_str("interrupted"),
+            CommandError::Output(error) => write!(f, "cannot write the output: {error}"),
+            CommandError::AlreadyReported => f.write_str("failed"),
+        }
+    }
+}
+
+impl std::error::Error for CommandError {}

@@ -1,6 +1,7 @@
 //! Messages, values and types as text, the same for commands, recordings and dashboards.
 //!
 //! - [`value`]: messages and values of the state as JSON, as text and from text;
+//! - [`state_dump`]: a dump of the state; [`params`]: files of parameters;
 //! - [`yaml`]: YAML as people write it;
 //! - [`types`]: message types by name, of `.proto` files and built in, and as text;
 //! - [`units`], [`text`], [`xml`]: numbers with units, and text of others on a terminal and in XML;
@@ -9,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod params;
+pub mod state_dump;
 pub mod suggestions;
 pub mod text;
 pub mod types;
@@ -17,4 +20,4 @@ pub mod value;
 pub mod xml;
 pub mod yaml;
 
-pub use error::{FormatError, Outcome};
+pub use error::{CommandError, Outcome};

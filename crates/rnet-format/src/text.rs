@@ -23,3 +23,25 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
     });
     Cow::Owned(tamed.collect())
 }
+
+/// Up to the first full stop, on one line.
+pub fn first_sentence(comment: &str) -> String {
+    let words: Vec<&str> = comment.split_whitespace().collect();
+    let text = words.join(" ");
+    match text.find(". ") {
+        Some(end) => text[..=end].to_owned(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_sentence;
+
+    #[test]
+    fn the_first_sentence_ends_at_the_first_stop() {
+        assert_eq!(first_sentence("One\nline. Two."), "One line.");
+        assert_eq!(first_sentence("Up to 1.5 m."), "Up to 1.5 m.");
+        assert_eq!(first_sentence(""), "");
+    }
+}

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 /// `12.3 us`: a latency.
-#[must_use]
 pub fn latency(ns: u64) -> String {
     let ns_f = ns as f64;
     match ns {
@@ -15,7 +14,6 @@ pub fn latency(ns: u64) -> String {
 }
 
 /// `-3.4 ms ± 600.0 us`: how far a clock is off, and how far that may be wrong either way.
-#[must_use]
 pub fn offset(ns: i64, uncertain_ns: Option<u64>) -> String {
     let sign = if ns < 0 { '-' } else { '+' };
     let about = uncertain_ns.map_or_else(|| "?".to_owned(), latency);
@@ -26,7 +24,6 @@ pub fn offset(ns: i64, uncertain_ns: Option<u64>) -> String {
 }
 
 /// `1.23 MB`: bytes, in powers of 1000 as ROS 2 prints them.
-#[must_use]
 pub fn bytes(n: f64) -> String {
     match n {
         n if n < 1e3 => format!("{n:.0} B"),
@@ -37,7 +34,6 @@ pub fn bytes(n: f64) -> String {
 }
 
 /// `3 d 4 h`, `5 min 6 s`: the two largest units.
-#[must_use]
 pub fn uptime(time: Duration) -> String {
     let s = time.as_secs();
     match s {

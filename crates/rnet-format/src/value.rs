@@ -5,11 +5,12 @@
 //! - [`message_input`]: a message from what a person wrote;
 //! - [`readable`]: which parts of a plain message are text, times and lists;
 //! - [`fields`]: fields of JSON values: all on lines, all as cells;
-//! - [`hex`]: bytes.
+//! - `hex`: bytes.
 
 mod field_path;
 pub mod fields;
 pub mod hex;
+pub mod input;
 mod json;
 mod message;
 pub mod message_input;
@@ -19,7 +20,9 @@ pub mod text;
 mod unit;
 
 pub use field_path::FieldPath;
-pub use json::{base64, from_base64, json_options, message_to_json, message_to_json_with, to_json};
+pub use json::{
+    base64, from_base64, from_json, json_options, message_to_json, message_to_json_with, to_json,
+};
 pub use message::Message;
 pub use readable::{ReadableFormat, readable};
 pub use unit::{unit, units};

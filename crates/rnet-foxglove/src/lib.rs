@@ -13,6 +13,7 @@
 //! # std::thread::park();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod acceptor;
 mod backend;

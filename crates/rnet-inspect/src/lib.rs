@@ -2,6 +2,8 @@
 //!
 //! Everything here is read from the outside. No node, publisher or subscriber knows of it, or is slowed by it.
 
+#![forbid(unsafe_code)]
+
 mod endpoint_pair;
 mod follow;
 mod give_way;

@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use rnet::inspect::StopRequest;
 use rnet::{NodeName, fail_point};
+use rnet_shm::os::process::ChildSettings;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Resource, Rlimit, Signal, getppid, kill_process_group, pidfd_open,
-    set_parent_process_death_signal, setrlimit, setsid,
+    Pid, PidfdFlags, Signal, getppid, kill_process_group, pidfd_open,
+    set_parent_process_death_signal, setsid,
 };
 use serde::{Deserialize, Serialize};
 
@@ -274,11 +275,7 @@ impl Keeper {
         child.args(&command[1..]).current_dir(dir).envs(env);
         child.env("RNET_READY_FD", tells.as_raw_fd().to_string());
         child.stdin(Stdio::null()).stdout(written).stderr(errors).process_group(0);
-        let limits = limits.clone();
-        let keeper = rustix::process::getpid();
-        // SAFETY: between fork and exec it makes only system calls; the keeper has one thread, so no other
-        // thread holds a lock.
-        unsafe { child.pre_exec(move || apply_limits(&limits, keeper)) };
+        settings_of(limits).apply_to(&mut child);
         let child = child.spawn().map_err(|error| {
             let text = words(error);
             // The kernel does not name the cause: a directory, a program, the cores.
@@ -436,22 +433,14 @@ pub fn epoll_any<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<
     Ok(any)
 }
 
-/// Applies the limits to this process, which is about to become the node.
-pub(crate) fn apply_limits(limits: &Limits, keeper: Pid) -> std::io::Result<()> {
-    // A node without its keeper would run unseen, and write into a pipe without a reader.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It was killed before the kernel got this request.
-    if getppid() != Some(keeper) {
-        return Err(Errno::SRCH.into());
+/// The settings of a process with these limits. It ends with its keeper: without one it would run unseen, and write into
+/// a pipe without a reader.
+pub(crate) fn settings_of(limits: &Limits) -> ChildSettings {
+    ChildSettings {
+        cpus: limits.cpus.clone(),
+        data_limit_bytes: limits.memory_limit_mib.map(|mib| mib.saturating_mul(1 << 20)),
+        scheduler: requirements::scheduler_of(limits),
     }
-    if !limits.cpus.is_empty() {
-        requirements::set_affinity(&limits.cpus)?;
-    }
-    if let Some(mib) = limits.memory_limit_mib {
-        let bytes = Some(mib.saturating_mul(1 << 20));
-        setrlimit(Resource::Data, Rlimit { current: bytes, maximum: bytes })?;
-    }
-    requirements::set_scheduler(limits)
 }
 
 /// Converts the exit status of a process.

@@ -5,6 +5,7 @@
 //! keeper writes the node's output to its log, records the node's state in a file ([`Record`]), and stops
 //! the node on request. All state of the launcher ([`Launcher`]) is in these files: it may be killed and
 //! restarted at any time. The design page is docs/design/launch.md.
+#![forbid(unsafe_code)]
 
 mod control;
 mod dependency_order;

@@ -13,9 +13,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rnet_shm::os::process::{set_affinity, set_scheduler};
 use rustix::fs::{Access, access};
 use rustix::process::{Resource, getrlimit};
-use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CapabilitySet, CpuSet, capabilities, sched_getaffinity};
 
 use crate::node::{Limits, Process, Scheduler};
 
@@ -125,7 +126,9 @@ fn limit_errors(limits: &Limits) -> Vec<RequirementError> {
             errors.push(RequirementError { key: "cpus", expected, found: ranges(&missing) });
         }
     }
-    if let Some(Err(error)) = limits.scheduler.map(|_| in_thread(|| set_scheduler(limits))) {
+    let tried = scheduler_of(limits)
+        .map(|(policy, priority)| in_thread(move || set_scheduler(policy, priority)));
+    if let Some(Err(error)) = tried {
         let asked = Limits { cpus: Vec::new(), memory_limit_mib: None, ..limits.clone() };
         errors.push(RequirementError {
             key: "scheduler",
@@ -168,16 +171,9 @@ fn in_thread<T: Send>(try_it: impl Fn() -> io::Result<T> + Sync) -> io::Result<T
     })
 }
 
-/// Confines the calling thread to those of these cores that the machine has.
-pub fn set_affinity(cpus: &[usize]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU).for_each(|cpu| set.set(*cpu));
-    Ok(sched_setaffinity(None, &set)?)
-}
-
-/// Sets the scheduler of the calling thread to that of the limits.
-pub fn set_scheduler(limits: &Limits) -> io::Result<()> {
-    let Some(scheduler) = limits.scheduler else { return Ok(()) };
+/// Policy and priority of the limits, for the kernel.
+pub fn scheduler_of(limits: &Limits) -> Option<(i32, i32)> {
+    let scheduler = limits.scheduler?;
     let policy = match scheduler {
         Scheduler::Other => libc::SCHED_OTHER,
         Scheduler::Batch => libc::SCHED_BATCH,
@@ -185,13 +181,7 @@ pub fn set_scheduler(limits: &Limits) -> io::Result<()> {
         Scheduler::Fifo => libc::SCHED_FIFO,
         Scheduler::Rr => libc::SCHED_RR,
     };
-    let priority = if scheduler.is_real_time() { limits.priority } else { 0 };
-    let param = libc::sched_param { sched_priority: priority };
-    // SAFETY: a structure of this function, which the call only reads.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const param) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Some((policy, if scheduler.is_real_time() { limits.priority } else { 0 }))
 }
 
 /// Sorted numbers, as `0-3,6`.

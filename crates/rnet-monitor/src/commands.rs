@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use rnet::inspect::{PublisherInfo, Snapshot};
 use rnet::msgs::CommandStatus;
-use rnet::msgs::command_status::State;
+use rnet::msgs::command_status::{Reason, State};
 
 use crate::findings::Findings;
 use crate::link::last_message;
 use crate::process::Process;
 use rnet_format::text::escape_controls;
+use rnet_format::value::enum_word;
 
 const CHECK: &str = "command";
 /// Names of separate checks for receivers, so that metrics can count them.
@@ -202,6 +203,31 @@ fn check_authority(
                 ),
             );
         }
+    }
+}
+
+/// The state of a receiver, in words.
+pub fn state_text(status: &CommandStatus) -> String {
+    match has_failed(status) {
+        true => "FALLBACK FAILED".to_owned(),
+        false => enum_word(status.state().as_str_name()),
+    }
+}
+
+/// Why a receiver is in its state, in words.
+pub fn reason_text(status: &CommandStatus) -> &'static str {
+    match status.reason() {
+        Reason::Unspecified => "",
+        Reason::Opened => "it was opened",
+        Reason::Granted => "authority was granted",
+        Reason::Deadline => "no command came within the deadline",
+        Reason::Expired => "the driver's lease expired",
+        Reason::Released => "the driver released its authority",
+        Reason::DriverLost => "the driver is gone",
+        Reason::Preempted => "a driver of a higher priority took authority",
+        Reason::Overrun => "a command took longer to apply than the deadline",
+        Reason::Panicked => "the receiver's code panicked",
+        Reason::Closed => "it was closed",
     }
 }
 

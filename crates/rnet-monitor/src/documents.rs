@@ -31,8 +31,7 @@ pub fn entry(entry: &Entry) -> Json {
     })
 }
 
-/// A parameter with its node and its name.
-pub type NodeParam = (String, String, ParamInfo);
+pub use rnet_format::params::update::NodeParam;
 
 /// Parameters with their nodes and names, sorted by these.
 pub fn params_by_node(params: Vec<ParamInfo>) -> Vec<NodeParam> {

@@ -1,7 +1,7 @@
 //! Topics and their types.
 
-use rnet::TypeDesc;
 use rnet::inspect::Snapshot;
+use rnet::{MessageType, TypeDesc};
 
 /// Display name of a type: `raw`, or its name.
 pub fn type_name(desc: &TypeDesc) -> &str {
@@ -22,4 +22,39 @@ pub fn type_names<'a>(snapshot: &'a Snapshot, topic: &str) -> Vec<&'a str> {
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// The type of a topic's messages: that of its first typed publisher, else of its first typed subscriber.
+///
+/// # Errors
+/// In words, why the type cannot be read.
+pub fn message_type(topic: &str, snapshot: &Snapshot) -> Result<Option<MessageType>, String> {
+    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
+    let publishers = publishers.map(|p| (&p.type_desc, &p.schema, &p.node));
+    let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
+    let ends = publishers.chain(subscribers.map(|s| (&s.type_desc, &s.schema, &s.node)));
+    for (desc, schema, node) in ends {
+        match (desc, schema) {
+            (TypeDesc::Raw, _) => {}
+            (TypeDesc::Plain(plain), _) => return Ok(Some(plain.clone().into())),
+            (TypeDesc::Protobuf(_), Some(schema)) => return Ok(Some(schema.clone().into())),
+            (TypeDesc::Unknown, _) => {
+                return Err(format!(
+                    "{node} declares messages on {topic} as {desc}, which this version of rnet does not know; \
+                     update rnet"
+                ));
+            }
+            (TypeDesc::Protobuf(named), None) => {
+                return Err(format!(
+                    "{node} declares messages on {topic} as {}, but the type cannot be read: {}",
+                    named.name,
+                    match snapshot.problems.iter().chain(&snapshot.unread).next() {
+                        Some(problem) => problem,
+                        None => "the node has just left",
+                    }
+                ));
+            }
+        }
+    }
+    Ok(None)
 }

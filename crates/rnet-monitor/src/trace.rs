@@ -11,8 +11,16 @@ use serde::Serialize;
 use crate::link::host_of;
 
 mod chain;
+mod perfetto;
+mod records;
+mod svg;
+mod view;
 
 pub use chain::{Chain, Hop};
+pub use perfetto::perfetto;
+pub use records::{PublisherNames, take_records};
+pub use svg::svg;
+pub use view::TimesView;
 
 /// A stage of a message on its way through a subscription, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

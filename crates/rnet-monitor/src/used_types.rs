@@ -21,19 +21,16 @@ pub struct UsedType<'a> {
 
 impl<'a> UsedType<'a> {
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> &'a str {
         self.desc.name().unwrap_or("raw")
     }
 
     /// The hosts whose nodes have it; `own` is the name of this one.
-    #[must_use]
     pub fn hosts(&self, own: &'a str) -> BTreeSet<&'a str> {
         self.nodes.iter().map(|node| host_of(node).0.unwrap_or(own)).collect()
     }
 
     /// The plain type, if it is one.
-    #[must_use]
     pub fn plain(&self) -> Option<&'a PlainType> {
         self.desc.as_plain()
     }

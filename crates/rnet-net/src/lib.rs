@@ -3,6 +3,7 @@
 //! One process per host and domain holds the link. It is an ordinary node with proxies of the other hosts'
 //! endpoints; nothing else in robot-net has a second transport. The network itself is behind [`Transport`]:
 //! Zenoh with the feature `zenoh`, an in-memory network for tests.
+#![forbid(unsafe_code)]
 
 #[doc(hidden)]
 pub mod addresses;

@@ -1,5 +1,7 @@
 //! Messages in memory of this process alone, where no publisher can change them.
 
+use rnet_shm::plain;
+
 use crate::{Message, MessageType};
 
 /// The bytes of a message, aligned as those of a sample are.
@@ -68,10 +70,7 @@ impl AlignedBytes {
     }
 
     pub fn as_slice(&self) -> &[u8] {
-        let at = self.words.as_ptr().cast::<u8>();
-        // SAFETY: `fill` has written at least `len` bytes of these words, which are initialised and
-        // live as long as the borrow of self; any byte is a value of u8.
-        unsafe { std::slice::from_raw_parts(at, self.len) }
+        &plain::bytes_of_fields(&self.words)[..self.len]
     }
 }
 

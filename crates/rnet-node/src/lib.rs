@@ -3,6 +3,7 @@
 //! It does not depend on what is made of it: state and parameters (`rnet-state`), calls and commands (`rnet-call`). An
 //! [`Extension`] tells these what they have to know of the node. Users see all of this in `rnet`; the modules of this
 //! crate are not an API for users.
+#![forbid(unsafe_code)]
 
 // Generated code of messages says `::rnet::`.
 extern crate self as rnet;

@@ -1,9 +1,8 @@
 //! What can be sent: raw bytes, plain types, protobuf messages.
 
-use std::mem::MaybeUninit;
-
 use prost::bytes::BufMut;
 use rnet_core::{Plain, Result};
+use rnet_shm::plain;
 
 use crate::types::MessageType;
 
@@ -132,13 +131,8 @@ pub struct ZeroExtended<T>(Option<Box<T>>);
 impl<T: Plain> ZeroExtended<T> {
     #[cold]
     fn take(&mut self, bytes: &[u8]) {
-        let message = self.0.get_or_insert_with(|| {
-            // SAFETY: `Plain` promises that every bit pattern is a value, zeros among them.
-            unsafe { Box::new(MaybeUninit::zeroed()).assume_init() }
-        });
-        let at = (&raw mut **message).cast::<u8>();
-        // SAFETY: the box is ours alone, has this many bytes, and any of them may have any value.
-        let memory = unsafe { std::slice::from_raw_parts_mut(at, size_of::<T>()) };
+        let message = self.0.get_or_insert_with(plain::zeroed_box);
+        let memory = plain::bytes_of_mut(&mut **message);
         let (sent, missing) = memory.split_at_mut(bytes.len());
         sent.copy_from_slice(bytes);
         missing.fill(0);
@@ -158,8 +152,7 @@ impl<T: Plain> MessageCodec for T {
     }
     #[inline]
     fn as_bytes(&self) -> Option<&[u8]> {
-        // SAFETY: `Plain` promises that the type has no padding, so all its bytes are initialised.
-        Some(unsafe { std::slice::from_raw_parts((&raw const *self).cast::<u8>(), size_of::<T>()) })
+        Some(plain::bytes_of(self))
     }
     fn encoded_len(&self) -> usize {
         size_of_val(self)
@@ -171,14 +164,8 @@ impl<T: Plain> MessageCodec for T {
     }
     #[inline]
     fn view<'a>(bytes: &'a [u8], buffer: &'a ZeroExtended<T>) -> &'a Self {
-        if bytes.len() < size_of::<T>() {
-            return buffer.0.as_deref().expect("it was lengthened when it was received");
-        }
-        let at = bytes.as_ptr().cast::<T>();
-        assert!(at.is_aligned(), "received bytes are 8-byte aligned");
-        // SAFETY: there are enough bytes, aligned, and `Plain` promises that every bit pattern is a
-        // value.
-        unsafe { &*at }
+        plain::message_in(bytes)
+            .unwrap_or_else(|| buffer.0.as_deref().expect("it was lengthened when it was received"))
     }
     fn take_buffer(buffer: &mut ZeroExtended<T>) -> ZeroExtended<T> {
         ZeroExtended(buffer.0.take())

@@ -3,18 +3,22 @@
 //! docs/design/recording.md describes the content of a file and the reasons for it. [`names`] contains the
 //! names used in it, and a [`Source`] is the metadata of a channel about its publisher. Any MCAP reader can
 //! read a recording without this crate.
+#![forbid(unsafe_code)]
 
 pub mod blackbox;
 mod error;
+pub mod export;
 pub mod names;
 mod part;
 pub mod play;
+pub mod plot;
 pub mod read;
 mod recorder;
 pub mod rerun;
 pub mod ros2;
 mod sequence_set;
 mod source;
+pub mod summary;
 pub mod tools;
 
 pub use error::{RecordError, Result};

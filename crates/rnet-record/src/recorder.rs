@@ -15,6 +15,7 @@ mod part_writer;
 mod progress;
 mod queue;
 mod remote_subscriptions;
+mod report;
 mod selection;
 mod state_follower;
 mod status_report;

@@ -11,11 +11,13 @@ mod calls;
 mod compare;
 mod error;
 mod feed;
+mod junit;
 mod node;
 mod quiescence;
 mod simulated_clients;
 mod simulated_servers;
 mod state;
+mod text;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +33,9 @@ use compare::Comparison;
 pub use compare::{Difference, Tolerance, Tolerances, TopicResult};
 pub use error::RerunError;
 use feed::InputFeeder;
+pub use junit::junit;
 use node::TestedNode;
+pub use text::{difference_text, result_line};
 pub use trace::Trace;
 
 /// Options of a re-run.

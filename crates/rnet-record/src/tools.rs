@@ -10,9 +10,11 @@ mod copy;
 mod new_file;
 mod output;
 mod recover;
+mod select;
 
 pub use copy::{OnProblem, ShouldStop, SplitAt, WrittenFile, filter, merge, split};
 pub(crate) use copy::{WrittenMessages, check_stop, next_readable, offset_ns};
 pub use new_file::NewFile;
 pub use output::{OutputFile, ToolError};
 pub use recover::recover;
+pub use select::{no_topic, remap, select, topic_matches};

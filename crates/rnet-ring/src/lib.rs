@@ -24,7 +24,7 @@
 //!
 //! Each pair of operations that orders memory between processes has a name, `SYNC-…`, written at both
 //! operations.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!("robot-net's shared layout is little-endian and 64-bit");

@@ -9,6 +9,7 @@
 //! - [`Dynamic`]: a message without generated code, by [`FieldPath`], as JSON, as text, and as a row of
 //!   [`Columns`];
 //! - [`NumberReader`]: extracts one number from each of many messages.
+#![forbid(unsafe_code)]
 
 mod builtin;
 mod canonical;

@@ -12,12 +12,14 @@
 //! | [`domain`] | the directory of a domain, its nodes, and which of them are alive |
 //! | [`channel`] | the log of one publisher, and its readers |
 //! | [`state`] | the state of the domain: keys, values, revisions |
+//! | [`plain`] | casts between plain values and bytes |
 //!
 //! `os` uses none of the others; `domain` uses `os`; `channel` and `state` use both.
 
 pub mod channel;
 pub mod domain;
 pub mod os;
+pub mod plain;
 pub mod state;
 
 pub use rnet_ring as ring;

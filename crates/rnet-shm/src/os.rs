@@ -10,6 +10,7 @@
 //! | `folders` | restores a file of this process that somebody has removed |
 //! | [`file_lock`], `ofd` | locks of an open file description |
 //! | [`fork`], `process_state` | what a forked child inherits; whether a process is exiting or stopped |
+//! | [`process`], [`stop_signals`] | for programs: settings of child processes, signals that request a stop |
 //! | [`random`], [`tcp`] | random numbers; the TCP connections of this process |
 //! | [`shortage`] | the resource that the system has run out of, by name |
 
@@ -27,11 +28,13 @@ pub mod fork;
 pub(crate) mod mapping;
 pub(crate) mod ofd;
 pub mod priority;
+pub mod process;
 pub(crate) mod process_state;
 pub mod random;
 pub mod shortage;
 pub(crate) mod sigbus;
 pub mod sleep;
+pub mod stop_signals;
 pub mod tcp;
 pub(crate) mod temp_file;
 pub mod thread;

@@ -24,6 +24,8 @@
 //! | `param` | parameters |
 //! | `remote` | the state of other hosts |
 
+#![forbid(unsafe_code)]
+
 // Generated code of messages says `::rnet::`; what it names is in the engine.
 extern crate rnet_node as rnet;
 

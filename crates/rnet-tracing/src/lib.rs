@@ -18,6 +18,7 @@
 //! ```
 //!
 //! `rnet log` then shows `WARNING /arm: hot joint=3`.
+#![forbid(unsafe_code)]
 
 use std::fmt::{Debug, Write};
 

@@ -1,1 +1,2 @@
 //! No code: see `Cargo.toml`.
+#![forbid(unsafe_code)]

@@ -29,6 +29,7 @@
 //! that follows `/clock`. A publisher has no thread. A [`Service`] has one thread per concurrent handler and one more. A
 //! [`Client`] has one from its first async call. A [`Pusher`] has one, in addition to that of its client. A
 //! [`Replica`](state::Replica) has one, and a [`Command`] has one.
+#![forbid(unsafe_code)]
 
 // Generated code says `::rnet::` everywhere, here too.
 extern crate self as rnet;

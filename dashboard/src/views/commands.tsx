@@ -16,7 +16,7 @@ export function Commands() {
       <Head title="Commands" note="active drivers" />
       {!commands && <Waiting error={commands_error ? { message: commands_error } : null} what="the commands" />}
       {commands && !commands.length && (
-        <p class="empty">No node receives commands. In Python: <code>node.command("/cmd_vel", Twist, apply, deadline_ms=50, fallback=Twist())</code></p>
+        <p class="empty">No node receives commands. In Python: <code>node.command("/cmd_vel", Twist, apply, deadline=0.05, fallback=Twist())</code></p>
       )}
       {commands?.map((command) => <CommandPanel key={command.command} command={command} />)}
     </>

@@ -1,4 +1,4 @@
-"""The state of the README is watched for ever."""
+"""The README watches state endlessly."""
 
 import rnet  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""A foot, whose force is read for ever."""
+"""A foot, whose force is read endlessly."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""A camera, a lidar, what shows and computes; who sends what the page receives."""
+"""A camera, a lidar, display and computation functions, and a node that sends the page's messages."""
 
 import types
 

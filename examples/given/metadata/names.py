@@ -1,4 +1,4 @@
-"""A client, which asks three times."""
+"""A client that calls three times."""
 
 import rnet
 

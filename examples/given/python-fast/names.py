@@ -1,4 +1,4 @@
-"""Who sends what the page receives, on one topic raw messages and then structures."""
+"""A node that sends the page's messages: on one topic first raw bytes, then structures."""
 
 import asyncio  # noqa: F401
 import struct as real_struct
@@ -10,7 +10,7 @@ import rnet
 node = rnet.Node("fast")
 feeder = rnet.Node("feeder")
 raw = feeder.publisher("/raw", reliable=True)
-IMU = rnet.named_dtype("Imu", [("stamp_ns", "u8"), ("acc", "f4", 3)])
+IMU = rnet.types.named_dtype("Imu", [("stamp_ns", "u8"), ("acc", "f4", 3)])
 typed = feeder.publisher("/imu", IMU, reliable=True)
 reading = np.zeros(1, IMU)
 subscriber = node.subscriber("/raw")

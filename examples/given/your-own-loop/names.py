@@ -1,4 +1,4 @@
-"""A controller; what a loop calls."""
+"""A controller, and functions that a loop calls."""
 
 import asyncio
 

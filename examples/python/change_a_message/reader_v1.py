@@ -4,7 +4,7 @@ import contextlib
 
 import rnet
 
-robot = rnet.load("proto/v1/robot.proto")
+robot = rnet.load_proto("proto/v1/robot.proto")
 grippers = rnet.Node("reader_v1").subscriber("/gripper", robot.Gripper)
 said: dict[int, str] = {}
 with contextlib.suppress(KeyboardInterrupt):

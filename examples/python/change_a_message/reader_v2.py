@@ -4,7 +4,7 @@ import contextlib
 
 import rnet
 
-robot = rnet.load("proto/v2/robot.proto")
+robot = rnet.load_proto("proto/v2/robot.proto")
 grippers = rnet.Node("reader_v2").subscriber("/gripper", robot.Gripper)
 said: dict[int, str] = {}
 with contextlib.suppress(KeyboardInterrupt):

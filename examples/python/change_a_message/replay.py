@@ -13,15 +13,15 @@ from mcap.records import Channel, Schema
 
 import rnet
 
-robot = rnet.load("proto/v2/robot.proto")
+robot = rnet.load_proto("proto/v2/robot.proto")
 
 
 def recorded_type(schema: Schema | None, channel: Channel, first: bytes) -> Any:
     """The recorded message class, if our class is compatible with it."""
     if schema is None or schema.encoding != "protobuf":
         sys.exit(f"the messages on {channel.topic} were recorded without a protobuf type")
-    recorded = rnet.load_descriptor_set(schema.data)[schema.name]
-    verdict = rnet.compare_types(recorded, robot.Gripper)
+    recorded = rnet.types.load_descriptor_set(schema.data)[schema.name]
+    verdict = rnet.types.compare_types(recorded, robot.Gripper)
     print(f"{channel.topic}, recorded type and current type: {verdict}")
     if not verdict:
         sys.exit(1)

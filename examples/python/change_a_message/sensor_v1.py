@@ -5,7 +5,7 @@ import time
 
 import rnet
 
-robot = rnet.load("proto/v1/robot.proto")
+robot = rnet.load_proto("proto/v1/robot.proto")
 gripper = rnet.Node("left_gripper").publisher("/gripper", robot.Gripper)
 with contextlib.suppress(KeyboardInterrupt):
     while True:

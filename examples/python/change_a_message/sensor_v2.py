@@ -5,7 +5,7 @@ import time
 
 import rnet
 
-robot = rnet.load("proto/v2/robot.proto")
+robot = rnet.load_proto("proto/v2/robot.proto")
 gripper = rnet.Node("right_gripper").publisher("/gripper", robot.Gripper)
 with contextlib.suppress(KeyboardInterrupt):
     while True:

@@ -5,7 +5,7 @@ import time
 
 import rnet
 
-robot = rnet.load("proto/v3/robot.proto")
+robot = rnet.load_proto("proto/v3/robot.proto")
 gripper = rnet.Node("spare_gripper").publisher("/gripper", robot.Gripper)
 with contextlib.suppress(rnet.IncompatibleTypeError, rnet.WaitTimeoutError):
     gripper.wait_for_subscribers(timeout=10)  # Its node logs the incompatible ones; the others are served.

@@ -26,7 +26,7 @@ def main() -> None:
     operator = rnet.Node("operator")
     try:
         operator.state["/params/arm/gain"] = 11.0
-    except rnet.BadValueError as error:
+    except rnet.errors.BadValueError as error:
         print(f"refused: {error}")
     operator.state["/params/arm/gain"] = 2.5
 

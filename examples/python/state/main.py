@@ -15,14 +15,13 @@ def main() -> None:
 
     state = panel.state
     print(f"the arm is {state['/arm/mode']}, kp is {state['/arm/gains']['kp']}")
-    for _ in range(3):
-        job = state.add("/arm/jobs")
+    jobs = [state.add("/arm/jobs") for _ in range(3)]
     # Both or none: no reader sees a moving arm without a target, and one of two panels wins.
     with state.transaction() as both:
         if both["/arm/mode"] == "idle":
             both["/arm/mode"] = "moving"
             both["/arm/target_m"] = [0.5, -0.25]
-    print(f"job {job}: {state['/arm/mode']} to {state['/arm/target_m']}")
+    print(f"job {jobs[-1]}: {state['/arm/mode']} to {state['/arm/target_m']}")
 
     # First the current values, then each change.
     for change in state.watch("/arm/alive"):

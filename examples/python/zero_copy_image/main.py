@@ -28,7 +28,7 @@ def draw(memory: memoryview, number: int) -> None:
 def view() -> None:
     frames = rnet.Node("viewer").subscriber("/camera/image", reliable=True)
     for _, sample in zip(range(FRAMES), frames):
-        frame = np.frombuffer(sample, np.uint8).reshape(SHAPE)
+        frame = np.frombuffer(sample.data, np.uint8).reshape(SHAPE)
         first, last = frame[0, 0].tolist(), frame[-1, -1].tolist()
         print(f"frame {sample.seq}: {frame.nbytes} bytes, from {first} to {last}")
     print(f"lost: {sum(frames.lost.values())}")

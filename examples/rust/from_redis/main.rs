@@ -1,4 +1,4 @@
-//! The Rust of docs/guide/from-redis.md, which shows these lines.
+//! The Rust code of docs/guide/from-redis.md.
 
 use std::time::Duration;
 

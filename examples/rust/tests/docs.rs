@@ -1,4 +1,4 @@
-//! What the documentation says of the code: its limits, and where things are.
+//! Compares the documentation with the code: limits, and source locations.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn limits_in_the_documentation_are_those_of_the_code() {
 }
 
 #[test]
-fn architecture_points_to_what_is_there() {
+fn pointers_of_architecture_exist() {
     let page = read("ARCHITECTURE.md");
     // Pieces alternate between text and code: `Type::function` (`path`).
     let pieces: Vec<&str> = page.split('`').collect();

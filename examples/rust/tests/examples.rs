@@ -1,4 +1,4 @@
-//! Runs every example as a user would, in a domain of its own, and looks at what it prints.
+//! Runs every example as a user would, in its own domain, and checks its output.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Far longer than any example takes: a hang is to fail, not to hang the tests.
+/// Far longer than any example takes: a hang fails instead of blocking the tests.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A domain of one test; its directory is removed at the end.
+/// A domain for one test; `drop` removes its directory.
 struct TestDomain {
     id: String,
     base: PathBuf,
@@ -48,7 +48,7 @@ impl Drop for TestDomain {
     }
 }
 
-/// What the example printed; it must have ended well and without a word on stderr.
+/// The output of the example, which must exit with 0 and an empty stderr.
 fn finish(child: Child) -> String {
     let output = child.wait_with_output().expect("the example ends");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -77,17 +77,17 @@ fn hello_talker_first() {
     assert_eq!(finish(talker), "");
 }
 
-/// The first line that a program prints which goes on until it is ended.
+/// The first output line of a program that runs until it is stopped.
 fn first_line(child: &mut Child) -> String {
     let stdout = child.stdout.take().expect("it was piped");
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("UTF-8");
-        // Nobody hears it if it came too late.
-        let _ = tell.send(line);
+        // Fails if the receiver has timed out.
+        let _ = sender.send(line);
     });
-    told.recv_timeout(LIMIT).unwrap_or_default()
+    receiver.recv_timeout(LIMIT).unwrap_or_default()
 }
 
 fn typed_in_order(talker_first: bool) {
@@ -117,7 +117,7 @@ fn typed_listener_first() {
 }
 
 #[test]
-fn typed_is_as_short_as_promised() {
+fn typed_programs_have_at_most_the_promised_lines() {
     let programs =
         [(include_str!("../typed/talker.rs"), 8), (include_str!("../typed/listener.rs"), 6)];
     for (program, limit) in programs {
@@ -160,7 +160,7 @@ fn urgent_stop() {
     let (_latency, rest) = rest.split_once(" us, ").expect("the latency");
     let handled = rest.strip_suffix(" of 1000 loads handled\n").expect("the loads");
     let handled: u32 = handled.parse().expect("a number");
-    // All of them would take 20 s of callbacks: the stop was handled in front of the others.
+    // All loads would take 20 s of callbacks: the stop was handled before most of them.
     assert!(handled < 1000, "the stop waited for {handled} loads");
 }
 

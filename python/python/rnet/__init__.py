@@ -14,16 +14,26 @@ Nodes publish and subscribe to topics; on one host messages travel through share
 No server has to be started, and no cleanup is needed: a program leaves its domain when it exits. Other
 threads run while one waits, and Ctrl-C ends a wait.
 
-:class:`Node` creates :class:`Publisher` and :class:`Subscriber`; these return :class:`Loan` and
-:class:`Sample`. :class:`Merge` receives from many subscribers; :class:`WaitSet` waits for subscribers, state
-changes and ticks together. :class:`Service` serves the calls of :class:`Client`, each a :class:`Call`.
-:mod:`rnet.errors` contains :class:`RnetError` and its subclasses, :mod:`rnet.types` the message types.
+:class:`Node` creates everything else: :class:`Publisher` and :class:`Subscriber`, :class:`Service` and
+:class:`Client`, actions, commands, work queues, parameters and timers. :class:`Merge` receives from many
+subscribers; :class:`WaitSet` waits for subscribers, state changes and ticks together. The other names are in
+submodules, which ``import rnet`` imports:
+
+- :mod:`rnet.errors`: :class:`RnetError`, its subclasses, and warnings
+- :mod:`rnet.events`: arguments of callbacks, and statistics
+- :mod:`rnet.launching`: a launched robot and its nodes
+- :mod:`rnet.log`: the log of a node, and a handler for Python's ``logging``
+- :mod:`rnet.msgs`: the built-in messages
+- :mod:`rnet.recording`: recorders, and recordings to be read
+- :mod:`rnet.state`: entries, changes, transactions and replicas of the state
+- :mod:`rnet.types`: message types, their comparison, and ``.proto`` files
 """
 
+from typing import TYPE_CHECKING
+
 from ._rnet import (
-    ERROR_CODES,
     LAYOUT_VERSION,
-    VERSION,
+    VERSION as __version__,
     ActionClient,
     ActionContext,
     Call,
@@ -32,238 +42,105 @@ from ._rnet import (
     Client,
     Command,
     Driver,
-    Entry,
     Goal,
     Job,
     JobContext,
     Loan,
-    Logger,
     Node,
     Param,
     Publisher,
     Puller,
     Pusher,
     Rate,
-    RemoteState,
-    Replica,
     Sample,
     Samples,
     Service,
     State,
     Subscriber,
     Timer,
-    Transaction,
     WaitSet,
-    Watch,
     now_ns,
     wall_offset,
 )
-from . import _common, msgs, one_shot
-from .changes import Change, WithAge
-from .compare import PublishedType, TypeChange, TypeComparison, compare_types
+from . import _common, errors, events, hints, launching, log, msgs, one_shot, recording, state, types
 from .errors import (
-    BadNameError,
-    BadQosError,
-    BadValueError,
-    CallFailedError,
-    CallLostError,
     CallCancelledError,
+    CallFailedError,
     ClosedError,
-    ConflictError,
-    CorruptError,
-    DamagedRecordingWarning,
-    DetachedError,
     FullError,
-    HomeAwayError,
     IncompatibleQosError,
     IncompatibleTypeError,
-    WaitInterruptedError,
-    IoError,
-    LaunchFailedError,
-    LayoutVersionError,
-    LimitReachedError,
-    MalformedError,
-    MessageTooLargeError,
-    MissingNumpyError,
-    MissingProtobufError,
-    NameTakenError,
-    NoPermissionError,
-    NotInForceError,
-    IncompatiblePublishersWarning,
-    OutOfMemoryError,
-    ParamRefusedWarning,
     PeerLostError,
-    ReadFailedError,
-    ReceiverExistsError,
-    RecordFailedError,
-    RefusedError,
     RnetError,
-    SchemaError,
     ServerLostError,
-    StateTypeError,
-    StorageError,
     WaitTimeoutError,
-    TooManyPinsError,
 )
-from .events import (
-    AnyMessage,
-    Backlog,
-    ClientStats,
-    CommandStats,
-    DeadlineMissed,
-    Endpoint,
-    EndpointEvent,
-    KnownGap,
-    Liveliness,
-    LivelinessChange,
-    MatchEvent,
-    NodeEvent,
-    Origin,
-    PublisherStats,
-    PushStats,
-    ServiceStats,
-    Tick,
-    Undelivered,
-    WallOffset,
-)
-from .launching import Launch, LaunchedNode, launch
-from .log import LogHandler
-from .mappings import Snapshot, StateHash
+from .launching import launch
 from .merge import Merge
-from .protos import Protos, load, load_descriptor_set, load_text
 from .qos import Detach, Wait
-from .recording_file import RecordedMessage, RecordedTopic, RecordingFile, Series, open_recording
-from .recording import Recording, RecordingReport, record
-from .state import DELETE
-from .types import named_dtype
-
-__version__ = VERSION
+from .recording import open_recording, record
+from .types import load_proto
 
 __all__ = [
-    "DELETE",
-    "ERROR_CODES",
     "LAYOUT_VERSION",
     "ActionClient",
     "ActionContext",
-    "AnyMessage",
-    "Backlog",
-    "BadNameError",
-    "BadQosError",
-    "BadValueError",
     "Call",
+    "CallCancelledError",
     "CallContext",
     "CallFailedError",
-    "CallLostError",
     "CallbackHandle",
-    "CallCancelledError",
-    "Change",
     "Client",
-    "ClientStats",
     "ClosedError",
     "Command",
-    "CommandStats",
-    "ConflictError",
-    "CorruptError",
-    "DamagedRecordingWarning",
-    "DeadlineMissed",
     "Detach",
-    "DetachedError",
     "Driver",
-    "Endpoint",
-    "EndpointEvent",
-    "Entry",
     "FullError",
     "Goal",
-    "HomeAwayError",
     "IncompatibleQosError",
     "IncompatibleTypeError",
-    "WaitInterruptedError",
-    "IoError",
     "Job",
     "JobContext",
-    "KnownGap",
-    "Launch",
-    "LaunchFailedError",
-    "LaunchedNode",
-    "LayoutVersionError",
-    "LimitReachedError",
-    "Liveliness",
-    "LivelinessChange",
     "Loan",
-    "LogHandler",
-    "Logger",
-    "MalformedError",
-    "MatchEvent",
     "Merge",
-    "MessageTooLargeError",
-    "MissingNumpyError",
-    "MissingProtobufError",
-    "NameTakenError",
-    "NoPermissionError",
     "Node",
-    "NodeEvent",
-    "IncompatiblePublishersWarning",
-    "NotInForceError",
-    "Origin",
-    "OutOfMemoryError",
     "Param",
-    "ParamRefusedWarning",
     "PeerLostError",
-    "Protos",
-    "PublishedType",
     "Publisher",
-    "PublisherStats",
     "Puller",
-    "PushStats",
     "Pusher",
     "Rate",
-    "ReadFailedError",
-    "ReceiverExistsError",
-    "RecordFailedError",
-    "RecordedMessage",
-    "RecordedTopic",
-    "Recording",
-    "RecordingFile",
-    "RecordingReport",
-    "RefusedError",
-    "RemoteState",
-    "Replica",
     "RnetError",
     "Sample",
     "Samples",
-    "SchemaError",
-    "Series",
     "ServerLostError",
     "Service",
-    "ServiceStats",
-    "Snapshot",
     "State",
-    "StateHash",
-    "StateTypeError",
-    "StorageError",
     "Subscriber",
-    "Tick",
-    "WaitTimeoutError",
     "Timer",
-    "TooManyPinsError",
-    "Transaction",
-    "TypeChange",
-    "Undelivered",
-    "TypeComparison",
     "Wait",
     "WaitSet",
-    "WallOffset",
-    "Watch",
-    "WithAge",
-    "compare_types",
+    "WaitTimeoutError",
+    "errors",
+    "events",
     "launch",
-    "load",
-    "load_descriptor_set",
-    "load_text",
+    "launching",
+    "load_proto",
+    "log",
     "msgs",
-    "named_dtype",
     "now_ns",
     "open_recording",
     "record",
+    "recording",
+    "state",
+    "types",
     "wall_offset",
 ]
+
+if not TYPE_CHECKING:  # Type checkers would take every name for one that exists.
+
+    def __getattr__(name: str) -> object:
+        why = hints.no_name(name, (errors, events, launching, log, recording, state, types))
+        if hints.is_from_import():
+            raise ImportError(why, name=__name__)
+        raise AttributeError(why, name=name)

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _rnet as ext
 from .errors import ClosedError
+from .event_loop import run_in_thread
 
 
 def enter(self: Any) -> Any:
@@ -28,6 +29,19 @@ def end(close: Callable[[], None], exception: tuple[Any, ...]) -> None:
         ext.close_in_time(close)
     else:
         close()
+
+
+async def aenter(self: Any) -> Any:
+    return self.__enter__()
+
+
+async def aexit_at_once(self: Any, *exception: Any) -> Any:
+    return self.__exit__(*exception)
+
+
+async def aexit_in_thread(self: Any, *exception: Any) -> None:
+    """As `__exit__`, which may wait for handlers and callbacks that the event loop of this task runs."""
+    await run_in_thread(lambda: self.__exit__(*exception))
 
 
 def iter_(self: Any) -> Any:
@@ -64,12 +78,16 @@ CLOSED_AT_EXIT = (
 )
 CANCELLED_AT_EXIT = (ext.CallbackHandle, ext.Timer)
 ENTERED = (*CLOSED_AT_EXIT, *CANCELLED_AT_EXIT, ext.Call, ext.Goal, ext.Transaction)
+LEFT_AT_ONCE = (ext.Call, ext.Goal, ext.Job, ext.Loan)
+LEFT_IN_THREAD = (*CLOSED_AT_EXIT, *CANCELLED_AT_EXIT, ext.Transaction)
 ITERATORS_FOR_ASYNC = (ext.Call, ext.Goal, ext.Puller, ext.Samples, ext.Subscriber, ext.Watch)
 ITERATORS = (*ITERATORS_FOR_ASYNC, ext.Rate, ext.Replica)
 GENERIC = (
     ext.ActionClient,
     ext.Call,
     ext.Client,
+    ext.Command,
+    ext.Driver,
     ext.Goal,
     ext.Job,
     ext.Publisher,
@@ -82,6 +100,9 @@ for name, method, classes in (
     ("__enter__", enter, ENTERED),
     ("__exit__", exit_, CLOSED_AT_EXIT),
     ("__exit__", cancel_exit, CANCELLED_AT_EXIT),
+    ("__aenter__", aenter, (*LEFT_AT_ONCE, *LEFT_IN_THREAD)),
+    ("__aexit__", aexit_at_once, LEFT_AT_ONCE),
+    ("__aexit__", aexit_in_thread, LEFT_IN_THREAD),
     ("__iter__", iter_, ITERATORS),
     ("__next__", next_, (ext.Puller, ext.Replica, ext.Watch)),
     ("__aiter__", iter_, ITERATORS_FOR_ASYNC),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._numpy import numpy
 from .errors import BadValueError
-from .types import dtype_of
+from .codec import dtype_of
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -51,7 +51,7 @@ class Change:
                 what = f"= {self.entry.value!r}"
             except RnetError:
                 what = f"= {self.entry.type_text}"
-        return f"<rnet.Change {self.key} {what}, revision {self.revision}>"
+        return f"<rnet.state.Change {self.key} {what}, revision {self.revision}>"
 
 
 @final
@@ -74,4 +74,4 @@ class WithAge:
     def __repr__(self) -> str:
         value = "absent" if self.entry is None else repr(self.entry.value)
         away = ", its home host is away" if self.is_stale else ""
-        return f"<rnet.WithAge {value}, {self.age:.3f} s old{away}>"
+        return f"<rnet.state.WithAge {value}, {self.age:.3f} s old{away}>"

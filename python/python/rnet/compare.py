@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from . import _rnet, types
+from . import _rnet, codec
 
 __all__ = ["PublishedType", "TypeChange", "TypeComparison", "compare_types"]
 
@@ -83,7 +83,7 @@ def compare_types(publisher: Any, subscriber: Any) -> TypeComparison:
 
 def _described(of: Any) -> str | tuple[bytes, str]:
     if not isinstance(of, PublishedType):
-        return '{"kind":"raw"}' if of is None else types.codec(of).described
+        return '{"kind":"raw"}' if of is None else codec.codec(of).described
     if of.kind == "unknown":
         raise ValueError(f"the type of node {of.node} has a kind that this version of rnet does not support")
     if of.kind == "protobuf":

@@ -95,9 +95,9 @@ class Simulation:
         self.changes: list[tuple[int, bool]] = []
 
     def wait_for_match(self, state_subscribers: int, shutter_subscribers: int) -> None:
-        self.state.wait_for_subscribers(state_subscribers, 20)
-        self.shutter.wait_for_subscribers(shutter_subscribers, 20)
-        self.torque.wait_for_publishers(1, 20)
+        self.state.wait_for_subscribers(state_subscribers, timeout=20)
+        self.shutter.wait_for_subscribers(shutter_subscribers, timeout=20)
+        self.torque.wait_for_publishers(1, timeout=20)
 
     def run(self, link: ParentPipe) -> None:
         due_ns = rnet.now_ns()
@@ -111,7 +111,7 @@ class Simulation:
         while True:
             left_s = max(0, until_ns - rnet.now_ns()) * 1e-9
             try:
-                sample = self.torque.recv_sample(left_s)
+                sample = self.torque.recv_sample(timeout=left_s)
             except (rnet.WaitTimeoutError, rnet.PeerLostError):
                 if left_s == 0:
                     return

@@ -8,6 +8,51 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+__all__ = [
+    "BadNameError",
+    "BadQosError",
+    "BadValueError",
+    "CallCancelledError",
+    "CallFailedError",
+    "CallLostError",
+    "ClosedError",
+    "ConflictError",
+    "CorruptError",
+    "DamagedRecordingWarning",
+    "DetachedError",
+    "FullError",
+    "HomeAwayError",
+    "IncompatiblePublishersWarning",
+    "IncompatibleQosError",
+    "IncompatibleTypeError",
+    "IoError",
+    "LaunchFailedError",
+    "LayoutVersionError",
+    "LimitReachedError",
+    "MalformedError",
+    "MessageTooLargeError",
+    "MissingNumpyError",
+    "MissingProtobufError",
+    "NameTakenError",
+    "NoPermissionError",
+    "NotInForceError",
+    "OutOfMemoryError",
+    "ParamRefusedWarning",
+    "PeerLostError",
+    "ReadFailedError",
+    "ReceiverExistsError",
+    "RecordFailedError",
+    "RefusedError",
+    "RnetError",
+    "SchemaError",
+    "ServerLostError",
+    "StateTypeError",
+    "StorageError",
+    "TooManyPinsError",
+    "WaitInterruptedError",
+    "WaitTimeoutError",
+]
+
 
 class RnetError(Exception):
     """Base class of all errors of robot-net. The text states what failed, where, and what to do.
@@ -88,7 +133,8 @@ class WaitTimeoutError(RnetError, TimeoutError):
 
     code = "timeout"
     what: str
-    after_ms: int
+    #: Seconds.
+    after: float
 
 
 class DetachedError(RnetError):
@@ -96,7 +142,8 @@ class DetachedError(RnetError):
 
     code = "detached"
     publisher_node: str
-    stall_ms: int
+    #: Seconds.
+    stall: float
 
 
 class PeerLostError(RnetError, ConnectionError):

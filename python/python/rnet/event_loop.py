@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import threading
 from collections import deque
@@ -14,7 +15,7 @@ from .errors import CallCancelledError, ClosedError, DetachedError, PeerLostErro
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async"]
+__all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async", "run_in_thread"]
 
 #: Seconds between two looks at whether a call whose coroutine runs is still wanted.
 _PAUSE_S = 0.02
@@ -55,6 +56,39 @@ def _running_loop(callback: Callable[..., Any]) -> asyncio.AbstractEventLoop:
 def for_threads(callback: Callable[..., Any], max_pending: int | None) -> Callable[..., Any]:
     """What threads of robot-net call; ``max_pending`` is that of :class:`LoopCallback`."""
     return LoopCallback(callback, max_pending) if is_async(callback) else callback
+
+
+async def run_in_thread(work: Callable[[], object]) -> None:
+    """Runs what blocks on a thread of its own; the event loop runs handlers and callbacks meanwhile.
+
+    The default executor of the loop is not used: threads that wait for a message may occupy all of it. If the
+    task is cancelled, the work continues.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def finish(error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        error = None
+        try:
+            work()
+        except BaseException as raised:
+            error = raised
+        # The loop is closed if its task was cancelled.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(finish, error)
+
+    threading.Thread(target=run, name="rnet-close", daemon=True).start()
+    await done
 
 
 class LoopCallback:

@@ -10,6 +10,28 @@ if TYPE_CHECKING:
     from ._rnet import Sample
     from .compare import PublishedType
 
+__all__ = [
+    "AnyMessage",
+    "Backlog",
+    "ClientStats",
+    "CommandStats",
+    "DeadlineMissed",
+    "Endpoint",
+    "EndpointEvent",
+    "KnownGap",
+    "Liveliness",
+    "LivelinessChange",
+    "MatchEvent",
+    "NodeEvent",
+    "Origin",
+    "PublisherStats",
+    "PushStats",
+    "ServiceStats",
+    "Tick",
+    "Undelivered",
+    "WallOffset",
+]
+
 
 class MatchEvent(NamedTuple):
     """A change of the peers matched with a publisher or subscriber."""

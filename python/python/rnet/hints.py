@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any
 
-__all__ = ["did_you_mean", "explain", "is_from_import", "no_message"]
+__all__ = ["did_you_mean", "explain", "is_from_import", "no_message", "no_name"]
 
 #: Messages of ROS 2 whose content has another name here.
 _ROS2 = {
@@ -38,6 +39,14 @@ _ROS2 = {
 }
 
 
+#: Names that the package does not have, and what has taken their place.
+_RENAMED = {
+    "ERROR_CODES": "rnet.errors.BY_CODE",
+    "load": "rnet.load_proto",
+    "load_text": "rnet.types.load_proto_text",
+}
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'linear'?"``, or nothing where no name is close."""
     by_lower = {each.lower(): each for each in known}
@@ -53,6 +62,13 @@ def no_message(name: str, known: Iterable[str]) -> str:
         return f"rnet.msgs has no message {name!r}: use {instead} (docs/guide/messages.md lists the messages)"
     listed = "" if (close := did_you_mean(name, known)) else "; dir(rnet.msgs) lists them"
     return f"rnet.msgs has no message {name!r}{close}{listed}"
+
+
+def no_name(name: str, modules: Iterable[ModuleType]) -> str:
+    """Why the package has no attribute of a name, and which of its modules has it."""
+    places = [f"{module.__name__}.{name}" for module in modules if name in module.__all__]
+    instead = _RENAMED.get(name, places[0] if places else None)
+    return f"module 'rnet' has no attribute {name!r}" + (f": use {instead}" if instead else "")
 
 
 def is_from_import() -> bool:

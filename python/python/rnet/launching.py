@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import json
 import logging
+import math
 import os
 import signal
 import subprocess
@@ -20,6 +21,9 @@ from typing import Any
 
 from . import programs
 from .errors import ClosedError, LaunchFailedError, WaitTimeoutError
+from .event_loop import run_in_thread
+
+__all__ = ["Launch", "LaunchedNode", "launch"]
 
 _LOGGER = logging.getLogger("rnet.launch")
 
@@ -119,7 +123,7 @@ class Launch:
         with self._changed:
             return self._exit_code
 
-    def wait_ready(self, timeout: float | None = None) -> None:
+    def wait_ready(self, *, timeout: float | None = None) -> None:
         """Waits until every node is ready, at most ``timeout`` s.
 
         Raises :class:`LaunchFailedError` if a node is given up or the launch ends first, :class:`WaitTimeoutError` with the nodes
@@ -143,7 +147,7 @@ class Launch:
         if missing():
             raise self._failed(f"{', '.join(missing())}: never ready")
 
-    def wait(self, timeout: float | None = None) -> int:
+    def wait(self, *, timeout: float | None = None) -> int:
         """Waits until the launch has ended, at most ``timeout`` s, and returns its :attr:`exit_code`.
 
         Raises :class:`WaitTimeoutError`; the nodes continue.
@@ -153,7 +157,7 @@ class Launch:
         assert self._exit_code is not None
         return self._exit_code
 
-    def stop(self, timeout: float | None = None) -> int:
+    def stop(self, *, timeout: float | None = None) -> int:
         """Stops the nodes, first those that no other depends on, and returns the :attr:`exit_code`.
 
         Each node has its ``interrupt_timeout_s`` and ``stop_timeout_s`` before it is killed. Raises :class:`WaitTimeoutError`
@@ -161,13 +165,19 @@ class Launch:
         """
         self._check_owner()
         self._send_stop()
-        return self.wait(timeout)
+        return self.wait(timeout=timeout)
 
     def __enter__(self) -> Launch:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    async def __aenter__(self) -> Launch:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        await run_in_thread(self.stop)
 
     def __repr__(self) -> str:
         return f"Launch({', '.join(f'{node.name}: {node.state}' for node in self.nodes.values())})"
@@ -236,7 +246,7 @@ class Launch:
     def _wait_until(self, holds: Callable[[], bool], timeout: float | None) -> bool:
         self._check_owner()
         with self._changed:
-            return self._changed.wait_for(holds, timeout)
+            return self._changed.wait_for(holds, None if timeout == math.inf else timeout)
 
     def _failed(self, otherwise: str) -> LaunchFailedError:
         with self._changed:

@@ -11,6 +11,8 @@ from typing import Any
 from ._rnet import Logger, Node
 from .errors import ClosedError
 
+__all__ = ["LogHandler", "Logger"]
+
 
 def _method(name: str, level: str, doc: str) -> Callable[..., None]:
     def log(self: Logger, text: object, /, *args: object) -> None:
@@ -64,7 +66,7 @@ class LogHandler(logging.Handler):
 
     >>> import logging
     >>> arm = rnet.Node("arm")
-    >>> handler = rnet.LogHandler(arm)
+    >>> handler = rnet.log.LogHandler(arm)
     >>> logging.getLogger("arm.motor").addHandler(handler)
     >>> logging.getLogger("arm.motor").error("joint %d does not move", 3)
     >>> logging.getLogger("arm.motor").removeHandler(handler)
@@ -78,7 +80,7 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Publishes a record."""
         try:
-            self._log.publish(_level_of(record.levelno), self.format(record), record.pathname, record.lineno)
+            self._log._publish(_level_of(record.levelno), self.format(record), record.pathname, record.lineno)
         except ClosedError:
             pass
         except Exception:

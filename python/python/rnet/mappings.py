@@ -59,7 +59,7 @@ class Snapshot:
     All values are those of one `revision`: it contains every earlier write and no later one.
     """
 
-    __module__ = "rnet"
+    __module__ = "rnet.state"
 
     def __init__(self, revision: int, entries: list[Entry]) -> None:
         #: The revision of the snapshot.
@@ -97,7 +97,7 @@ class Snapshot:
     __iter__ = _iter
 
     def __repr__(self) -> str:
-        return f"<rnet.Snapshot of {len(self)} keys, revision {self.revision}>"
+        return f"<rnet.state.Snapshot of {len(self)} keys, revision {self.revision}>"
 
 
 @final
@@ -108,7 +108,7 @@ class StateHash:
     different fields do not conflict. `all` and `set_many` read and write several fields at once.
     """
 
-    __module__ = "rnet"
+    __module__ = "rnet.state"
 
     def __init__(self, state: State, prefix: str) -> None:
         self._state = state
@@ -171,7 +171,7 @@ class StateHash:
     __iter__ = _iter
 
     def __repr__(self) -> str:
-        return f"<rnet.StateHash {self.prefix}>"
+        return f"<rnet.state.StateHash {self.prefix}>"
 
 
 def snapshot(self: State, prefix: str = "") -> Snapshot:
@@ -216,7 +216,7 @@ def _retried(what: str, attempt: Callable[[], _R]) -> _R:
 
 def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
     """Changes a key by a function of its value, and returns the new value. The function gets None for an
-    absent key; it may return rnet.DELETE. It is called again if another writer interfered, so that no
+    absent key; it may return rnet.state.DELETE. It is called again if another writer interfered, so that no
     change is lost.
     """
     for _ in range(_rnet.MAX_UPDATE_TRIES):

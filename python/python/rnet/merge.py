@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, final
 
-from ._rnet import Subscriber
+from ._rnet import Subscriber, WaitSet
 from .errors import (
     BadValueError,
     ClosedError,
@@ -51,7 +51,7 @@ class Merge:
             raise _bad("a subscriber is listed twice: pass each once")
         #: The subscribers.
         self.subscribers = subscribers
-        self._set = subscribers[0]._wait_set()
+        self._set = WaitSet._of(subscribers[0])
         for subscriber in subscribers:
             try:
                 self._set.attach(subscriber)
@@ -60,7 +60,7 @@ class Merge:
         #: Whose turn it is to be asked first, so that a busy topic hides no other.
         self._turn = 0
 
-    def recv(self, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
+    def recv(self, *, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
         """Waits for the next message of any subscriber: `subscriber, message = merge.recv()`."""
         if timeout is not None and not timeout >= 0:
             # Refuses it, whether there is a message or not.

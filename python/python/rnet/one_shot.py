@@ -16,10 +16,10 @@ MAX_CACHED_CLIENTS = 64
 _kept: WeakKeyDictionary[_rnet.Node, dict[Any, _rnet.Client[Any, Any]]] = WeakKeyDictionary()
 
 
-def call(self: _rnet.Node, name: str, request: Any, /, reply: Any = None, *, timeout: float | None = 10.0) -> Any:
+def call(self: _rnet.Node, name: str, request: Any, /, reply: Any = None, *, timeout: float | None = None) -> Any:
     """Calls a service once, with a client that the node caches, and returns the reply, of type `reply`, None for bytes.
-    The type of the request is its class; objects with the buffer protocol are bytes. `timeout` and errors are those of
-    `Client.call`.
+    The type of the request is its class; objects with the buffer protocol are bytes. `timeout` is in seconds, 10 by
+    default. Errors are those of `Client.call`.
     """
     from .calls import type_of  # Programs without calls do without it.
 
@@ -40,14 +40,14 @@ def _client(node: _rnet.Node, name: str, request: Any, reply: Any) -> _rnet.Clie
     return client
 
 
-def start(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
+def start(self: Any, request: Any, /, *, timeout: float | None = None, key: str | None = None) -> Any:
     """Starts a call with one reply, and returns a Call: `await` it, or call its `result`. Arguments and errors are
     those of `call`; the Call raises the errors.
     """
     return self._begin(request, timeout, key, False)
 
 
-def stream(self: Any, request: Any, /, *, timeout: float | None = 10.0, key: str | None = None) -> Any:
+def stream(self: Any, request: Any, /, *, timeout: float | None = None, key: str | None = None) -> Any:
     """Starts a call with any number of replies, and returns a Call, to be iterated with `for` or `async for`.
     `timeout` applies to the whole call, from now until the last reply.
     """

@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 from . import _rnet, pools
 from .errors import SchemaError
 
-__all__ = ["Package", "Protos", "load", "load_descriptor_set", "load_text"]
+__all__ = ["Package", "Protos", "load_descriptor_set", "load_proto", "load_proto_text"]
 
 _Path: TypeAlias = str | os.PathLike[str]
 
 
-def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
+def load_proto(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
     """Compiles ``.proto`` files and creates their message classes::
 
-        robot = rnet.load("robot.proto", include=["protos"])
+        robot = rnet.load_proto("robot.proto", include=["protos"])
         plan = robot.Plan(speed=0.5)
 
     Imports are searched next to the file, in the folders of ``include`` in order, and among the
@@ -35,35 +35,35 @@ def load(*paths: _Path, include: _Path | Iterable[_Path] = ()) -> Protos:
     Raises SchemaError, with file, line and column; MissingProtobufError.
     """
     if not paths:
-        raise TypeError("load takes at least one file")
+        raise TypeError("load_proto takes at least one file")
     folders = _folders(include)
-    return Protos._of([_read(os.fspath(path), folders) for path in paths], "rnet.load")
+    return Protos._of([_read(os.fspath(path), folders) for path in paths], "rnet.load_proto")
 
 
-def load_text(
+def load_proto_text(
     text: str,
     *,
     name: str = "text.proto",
     imports: Mapping[str, str] | None = None,
     include: _Path | Iterable[_Path] = (),
 ) -> Protos:
-    """As :func:`load`, from the text of a ``.proto`` file.
+    """As :func:`load_proto`, from the text of a ``.proto`` file.
 
     ``name`` is its name in errors. ``imports`` are texts that it may import, by name, in addition to
     ``include`` and the built-in files.
     """
     made = _rnet.compile_text(text, name, dict(imports or {}), _folders(include))
-    return Protos._of([(made, False)], "rnet.load_text")
+    return Protos._of([(made, False)], "rnet.types.load_proto_text")
 
 
 def load_descriptor_set(descriptor_set: bytes) -> Protos:
-    """As :func:`load`, from a descriptor set in memory.
+    """As :func:`load_proto`, from a descriptor set in memory.
 
     Recordings contain descriptor sets, and ``Node.published_types`` returns that of a topic. The rest
     of the program is not affected: types that are not loaded yet get their own classes, and the same
     set returns the same classes again.
     """
-    return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.load_descriptor_set")
+    return Protos._of([(_rnet.read_descriptor_set(descriptor_set), True)], "rnet.types.load_descriptor_set")
 
 
 def _folders(include: _Path | Iterable[_Path]) -> list[str]:
@@ -131,7 +131,7 @@ class Package:
 
 
 class Protos(Package):
-    """The result of :func:`load`: message classes and enums.
+    """The result of :func:`load_proto`: message classes and enums.
 
     Types of the loaded files are attributes (``robot.Plan``). These and the types of the imports are
     also found under their packages (``robot.foxglove.Pose``) and by full name
@@ -212,4 +212,4 @@ class Protos(Package):
         return sorted({name.rpartition(".")[2] for name in self._own} | set(super()._names()))
 
     def __repr__(self) -> str:
-        return f"<rnet.Protos of {', '.join(self._files)}: {', '.join(self._own) or 'nothing'}>"
+        return f"<rnet.types.Protos of {', '.join(self._files)}: {', '.join(self._own) or 'nothing'}>"

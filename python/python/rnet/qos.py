@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+__all__ = ["Detach", "Wait"]
+
 
 @dataclass(frozen=True)
 class Wait:
@@ -14,6 +16,6 @@ class Wait:
 
 @dataclass(frozen=True)
 class Detach:
-    """Detach a subscriber that has not read for longer than this; it gets DetachedError."""
+    """Detach a subscriber that has not read for longer than ``stall`` seconds; it gets DetachedError."""
 
-    stall_s: float
+    stall: float

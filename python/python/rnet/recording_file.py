@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from . import _rnet, builtin, protos, types
+from . import _rnet, builtin, codec, protos
 from ._numpy import numpy
 from .errors import ClosedError, DamagedRecordingWarning, MalformedError, ReadFailedError
 
@@ -134,6 +134,12 @@ class RecordingFile:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    async def __aenter__(self) -> RecordingFile:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
     def __getitem__(self, topic: str) -> RecordedTopic:
         """A topic. Raises :class:`ReadFailedError` with the existing topics."""
         return RecordedTopic(self, topic, self._of(topic))
@@ -148,7 +154,7 @@ class RecordingFile:
         return len(self.topics)
 
     def __repr__(self) -> str:
-        return f"<rnet.RecordingFile {self._path}: {len(self)} topics>"
+        return f"<rnet.recording.RecordingFile {self._path}: {len(self)} topics>"
 
     def _open(self) -> _rnet.RecordingReader:
         if self._reader is None:
@@ -227,7 +233,7 @@ class RecordedTopic:
         return self._file.messages(self._name)
 
     def __repr__(self) -> str:
-        return f"<rnet.RecordedTopic {self._name}: {len(self)} messages, {', '.join(self.types)}>"
+        return f"<rnet.recording.RecordedTopic {self._name}: {len(self)} messages, {', '.join(self.types)}>"
 
     def messages(self, *, start: float | None = None, end: float | None = None) -> Iterator[RecordedMessage]:
         """As :meth:`RecordingFile.messages`, of this topic."""
@@ -364,7 +370,7 @@ class RecordedMessage:
         return self._channel.decode(self.data)
 
     def __repr__(self) -> str:
-        return f"<rnet.RecordedMessage {self.topic} {self.seq}: {len(self.data)} bytes, {self.type_name}>"
+        return f"<rnet.recording.RecordedMessage {self.topic} {self.seq}: {len(self.data)} bytes, {self.type_name}>"
 
 
 @dataclass
@@ -421,8 +427,8 @@ class _Channel:
 
 def _plain(layout: dict[str, Any]) -> Callable[[bytes], Any]:
     known = builtin.named(layout["name"]) if layout["name"].startswith("rnet.msgs.") else None
-    if known is not None and types.describe(known) == layout:
-        decode: Callable[[bytes], Any] | None = types.codec(known).decode
+    if known is not None and codec.describe(known) == layout:
+        decode: Callable[[bytes], Any] | None = codec.codec(known).decode
         assert decode is not None
         return decode
     np = numpy("a plain message")

@@ -1,6 +1,7 @@
 //! `rnet.ActionClient`, and the handlers of actions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::{CallContext, CallOptions, GoalPolicy};
@@ -8,7 +9,7 @@ use rnet::{CallContext, CallOptions, GoalPolicy};
 use super::goal::{Goal, GoalCodecs, GoalCore};
 use super::service::{Handler, Service, is_generator};
 use super::shared_client::SharedClient;
-use super::{count, limit, with_encoded, with_encoded_reply};
+use super::{count, with_encoded, with_encoded_reply};
 use crate::callback::call;
 use crate::codec::Codec;
 use crate::errors::{OrRaise, bad_value};
@@ -16,6 +17,7 @@ use crate::members::{Member, MemberKind};
 use crate::meta::make;
 use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
+use crate::wait::answer_limit;
 
 type Types<'a, 'py> = [Option<&'a Bound<'py, PyAny>>; 3];
 /// Opens the server of an action.
@@ -169,7 +171,7 @@ impl ActionClient {
     /// Sends a goal without waiting, and returns a Goal. If no server exists yet, the goal goes to the first
     /// one that starts.
     ///
-    /// `timeout` is the time limit of the goal in seconds; None: no limit. Goals with the same `key` go to
+    /// `timeout` is the time limit of the goal in seconds; without it, the goal has no limit. Goals with the same `key` go to
     /// the same server. Errors are raised by the Goal.
     #[pyo3(signature = (goal, /, *, timeout = None, key = None))]
     fn send(
@@ -179,8 +181,9 @@ impl ActionClient {
         timeout: Option<f64>,
         key: Option<&str>,
     ) -> PyResult<Goal> {
-        let options =
-            CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
+        let options = CallOptions::new()
+            .timeout(answer_limit(py, timeout, Duration::MAX)?)
+            .set_opt(key, CallOptions::key);
         let place = format!("the goals of {}", self.core.name);
         let sent = with_encoded(&self.goal, goal, &place, |bytes| {
             py.detach(|| {

@@ -1,19 +1,21 @@
 //! `rnet.Client`: calls one service.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::CallOptions;
 
 use super::call::{Call, CallCore};
 use super::shared_client::SharedClient;
-use super::{limit, with_encoded};
+use super::with_encoded;
 use crate::codec::Codec;
 use crate::errors::OrRaise;
 use crate::members::{Member, MemberKind};
 use crate::meta::make;
 use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
+use crate::wait::{DEFAULT_TIMEOUT, answer_limit};
 
 /// What the Python object, its calls and its node share.
 pub(crate) type ClientCore = SharedClient<rnet::Client<[u8], [u8]>, Codec>;
@@ -28,6 +30,8 @@ pub(crate) type ClientCore = SharedClient<rnet::Client<[u8], [u8]>, Codec>;
 pub(crate) struct Client {
     core: Arc<ClientCore>,
     request: Codec,
+    /// Of its calls, unless they are given one.
+    timeout: Duration,
     node: Arc<NodeCore>,
 }
 
@@ -37,7 +41,9 @@ impl Client {
         node: &Arc<NodeCore>,
         name: &str,
         types: (Option<&Bound<'_, PyAny>>, Option<&Bound<'_, PyAny>>),
+        timeout: f64,
     ) -> PyResult<Client> {
+        let timeout = answer_limit(py, Some(timeout), DEFAULT_TIMEOUT)?;
         let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
         let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
         let open = || {
@@ -47,7 +53,7 @@ impl Client {
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
-        Ok(Client { core, request, node: node.clone() })
+        Ok(Client { core, request, timeout, node: node.clone() })
     }
 
     fn begin(
@@ -57,8 +63,9 @@ impl Client {
         (timeout, key): (Option<f64>, Option<&str>),
         stream: bool,
     ) -> PyResult<Call> {
-        let options =
-            CallOptions::new().timeout(limit(py, timeout)?).set_opt(key, CallOptions::key);
+        let options = CallOptions::new()
+            .timeout(answer_limit(py, timeout, self.timeout)?)
+            .set_opt(key, CallOptions::key);
         let place = format!("the requests of {}", self.core.name);
         let begun = with_encoded(&self.request, request, &place, |bytes| {
             py.detach(|| {
@@ -81,12 +88,11 @@ impl Client {
 impl Client {
     /// Calls the service and waits for the reply; also waits for a server if none exists yet.
     ///
-    /// `timeout` is in seconds; None: no limit. Calls with the same `key` go to the same server as long as it
+    /// `timeout` is in seconds, by default that of the client. Calls with the same `key` go to the same server as long as it
     /// exists. Raises WaitTimeoutError; ServerLostError if the server closes or dies before it answers; CallFailedError with the
     /// error that the handler raised; RefusedError if the backlogs of all servers are full; FullError if the server
     /// does not read; IncompatibleTypeError; ClosedError.
-    #[pyo3(signature = (request, /, *, timeout = Some(10.0), key = None),
-        text_signature = "($self, request, /, *, timeout=10.0, key=None)")]
+    #[pyo3(signature = (request, /, *, timeout = None, key = None))]
     fn call(
         &self,
         py: Python<'_>,

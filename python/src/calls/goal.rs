@@ -10,8 +10,8 @@ use pyo3::types::PyTuple;
 use rnet::{CancelReason, Error, Received};
 
 use super::action::ActionClientCore;
+use super::decoded;
 use super::shared_client::OpenCall;
-use super::{decoded, limit};
 use crate::codec::Codec;
 use crate::drop_without_gil::drop_without_gil;
 use crate::errors::{OrRaise, raise};
@@ -19,7 +19,7 @@ use crate::fork::ProcessOwned;
 use crate::node_core::NodeCore;
 use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
-use crate::wait::SIGNAL_CHECK_INTERVAL;
+use crate::wait::{SIGNAL_CHECK_INTERVAL, answer_limit};
 
 type Inner = rnet::Goal<[u8], [u8]>;
 type Bytes = Received<[u8]>;
@@ -185,20 +185,20 @@ impl Goal {
 
 #[pymethods]
 impl Goal {
-    /// Waits for the result, up to `timeout` seconds; None: no limit. Calls `on_feedback` in this thread with
+    /// Waits for the result, up to `timeout` seconds, without a limit by default. Calls `on_feedback` in this thread with
     /// each feedback that arrives before the result.
     ///
     /// Raises WaitTimeoutError, after which the goal continues; CallCancelledError with the reason once the handler has ended;
     /// CallFailedError, ServerLostError, RefusedError and the other errors of `Client.call`. Later calls return or raise the
     /// same again.
-    #[pyo3(signature = (timeout = None, *, on_feedback = None))]
+    #[pyo3(signature = (*, timeout = None, on_feedback = None))]
     fn result(
         &self,
         py: Python<'_>,
         timeout: Option<f64>,
         on_feedback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        let limit = limit(py, timeout)?;
+        let limit = answer_limit(py, timeout, Duration::MAX)?;
         let until = Instant::now().checked_add(limit);
         let over = || {
             let topic = self.core.client.name.clone();

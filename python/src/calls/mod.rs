@@ -13,15 +13,12 @@ mod push;
 mod service;
 mod shared_client;
 
-use std::time::Duration;
-
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rnet::{CancelReason, MessageType};
 
 use crate::codec::Codec;
 use crate::errors::bad_value;
-use crate::wait::seconds;
 
 pub(crate) use action::{ActionClient, ActionContext, open as open_action};
 pub(crate) use call::Call;
@@ -30,11 +27,6 @@ pub(crate) use goal::Goal;
 pub(crate) use pull::{Job, JobContext, Puller, open_handler};
 pub(crate) use push::{PushSettings, Pusher};
 pub(crate) use service::{CallContext, Service};
-
-/// How long a call may take; without a limit for as long as it takes.
-pub(crate) fn limit(py: Python<'_>, timeout: Option<f64>) -> PyResult<Duration> {
-    timeout.map_or(Ok(Duration::MAX), |given| seconds(py, "timeout", given))
-}
 
 /// How many, as Python gives it.
 fn count(py: Python<'_>, what: &str, given: i64) -> PyResult<usize> {

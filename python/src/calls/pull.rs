@@ -178,9 +178,9 @@ impl Puller {
 
 #[pymethods]
 impl Puller {
-    /// Waits for the next Job, up to `timeout` seconds; None: no limit. It comes after the previous one was
+    /// Waits for the next Job, up to `timeout` seconds, without a limit by default. It comes after the previous one was
     /// acknowledged or has failed. A job that cannot be decoded fails and is skipped. Raises WaitTimeoutError; ClosedError.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Job> {
         self.wait(py, WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL))
     }

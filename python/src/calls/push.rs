@@ -17,7 +17,7 @@ use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
 use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
-use crate::wait::{WaitLimit, seconds};
+use crate::wait::{WaitLimit, answer_limit, seconds};
 
 /// How long a wait goes on without a look for signals, which do not end it.
 pub(super) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -60,7 +60,7 @@ fn return_undelivered(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u
 /// What a pusher is opened with.
 pub(crate) struct PushSettings {
     pub(crate) backlog: i64,
-    pub(crate) wait: f64,
+    pub(crate) timeout: f64,
     pub(crate) ack_within: Option<f64>,
     pub(crate) on_undelivered: Option<Py<PyAny>>,
 }
@@ -79,7 +79,8 @@ pub(crate) struct PushSettings {
 pub(crate) struct Pusher {
     core: Arc<PusherCore>,
     codec: Codec,
-    wait: Duration,
+    /// Of its pushes, unless they are given one.
+    timeout: Duration,
     node: Arc<NodeCore>,
 }
 
@@ -90,10 +91,10 @@ impl Pusher {
         (name, ty): (&str, Option<&Bound<'_, PyAny>>),
         settings: PushSettings,
     ) -> PyResult<Pusher> {
-        let PushSettings { backlog, wait, ack_within, on_undelivered } = settings;
+        let PushSettings { backlog, timeout, ack_within, on_undelivered } = settings;
         let backlog = count(py, "backlog", backlog)?;
         let (codec, back) = (Codec::new(py, ty)?, Codec::new(py, ty)?);
-        let wait = seconds(py, "wait", wait)?;
+        let timeout = answer_limit(py, Some(timeout), Duration::ZERO)?;
         let ack = ack_within.map(|given| seconds(py, "ack_within", given)).transpose()?;
         let message_type = codec.message_type.clone();
         let open = || {
@@ -113,7 +114,7 @@ impl Pusher {
             Ok(core)
         };
         let core = py.detach(open).or_raise(py)?;
-        Ok(Pusher { core, codec, wait, node: node.clone() })
+        Ok(Pusher { core, codec, timeout, node: node.clone() })
     }
 }
 
@@ -132,11 +133,13 @@ impl Pusher {
     /// Adds a job to the queue. It goes to the next free worker; if that worker is lost before it
     /// acknowledges, the job goes once more to another one.
     ///
-    /// Raises LimitReachedError if the backlog is still full after the `wait` that the pusher was opened with; the
-    /// job was not accepted. BadValueError if the job does not have the type of the queue; ClosedError.
-    fn push(&self, py: Python<'_>, job: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Raises LimitReachedError if the backlog is still full after `timeout` seconds, by default those of the
+    /// pusher; the job was not accepted. BadValueError if the job does not have the type of the queue; ClosedError.
+    #[pyo3(signature = (job, *, timeout = None))]
+    fn push(&self, py: Python<'_>, job: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<()> {
         let place = format!("the jobs of {}", self.core.name);
-        let until = Instant::now().checked_add(self.wait);
+        let limit = answer_limit(py, timeout, self.timeout)?;
+        let until = Instant::now().checked_add(limit);
         with_encoded(&self.codec, job, &place, |bytes| {
             loop {
                 let left = until.map_or(SIGNAL_CHECK_INTERVAL, |until| {
@@ -161,9 +164,9 @@ impl Pusher {
         Pusher::coroutine(slf, |core| &core.done)
     }
 
-    /// Waits until every job has been acknowledged or returned as undelivered. `timeout` is in seconds; None:
+    /// Waits until every job has been acknowledged or returned as undelivered. `timeout` is in seconds, without it there is
     /// no limit. Raises WaitTimeoutError; ClosedError.
-    #[pyo3(signature = (timeout = None))]
+    #[pyo3(signature = (*, timeout = None))]
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL);
         let wait = |slice| self.core.resource.get()?.wait_until_done(Some(slice));

@@ -1,4 +1,4 @@
-//! `rnet.Entry`: a key, and what is told of it.
+//! `rnet.state.Entry`: a key, and what is told of it.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rnet::state::{self, LastWill, Value};
 use super::types::Types;
 use super::value::{of_object, to_object};
 
-/// `rnet.DELETE`.
+/// `rnet.state.DELETE`.
 pub(crate) fn delete_mark(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static MARK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let find = || Ok::<_, PyErr>(py.import("rnet.state")?.getattr("DELETE")?.unbind());
+    let find = || Ok::<_, PyErr>(py.import("rnet.state_values")?.getattr("DELETE")?.unbind());
     Ok(MARK.get_or_try_init(py, find)?.bind(py))
 }
 
@@ -28,7 +28,7 @@ pub(super) fn last_will(types: &Types, key: &str, given: &Bound<'_, PyAny>) -> P
 ///
 /// The value is decoded on access, so that a value that cannot be decoded raises an error there, and not
 /// where keys are listed.
-#[pyclass(frozen, module = "rnet", weakref)]
+#[pyclass(frozen, module = "rnet.state", weakref)]
 pub(crate) struct Entry {
     inner: state::Entry,
     types: Arc<Types>,
@@ -110,7 +110,7 @@ impl Entry {
         self.inner.ttl_left().map(|left| left.as_secs_f64())
     }
 
-    /// The value that it gets when the node that wrote it ends: a value, or `rnet.DELETE`; None if it does
+    /// The value that it gets when the node that wrote it ends: a value, or `rnet.state.DELETE`; None if it does
     /// not change then.
     #[getter]
     fn last_will<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -130,11 +130,11 @@ impl Entry {
             (_, Ok(value)) => value.repr()?.to_string(),
         };
         let (key, revision, owner) = (&inner.key, inner.revision, &inner.owner.node);
-        Ok(format!("<rnet.Entry {key} = {value}, revision {revision}, written by {owner}>"))
+        Ok(format!("<rnet.state.Entry {key} = {value}, revision {revision}, written by {owner}>"))
     }
 }
 
-/// An `rnet.Change`.
+/// An `rnet.state.Change`.
 pub(crate) fn change(
     py: Python<'_>,
     told: state::Change,

@@ -148,7 +148,7 @@ impl PyState {
     /// `if_revision=r` sets it only if it is still at that revision (`Entry.revision`), `if_revision=0` only
     /// if it is absent; otherwise ConflictError is raised. `ttl` is its time to live in seconds. `durable=True`
     /// keeps it on disk from now on, and returns when it is there; without it, a key stays as durable as it
-    /// is. `last_will` is the value that it gets when this node ends for any reason: a value, or rnet.DELETE.
+    /// is. `last_will` is the value that it gets when this node ends for any reason: a value, or rnet.state.DELETE.
     /// `change_type=True` allows a different type than before.
     ///
     /// A write without `ttl` or `last_will` removes those of the previous write.

@@ -1,4 +1,4 @@
-//! `rnet.RemoteState`, `rnet.Replica`: the state of another host.
+//! `rnet.state.RemoteState`, `rnet.state.Replica`: the state of another host.
 //!
 //! Every call may wait for that host, so it runs without the GIL; Ctrl-C ends the wait.
 
@@ -17,12 +17,12 @@ use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
 use crate::resource::Resource;
-use crate::wait::{self, WaitLimit};
+use crate::wait::{self, DEFAULT_TIMEOUT, WaitLimit, answer_limit};
 
 /// How long a wait for a change goes on without a look whether the replica is closed.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// An `rnet.WithAge`.
+/// An `rnet.state.WithAge`.
 fn with_age(
     py: Python<'_>,
     aged: WithAge<Option<rust::Entry>>,
@@ -44,7 +44,7 @@ fn with_age(
 /// >>> robot["/arm/mode"] = "idle"
 /// >>> robot["/arm/mode"], robot.get_with_age("/arm/mode").is_stale
 /// ('idle', False)
-#[pyclass(frozen, name = "RemoteState", module = "rnet", weakref)]
+#[pyclass(frozen, name = "RemoteState", module = "rnet.state", weakref)]
 pub(crate) struct PyRemoteState {
     resource: Arc<Resource<Arc<RemoteState>>>,
     node: Arc<NodeCore>,
@@ -59,9 +59,9 @@ impl PyRemoteState {
         py: Python<'_>,
         node: &Arc<NodeCore>,
         host: &str,
-        timeout: f64,
+        timeout: Option<f64>,
     ) -> PyResult<PyRemoteState> {
-        let timeout = wait::seconds(py, "timeout", timeout)?;
+        let timeout = answer_limit(py, timeout, DEFAULT_TIMEOUT)?;
         let open = || node.node()?.state_of(host);
         let remote = py.detach(open).or_raise(py)?;
         let remote =
@@ -173,7 +173,7 @@ impl PyRemoteState {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.RemoteState of host {}, by node {}>", self.host, self.node.name)
+        format!("<rnet.state.RemoteState of host {}, by node {}>", self.host, self.node.name)
     }
 }
 
@@ -181,7 +181,7 @@ impl PyRemoteState {
 ///
 /// `for change in replica` returns the current values, then each change, as a Watch does, until the replica
 /// or its node is closed. While the host is away the keys keep their values, and `age` grows.
-#[pyclass(frozen, name = "Replica", module = "rnet", weakref)]
+#[pyclass(frozen, name = "Replica", module = "rnet.state", weakref)]
 pub(crate) struct PyReplica {
     resource: Arc<Resource<Arc<rust::Replica>>>,
     types: Arc<Types>,
@@ -247,8 +247,8 @@ impl PyReplica {
         Ok(found.into_iter().map(|entry| Entry::new(entry, &self.types)).collect())
     }
 
-    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises WaitTimeoutError.
-    #[pyo3(signature = (timeout = None))]
+    /// Waits for the next change, up to `timeout` seconds, without a limit by default. Raises WaitTimeoutError.
+    #[pyo3(signature = (*, timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         let limit = WaitLimit::new(py, timeout)?;
         self.take(py, &limit)
@@ -266,6 +266,6 @@ impl PyReplica {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Replica of {:?} of host {}>", self.prefix, self.host)
+        format!("<rnet.state.Replica of {:?} of host {}>", self.prefix, self.host)
     }
 }

@@ -1,4 +1,4 @@
-//! `rnet.Transaction`: several keys at once, all or none.
+//! `rnet.state.Transaction`: several keys at once, all or none.
 
 use std::sync::{Arc, OnceLock};
 
@@ -33,7 +33,7 @@ use crate::wait;
 /// raised, at the end of the block at the latest, and nothing is written. `state.transact(body)` retries.
 ///
 /// For use by one thread.
-#[pyclass(frozen, mapping, module = "rnet", weakref)]
+#[pyclass(frozen, mapping, module = "rnet.state", weakref)]
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
     /// Until it ends, which it does with the state, too: it would keep a closed node.

@@ -44,7 +44,7 @@ impl KnownTypes {
 }
 
 /// A codec as an object of Python, to stand in a dict.
-#[pyclass(frozen, module = "rnet")]
+#[pyclass(frozen, module = "rnet._rnet")]
 struct CodecObject(Arc<Codec>);
 
 /// The name of a type of messages; that of bytes is empty.
@@ -163,7 +163,7 @@ impl Types {
 
 /// The class that goes with a description.
 fn class_of<'py>(py: Python<'py>, described: &MessageType) -> PyResult<Bound<'py, PyAny>> {
-    let module = py.import("rnet.state")?;
+    let module = py.import("rnet.state_values")?;
     match described {
         MessageType::Protobuf(schema) => {
             let set = PyBytes::new(py, &schema.descriptor_set_with_docs());
@@ -191,7 +191,7 @@ fn make<'py>(
     reader.object(&bytes)?.map_err(|why| malformed(py, key, &why))
 }
 
-/// `rnet.MalformedError`, in the words for a value: the error of a topic says what becomes of messages.
+/// `rnet.errors.MalformedError`, in the words for a value: the error of a topic says what becomes of messages.
 pub(crate) fn malformed(py: Python<'_>, key: &str, why: &str) -> PyErr {
     let fields = [("topic", key), ("publisher_node", ""), ("why", why)].into_py_dict(py);
     let text = format!("the value of {key} is malformed: {why}; write it again, or delete it");

@@ -39,7 +39,8 @@ pub(crate) fn scalar(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Va
 /// What `rnet.state` makes of an object: what kind of value it is, and what that is made of.
 #[cold]
 fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
-    let sorted = object.py().import("rnet.state")?.call_method1("other_value", (key, object))?;
+    let sorted =
+        object.py().import("rnet.state_values")?.call_method1("other_value", (key, object))?;
     let (kind, found): (String, Bound<'_, PyAny>) = sorted.extract()?;
     match &*kind {
         "json" => found.extract().map(Value::Json),
@@ -73,7 +74,8 @@ fn string(key: &str, text: &Bound<'_, PyString>) -> PyResult<Value> {
 
 /// The Python number of a scalar of numpy.
 pub(crate) fn plain_number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let number = object.py().import("rnet.state")?.call_method1("plain_number", (object,))?;
+    let number =
+        object.py().import("rnet.state_values")?.call_method1("plain_number", (object,))?;
     Ok(if number.is_none() { None } else { Some(number) })
 }
 

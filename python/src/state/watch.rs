@@ -1,4 +1,4 @@
-//! `rnet.Watch`: notification of changes.
+//! `rnet.state.Watch`: notification of changes.
 
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ fn look(
 /// >>> change = watch.recv(timeout=10)
 /// >>> change.key, change.value
 /// ('/wheel/speed', 1.5)
-#[pyclass(frozen, module = "rnet", weakref)]
+#[pyclass(frozen, module = "rnet.state", weakref)]
 pub(crate) struct Watch {
     core: Arc<WatchCore>,
     /// The prefix.
@@ -146,8 +146,8 @@ impl Watch {
 
 #[pymethods]
 impl Watch {
-    /// Waits for the next change, up to `timeout` seconds; None: no limit. Raises WaitTimeoutError.
-    #[pyo3(signature = (timeout = None))]
+    /// Waits for the next change, up to `timeout` seconds, without a limit by default. Raises WaitTimeoutError.
+    #[pyo3(signature = (*, timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         self.take(py, &WaitLimit::new(py, timeout)?)
     }
@@ -251,6 +251,6 @@ impl Watch {
     }
 
     fn __repr__(&self) -> String {
-        format!("<rnet.Watch of {:?}, by node {}>", self.prefix, self.node.name)
+        format!("<rnet.state.Watch of {:?}, by node {}>", self.prefix, self.node.name)
     }
 }

@@ -1,4 +1,5 @@
 //! Like a user's crate: one line.
+#![forbid(unsafe_code)]
 
 rnet::include_protos!();
 

@@ -18,6 +18,7 @@
 //! | [`watcher`] | watches, and the checks of their changes |
 //! | [`role`], [`slots`], [`round`] | the processes, their start and end, and the judge |
 //! | [`points`] | the fail points of the state |
+#![forbid(unsafe_code)]
 
 pub mod check;
 pub mod facts;

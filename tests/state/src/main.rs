@@ -1,4 +1,5 @@
 //! `rnet-state-tests mix …` for the judge, `rnet-state-tests soak` for people.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! How long a call takes, beside a message that is sent back.
+//! Duration of a call, compared with a message that is sent back.
 
 use super::studies::ping_pong;
 use super::{Choice, Context, Job, SMALL_LEN, Workload};

@@ -1,4 +1,4 @@
-//! What many topics with little traffic take of memory.
+//! Memory of many topics with little traffic.
 
 use super::{Choice, Context, Job, PhasePlan, Workload};
 use bench_harness::spec::{Expect, Load, PublishSpec, Role, SubscribeSpec};

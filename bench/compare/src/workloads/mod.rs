@@ -21,7 +21,7 @@ const SMALL_LEN: usize = 64;
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
-/// What the workloads are told.
+/// Parameters of the workloads.
 pub struct Context {
     /// Durations are multiplied by this.
     pub scale: f64,
@@ -37,7 +37,7 @@ pub struct Workload {
     pub name: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What it does.
+    /// Its description.
     pub about: &'static str,
     /// The systems that take part unless others are asked for.
     pub systems: Choice,

@@ -1,4 +1,4 @@
-//! What is more than get and set: counting together, values on disk, keys that are watched.
+//! Workloads beyond get and set: shared counters, durable values, watched keys.
 
 use super::key_value::{load, number_of, phase};
 use super::{Choice, Context, Job, SMALL_LEN, Step, Workload, one_topic_in};

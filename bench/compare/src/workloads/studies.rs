@@ -8,7 +8,7 @@ use bench_harness::{Lane, Profile, Result, Topic};
 const STUDY1_LEN: usize = 22;
 /// Iterations of study 2.
 const STUDY2_COUNT: u64 = 1500;
-/// Every how manyth of its sizes a repetition does; five together do each once.
+/// Stride of the sizes of one repetition; five repetitions cover each size once.
 const STUDY2_STRIDE: f64 = 5.0;
 /// The same at the slower rates; five together do every other.
 const STUDY2_SLOW_STRIDE: f64 = 10.0;
@@ -62,9 +62,9 @@ fn study2_slow(context: &Context, repetition: usize) -> Result<Vec<Job>> {
         .into())
 }
 
-/// Each repetition does every `stride`th size, beginning with another: 1,500 at 10, 25 and 50 ms take
-/// two minutes for a system, and five times that is more than anybody waits for. With `--scale` as
-/// large as the stride each repetition does all of them.
+/// Each repetition does every `stride`th size, beginning with another: 1,500 at 10, 25 and 50 ms take two
+/// minutes for a system, and five times that is too long. With `--scale` as large as the stride each
+/// repetition does all of them.
 fn round_trips(context: &Context, repetition: usize, period_ms: f64, stride: f64) -> Job {
     let stride = ((stride / context.scale).round() as u64).max(1);
     let first = repetition as u64 % stride + 1;

@@ -3,7 +3,7 @@
 use super::{Choice, Context, Job, KIB, MIB, SMALL_LEN, Step, Workload, one_topic};
 use bench_harness::{Profile, Result};
 
-/// So much of one size may be under way in systems that store what the reader has not taken.
+/// Limit of unread bytes of one size in systems that store them.
 const IN_STORE_LEN: usize = 1024 * MIB;
 
 pub fn workloads() -> Vec<Workload> {
@@ -61,7 +61,8 @@ fn carry(_context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         step
     };
     let floods = [flood("0 B", 0), flood("22 B", 22), flood("1 MiB", MIB)];
-    // For systems that lose what comes too fast by design, and for the other profile of all.
+    // For systems that by design lose messages that arrive too fast, and for the other profile of all
+    // systems.
     let gently = [
         paced("0 B", 0, 2000.0, 1000),
         paced("22 B", 22, 2000.0, 1000),

@@ -61,7 +61,7 @@ fn jobs(context: &Context, _repetition: usize) -> Result<Vec<Job>> {
         };
         let publishes = node.publishes.iter().map(publish).collect();
         let subscribe = |name: &String| {
-            // With publishers of several periods the shortest decides what is late.
+            // With publishers of several periods the shortest one determines lateness.
             let strictest = published
                 .iter()
                 .filter(|p| p.topic == *name)

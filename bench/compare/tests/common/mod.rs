@@ -1,4 +1,4 @@
-//! Running the real program, and reading what it wrote.
+//! Runs the real program and reads its output files.
 
 use serde_json::Value;
 use std::io::Write;
@@ -20,7 +20,7 @@ pub fn run(workload: &str, extra: &[&str]) -> Value {
     serde_json::from_slice(&text).expect("and is JSON")
 }
 
-/// What cannot run here and why. `scripts/step.sh` reads it; in CI nothing may be missing.
+/// Tests that cannot run here, with reasons. `scripts/step.sh` reads it; in CI nothing may be missing.
 pub fn missing(raw: &Value) -> Vec<String> {
     let systems = raw["systems"].as_object().expect("systems");
     let missing: Vec<String> = systems
@@ -32,7 +32,7 @@ pub fn missing(raw: &Value) -> Vec<String> {
     missing
 }
 
-/// Tells that something cannot be tested here, even where the test harness keeps to itself what a test prints.
+/// Reports that a test cannot run here, even if the test harness hides a test's output.
 pub fn not_run(what: &str) {
     let _ = std::io::stderr().write_all(format!("NOT RUN: {what}\n").as_bytes());
 }

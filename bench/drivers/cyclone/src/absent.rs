@@ -1,4 +1,4 @@
-//! Stands in where Cyclone DDS was not there at build time.
+//! Replacement if Cyclone DDS was missing at build time.
 
 use bench_harness::{Error, Net, Publisher, Result, Sink, Subscription, Topic};
 

@@ -57,7 +57,7 @@ impl Calls for TwoTopics {
     fn client(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Client>> {
         let (sender, replies) = channel();
         let take = Box::new(move |reply: &[u8]| {
-            // Nobody listens when the caller is closing.
+            // Fails if the caller is closing.
             let _ = sender.send(reply.to_vec());
         });
         let subscription = endpoint::subscribe(net, &part(topic, "reply"), take)?;
@@ -76,7 +76,7 @@ impl Calls for TwoTopics {
 /// The subscription, which the caller's thread alone drops.
 struct Held(#[expect(dead_code, reason = "held until it is dropped")] Subscription);
 
-// SAFETY: what a subscription of this driver holds are numbers of entities and pointers that it alone has.
+// SAFETY: a subscription of this driver has numbers of entities and exclusive pointers.
 unsafe impl Send for Held {}
 
 struct Caller {

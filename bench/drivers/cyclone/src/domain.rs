@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-/// What a domain is set up for: its number among the domains of this process, and on the network.
+/// The use of a domain: its number among the domains of this process, and on the network.
 #[derive(Clone, Copy)]
 enum Use {
     Throughput = 0,
@@ -14,10 +14,10 @@ enum Use {
     Urgent = 2,
 }
 
-/// Local ids of domains are so far apart for the same number on the network.
+/// Distance of local ids of domains with the same number on the network.
 const USE_GAIN: u32 = 1000;
-/// The first port of domain 0 (the specification's default), and how far apart the uses' ports
-/// are; a domain has 250 ports, of which a few at the front are taken.
+/// The first port of domain 0 (the specification's default), and how far apart the uses' ports are; a domain
+/// has 250 ports; the first few are taken.
 const PORT_BASE: u32 = 7400;
 const PORT_GAIN: u32 = 80;
 
@@ -111,7 +111,7 @@ fn config(net: &Net, purpose: Use) -> String {
     )
 }
 
-/// What a call returned, unless it is an error code.
+/// The result of a call, or its error code as an error.
 pub fn checked(call: &str, returned: i32) -> Result<i32> {
     if returned >= 0 {
         return Ok(returned);

@@ -24,7 +24,7 @@ impl Drop for Entities {
     }
 }
 
-/// What a reader leaves to be freed after its entity is deleted.
+/// Data of a reader that is freed after its entity is deleted.
 struct Kept {
     shim: *mut c_void,
     sink: *mut Sink,
@@ -117,14 +117,13 @@ impl Publisher for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Deleting the writer waits (a second at most) for what is not acknowledged yet.
+        // Deleting the writer waits (a second at most) for acknowledgements.
         let _ = self.flush();
         self.entities.0.drain(..).for_each(delete);
     }
 }
 
-/// The version in the name of the library's file, which is what was loaded; the library has no
-/// call that tells it.
+/// The version in the name of the library's file, which is what was loaded; the library has no call for it.
 pub fn version() -> Result<String> {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null::<c_char>(),

@@ -1,7 +1,7 @@
 //! iceoryx2: shared memory without copies, woken by events or polling.
 
-mod run_files;
 mod publisher;
+mod run_files;
 mod service;
 mod subscriber;
 

@@ -7,9 +7,9 @@ use iceoryx2::port::publisher::Publisher as Port;
 use iceoryx2::prelude::*;
 use std::mem::MaybeUninit;
 
-/// In a flood, a notification stands for this many messages,
+/// In a flood, a notification covers this many messages,
 const NOTIFY_EVERY: usize = 128;
-/// or for this part of what a subscriber's queue holds.
+/// or this part of a subscriber's queue.
 const QUEUE_PART: usize = 8;
 
 struct Publisher {
@@ -18,14 +18,14 @@ struct Publisher {
     notify_every: usize,
     /// Messages sent since the last notification.
     unnotified: usize,
-    // Last, so that the ports go before their services and their node.
+    // Last, so that the ports are dropped before their services and their node.
     _endpoint: service::Endpoint,
 }
 
-// SAFETY: an `ipc::Service` counts references without atomics, so all that hold one must be on one
-// thread at a time. They all stand in this struct: the ports, their services and their node were
-// made for it alone in `open`, none was handed out, and a loaned sample lives no longer than a call
-// of `send`. They therefore move together, as `Publisher: Send` is used: once, before the first send.
+// SAFETY: an `ipc::Service` counts references without atomics, so all that hold one must be on one thread at
+// a time. They are all in this struct: the ports, their services and their node were made for it alone in
+// `open`, none was passed on, and a loaned sample lives only during a call of `send`. They therefore move
+// together, as `Publisher: Send` is used: once, before the first send.
 unsafe impl Send for Publisher {}
 
 /// A publisher on a node of its own.
@@ -51,9 +51,9 @@ pub(crate) fn open(
     }))
 }
 
-/// Sending waits inside of iceoryx2 while a subscriber's queue is full, and nobody may sleep then. A
-/// subscriber sleeps only when it has found its queue empty. That queue, of this publisher alone,
-/// holds several times as many messages as go without a notification: one comes before it is full.
+/// Sending waits inside of iceoryx2 while a subscriber's queue is full, and no thread may sleep then. A
+/// subscriber sleeps only when it has found its queue empty. That queue, of this publisher alone, holds
+/// several times as many messages as go without a notification: one comes before it is full.
 fn notify_every(topic: &Topic) -> usize {
     match topic.profile {
         Profile::Latency => 1,
@@ -90,9 +90,9 @@ impl bench_harness::Publisher for Publisher {
         let mut sample = self.samples.loan_slice_uninit(len)?;
         let place: *mut [MaybeUninit<u8>] = sample.payload_mut();
         // SAFETY: the bytes are this sample's alone until it is sent. They are memory shared between
-        // processes, which the kernel gave out as zeros and publishers have written bytes to since:
-        // the compiler, which sees no more than a pointer from a library, cannot take them for
-        // uninitialised. `fill` writes each of them.
+        // processes, which the kernel gave out as zeros and publishers have written bytes to since: the
+        // compiler, which sees only a pointer from a library, cannot consider them uninitialised. `fill`
+        // writes each of them.
         fill(unsafe { &mut *(place as *mut [u8]) });
         // SAFETY: `fill` has written each byte.
         unsafe { sample.assume_init() }.send()?;

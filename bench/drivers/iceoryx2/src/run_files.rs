@@ -1,11 +1,10 @@
-//! Where a run's files and shared memory are, and how they go.
+//! Paths of a run's files and shared memory, and their removal.
 //!
-//! iceoryx2 keeps its files below a root path and its memory in `/dev/shm` under a prefix; here both
-//! are the run's own, so that runs neither meet nor look at each other's nodes. Each node that closes
-//! also cleans up after nodes that died. What then remains is a counter that iceoryx2 leaves for the
-//! next node: the run's last node removes it. And where all processes of a run were killed, nobody is
-//! left to clean up; a link beside the memory says to which directory it belonged, and the next
-//! run removes the memory whose directory is gone.
+//! iceoryx2 keeps its files below a root path and its memory in `/dev/shm` under a prefix; here both are the
+//! run's own, so that runs do not see each other's nodes. Each node that closes also cleans up after nodes
+//! that died. What then remains is a counter that iceoryx2 leaves for the next node: the run's last node
+//! removes it. If all processes of a run were killed, none cleans up; a link beside the memory names its
+//! directory, and the next run removes the memory whose directory is gone.
 
 use bench_harness::{Net, Result};
 use iceoryx2::prelude::{Config, FileName, Path, SemanticString};
@@ -17,19 +16,19 @@ const MEMORY: &str = "/dev/shm";
 const LINK: &str = "bench-iceoryx2-";
 const PREFIX_LEN: usize = 10;
 
-/// A run's place. Dropped after the node that uses it.
+/// The files of a run. Dropped after the node that uses it.
 pub(crate) struct RunFiles {
     root: PathBuf,
     prefix: String,
 }
 
 impl RunFiles {
-    /// The place of this run.
+    /// The files of this run.
     pub(crate) fn of(net: &Net) -> Self {
         remove_abandoned();
         let mut hash = DefaultHasher::new();
         net.dir.hash(&mut hash);
-        // Short: both stand in the path of each listener's socket, which has 108 bytes.
+        // Short: both are part of the path of each listener's socket, which has 108 bytes.
         let prefix = format!("i{:08x}_", hash.finish() as u32);
         // The other endpoints of the run make the same link.
         let _ = std::os::unix::fs::symlink(&net.dir, link(&prefix));
@@ -65,7 +64,7 @@ fn names(start: &str) -> Vec<String> {
     names.filter(|name| name.starts_with(start)).collect()
 }
 
-/// Removes a run's memory. That another process removes it as well is no matter.
+/// Removes a run's memory. Another process may remove it at the same time.
 fn remove_memory(prefix: &str) {
     for name in names(prefix) {
         let _ = fs::remove_file(PathBuf::from(MEMORY).join(name));
@@ -76,7 +75,7 @@ fn remove_memory(prefix: &str) {
 fn remove_abandoned() {
     for name in names(LINK) {
         let prefix = &name[LINK.len()..];
-        // Looks at what the link points to. Nothing that cannot be a run's prefix is removed.
+        // Checks the target of the link. Only prefixes of runs are removed.
         let is_gone = !fs::exists(link(prefix)).unwrap_or(true);
         if is_gone && prefix.len() == PREFIX_LEN {
             remove_memory(prefix);

@@ -1,4 +1,4 @@
-//! A node and the services of one topic, set up alike by all who join.
+//! A node and the services of one topic, with the same settings in each process.
 
 use crate::Wake;
 use crate::run_files::RunFiles;
@@ -6,10 +6,10 @@ use bench_harness::{Net, Result, Topic};
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::{event, publish_subscribe};
 
-/// What a subscriber's queue may hold, in bytes of the longest message.
+/// Limit of a subscriber's queue, in bytes of the longest message.
 const QUEUE_LEN: usize = 32 << 20;
 
-/// How many messages a subscriber's queue holds of each publisher.
+/// Messages of each publisher in a subscriber's queue.
 pub(crate) fn queue_messages(topic: &Topic) -> usize {
     (QUEUE_LEN / topic.max_len.max(1)).clamp(8, 1024)
 }
@@ -18,7 +18,7 @@ pub(crate) fn queue_messages(topic: &Topic) -> usize {
 pub(crate) struct Endpoint {
     pub samples: publish_subscribe::PortFactory<ipc::Service, [u8], ()>,
     pub events: Option<event::PortFactory<ipc::Service>>,
-    // Behind the services, and the place behind the node: what they remove is removed last.
+    // Declared after the services, and the directory after the node, so that they are dropped last.
     _node: Node<ipc::Service>,
     _files: RunFiles,
 }

@@ -12,9 +12,8 @@ use std::time::Duration;
 
 type Port = Subscriber<ipc::Service, [u8], ()>;
 
-/// How long a wait goes on without a look at the queue. Seen once in hundreds of runs, on a machine
-/// that was busy with others: both subscribers slept with full queues, and the publisher waited for
-/// them for ever.
+/// Longest wait without a check of the queue. Seen once in hundreds of runs, on a machine that was busy with
+/// others: both subscribers slept with full queues, and the publisher waited for them forever.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Subscribes.
@@ -54,7 +53,7 @@ pub(crate) fn open(net: &Net, topic: &Topic, wake: Wake, sink: Sink) -> Result<S
 struct Receiver {
     samples: Port,
     wake: Option<Listener<ipc::Service>>,
-    // Last, so that the ports go before their services and their node.
+    // Last, so that the ports are dropped before their services and their node.
     _endpoint: service::Endpoint,
 }
 
@@ -72,7 +71,7 @@ impl Receiver {
             None => self.poll(stop, &mut sink),
         };
         if let Err(error) = ended {
-            // Nobody else is there to be told; the messages that do not come will be counted.
+            // The error cannot be reported here; missing messages are counted.
             eprintln!("iceoryx2: the subscriber ended: {error}");
         }
     }
@@ -85,7 +84,7 @@ impl Receiver {
     ) -> Result<()> {
         while !stop.load(Ordering::SeqCst) {
             listener.timed_wait(|_| {}, STOP_CHECK_INTERVAL)?;
-            // One event may stand for many samples.
+            // One event may cover many samples.
             while let Some(sample) = self.samples.receive()? {
                 sink(sample.payload());
             }

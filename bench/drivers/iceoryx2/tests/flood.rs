@@ -1,4 +1,4 @@
-//! A flood that is notified of only now and then neither stops nor loses a message.
+//! A flood with rare notifications neither stops nor loses a message.
 
 use bench_harness::{Lane, Net, Profile, Topic};
 use std::sync::mpsc::channel;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const HELLO: &[u8] = b"hello";
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
-/// Many times what a queue holds.
+/// Many times the length of a queue.
 const COUNT: u64 = 20_000;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Stands in where LCM was not there at build time.
+//! Replacement if LCM was missing at build time.
 
 use bench_harness::{Error, Net, Publisher, Result, Sink, Subscription, Topic};
 

@@ -1,4 +1,4 @@
-//! Publishers, subscriptions, and the look at what is installed.
+//! Publishers, subscriptions, and the check of the installation.
 
 use crate::ffi;
 use crate::node::{Lcm, Node, ignore};
@@ -55,8 +55,8 @@ fn channel(net: &Net, topic: &Topic) -> Result<CString> {
     Ok(CString::new(name)?)
 }
 
-/// The version of the package and the name of the library's file, which is what was loaded (the
-/// library has no call that tells), after LCM has received a multicast message of its own.
+/// The version of the package and the name of the library's file, which is what was loaded (the library has
+/// no call for it), after LCM has received a multicast message of its own.
 pub fn version() -> Result<String> {
     let lcm = Lcm::create(PROBE_PORT)?;
     let heard = lcm.subscribe(&CString::new("probe")?, ignore, std::ptr::null_mut());

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// LCM's default port; runs take those behind it, so as not to meet a robot's own traffic.
+/// LCM's default port; runs use later ones, apart from a robot's own traffic.
 const DEFAULT_PORT: u16 = 7667;
 /// Where the ports for urgent topics begin.
 const URGENT_GAIN: u16 = 200;
-/// What is asked of the kernel, which gives at most net.core.rmem_max.
+/// Requested from the kernel, which grants at most net.core.rmem_max.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// `lcm_t`, whose functions any thread may call.
@@ -41,12 +41,12 @@ impl Lcm {
     /// Publishes; `false` when the kernel refused.
     pub fn publish(self, channel: &CString, message: &[u8]) -> Result<bool> {
         let len = u32::try_from(message.len())?;
-        // SAFETY: the instance lives as long as its node; channel and bytes are read in the call.
+        // SAFETY: the instance lives while its node does; channel and bytes are read in the call.
         Ok(unsafe { ffi::lcm_publish(self.0, channel.as_ptr(), message.as_ptr(), len) } == 0)
     }
 
-    /// Subscribes. The first time LCM sends itself a message and waits for it, so this also tells
-    /// whether multicast works.
+    /// Subscribes. The first time LCM sends itself a message and waits for it, so this also shows whether
+    /// multicast works.
     pub fn subscribe(
         self,
         channel: &CString,
@@ -82,7 +82,7 @@ const NO_MULTICAST: &str = "LCM found no working multicast (see the manual, UDP 
 /// A sink that can be taken away while LCM still knows its handler.
 pub type Slot = Mutex<Option<Sink>>;
 
-/// Locks, whatever has happened to other holders.
+/// Locks, also a poisoned mutex.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -95,7 +95,7 @@ struct Open {
     handling: Option<Handling>,
 }
 
-/// The thread that calls `lcm_handle`, and how to wake it for its end.
+/// The thread that calls `lcm_handle`, and the means to stop it.
 struct Handling {
     stop: Arc<AtomicBool>,
     wake: CString,
@@ -134,7 +134,7 @@ impl Node {
         let user = Arc::as_ptr(&slot).cast_mut().cast();
         open.slots.push(slot.clone());
         if let Err(error) = self.lcm.subscribe(channel, deliver, user) {
-            // What the sink holds may be a node too, whose end needs the lock.
+            // The sink may own a node, too, whose drop needs the lock.
             drop(all);
             drop(lock(&slot).take());
             return Err(error);

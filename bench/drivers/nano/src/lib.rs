@@ -1,5 +1,5 @@
-//! nanomsg and its successor nng, through thin declarations of Debian's C libraries: PUB/SUB, which
-//! drops what it has no room for, and PAIR, which waits.
+//! nanomsg and its successor nng, through thin declarations of Debian's C libraries: PUB/SUB, which drops
+//! messages when its queue is full, and PAIR, which waits.
 
 mod nanomsg;
 mod nng;
@@ -46,7 +46,7 @@ pub fn systems() -> Vec<Box<dyn System>> {
     ]
 }
 
-/// How long a send of PAIR waits for room before it looks whether the subscriber has left.
+/// How long a send of PAIR waits for capacity before it checks whether the subscriber has left.
 #[cfg(any(has_nng, has_nanomsg))]
 const STOP_CHECK_INTERVAL_MS: i32 = 100;
 

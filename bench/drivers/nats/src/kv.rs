@@ -62,7 +62,7 @@ pub fn bucket(net: &Net, storage: StorageType) -> Result<(kv::Store, Runtime)> {
     let client = server::connect(&runtime, net)?;
     let config =
         kv::Config { bucket: BUCKET.into(), storage, num_replicas: 1, ..Default::default() };
-    // Creating what is there already, configured alike, succeeds.
+    // Creating an existing bucket with the same configuration succeeds.
     let store =
         runtime.block_on(async { jetstream::new(client).create_key_value(config).await })?;
     Ok((store, runtime))

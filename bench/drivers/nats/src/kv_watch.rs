@@ -71,7 +71,7 @@ impl System for Watch {
             }
         })?;
         Ok(Subscription::new(move || {
-            // The thread has ended where nobody hears.
+            // Fails if the thread has already ended.
             let _ = stop.send(());
             let _ = thread.join();
         }))

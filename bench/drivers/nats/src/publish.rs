@@ -41,7 +41,7 @@ impl Core {
         }
         self.unflushed = true;
         self.collected += message.len();
-        // The client's queue mostly has room, and then the first poll is all. A publish that has to
+        // The client's queue usually has capacity, and then the first poll suffices. A publish that has to
         // wait has queued nothing when it is dropped, and so can be made again.
         match self.client.publish(subject.clone(), message.clone()).now_or_never() {
             Some(published) => published?,
@@ -70,9 +70,9 @@ impl Publisher for Core {
         // a pass over the message that no user makes.
         let mut message = Vec::<u8>::with_capacity(len);
         let memory = &raw mut message.spare_capacity_mut()[..len];
-        // SAFETY: the memory is allocated and nobody else has it. `fill` writes each byte, as
-        // `Publisher::send_in_place` demands, so all `len` bytes are written when it returns; the
-        // harness's and the tests' read none before.
+        // SAFETY: the memory is allocated and exclusively owned. `fill` writes each byte, as
+        // `Publisher::send_in_place` demands, so all `len` bytes are written when it returns; the harness's
+        // and the tests' read none before.
         unsafe {
             fill(&mut *(memory as *mut [u8]));
             message.set_len(len);

@@ -72,8 +72,8 @@ fn crate_version() -> &'static str {
     entry.and_then(|entry| entry.split('"').nth(3)).unwrap_or("?")
 }
 
-/// A runtime that runs the connection's task on the thread that calls it. Between calls nobody answers the
-/// server's PING, hence its long `ping_interval`.
+/// A runtime that runs the connection's task on the thread that calls it. Between calls the server's PING is
+/// not answered, hence its long `ping_interval`.
 pub fn runtime() -> Result<Runtime> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }

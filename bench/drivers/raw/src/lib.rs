@@ -1,5 +1,5 @@
-//! No library at all: plain sockets with a length before each message. The floor for everything that
-//! goes through the kernel's sockets.
+//! Plain sockets without a library, with a length before each message. The floor for everything that goes
+//! through the kernel's sockets.
 
 mod stream;
 

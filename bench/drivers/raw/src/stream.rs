@@ -15,7 +15,7 @@ type Stream = Box<dyn Write + Send>;
 pub struct Streams(Arc<Mutex<Vec<Stream>>>);
 
 impl Streams {
-    /// Accepts connections by `accept` for as long as it succeeds.
+    /// Accepts connections by `accept` until it fails.
     pub fn accept(mut accept: impl FnMut() -> Result<Stream> + Send + 'static) -> Result<Self> {
         let streams = Self(Arc::default());
         let weak = Arc::downgrade(&streams.0);
@@ -125,7 +125,7 @@ fn spawn(
 ) -> Result<std::thread::JoinHandle<()>> {
     let reading = std::thread::Builder::new().name("read".into());
     Ok(reading.spawn(move || {
-        // Ends with the connection; what is missing then is counted as lost.
+        // Ends with the connection; missing messages are counted as lost.
         let _ = read_all(&mut *source, read_len, &mut sink);
     })?)
 }

@@ -66,7 +66,7 @@ struct AsyncClient {
 }
 
 impl AsyncClient {
-    /// Asks; returns the oldest answer once as many as may be are in flight.
+    /// Sends a request; returns the oldest answer when the limit of requests in flight is reached.
     fn ask(&mut self, command: Cmd) -> Result<Option<Value>> {
         let mut connection = self.connection.clone();
         self.answers

@@ -10,7 +10,7 @@ use std::process::Command;
 const PROGRAM: &str = "redis-server";
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
-/// What the server's settings are, for the report.
+/// The server's settings, for the report.
 pub const SETTINGS: [&str; 3] = [
     "server: save \"\" and appendonly no: nothing is written to disk (the bucket of NATS KV is in memory too)",
     "durable: appendonly yes and appendfsync always, its folder on the real disk (redis.io, Persistence: a write is on disk before it is answered; commands that are there at the same time share an fsync)",
@@ -35,7 +35,7 @@ pub fn broker(dir: &Path, disk: Option<&Path>, port: u16) -> Broker {
     Broker { program: PROGRAM.into(), args: words.chain(no_snapshots).collect(), files: Vec::new() }
 }
 
-/// What the clients with many requests in flight are for.
+/// Purpose of the clients with many requests in flight.
 pub fn get_and_set_only(call: Call) -> Result<()> {
     match call {
         Call::Set | Call::Get | Call::Rest => Ok(()),
@@ -64,7 +64,7 @@ fn crate_version() -> &'static str {
 pub fn tcp(net: &Net) -> Result<Client> {
     let info =
         ConnectionAddr::Tcp("127.0.0.1".into(), net.broker_port()?).into_connection_info()?;
-    // The crate leaves Nagle's algorithm on unless told otherwise.
+    // The crate enables Nagle's algorithm by default.
     Ok(Client::open(info.set_tcp_settings(TcpSettings::default().set_nodelay(true)))?)
 }
 
@@ -73,7 +73,7 @@ pub fn client(net: &Net, by_unix: bool) -> Result<Client> {
     if by_unix { unix(net) } else { tcp(net) }
 }
 
-/// A client by the Unix socket, which the server says where it is.
+/// A client over the Unix socket, whose path the server reports.
 fn unix(net: &Net) -> Result<Client> {
     let mut by_tcp = tcp(net)?.get_connection()?;
     let asked: (String, String) =

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// How long a sender waits for a reader that stands still.
+/// How long a sender waits for a stalled reader.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// robot-net in each way of waiting.
@@ -94,7 +94,8 @@ impl System for Rnet {
             if host.name == "a" { ("--listen", host.address) } else { ("--connect", host.other) };
         let endpoint = format!("tcp/{address}:7450");
         let dir = net.host_dir().display().to_string();
-        // The link asks for it: a network namespace is beyond loopback, and the rivals do not encrypt either.
+        // The link asks for it: a network namespace is beyond loopback, and the competitors do not encrypt
+        // either.
         let config = net.host_dir().join("link.toml");
         let path = config.display().to_string();
         let args = ["run", "--domain", "bench", "--dir", &dir, "--config", &path];
@@ -124,7 +125,7 @@ impl System for Rnet {
         Subscription::thread(self.id, move |stop| {
             let _node = node;
             while !stop.load(Ordering::Relaxed) {
-                // A message or a time-out; what else goes wrong shows as messages that are missing.
+                // A message or a time-out; other errors appear as missing messages.
                 if let Ok(sample) = subscriber.recv(Some(Duration::from_millis(200))) {
                     sink(&sample);
                 }

@@ -163,7 +163,7 @@ struct CellClient {
     /// The cells last used: a workload's phase has one key.
     bytes: Option<Cell<Vec<u8>>>,
     number: Option<Cell<i64>>,
-    /// What is set, in the type of the cell.
+    /// The value to set, in the type of the cell.
     value: Vec<u8>,
     state: State,
     _node: Node,

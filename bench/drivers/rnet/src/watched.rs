@@ -6,7 +6,7 @@ use rnet::state::State;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long the watcher waits before it looks whether it is to end.
+/// How long the watcher waits before it checks for a stop request.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// `State::set` and `State::watch`.
@@ -61,7 +61,7 @@ impl System for Watched {
         Subscription::thread(self.id(), move |stop| {
             let _node = node;
             while !stop.load(Ordering::Relaxed) {
-                // A change or a time-out; what else goes wrong shows as values that are missing.
+                // A change or a time-out; other errors appear as missing values.
                 let Ok(change) = watch.recv(Some(LOOK)) else { continue };
                 if let Some(bytes) = change.entry.as_ref().and_then(|e| e.value.as_bytes()) {
                     sink(bytes);

@@ -1,10 +1,9 @@
 //! Zenoh in peer mode: over TCP, and with its shared memory between the processes of one host.
 //!
-//! Each endpoint is a session of its own. One session per process is what an application would
-//! rather have, but an open session (1.10) cannot be told to connect to one address more, and which
-//! topics a process has is known here only one after the other. The sessions of a process share
-//! Zenoh's threads, and data is routed by subscription, so this costs a TCP connection per topic
-//! and nothing per message.
+//! Each endpoint is a session of its own. One session per process is what an application would rather have,
+//! but an open session (1.10) cannot connect to another address, and which topics a process has is known here
+//! only one after the other. The sessions of a process share Zenoh's threads, and data is routed by
+//! subscription, so this costs a TCP connection per topic and nothing per message.
 
 mod call;
 mod publisher;

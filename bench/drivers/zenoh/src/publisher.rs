@@ -88,8 +88,8 @@ impl bench_harness::Publisher for Publisher {
             None => {
                 let mut message = Vec::with_capacity(len);
                 let place: *mut [MaybeUninit<u8>] = &raw mut message.spare_capacity_mut()[..len];
-                // SAFETY: the bytes are the vector's own, and lent to nobody else. They come from
-                // the allocator, and `fill` writes each without reading any.
+                // SAFETY: the vector owns the bytes exclusively. They come from the allocator, and `fill`
+                // writes each without reading any.
                 fill(unsafe { &mut *(place as *mut [u8]) });
                 // SAFETY: `fill` has written the first `len` bytes of the capacity.
                 unsafe { message.set_len(len) };

@@ -1,10 +1,9 @@
-//! What a publisher has sent and the library still holds.
+//! Messages that a publisher has sent and the library still holds.
 //!
-//! The crate's PUB never waits: it drops a message when a queue of 100,000 messages is full,
-//! whatever their size, and has no setting for it. But it holds a message's bytes only until they
-//! are in the connection's write buffer, and the application may own those bytes
-//! (`Bytes::from_owner`). So the application can count what is in flight and wait, and then no
-//! queue is ever full.
+//! The crate's PUB never waits: it drops a message when a queue of 100,000 messages is full, regardless of
+//! their size, and has no setting for it. But it holds a message's bytes only until they are in the
+//! connection's write buffer, and the application may own those bytes (`Bytes::from_owner`). So the
+//! application can count messages in flight and wait, so that no queue is ever full.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -24,12 +23,12 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Whether there is room for another message.
+    /// Whether another message fits.
     pub fn has_room(&self) -> bool {
         self.weight.load(Ordering::Relaxed) < LIMIT
     }
 
-    /// Waits until there is room for another message.
+    /// Waits until another message fits.
     pub async fn room(&self) {
         while !self.has_room() {
             // A permit that came before is kept, so a fall between these two lines is not missed.

@@ -33,7 +33,7 @@ impl System for PubSub {
     }
 
     fn version(&self) -> Result<String> {
-        // The crate does not tell it, so it is looked up in what this was built from.
+        // The crate does not report it, so it is read from the build's Cargo.lock.
         let lock = include_str!("../../../Cargo.lock");
         let version = lock
             .split_once("name = \"zeromq\"\nversion = \"")
@@ -75,7 +75,7 @@ impl System for PubSub {
             };
             while let Some(first) = runtime.block_on(next(&mut socket)) {
                 let mut message = first;
-                // An error: a publisher has gone; others may go on, and the crate reconnects to it.
+                // An error: a publisher is gone; others may continue, and the crate reconnects to it.
                 while let Ok(frames) = &message {
                     frames.iter().for_each(|frame| sink(frame));
                     match socket.recv().now_or_never() {
@@ -118,8 +118,8 @@ impl Sender {
             self.runtime.block_on(self.in_flight.room());
         }
         let mut sending = socket.send(self.in_flight.count(bytes).into());
-        // The crate's PUB puts the message in a queue, and the first poll is all. Should it have to
-        // wait, then the same future is continued: one that is dropped might have sent a part.
+        // The crate's PUB puts the message in a queue, and the first poll suffices. Should it have to wait,
+        // then the same future is continued: one that is dropped might have sent a part.
         let first = {
             let _inside = self.runtime.enter();
             (&mut sending).now_or_never()
@@ -139,9 +139,9 @@ impl Publisher for Sender {
         // a pass over the message that no user makes.
         let mut bytes = Vec::<u8>::with_capacity(len);
         let memory = &raw mut bytes.spare_capacity_mut()[..len];
-        // SAFETY: the memory is allocated and nobody else has it. `fill` writes each byte, as
-        // `Publisher::send_in_place` demands, so all `len` bytes are written when it returns; the
-        // harness's and the tests' read none before.
+        // SAFETY: the memory is allocated and exclusively owned. `fill` writes each byte, as
+        // `Publisher::send_in_place` demands, so all `len` bytes are written when it returns; the harness's
+        // and the tests' read none before.
         unsafe {
             fill(&mut *(memory as *mut [u8]));
             bytes.set_len(len);

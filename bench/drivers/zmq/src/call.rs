@@ -5,7 +5,7 @@ use bench_harness::{About, Calls, Client, Handler, Net, Result, Subscription, To
 use std::sync::atomic::Ordering;
 use zmq::{Message, Socket};
 
-/// How long a receive waits: at the server before it looks whether to stop, at the client for the reply.
+/// How long a receive waits: at the server before it checks for a stop, at the client for the reply.
 const STOP_CHECK_INTERVAL_MS: i32 = 100;
 const TIMEOUT_MS: i32 = 2000;
 

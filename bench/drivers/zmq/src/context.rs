@@ -48,7 +48,7 @@ pub fn socket(kind: SocketType, topic: &Topic) -> Result<Socket> {
     Ok(socket)
 }
 
-/// A socket that hears of another's connections.
+/// A socket that receives connection events of another.
 pub fn monitor_socket() -> Result<Socket> {
     Ok(context()?.socket(zmq::PAIR)?)
 }

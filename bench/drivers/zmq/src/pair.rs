@@ -5,7 +5,7 @@ use bench_harness::{About, Error, Net, Publisher, Result, Sink, Subscription, Sy
 use std::sync::atomic::{AtomicU64, Ordering};
 use zmq::{Message, Sendable, Socket, SocketEvent};
 
-/// How long a send waits for room before it looks whether the subscriber has left.
+/// How long a send waits for capacity before it checks whether the subscriber has left.
 const STOP_CHECK_INTERVAL_MS: i32 = 100;
 
 /// PAIR over TCP.
@@ -70,7 +70,7 @@ impl Peer {
 
     fn is_present(&mut self) -> Result<bool> {
         loop {
-            // The event's number stands in the first two bytes, in the machine's order.
+            // The first two bytes are the event's number, in native byte order.
             match self.monitor.recv_multipart(zmq::DONTWAIT) {
                 Ok(event) => {
                     let number = event.first().and_then(|bytes| bytes.first_chunk::<2>());
@@ -90,8 +90,8 @@ struct Sender {
 }
 
 impl Sender {
-    /// Waits while the subscriber has no room. Without a subscriber the message is dropped, as any
-    /// publisher may: PAIR itself would wait for one for ever.
+    /// Waits while the subscriber's queue is full. Without a subscriber the message is dropped, as any
+    /// publisher may: PAIR itself would wait for one forever.
     fn send_when_writable(&mut self, mut make: impl FnMut() -> Message) -> Result<()> {
         loop {
             match make().send(&self.socket, 0) {

@@ -1,4 +1,4 @@
-//! PUB and SUB. A PUB socket drops what a slow subscriber has no room for; with ZMQ_XPUB_NODROP it
+//! PUB and SUB. A PUB socket drops messages if a slow subscriber's queue is full; with ZMQ_XPUB_NODROP it
 //! waits instead.
 
 use crate::{context, receive};

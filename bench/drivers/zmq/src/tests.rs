@@ -48,7 +48,7 @@ fn carries(system: &dyn System, profile: Profile, lane: Lane) {
     publisher.send_in_place(5000, &mut |bytes| bytes.copy_from_slice(&patterned(5000))).unwrap();
     assert!(messages.recv_timeout(Duration::from_secs(20)).unwrap() == patterned(5000));
     drop(subscription);
-    // Nobody is left, and sending does not wait for ever.
+    // No subscriber is left, and sending does not wait forever.
     (0..3).for_each(|_| publisher.send(HELLO).unwrap());
     drop(publisher);
     std::fs::remove_dir_all(dir).unwrap();

@@ -22,7 +22,7 @@ pub(super) const SYSTEM: System = System {
     open,
 };
 
-/// Messages that each end queues.
+/// Queue length of each endpoint in messages.
 const QUEUE: i32 = 100_000;
 
 struct LibZmq {

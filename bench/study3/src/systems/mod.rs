@@ -31,7 +31,7 @@ impl System {
         if mutex { format!("{}_with_mutex", self.function) } else { self.function.to_owned() }
     }
 
-    /// Opens it anew and waits until its two ends have met. The calling thread is the one that
+    /// Opens it again and waits until both endpoints are connected. The calling thread is the one that
     /// measures.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! robot-net: two nodes of one process.
 //!
-//! Its default, best effort, never waits and writes over what a slow subscriber has not read, which
-//! would be the fastest here. It is set to reliable, so that what its figure counts is delivered.
+//! Its default, best effort, never waits and writes over what a slow subscriber has not read, which would be
+//! the fastest here. It is set to reliable, so that its figure counts delivered messages.
 
 use super::System;
 use crate::function::Publish;
@@ -22,7 +22,7 @@ pub(super) const SYSTEM: System = System {
     open,
 };
 
-/// How long the publisher waits for a subscriber that stands still.
+/// How long the publisher waits for a stalled subscriber.
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 struct Rnet {
@@ -84,7 +84,7 @@ impl Drop for Rnet {
         }
         drop(self.publisher.take());
         drop(self.node.take());
-        // Nobody else is in this domain.
+        // No other node is in this domain.
         let _ = std::fs::remove_dir_all(&self.domain);
     }
 }

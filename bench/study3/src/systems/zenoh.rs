@@ -57,13 +57,13 @@ fn config(key: &str, endpoint: &str) -> Result<Config> {
     Ok(config)
 }
 
-/// A port that is free now. Zenoh does not tell which one it got for port 0 on 127.0.0.1.
+/// A port that is free now. Zenoh does not report the port that it got for port 0 on 127.0.0.1.
 fn free_endpoint() -> Result<String> {
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     Ok(format!("tcp/{address}"))
 }
 
-/// Zenoh's error is no `std` error by itself.
+/// Zenoh's error is not a `std` error by itself.
 fn own(error: zenoh::Error) -> Error {
     Error::new(error.to_string())
 }

@@ -10,10 +10,10 @@ use rnet::{
 use serde::{Deserialize, Serialize};
 
 use super::robot::{IMAGE, NodeSpec, STOP, Signal, is_reliable, subscriber_count};
-use crate::error::Outcome;
 use crate::measure::figure::Latencies;
 use crate::measure::message::SequenceCounter;
 use crate::measure::worker_link::MATCH_TIMEOUT;
+use rnet_format::Outcome;
 
 /// A picture of 640 x 480 pixels, a byte for each of red, green and blue; its number takes the place of the first.
 pub const WIDTH: usize = 640;

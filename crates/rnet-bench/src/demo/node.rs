@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::endpoints::{NodeEndpoints, ReceivedTopic, Sent};
 use super::node_logic::{NodeLogic, node_logic};
 use super::robot::{DemoJob, NODES};
-use crate::error::Outcome;
 use crate::measure::figure::Latencies;
 use crate::measure::schedule::sleep_precisely;
 use crate::measure::worker_link::{Event, Link, ORDER_POLL_INTERVAL, WorkerNode};
+use rnet_format::Outcome;
 
 /// The phase in which nodes send no more, and go on receiving.
 pub const QUIET_PHASE: usize = 2;

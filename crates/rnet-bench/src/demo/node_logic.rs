@@ -3,8 +3,8 @@
 use super::arm::{Arm, LINK_M, MASS_KG};
 use super::endpoints::{HEIGHT, NodeEndpoints, WIDTH};
 use super::robot::{BATTERY, DRIVE, ESTIMATE, FORCE, SHUTTER, STATE, STOP, Signal, TORQUE};
-use crate::error::Outcome;
 use crate::measure::figure::Latencies;
+use rnet_format::Outcome;
 
 /// Without torques for so long the motors hold the arm where it is.
 const HOLD_AFTER_NS: u64 = 20_000_000;

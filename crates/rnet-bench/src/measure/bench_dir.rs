@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::error::{BenchError, Outcome};
+use rnet_format::{CommandError, Outcome};
 
 /// Directory names that are tried before giving up; each one taken is a bench of the same process
 /// id in another container.
@@ -48,7 +48,7 @@ impl BenchDir {
                 Ok(None) => {}
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
                 Err(e) => {
-                    return Err(BenchError::Failed(format!(
+                    return Err(CommandError::Failed(format!(
                         "cannot create {}: {e}; set a writable tmpfs directory with --dir or RNET_DIR",
                         path.display()
                     )));
@@ -56,13 +56,12 @@ impl BenchDir {
             }
         }
         let base = base.display();
-        Err(BenchError::Failed(format!(
+        Err(CommandError::Failed(format!(
             "{base} has too many directories {PREFIX}{pid}-…; remove those that no benchmark uses"
         )))
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -172,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_bench_dir_that_cannot_be_created_is_reported() {
-        let Err(BenchError::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
+        let Err(CommandError::Failed(text)) = BenchDir::new(Path::new("/proc/none")) else {
             panic!("there is no such directory")
         };
         assert!(text.contains("/proc/none") && text.contains("--dir"), "{text}");

@@ -22,8 +22,8 @@ use super::workers::{Workers, check_pid_namespaces};
 use super::{
     Bench, BenchHost, BenchReport, DeathOptions, IdleOptions, NodesOptions, report::latency,
 };
-use crate::error::{BenchError, Outcome};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 const IDLE_FIGURES: [Figure; 4] = [
     Figure::new("CPU", "cores", |share| format!("{:.4} %", share * 100.0)),
@@ -194,7 +194,7 @@ fn check_limit(limit_ms: Option<u32>, passed: &[Vec<u64>]) -> Outcome {
     match DETECTION_METHODS.iter().zip(passed).filter_map(worst).max() {
         Some((ns, way)) if ns > u64::from(limit_ms) * 1_000_000 => {
             let took = units::latency(ns);
-            Err(BenchError::Failed(format!(
+            Err(CommandError::Failed(format!(
                 "a death was detected too late: {way} took {took}, but the limit is {limit_ms} ms"
             )))
         }

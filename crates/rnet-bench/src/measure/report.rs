@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::figure::{Latencies, RunSpread};
 use super::roles::robot::Received;
-use crate::error::{BenchError, Outcome};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 /// Something that is measured.
 #[derive(Clone, Copy)]
@@ -125,7 +125,6 @@ impl Table {
     }
 
     /// Shows one case on lines, with the range of each figure, and several cases in rows.
-    #[must_use]
     pub fn view(&self) -> TableView {
         let show = |case: &Case, at, figure: &Figure, with_range| match Table::spread(case, at) {
             None => "-".to_owned(),
@@ -228,7 +227,6 @@ impl DeliveryCounts {
     }
 
     /// The counts, in words.
-    #[must_use]
     pub fn show(&self) -> String {
         let DeliveryCounts { expected, received, lost, out_of_order, corrupt, .. } = self;
         format!(
@@ -251,7 +249,7 @@ impl DeliveryCounts {
             return Ok(());
         };
         let ask = "this is a defect: please report it, with the output of --json";
-        Err(BenchError::Failed(format!("{what}; {ask}")))
+        Err(CommandError::Failed(format!("{what}; {ask}")))
     }
 }
 

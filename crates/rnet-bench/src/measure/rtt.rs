@@ -9,7 +9,7 @@ use super::roles::echo::{EchoJob, SizeReport};
 use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::{Bench, BenchHost, BenchReport, RttOptions, runs};
-use crate::error::Outcome;
+use rnet_format::Outcome;
 
 const TRIPS: Figure = Figure::new("trips", "round_trips", report::count);
 

@@ -16,8 +16,8 @@ use super::worker::Role;
 use super::worker_link::{COLLECT_PHASE, SEND_PHASE};
 use super::workers::{NamedRole, Workers};
 use super::{Bench, BenchHost, BenchReport, StreamOptions, ThroughputOptions, runs};
-use crate::error::{BenchError, Outcome};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 const TOPIC: &str = "/bench";
 /// Messages of the first so many seconds are not timed, but at most every tenth.
@@ -97,8 +97,8 @@ pub fn throughput(host: &mut BenchHost<'_>, args: &ThroughputOptions) -> Outcome
     Ok(bench.report(settings, vec![table], Some(delivery), verdict))
 }
 
-fn no_report() -> BenchError {
-    BenchError::Failed("the sender sent no report".to_owned())
+fn no_report() -> CommandError {
+    CommandError::Failed("the sender sent no report".to_owned())
 }
 
 fn busiest(readers: &[RobotReport]) -> f64 {
@@ -285,7 +285,7 @@ impl Stream {
                     "the tracer has {records} records and lost {}: this run is not valid for tracing",
                     report.lost
                 );
-                return Err(BenchError::Failed(what));
+                return Err(CommandError::Failed(what));
             }
         }
         workers.stop_all()?;

@@ -20,8 +20,8 @@ use super::worker::Role;
 use super::worker_link::SEND_PHASE;
 use super::workers::NamedRole;
 use super::{Bench, BenchHost, BenchReport, RunOptions, runs};
-use crate::error::{BenchError, Outcome};
 use rnet_format::units;
+use rnet_format::{CommandError, Outcome};
 
 /// The built-in robot: a walking robot of ten nodes.
 pub const EXAMPLE_TOPOLOGY: &str = include_str!("topology/walker.toml");
@@ -110,7 +110,7 @@ fn read(file: Option<&Path>) -> Outcome<Topology> {
         Some(path) => Topology::read(path),
         None => Topology::from_toml(EXAMPLE_TOPOLOGY, Path::new("walker.toml")),
     };
-    let topology = read.map_err(|error| BenchError::Failed(error.to_string()))?;
+    let topology = read.map_err(|error| CommandError::Failed(error.to_string()))?;
     for node in &topology.nodes {
         NodeName::new(&node.name)?;
     }

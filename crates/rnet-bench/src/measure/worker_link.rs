@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::bench_dir;
-use crate::error::{BenchError, Outcome};
+use rnet_format::{CommandError, Outcome};
 
 /// Exit code of a worker whose command has died. Nobody is there to read it.
 const ORPHANED_EXIT_CODE: i32 = 1;
@@ -68,7 +68,7 @@ impl Link {
         // It is removed with all that is in it, whoever gave the job.
         if !bench_dir::is_bench_dir(bench_dir) {
             let path = bench_dir.display();
-            return Err(BenchError::Usage(format!(
+            return Err(CommandError::Usage(format!(
                 "bench-worker runs only in the directory of a benchmark, robot-net-bench-…, not in {path}"
             )));
         }
@@ -81,7 +81,7 @@ impl Link {
                 std::process::exit(ORPHANED_EXIT_CODE)
             }
         };
-        let failed = |e| BenchError::Failed(format!("cannot start a bench-worker: {e}"));
+        let failed = |e| CommandError::Failed(format!("cannot start a bench-worker: {e}"));
         crate::worker::spawn_order_reader(take).map_err(failed)?;
         Ok(Link { orders })
     }

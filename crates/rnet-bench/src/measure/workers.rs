@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::bench_dir::BenchDir;
 use super::worker::{Job, Role};
 use super::worker_link::{Event, WorkerNode};
-use crate::error::{BenchError, Outcome};
+use rnet_format::{CommandError, Outcome};
 
 /// How often a wait looks for a stop request: seldom, as it takes time from the workers.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -86,7 +86,7 @@ impl Workers {
             (self.bench_dir.clone(), self.dir.clone(), self.domain.clone());
         let job =
             Job { node: WorkerNode { name: name.replace(' ', "_"), bench_dir, dir, domain }, role };
-        let cannot = |e: std::io::Error| BenchError::Failed(format!("cannot start {name}: {e}"));
+        let cannot = |e: std::io::Error| CommandError::Failed(format!("cannot start {name}: {e}"));
         let program = std::env::current_exe().map_err(cannot)?;
         let mut command =
             if apart { pid_namespace_command(&program) } else { Command::new(program) };
@@ -111,7 +111,7 @@ impl Workers {
     /// Kills a worker; returns the time just before, by [`rnet::now_ns`].
     pub fn kill(&mut self, number: usize) -> Outcome<u64> {
         let member = &mut self.members[number];
-        let cannot = |e: std::io::Error| BenchError::Failed(format!("cannot kill a worker: {e}"));
+        let cannot = |e: std::io::Error| CommandError::Failed(format!("cannot kill a worker: {e}"));
         member.killed = true;
         let pid = worker_pid(&member.worker).map_err(cannot)?;
         let at_ns = rnet::now_ns();
@@ -155,7 +155,7 @@ impl Workers {
             })?;
         serde_json::from_value(report).map_err(|e| {
             let name = self.name(number);
-            BenchError::Failed(format!("cannot read the report of {name}: {e}"))
+            CommandError::Failed(format!("cannot read the report of {name}: {e}"))
         })
     }
 
@@ -182,7 +182,7 @@ impl Workers {
             if !self.receive_event(end)? {
                 let (name, seconds) = (self.name(missing), time.as_secs());
                 let why = format!("{name} did not {what} within {seconds} s");
-                return Err(BenchError::TimedOut(why));
+                return Err(CommandError::TimedOut(why));
             }
         }
     }
@@ -191,7 +191,7 @@ impl Workers {
     fn receive_event(&mut self, end: Instant) -> Outcome<bool> {
         loop {
             if (self.should_stop)() {
-                return Err(BenchError::Interrupted);
+                return Err(CommandError::Interrupted);
             }
             let left = end.saturating_duration_since(Instant::now());
             let (number, line) = match self.lines.recv_timeout(left.min(STOP_CHECK_INTERVAL)) {
@@ -219,27 +219,27 @@ impl Workers {
     }
 
     /// Why a worker failed: perhaps because another one has died.
-    fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> BenchError {
+    fn failed(&mut self, number: usize, why: &str, timed_out: bool) -> CommandError {
         let dead = self.members.iter_mut().position(|member| {
             !member.killed && matches!(member.worker.process().child().try_wait(), Ok(Some(_)))
         });
         let text = format!("{}: {why}", self.name(number));
         match (dead, timed_out) {
             (Some(dead), _) => self.ended(dead),
-            (None, true) => BenchError::TimedOut(text),
-            (None, false) => BenchError::Failed(text),
+            (None, true) => CommandError::TimedOut(text),
+            (None, false) => CommandError::Failed(text),
         }
     }
 
     /// The failure of a worker that exited too early.
-    fn ended(&mut self, number: usize) -> BenchError {
+    fn ended(&mut self, number: usize) -> CommandError {
         let member = &mut self.members[number];
         // Its output has ended, so if it has not ended it will not say anything either.
         let child = member.worker.process().child();
         let _ = child.kill();
         let how = child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
         let (name, pid) = (&member.name, member.worker.id());
-        BenchError::Failed(format!(
+        CommandError::Failed(format!(
             "the run is invalid: {name} (process {pid}) exited too early, {how}"
         ))
     }
@@ -248,7 +248,7 @@ impl Workers {
     pub fn stop_all(mut self) -> Outcome {
         let living: Vec<usize> = (0..self.len()).filter(|&n| !self.members[n].killed).collect();
         self.order(living.iter().copied(), Order::stop())?;
-        let unknown = |e| BenchError::Failed(format!("cannot wait for a worker to exit: {e}"));
+        let unknown = |e| CommandError::Failed(format!("cannot wait for a worker to exit: {e}"));
         let end = Instant::now() + EXIT_TIMEOUT;
         for number in living {
             let left = end.saturating_duration_since(Instant::now());
@@ -258,7 +258,7 @@ impl Workers {
                 Some(_) => return Err(self.ended(number)),
                 None => {
                     let why = format!("{} does not exit", self.name(number));
-                    return Err(BenchError::TimedOut(why));
+                    return Err(CommandError::TimedOut(why));
                 }
             }
         }
@@ -278,7 +278,7 @@ pub fn check_pid_namespaces() -> Outcome {
         Ok(out) => String::from_utf8_lossy(&out.stderr).trim().to_owned(),
         Err(e) => format!("unshare: {e}"),
     };
-    Err(BenchError::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
+    Err(CommandError::Failed(format!("cannot create pid namespaces here; omit --apart: {why}")))
 }
 
 /// A command that starts `program` in a pid namespace of its own, and kills it when it is killed.

@@ -10,7 +10,7 @@ use super::{CancelArgs, SendArgs};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::service::call::{encode_request, print, read_request, types, wait_for_servers};
-use crate::service::list::Kind;
+use crate::service::list::{Kind, snapshot_with_server};
 use crate::signal;
 
 /// Of raw bytes: what is printed is decoded here.
@@ -97,7 +97,7 @@ fn types_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<T
 pub fn cancel(context: &mut Context, args: &CancelArgs) -> Outcome {
     let action = args.action.as_str();
     let there =
-        Kind::Action.servers(&Kind::Action.snapshot_with_server(context, action)?, action).len();
+        Kind::Action.servers(&snapshot_with_server(Kind::Action, context, action)?, action).len();
     let types = types(context, action, args.timeout, known_types)?;
     let node = context.node("action", &args.own_node)?;
     let client = client(&node, action, &types)?;

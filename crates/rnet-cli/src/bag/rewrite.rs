@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rnet_record::read::{ReadError, Recording};
-use rnet_record::tools::{SplitAt, ToolError, WrittenFile, filter, merge, split};
+use rnet_record::tools::{self, SplitAt, ToolError, WrittenFile, filter, merge, split};
 use serde_json::{Value, json};
 
 use super::args::{FilterArgs, MergeArgs, SplitArgs};
@@ -20,7 +20,7 @@ pub fn write_filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     // What the recorder wrote belongs to what it recorded.
     select.with_reserved = true;
     select.with_latched = true;
-    let remap = file::remap(&recording, &args.remap)?;
+    let remap = tools::remap(&recording, &args.remap)?;
     write_files(context, &[&recording], |tell| {
         Ok(vec![filter(
             &recording,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::Reason;
 use rnet::{Error, Lane, Node, SubscriberOptions};
-use rnet_monitor::commands::has_failed;
+use rnet_monitor::commands::{reason_text, state_text};
 use rnet_monitor::documents::command as document;
 use serde_json::{Value, json};
 
@@ -13,9 +13,8 @@ use super::args::{CommandListArgs, WhoArgs};
 use super::{receivers, snapshot_with_command};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::take_snapshot;
+use crate::snapshot::take_snapshot;
 use crate::{domain, signal, table};
-use rnet_format::value::enum_word;
 
 /// How long receivers that are there may take to say so.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -160,27 +159,4 @@ pub fn status_of(
         }
     }
     Err(Failure::Interrupted)
-}
-
-fn state_text(status: &CommandStatus) -> String {
-    match has_failed(status) {
-        true => "FALLBACK FAILED".to_owned(),
-        false => enum_word(status.state().as_str_name()),
-    }
-}
-
-fn reason_text(status: &CommandStatus) -> &'static str {
-    match status.reason() {
-        Reason::Unspecified => "",
-        Reason::Opened => "it was opened",
-        Reason::Granted => "authority was granted",
-        Reason::Deadline => "no command came within the deadline",
-        Reason::Expired => "the driver's lease expired",
-        Reason::Released => "the driver released its authority",
-        Reason::DriverLost => "the driver is gone",
-        Reason::Preempted => "a driver of a higher priority took authority",
-        Reason::Overrun => "a command took longer to apply than the deadline",
-        Reason::Panicked => "the receiver's code panicked",
-        Reason::Closed => "it was closed",
-    }
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::LinkOptions;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::take_snapshot;
+use crate::snapshot::take_snapshot;
 use crate::{signal, table};
 use rnet_format::text::escape_controls;
 use rnet_format::value::{Message, enum_word};

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::launch::{ProcessSignals, keeper_command, run_folder};
 use crate::signal;
-use crate::topic::{not_found, take_snapshot};
+use crate::snapshot::{not_found, take_snapshot};
 
 /// How long a node that nobody launched has after SIGINT, before SIGTERM: as one that was launched, if its file says
 /// nothing else.

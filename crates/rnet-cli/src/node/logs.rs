@@ -10,8 +10,8 @@ use rnet::NodeName;
 use rnet_launch::RunFolder;
 use serde_json::json;
 
+use super::args::NodeLogsArgs;
 use super::control::find_launched;
-use crate::args::NodeLogsArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::launch::run_folder;

@@ -6,9 +6,9 @@ use serde_json::{Map, Value as Json};
 
 use super::args::DumpArgs;
 use super::find;
-use super::write;
 use crate::context::Context;
 use crate::failure::Outcome;
+use rnet_format::params::write;
 use rnet_format::value::to_json;
 
 pub fn run(context: &mut Context, args: &DumpArgs) -> Outcome {

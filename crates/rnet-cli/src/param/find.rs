@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::StateSource;
 use crate::shared_args::NodeArg;
+use rnet_format::params::update::parameter_hint;
 use rnet_format::suggestions::did_you_mean;
 pub use rnet_monitor::documents::{NodeParam, params_by_node};
 
@@ -77,7 +78,7 @@ pub fn find_param(
     let names = of_node.iter().map(|(_, n, _)| n.as_str());
     Err(match name {
         Some(name) => {
-            let hint = hint(&name, names);
+            let hint = parameter_hint(&name, names);
             Failure::Failed(format!("{node} has no parameter {name}; {hint}"))
         }
         None => {
@@ -85,13 +86,6 @@ pub fn find_param(
             Failure::Usage(format!("give a parameter of {node}: it has {}", names.join(", ")))
         }
     })
-}
-
-/// What may have been meant by a name that a node does not have.
-pub fn hint<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    did_you_mean(name, names.iter().copied())
-        .unwrap_or_else(|| format!("it has {}", names.join(", ")))
 }
 
 /// A name with slashes, which ROS 2 writes with dots.

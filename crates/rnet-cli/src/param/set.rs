@@ -7,11 +7,12 @@ use serde_json::json;
 
 use super::args::{ParamArgs, SetArgs};
 use super::find::{self, NodeParam};
-use super::{text, value};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::{Session, StateSource, join, join_as_observer};
-use crate::topic::not_found;
+use crate::snapshot::not_found;
+use rnet_format::params::update::parameter_hint;
+use rnet_format::params::{text, value};
 use rnet_format::value::to_json;
 
 pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
@@ -154,7 +155,7 @@ fn undeclared_error(
     let running = domain.snapshot()?;
     let running: Vec<&str> = running.nodes.iter().map(|node| node.meta.name.as_str()).collect();
     let why = if !declared.is_empty() {
-        let hint = find::hint(name, declared.into_iter());
+        let hint = parameter_hint(name, declared.into_iter());
         format!("{node} has no parameter {name}; {hint}")
     } else if running.contains(&node.as_str()) {
         format!("{node} has not declared any parameters")

@@ -4,11 +4,12 @@ use rnet::param::ParamInfo;
 use serde_json::{Value as Json, json};
 
 use super::args::{DescribeArgs, GetArgs, ListArgs};
+use super::find;
 use super::find::NodeParam;
-use super::{find, text};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::{domain, table};
+use rnet_format::params::text;
 use rnet_format::text::escape_controls;
 
 pub fn get(context: &mut Context, GetArgs { param: args, target }: &GetArgs) -> Outcome {

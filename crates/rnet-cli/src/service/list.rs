@@ -1,79 +1,22 @@
 //! `rnet service list`, `info` and `type`, and `rnet action list` and `info`.
 
-use rnet::inspect::{CallType, ServerInfo, Snapshot};
-use serde_json::{Map, Value, json};
+use rnet::inspect::Snapshot;
+pub use rnet_monitor::servers::ServerKind as Kind;
+use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::{not_found, take_snapshot};
+use crate::snapshot::{not_found, take_snapshot};
 use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
 
-/// What a server offers. An action is a service, too: that of its goals and results.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Service,
-    Action,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Kind::Service => "service",
-            Kind::Action => "action",
-        }
-    }
-
-    /// The messages of a call, in their order.
-    fn parts(self) -> &'static [&'static str] {
-        match self {
-            Kind::Service => &["request", "reply"],
-            Kind::Action => &["goal", "feedback", "result"],
-        }
-    }
-
-    /// The types of these messages; `None` of a server that has just come or goes.
-    pub fn types<'a>(self, server: &ServerInfo<'a>) -> Option<Vec<CallType<'a>>> {
-        let (request, reply) = (server.request_type(), server.reply_type()?);
-        Some(match self {
-            Kind::Service => vec![request, reply],
-            Kind::Action => vec![request, server.feedback_type()?, reply],
-        })
-    }
-
-    fn type_names<'a>(self, server: &ServerInfo<'a>) -> Option<Vec<&'a str>> {
-        let types = self.types(server)?;
-        Some(types.into_iter().map(|of| of.desc.name().unwrap_or("raw")).collect())
-    }
-
-    pub fn servers<'a>(self, snapshot: &'a Snapshot, name: &str) -> Vec<ServerInfo<'a>> {
-        let is_it = |server: &ServerInfo<'_>| {
-            server.service == name && (self == Kind::Service || server.feedback.is_some())
-        };
-        snapshot.servers().into_iter().filter(is_it).collect()
-    }
-
-    pub fn names(self, snapshot: &Snapshot) -> Vec<&str> {
-        let servers = snapshot.servers().into_iter();
-        let servers = servers.filter(|of| self == Kind::Service || of.feedback.is_some());
-        let mut names: Vec<&str> = servers.map(|server| server.service).collect();
-        names.dedup();
-        names
-    }
-
-    /// What there is, with a server of this name.
-    pub fn snapshot_with_server(self, context: &Context, name: &str) -> Outcome<Snapshot> {
-        let (domain, snapshot) = take_snapshot(context)?;
-        let names = self.names(&snapshot);
-        match names.contains(&name) {
-            true => Ok(snapshot),
-            false => Err(not_found(self.word(), domain.id(), name, names.into_iter())),
-        }
-    }
-
-    fn named(self, types: &[&str]) -> Value {
-        let named = self.parts().iter().zip(types);
-        named.map(|(part, name)| ((*part).to_owned(), json!(name))).collect::<Map<_, _>>().into()
+/// What there is, with a server of this name.
+pub fn snapshot_with_server(kind: Kind, context: &Context, name: &str) -> Outcome<Snapshot> {
+    let (domain, snapshot) = take_snapshot(context)?;
+    let names = kind.names(&snapshot);
+    match names.contains(&name) {
+        true => Ok(snapshot),
+        false => Err(not_found(kind.word(), domain.id(), name, names.into_iter())),
     }
 }
 
@@ -123,7 +66,7 @@ pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) 
 
 /// Shows the servers of a name, with their types.
 pub fn info(context: &mut Context, kind: Kind, name: &str) -> Outcome {
-    let snapshot = kind.snapshot_with_server(context, name)?;
+    let snapshot = snapshot_with_server(kind, context, name)?;
     let own = own_host(&snapshot);
     let servers = kind.servers(&snapshot, name);
     if context.json() {
@@ -157,7 +100,7 @@ pub fn info(context: &mut Context, kind: Kind, name: &str) -> Outcome {
 
 /// Prints the types of a service, once for all servers that agree.
 pub fn type_of(context: &mut Context, service: &str) -> Outcome {
-    let snapshot = Kind::Service.snapshot_with_server(context, service)?;
+    let snapshot = snapshot_with_server(Kind::Service, context, service)?;
     let servers = Kind::Service.servers(&snapshot, service);
     let mut types: Vec<_> = servers.iter().filter_map(|of| Kind::Service.type_names(of)).collect();
     types.dedup();

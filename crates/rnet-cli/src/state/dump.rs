@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::args::{DumpArgs, LoadArgs};
 use super::document;
-use super::dump_format::{self, DumpHeader, DumpWriter, LoadedKey};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::session::{join, join_as_observer};
 use crate::signal;
+use rnet_format::state_dump::{self, DumpHeader, DumpWriter, LoadedKey};
 
 pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
     let session = join_as_observer(context, "state", &args.own_node)?;
@@ -72,7 +72,7 @@ pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
     let wrong = |why: String| Failure::Failed(format!("cannot load {name}: {why}"));
     let text = String::from_utf8(input::read(path, &DUMP_LIMIT)?);
     let text = text.map_err(|_| wrong("the content is not valid UTF-8".to_owned()))?;
-    let loaded = dump_format::read(&text).map_err(wrong)?;
+    let loaded = state_dump::read(&text).map_err(wrong)?;
     drop(text);
     let session = join(context, "state", &args.own_node)?;
     let plan = plan_load(&session.state, loaded, args.replace)?;
@@ -122,7 +122,7 @@ fn plan_load(state: &State, loaded: Vec<LoadedKey>, replace: bool) -> Outcome<Lo
         match state.entry(&one.key)? {
             None => plan.set.push(one),
             Some(entry)
-                if dump_format::values_equal(&entry.value, &one.value)
+                if state_dump::values_equal(&entry.value, &one.value)
                     && entry.durable == one.durable
                     && entry.expires_boot_ns.is_some() == one.ttl.is_some() =>
             {

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::session::StateSource;
 use crate::signal;
+use rnet_format::value::input::last_will;
 use rnet_format::value::text;
 
 /// Longest time between two looks at whether somebody said stop.
@@ -56,8 +57,7 @@ pub fn run(
         _ => None,
     };
     let (value, why) = value_input::value(args, present.as_ref())?;
-    let will =
-        args.last_will.as_ref().map(|text| value_input::last_will(text, &value)).transpose()?;
+    let will = args.last_will.as_ref().map(|text| last_will(text, &value)).transpose()?;
     let then = match &will {
         Some(will) => format!("becomes {}", text::line(will, MAX_REPORTED_CHARS)),
         None => "is deleted".to_owned(),

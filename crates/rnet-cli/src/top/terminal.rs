@@ -7,9 +7,9 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use anstyle::Style;
+use rnet_monitor::top::Canvas;
 use rustix::termios::{OptionalActions, tcgetwinsize, tcsetattr};
 
-use super::canvas::Canvas;
 use crate::keys::Keys;
 use crate::signal;
 

@@ -9,8 +9,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-use rnet::inspect::{ChannelInfo, Snapshot};
-use rnet::msgs::duration_to_ns;
+use rnet::inspect::ChannelInfo;
 use serde_json::{Value, json};
 
 use super::args::DelayArgs;
@@ -20,21 +19,11 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::{signal, table};
 use rnet_format::text::escape_controls;
-use rnet_monitor::link::{STATUS_TOPIC, host_of, last_status};
+use rnet_monitor::delay::{ChannelKey, DelayRow, channels, clock_uncertainties, delta};
+use rnet_monitor::link::{STATUS_TOPIC, host_of};
 
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// A subscription and a publisher, by id.
-type ChannelKey = (u64, u64);
-
-struct DelayRow {
-    subscriber: String,
-    publisher: String,
-    /// By how much its times may be wrong, in ns: the publisher is on another host, whose clock is another.
-    uncertain_ns: Option<u64>,
-    channel: ChannelInfo,
-}
 
 pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
     let topic = args.topic.as_str();
@@ -105,46 +94,6 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
     }
 }
 
-/// By how much the clock of each other host may be wrong, in ns, as the link says.
-fn clock_uncertainties(snapshot: &Snapshot) -> HashMap<String, u64> {
-    let peers = last_status(snapshot).map(|status| status.peers).unwrap_or_default();
-    let known = peers.into_iter().filter_map(|peer| {
-        let uncertain_ns = duration_to_ns(peer.clock_offset_uncertainty.as_ref()?)?;
-        Some((peer.host, uncertain_ns.unsigned_abs()))
-    });
-    known.collect()
-}
-
-fn channels(snapshot: &Snapshot, clocks: &HashMap<String, u64>) -> Vec<(ChannelKey, DelayRow)> {
-    let mut rows = Vec::new();
-    for subscription in &snapshot.subscriptions {
-        for channel in &subscription.channels {
-            let publisher = snapshot.publishers.iter().find(|p| p.id == channel.publisher);
-            let row = DelayRow {
-                subscriber: subscription.node.clone(),
-                uncertain_ns: publisher.and_then(|p| clocks.get(host_of(&p.node).0?)).copied(),
-                publisher: publisher.map_or("(gone)", |p| &p.node).to_owned(),
-                channel: channel.clone(),
-            };
-            rows.push(((subscription.id, channel.publisher), row));
-        }
-    }
-    rows
-}
-
-/// What was counted since `old`.
-fn delta(new: &ChannelInfo, old: Option<&ChannelInfo>) -> ChannelInfo {
-    let mut delta = new.clone();
-    if let Some(old) = old {
-        delta.received = new.received.saturating_sub(old.received);
-        delta.late_wakes = new.late_wakes.saturating_sub(old.late_wakes);
-        for (n, o) in delta.latency.iter_mut().zip(&old.latency) {
-            *n = n.saturating_sub(*o);
-        }
-    }
-    delta
-}
-
 fn report(
     context: &mut Context,
     topic: &str,
@@ -157,7 +106,7 @@ fn report(
         .collect();
     let window = if before.is_some() { "interval" } else { "total" };
     if context.json() {
-        let channels: Vec<Value> = rows.iter().map(|(row, c)| json_row(row, c)).collect();
+        let channels: Vec<Value> = rows.iter().map(|(row, c)| row.document(c)).collect();
         return context.json_line(&json!({
             "topic": topic,
             "source": "subscribers",
@@ -171,19 +120,7 @@ fn report(
         .collect();
     let of = if before.is_some() { "the last second" } else { "all since they joined" };
     context.line(format_args!("{topic}: as measured by its subscribers, {of}"))?;
-    let cells = rows.iter().map(|(row, c)| {
-        let at = |q| c.quantile_ns(q).map_or_else(|| "-".to_owned(), table::latency);
-        vec![
-            row.subscriber.clone(),
-            row.publisher.clone(),
-            c.received.to_string(),
-            at(0.5),
-            at(0.99),
-            at(0.999),
-            at(1.0),
-            row.channel.lost.total().to_string(),
-        ]
-    });
+    let cells = rows.iter().map(|(row, counts)| row.cells(counts));
     let titles =
         ["SUBSCRIBER", "PUBLISHER", "MESSAGES ", "P50 ", "P99 ", "P99.9 ", "MAX ", "LOST (ALL) "];
     table::print(context, &titles, &cells.collect::<Vec<_>>())?;
@@ -192,20 +129,4 @@ fn report(
         context.line(format_args!("{}: clock uncertainty ± {about}", escape_controls(host)))?;
     }
     Ok(())
-}
-
-fn json_row(row: &DelayRow, c: &ChannelInfo) -> Value {
-    let us = |q| c.quantile_ns(q).map(|ns| ns as f64 / 1e3);
-    json!({
-        "subscriber": row.subscriber,
-        "publisher": row.publisher,
-        "received": c.received,
-        "p50_us": us(0.5),
-        "p99_us": us(0.99),
-        "p999_us": us(0.999),
-        "max_us": us(1.0),
-        "lost": row.channel.lost,
-        "uncertain_us": row.uncertain_ns.map(|ns| ns as f64 / 1e3),
-        "late_wakes": c.late_wakes,
-    })
 }

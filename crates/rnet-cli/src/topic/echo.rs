@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::args::EchoArgs;
 use super::listen::{Flow, Listener, listen};
-use super::type_name;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use rnet_format::text::escape_controls;
@@ -22,6 +21,7 @@ use rnet_format::value::FieldPath;
 use rnet_format::value::fields::cells;
 use rnet_format::value::hex::hex;
 use rnet_format::value::{Limits, Message};
+use rnet_monitor::type_name;
 
 /// Publishers of different types that are told apart without building their tables anew.
 const MAX_TYPE_VIEWS: usize = 16;

@@ -6,13 +6,13 @@ use rnet::inspect::{Snapshot, is_internal};
 use serde_json::json;
 
 use super::args::TopicListArgs;
-use super::{snapshot_with_topic, take_snapshot, type_names};
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::node::check_host;
+use crate::snapshot::{check_host, snapshot_with_topic, take_snapshot};
 use crate::{domain, table};
 use rnet_format::types;
 use rnet_monitor::link::{host_of, own_host};
+use rnet_monitor::type_names;
 
 pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
     let (domain, snapshot) = take_snapshot(context)?;

@@ -1,19 +1,19 @@
 //! What `rnet topic pub` sends, and which type it has.
 
+use rnet::MessageType;
 use rnet::inspect::Snapshot;
 use rnet::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet::schema::{Dynamic, is_nested};
-use rnet::{MessageType, TypeDesc};
 use serde_json::Value;
 
 use super::args::PubArgs;
-use super::type_name;
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use rnet_format::types::Catalog;
 use rnet_format::types::find;
 use rnet_format::value::hex::from_hex;
 use rnet_format::value::message_input;
+use rnet_monitor::{message_type, type_name};
 
 const MESSAGE_LIMIT: InputLimit =
     InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
@@ -81,7 +81,7 @@ impl Payload {
         snapshot: &Snapshot,
         types: &PayloadTypes,
     ) -> Outcome<Option<(Vec<u8>, MessageType)>> {
-        let in_use = type_of(topic, snapshot)?;
+        let in_use = message_type(topic, snapshot).map_err(Failure::Failed)?;
         let used = snapshot.topics().contains(&topic);
         match self {
             Payload::Bytes(bytes) => {
@@ -194,38 +194,6 @@ impl PayloadTypes {
             ))),
         }
     }
-}
-
-/// The type of a topic's messages: that of its first typed publisher, else of its first typed subscriber.
-fn type_of(topic: &str, snapshot: &Snapshot) -> Outcome<Option<MessageType>> {
-    let publishers = snapshot.publishers.iter().filter(|p| p.topic == topic);
-    let publishers = publishers.map(|p| (&p.type_desc, &p.schema, &p.node));
-    let subscribers = snapshot.subscriptions.iter().filter(|s| s.topic == topic);
-    let ends = publishers.chain(subscribers.map(|s| (&s.type_desc, &s.schema, &s.node)));
-    for (desc, schema, node) in ends {
-        match (desc, schema) {
-            (TypeDesc::Raw, _) => {}
-            (TypeDesc::Plain(plain), _) => return Ok(Some(plain.clone().into())),
-            (TypeDesc::Protobuf(_), Some(schema)) => return Ok(Some(schema.clone().into())),
-            (TypeDesc::Unknown, _) => {
-                return Err(Failure::Failed(format!(
-                    "{node} declares messages on {topic} as {desc}, which this version of rnet does not know; \
-                     update rnet"
-                )));
-            }
-            (TypeDesc::Protobuf(named), None) => {
-                return Err(Failure::Failed(format!(
-                    "{node} declares messages on {topic} as {}, but the type cannot be read: {}",
-                    named.name,
-                    match snapshot.problems.iter().chain(&snapshot.unread).next() {
-                        Some(problem) => problem,
-                        None => "the node has just left",
-                    }
-                )));
-            }
-        }
-    }
-    Ok(None)
 }
 
 /// Any text is some message of most protobuf types, with fields that nobody knows and all others at zero.

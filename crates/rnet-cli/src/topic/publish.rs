@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::args::{LaneArg, PubArgs};
 use super::payload::{Payload, PayloadTypes, encode_last_will};
-use super::type_name;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
+use rnet_monitor::type_name;
 
 /// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use rnet::inspect::{Follower, ObservedMessage};
+use rnet_monitor::rates::{BandwidthStats, IntervalStats};
 use serde_json::json;
 
 use super::args::RateArgs;
@@ -125,59 +126,19 @@ fn report_hz(context: &mut Context, window: &Window) -> Outcome<bool> {
     Ok(true)
 }
 
-/// How far apart points in time lie.
-#[derive(Debug, PartialEq)]
-struct IntervalStats {
-    rate_hz: f64,
-    min_s: f64,
-    max_s: f64,
-    std_dev_s: f64,
-    /// Intervals.
-    count: usize,
-}
-
-impl IntervalStats {
-    /// `None` for fewer than two points, or if all are the same.
-    fn of(times_ns: impl Iterator<Item = u64>) -> Option<IntervalStats> {
-        let mut times: Vec<u64> = times_ns.collect();
-        // Order holds per publisher only.
-        times.sort_unstable();
-        let span_ns = times.last()? - times.first()?;
-        let count = times.len() - 1;
-        if count == 0 || span_ns == 0 {
-            return None;
-        }
-        let gaps: Vec<f64> = times.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e9).collect();
-        let mean = span_ns as f64 / 1e9 / count as f64;
-        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / count as f64;
-        Some(IntervalStats {
-            rate_hz: 1.0 / mean,
-            min_s: gaps.iter().copied().fold(f64::INFINITY, f64::min),
-            max_s: gaps.iter().copied().fold(0.0, f64::max),
-            std_dev_s: variance.sqrt(),
-            count,
-        })
-    }
-}
-
 pub fn bw(context: &mut Context, args: RateArgs) -> Outcome {
     let window = args.window.unwrap_or(DEFAULT_BW_WINDOW) as usize;
     run(context, &args, window, report_bw)
 }
 
 fn report_bw(context: &mut Context, window: &Window) -> Outcome<bool> {
-    let count = window.last.len();
-    let Some(first_ns) = window.last.iter().map(|(at, _)| *at).min() else { return Ok(false) };
-    // To now and not to the last message: a topic that went quiet carries less and less.
-    let span_s = rnet::now_ns().saturating_sub(first_ns) as f64 / 1e9;
-    let lens = || window.last.iter().map(|(_, len)| *len);
-    let total: usize = lens().sum();
-    let (min, max) = (lens().min().unwrap_or(0), lens().max().unwrap_or(0));
-    let (mean, rate) = (total as f64 / count as f64, total as f64 / span_s.max(1e-9));
+    let now_ns = rnet::now_ns();
+    let Some(stats) = BandwidthStats::of(&window.last, now_ns) else { return Ok(false) };
+    let BandwidthStats { bytes_per_s, mean, min, max, count } = stats;
     if context.json() {
         context.json_line(&json!({
             "topic": window.topic,
-            "bytes_per_s": rate,
+            "bytes_per_s": bytes_per_s,
             "window": count,
             "mean_bytes": mean,
             "min_bytes": min,
@@ -186,7 +147,7 @@ fn report_bw(context: &mut Context, window: &Window) -> Outcome<bool> {
         }))?;
         return Ok(true);
     }
-    context.line(format_args!("{}/s from {count} messages", table::bytes(rate)))?;
+    context.line(format_args!("{}/s from {count} messages", table::bytes(bytes_per_s)))?;
     context.line(format_args!(
         "\tMessage size mean: {} min: {} max: {}",
         table::bytes(mean),
@@ -194,21 +155,4 @@ fn report_bw(context: &mut Context, window: &Window) -> Outcome<bool> {
         table::bytes(max as f64)
     ))?;
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::IntervalStats;
-
-    #[test]
-    fn spreads() {
-        assert_eq!(IntervalStats::of([].into_iter()), None);
-        assert_eq!(IntervalStats::of([5].into_iter()), None);
-        assert_eq!(IntervalStats::of([5, 5].into_iter()), None);
-        let even = IntervalStats::of([3_000_000, 1_000_000, 2_000_000].into_iter()).unwrap();
-        assert!((even.rate_hz - 1000.0).abs() < 1e-9 && even.std_dev_s < 1e-12);
-        let uneven = IntervalStats::of([0, 1_000_000_000, 4_000_000_000].into_iter()).unwrap();
-        assert_eq!((uneven.rate_hz, uneven.min_s, uneven.max_s), (0.5, 1.0, 3.0));
-        assert_eq!((uneven.std_dev_s, uneven.count), (1.0, 2));
-    }
 }

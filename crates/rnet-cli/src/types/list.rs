@@ -9,11 +9,10 @@ use serde_json::json;
 use super::args::TypeListArgs;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::node::check_host;
-use crate::topic::take_snapshot;
+use crate::snapshot::{check_host, take_snapshot};
 use crate::{domain, table};
 use rnet_format::suggestions::did_you_mean;
-use rnet_format::text::escape_controls;
+use rnet_format::text::{escape_controls, first_sentence};
 use rnet_format::types::Catalog;
 use rnet_monitor::link::own_host;
 use rnet_monitor::used_types::{UsedType, types};
@@ -121,26 +120,4 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
 
 fn contains_ignoring_case(text: &str, word: &str) -> bool {
     text.to_lowercase().contains(&word.to_lowercase())
-}
-
-/// Up to the first full stop, on one line.
-pub fn first_sentence(comment: &str) -> String {
-    let words: Vec<&str> = comment.split_whitespace().collect();
-    let text = words.join(" ");
-    match text.find(". ") {
-        Some(end) => text[..=end].to_owned(),
-        None => text,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::first_sentence;
-
-    #[test]
-    fn the_first_sentence_ends_at_the_first_stop() {
-        assert_eq!(first_sentence("One\nline. Two."), "One line.");
-        assert_eq!(first_sentence("Up to 1.5 m."), "Up to 1.5 m.");
-        assert_eq!(first_sentence(""), "");
-    }
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::args::TypeShowArgs;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::topic::snapshot_with_topic;
+use crate::snapshot::snapshot_with_topic;
 use rnet_format::types::Catalog;
 use rnet_format::types::find;
 use rnet_format::types::layout;

@@ -3,7 +3,7 @@
 use rnet::NodeName;
 use rnet::param::ParamInfo;
 use rnet::state::{RemoteState, StateMessage, Value, split_host};
-use rnet_format::value::{encode, from_base64};
+use rnet_format::value::{encode, from_base64, from_json};
 use rnet_monitor::documents;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -105,25 +105,15 @@ fn value_of(asked: &StateSetRequest, present: Option<&Value>) -> Result<Value, R
 }
 
 fn infer_value(value: &Json) -> Result<Value, Refusal> {
-    Ok(match value {
-        Json::Bool(b) => Value::Bool(*b),
-        Json::String(text) => Value::Str(text.clone()),
-        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(n), _) => Value::Int(n),
-            (None, Some(x)) if number.is_f64() => Value::Float(x),
-            _ => return Err(Refusal::bad(format!("{number} does not fit into an int"))),
-        },
-        other => Value::json(other.to_string())?,
-    })
+    match value {
+        Json::Array(_) => Ok(Value::json(value.to_string())?),
+        other => from_json(other).map_err(Refusal::bad),
+    }
 }
 
 /// The elements of a list or set.
 fn elements(items: &[Json]) -> Result<Vec<Value>, Refusal> {
-    let element = |item: &Json| match item {
-        Json::Array(items) => Ok(Value::List(elements(items)?)),
-        item => infer_value(item),
-    };
-    items.iter().map(element).collect()
+    items.iter().map(from_json).collect::<Result<_, _>>().map_err(Refusal::bad)
 }
 
 #[derive(Deserialize)]

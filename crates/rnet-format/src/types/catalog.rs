@@ -9,7 +9,7 @@ use rnet::schema::{CompiledProtos, Sources, builtin_files};
 
 use super::names;
 use super::source_files::{self, CompiledFile};
-use crate::error::{FormatError, Outcome};
+use crate::error::{CommandError, Outcome};
 
 /// Types by full name; none by default.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Catalog {
         if !include.is_empty() {
             let what =
                 "-I only sets where imports are searched; give the files themselves with --proto";
-            return Err(FormatError::Usage(what.to_owned()));
+            return Err(CommandError::Usage(what.to_owned()));
         }
         Catalog::built_in()
     }
@@ -54,7 +54,7 @@ impl Catalog {
         }
         let compiled = Sources::default()
             .compile_text(BUILT_IN, &text)
-            .map_err(|e| FormatError::Failed(format!("the built-in types do not compile: {e}")))?;
+            .map_err(|e| CommandError::Failed(format!("the built-in types do not compile: {e}")))?;
         let names = compiled.all_messages();
         let own = names.into_iter().filter(|name| !name.starts_with("google.protobuf."));
         let plain = HeaderDescription::all().into_iter();
@@ -116,7 +116,7 @@ impl Catalog {
         // The text of what is built in has all of it by import.
         let own = !self.is_built_in() && self.own.contains_key(full);
         let schema = source_files::schema(&self.units, full, own)?;
-        let none = || FormatError::Failed(format!("type {full} not found"));
+        let none = || CommandError::Failed(format!("type {full} not found"));
         Ok(schema.ok_or_else(none)?.into())
     }
 

@@ -4,7 +4,6 @@ use rnet::msgs::plain::HeaderDescription;
 use rnet::{Field, FieldType, PlainType};
 
 /// One field per line: offset from the start of the message, name, type; of a built-in type, what it means.
-#[must_use]
 pub fn layout(plain: &PlainType) -> Vec<String> {
     let mut lines = Vec::new();
     fields(&mut lines, HeaderDescription::find(plain).as_ref(), &plain.fields, ("", 0, 1));

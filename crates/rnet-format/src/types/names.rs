@@ -2,7 +2,7 @@
 
 use rnet::schema::find_types;
 
-use crate::error::{FormatError, Outcome};
+use crate::error::{CommandError, Outcome};
 use crate::suggestions::nearest;
 
 /// The full name that is meant: itself, or the one type whose name ends so (`LaserScan`, `foxglove/LaserScan`,
@@ -17,8 +17,8 @@ pub fn find<'a>(
 ) -> Outcome<&'a str> {
     match find_types(name, known.clone()).as_slice() {
         [one] => Ok(one),
-        [] => Err(FormatError::Failed(format!("{none} {name}; {}", hint(name, known)))),
-        many => Err(FormatError::Failed(format!(
+        [] => Err(CommandError::Failed(format!("{none} {name}; {}", hint(name, known)))),
+        many => Err(CommandError::Failed(format!(
             "{name} matches {} types: {}; give one of the full names",
             many.len(),
             many.join(", ")

@@ -29,6 +29,24 @@ pub fn to_json(value: &Value) -> Json {
     }
 }
 
+/// The value that an element of a list or set in JSON is: arrays are lists, objects are JSON.
+///
+/// # Errors
+/// In words, which number has no room.
+pub fn from_json(item: &Json) -> Result<Value, String> {
+    Ok(match item {
+        Json::Bool(b) => Value::Bool(*b),
+        Json::String(text) => Value::Str(text.clone()),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(n), _) => Value::Int(n),
+            (None, Some(x)) if number.is_f64() => Value::Float(x),
+            _ => return Err(format!("{number} does not fit in an int")),
+        },
+        Json::Array(items) => Value::List(items.iter().map(from_json).collect::<Result<_, _>>()?),
+        other => Value::Json(other.to_string()),
+    })
+}
+
 /// Options for messages: names as in the `.proto` file, and all fields with their defaults, so that scripts
 /// find them.
 pub fn json_options() -> JsonOptions {

@@ -10,7 +10,7 @@ use rnet::{MessageType, PlainType};
 use serde_json::Value as Json;
 
 use super::{FieldPath, Limits, ReadableFormat, base64, fields, hex, json_options, readable};
-use crate::error::{FormatError, Outcome};
+use crate::error::{CommandError, Outcome};
 
 /// A message that is of its type, and the field that is asked for.
 pub enum Message<'a> {
@@ -46,9 +46,9 @@ impl<'a> Message<'a> {
         Ok(match message.message_type() {
             MessageType::Protobuf(schema) => {
                 let path = schema::FieldPath::parse(schema, path.text());
-                let path = path.map_err(|e| FormatError::Failed(e.to_string()))?;
+                let path = path.map_err(|e| CommandError::Failed(e.to_string()))?;
                 let decoded = Dynamic::decode(schema, message.bytes()).map_err(|e| {
-                    FormatError::Failed(format!("the value is not a valid {}: {e}", schema.name()))
+                    CommandError::Failed(format!("the value is not a valid {}: {e}", schema.name()))
                 })?;
                 Some(Message::Protobuf(decoded, Some(Cow::Owned(path))))
             }
@@ -60,7 +60,7 @@ impl<'a> Message<'a> {
     /// Prints it on lines of its own.
     ///
     /// # Errors
-    /// There is no such field, or `out` cannot be written.
+    /// The message does not have the field, or `out` cannot be written.
     pub fn print(&self, out: &mut impl Write, limits: Limits) -> Outcome {
         match self {
             Message::Raw(bytes) => hex::hex_dump(out, bytes, limits.elements)?,
@@ -110,7 +110,7 @@ fn readable_yaml(plain: &PlainType, bytes: &[u8]) -> Json {
 
 fn select_field(message: Json, path: Option<&FieldPath>) -> Outcome<Json> {
     match path {
-        Some(path) => path.pick(&message).cloned().map_err(FormatError::Failed),
+        Some(path) => path.pick(&message).cloned().map_err(CommandError::Failed),
         None => Ok(message),
     }
 }

@@ -5,7 +5,7 @@ use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet::{FieldType, MessageType, PlainType, Prim};
 use serde_json::{Map, Value, json};
 
-use crate::error::{FormatError, Outcome};
+use crate::error::{CommandError, Outcome};
 use crate::yaml;
 
 /// Messages in a message that an example shows, unless it gets longer than this.
@@ -21,19 +21,19 @@ const EXAMPLE_ITEMS: u32 = 4;
 pub fn encode(what: &str, message_type: &MessageType, value: &Value) -> Outcome<Vec<u8>> {
     if let MessageType::Raw = message_type {
         let why = "raw bytes have no fields; use --hex, --text or --file";
-        return Err(FormatError::Usage(why.to_owned()));
+        return Err(CommandError::Usage(why.to_owned()));
     }
     super::encode(message_type, value).map_err(|why| {
         let (desc, example) = (message_type.desc(), example(message_type));
         let name = desc.name().unwrap_or("raw");
-        FormatError::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
+        CommandError::Usage(format!("invalid {what} for type {name}: {why}; example: '{example}'"))
     })
 }
 
 /// The fields of a message as DATA on the command line has them.
 pub fn fields(data: &str) -> Outcome<Value> {
     yaml::json(data).map_err(|why| {
-        FormatError::Usage(format!(
+        CommandError::Usage(format!(
             "invalid DATA: {why}; write the fields as '{{x: 1.0, y: [1, 2]}}', or use --text or --hex for bytes"
         ))
     })

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use rnet::NodeName;
-use rustix::process::{Pid, Signal, getpid, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::Launcher;
 use crate::identity::{has_exited, open_pid};
@@ -71,9 +71,7 @@ fn spawn_without_keeper(process: &Process) -> std::io::Result<Child> {
     let mut command = Command::new(requirements::program_path(program, &process.dir));
     command.args(arguments).current_dir(&process.dir).envs(&process.env).process_group(0);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let launcher = getpid();
-    // SAFETY: between fork and exec it makes only system calls: there are no limits.
-    unsafe { command.pre_exec(move || keeper::apply_limits(&Limits::default(), launcher)) };
+    keeper::settings_of(&Limits::default()).apply_to(&mut command);
     command.spawn()
 }
 

@@ -67,7 +67,6 @@ pub struct Finding {
 }
 
 /// Examines this machine, with the domains in `dir`.
-#[must_use]
 pub fn examine(dir: &Path) -> Vec<Finding> {
     examine_at(Path::new("/"), dir)
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use rnet_core::{Error, PlainHeader, Result};
+use rnet_shm::plain;
 
 /// Data starts at a multiple of this, in bytes.
 const DATA_MULTIPLE: u64 = 64;
@@ -79,9 +80,9 @@ pub fn header_of<T: DataHeader>(message: &[u8]) -> std::result::Result<T, String
     if len < T::FIRST_LEN_BYTES {
         return Err(format!("{len} bytes, but the header has {}", T::FIRST_LEN_BYTES));
     }
-    let mut header = zeroed::<T>();
+    let mut header = plain::zeroed_header::<T>();
     let known = len.min(size_of::<T>());
-    bytes_of_mut(&mut header)[..known].copy_from_slice(&message[..known]);
+    plain::bytes_of_header_mut(&mut header)[..known].copy_from_slice(&message[..known]);
     // Of the copy: the sender may write to the message at any time.
     let DataLayout { data_offset, data_len } = header.layout();
     if !data_offset.is_multiple_of(DATA_MULTIPLE) || data_offset < T::FIRST_LEN_BYTES as u64 {
@@ -97,28 +98,9 @@ pub fn header_of<T: DataHeader>(message: &[u8]) -> std::result::Result<T, String
     }
     // Fields of a version that the sender did not know: what stands there is its data.
     let known = size_of::<T>().min(data_offset as usize);
-    bytes_of_mut(&mut header)[known..].fill(0);
+    plain::bytes_of_header_mut(&mut header)[known..].fill(0);
     header.check()?;
     Ok(header)
-}
-
-/// A header of zeros.
-pub fn zeroed<T: PlainHeader>() -> T {
-    // SAFETY: `PlainHeader` promises that every bit pattern is a value, zeros among them.
-    unsafe { std::mem::zeroed() }
-}
-
-/// The memory of a header.
-pub fn bytes_of<T: PlainHeader>(header: &T) -> &[u8] {
-    let at = (&raw const *header).cast::<u8>();
-    // SAFETY: `PlainHeader` promises that there is no padding, so all bytes are initialised.
-    unsafe { std::slice::from_raw_parts(at, size_of::<T>()) }
-}
-
-fn bytes_of_mut<T: PlainHeader>(header: &mut T) -> &mut [u8] {
-    let at = (&raw mut *header).cast::<u8>();
-    // SAFETY: as in `bytes_of`; and any byte may have any value.
-    unsafe { std::slice::from_raw_parts_mut(at, size_of::<T>()) }
 }
 
 /// The error of a header that cannot be.

@@ -7,7 +7,9 @@ use std::ops::{Deref, DerefMut};
 
 use rnet_core::{Error, Meta, Result};
 
-use super::data_header::{DataHeader, bad_header, bytes_of};
+use rnet_shm::plain;
+
+use super::data_header::{DataHeader, bad_header};
 use super::publisher::{Loan, Publisher};
 use super::sample::{OwnedSample, Sample};
 use crate::Message;
@@ -97,7 +99,7 @@ impl<'a, T: DataHeader> DataLoan<'a, T> {
         mut self,
         send: impl FnOnce(Loan<'a>) -> std::result::Result<(), (Loan<'a>, Error)>,
     ) -> std::result::Result<(), (DataLoan<'a, T>, Error)> {
-        let bytes = bytes_of(&self.header);
+        let bytes = plain::bytes_of_header(&self.header);
         // What is between this header and the data is of a later version than this one knows: zero.
         let (head, _) = self.loan.split_at_mut(self.header.data_range().start);
         let (own, later) = head.split_at_mut(bytes.len());

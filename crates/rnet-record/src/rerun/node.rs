@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Follower, Location, Observed, Snapshot};
 use rnet::{Node, Subscriber, SubscriberOptions};
-use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use rnet_shm::os::process::ChildSettings;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::RerunOptions;
 use super::calls::{CallTopic, CallTopicKind, Calls, RecordedCalls, driven, is_by};
@@ -105,9 +106,7 @@ impl TestedNode {
         });
         follow.wait(Duration::ZERO);
         follow.poll(&mut Vec::new())?;
-        let with_us = || Ok(set_parent_process_death_signal(Some(Signal::KILL))?);
-        // SAFETY: between fork and exec it makes one system call, and allocates nothing.
-        unsafe { command.pre_exec(with_us) };
+        ChildSettings::default().apply_to(command);
         let child = command.process_group(0).spawn().map_err(|source| RerunError::Command {
             program: command.get_program().to_string_lossy().into_owned(),
             source,

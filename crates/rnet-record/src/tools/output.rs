@@ -34,6 +34,9 @@ pub enum ToolError {
         /// The error of the MCAP writer.
         error: McapError,
     },
+    /// A value has no such form, or was selected wrongly.
+    #[error(transparent)]
+    Value(#[from] rnet_format::CommandError),
     /// The operation was interrupted. The new file does not exist.
     #[error("interrupted")]
     Interrupted,

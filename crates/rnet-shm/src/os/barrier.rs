@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence
 
 use rnet_ring::sync::Barrier;
 
-use crate::os::fork;
+use crate::os::{fork, process};
 
 const CMD_QUERY: libc::c_int = 0;
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
@@ -74,8 +74,7 @@ pub fn register() {
 
 /// Whether [`register`] would make its caller wait.
 pub fn register_blocks() -> bool {
-    registered() == UNKNOWN
-        && !std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
+    registered() == UNKNOWN && !process::is_single_threaded()
 }
 
 /// Through which publishers ask for the registration: the descriptor, and in the upper half, one

@@ -2,6 +2,7 @@
 //!
 //! The simulation provides the forces once per millisecond. Between them, the cells follow with a time
 //! constant, like a cell with its amplifier, and add noise.
+#![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
 use std::process::ExitCode;

@@ -4,6 +4,7 @@
 //!
 //! Messages that must be in the log are received reliably; the two fast streams best_effort, because a logger
 //! must not block a sensor.
+#![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
 use std::fs::File;

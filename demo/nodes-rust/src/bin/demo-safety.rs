@@ -6,6 +6,7 @@
 //! already makes the motors hold.
 //!
 //! It waits for all its inputs at once ([`rnet::WaitSet`]).
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

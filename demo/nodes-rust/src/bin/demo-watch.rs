@@ -1,5 +1,6 @@
 //! The watcher: observes the domain, sends `run.py` the live table once a second, and counts everything that
 //! was sent and received.
+#![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

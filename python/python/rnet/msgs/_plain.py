@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from .._numpy import numpy
 from ..errors import BadValueError, ClosedError
-from ..types import Codec
+from ..codec import Codec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,7 +1,7 @@
 //! Sending and receiving with libnanomsg.
 
 use super::ffi;
-use crate::{STOP_CHECK_INTERVAL_MS, Pattern};
+use crate::{Pattern, STOP_CHECK_INTERVAL_MS};
 use bench_harness::{Error, Net, Profile, Publisher, Result, Sink, Subscription, Topic};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::net::TcpListener;
@@ -158,8 +158,8 @@ impl Socket {
         check(unsafe { ffi::nn_bind(self.0, address.as_ptr()) })
     }
 
-    /// Listens on a port; gives the address. nanomsg does not tell which port it got for 0, so a free one is
-    /// looked up first.
+    /// Listens on a port; returns the address. nanomsg does not report the port that it got for 0, so a free
+    /// one is chosen first.
     fn bind_to_tcp(&self) -> Result<String> {
         let mut result = Ok(());
         for _ in 0..BIND_TRIES {
@@ -190,8 +190,8 @@ struct Sender {
 }
 
 impl Sender {
-    /// Calls `send` until there is room; tells whether it was sent. Without a subscriber the
-    /// message is dropped, as any publisher may: PAIR itself would wait for one for ever.
+    /// Calls `send` until the queue has capacity; returns whether it was sent. Without a subscriber the
+    /// message is dropped, as any publisher may: PAIR itself would wait for one forever.
     fn send_when_writable(&self, mut send: impl FnMut(c_int) -> c_int) -> Result<bool> {
         loop {
             if send(self.socket.0) >= 0 {
@@ -222,13 +222,13 @@ impl Publisher for Sender {
         if message.is_null() {
             return Err(Error::new(format!("nanomsg: {}", text(errno()))));
         }
-        // SAFETY: the message has `len` bytes and is ours. They are memory of the library's: the
-        // compiler, which sees no more than a pointer from C, cannot take them for uninitialised.
-        // `fill` writes each without reading any.
+        // SAFETY: the message has `len` bytes and is ours. They are memory of the library's: the compiler,
+        // which sees only a pointer from C, cannot consider them uninitialised. `fill` writes each without
+        // reading any.
         fill(unsafe { std::slice::from_raw_parts_mut(message.cast(), len) });
         let result = self.send_when_writable(|socket| {
             let message = (&raw mut message).cast();
-            // SAFETY: the message is ours until a send succeeds, behind which there is no other.
+            // SAFETY: the message is ours until a send succeeds, and no other send follows it.
             unsafe { ffi::nn_send(socket, message, ffi::NN_MSG, 0) }
         });
         if !matches!(result, Ok(true)) {

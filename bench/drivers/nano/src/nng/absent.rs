@@ -1,4 +1,4 @@
-//! What stands in for libnng where it was not there when this was built.
+//! Replacement if libnng was missing at build time.
 
 use crate::Pattern;
 use bench_harness::{Error, Net, Publisher, Result, Sink, Subscription, Topic};

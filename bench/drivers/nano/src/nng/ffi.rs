@@ -20,7 +20,7 @@ pub struct Pipe {
     pub id: u32,
 }
 
-/// `nng_msg`, of which only pointers are known.
+/// `nng_msg`, an opaque type.
 pub enum Message {}
 
 pub type PipeCallback = unsafe extern "C" fn(Pipe, c_int, *mut c_void);

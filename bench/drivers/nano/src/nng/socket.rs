@@ -1,7 +1,7 @@
 //! Sending and receiving with libnng.
 
 use super::ffi;
-use crate::{STOP_CHECK_INTERVAL_MS, Pattern};
+use crate::{Pattern, STOP_CHECK_INTERVAL_MS};
 use bench_harness::{Error, Net, Publisher, Result, Sink, Subscription, Topic};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -90,7 +90,7 @@ fn receive(socket: ffi::Socket, mut sink: Sink) {
 }
 
 /// # Safety
-/// The message is valid, and is used by nothing else, for as long as the view is.
+/// The message is valid and not used elsewhere while the view exists.
 unsafe fn body<'a>(message: *mut ffi::Message) -> &'a mut [u8] {
     // SAFETY: nng_msg_body points to nng_msg_len bytes that were received or zeroed.
     unsafe {
@@ -179,7 +179,7 @@ impl Socket {
         let peers: &'static AtomicI32 = Box::leak(Box::new(AtomicI32::new(0)));
         for event in [ffi::PIPE_EV_ADD_POST, ffi::PIPE_EV_REM_POST] {
             let arg = std::ptr::from_ref(peers).cast_mut().cast();
-            // SAFETY: count_peer may be called at any time from any thread; `arg` lives for ever.
+            // SAFETY: count_peer may be called at any time from any thread; `arg` lives forever.
             check(unsafe { ffi::nng_pipe_notify(self.0, event, count_peer, arg) })?;
         }
         Ok(peers)
@@ -194,13 +194,13 @@ unsafe extern "C" fn count_peer(_: ffi::Pipe, event: c_int, peers: *mut c_void) 
 
 struct Sender {
     socket: Socket,
-    /// How many there are at the other end, where sending would wait for one.
+    /// Number of connected sockets, if sending would wait for one.
     peers: Option<&'static AtomicI32>,
 }
 
 impl Sender {
-    /// Calls `send` until there is room. Without a subscriber the message is dropped, as any
-    /// publisher may: PAIR itself would wait for one for ever.
+    /// Calls `send` until the queue has capacity. Without a subscriber the message is dropped, as any
+    /// publisher may: PAIR itself would wait for one forever.
     fn send_when_writable(&self, mut send: impl FnMut(ffi::Socket) -> c_int) -> Result<()> {
         loop {
             let code = send(self.socket.0);
@@ -230,7 +230,7 @@ impl Publisher for Sender {
         fill(unsafe { body(message) });
         let mut sent = false;
         let result = self.send_when_writable(|socket| {
-            // SAFETY: the message is ours until a send succeeds, behind which there is no other.
+            // SAFETY: the message is ours until a send succeeds, and no other send follows it.
             let code = unsafe { ffi::nng_sendmsg(socket, message, 0) };
             sent = code == 0;
             code

@@ -9,8 +9,8 @@ use rnet::{
     SubscriberOptions, limits::MIN_LOG_LEN_BYTES,
 };
 
-use crate::error::{BenchError, Outcome};
 use crate::measure::worker_link::{Event, Link, MATCH_TIMEOUT, SEND_PHASE, WAIT_LIMIT, WorkerNode};
+use rnet_format::{CommandError, Outcome};
 
 /// What the victim publishes, and the watchers receive.
 const VICTIM_TOPIC: &str = "/death/heard";
@@ -96,12 +96,14 @@ impl Watcher {
             let lost = match subscriber.recv(Some(WAIT_LIMIT)).map(drop) {
                 Err(Error::PeerLost { .. }) => Ok(rnet::now_ns()),
                 Err(error) => Err(error.into()),
-                Ok(()) => Err(BenchError::Failed("the victim does not send messages".to_owned())),
+                Ok(()) => Err(CommandError::Failed("the victim does not send messages".to_owned())),
             };
-            let sent = held.join().map_err(|_| BenchError::Failed("a watcher panicked".to_owned()));
-            Ok::<_, BenchError>((lost?, sent??))
+            let sent =
+                held.join().map_err(|_| CommandError::Failed("a watcher panicked".to_owned()));
+            Ok::<_, CommandError>((lost?, sent??))
         })?;
-        let silent = |_| BenchError::TimedOut("a callback was not called after a death".to_owned());
+        let silent =
+            |_| CommandError::TimedOut("a callback was not called after a death".to_owned());
         let called = |at: &Receiver<u64>| at.recv_timeout(WAIT_LIMIT).map_err(silent);
         Ok([lost_ns, called(matches)?, called(nodes)?, sent_ns])
     }

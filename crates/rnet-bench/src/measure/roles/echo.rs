@@ -6,12 +6,12 @@ use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
 use rnet::{Publisher, Subscriber};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{BenchError, Outcome};
 use crate::measure::figure::Latencies;
 use crate::measure::message::{self, Body, Outgoing};
 use crate::measure::worker_link::{
     Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
 };
+use rnet_format::{CommandError, Outcome};
 
 const PING_TOPIC: &str = "/bench/there";
 const PONG_TOPIC: &str = "/bench/back";
@@ -80,9 +80,9 @@ pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     link.finish(&reports)
 }
 
-fn lost_failure(error: Error, len: usize) -> BenchError {
+fn lost_failure(error: Error, len: usize) -> CommandError {
     match error {
-        Error::Timeout { after_ms, .. } => BenchError::TimedOut(format!(
+        Error::Timeout { after_ms, .. } => CommandError::TimedOut(format!(
             "a request of {len} bytes was not answered in {after_ms} ms"
         )),
         error => error.into(),

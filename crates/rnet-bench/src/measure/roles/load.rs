@@ -8,8 +8,8 @@ use rnet::{SubscriberOptions, TopicName};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Outcome;
 use crate::measure::worker_link::{Link, MATCH_TIMEOUT, WorkerNode};
+use rnet_format::Outcome;
 
 /// Turns of a busy loop between two looks for an order.
 const TURNS_PER_ORDER_CHECK: u32 = 1 << 16;

@@ -8,7 +8,6 @@ use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, Subscri
 use rnet::{WaitSet, Waitable};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{BenchError, Outcome};
 use crate::measure::figure::Latencies;
 use crate::measure::message::{self, Body, Outgoing, SequenceCounter};
 use crate::measure::schedule::{Schedule, sleep_precisely, sleep_until};
@@ -16,6 +15,7 @@ use crate::measure::usage::{ResourceUsage, UsageMeter};
 use crate::measure::worker_link::{
     COLLECT_PHASE, Event, Link, MATCH_TIMEOUT, ORDER_POLL_INTERVAL, WAIT_LIMIT, WorkerNode,
 };
+use rnet_format::{CommandError, Outcome};
 
 /// Reading the clock costs as much as a short message, so a flood reads it once per this many.
 const MESSAGES_PER_ORDER_CHECK: u64 = 64;
@@ -138,7 +138,7 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
         }
         over.store(true, Ordering::Release);
         let received = receiver.join();
-        let died = || BenchError::Failed("the receiving thread has panicked".to_owned());
+        let died = || CommandError::Failed("the receiving thread has panicked".to_owned());
         Ok((published?, received.map_err(|_| died())??))
     })?;
     link.finish(&RobotReport { start_ns, published, received, used })

@@ -7,23 +7,6 @@ use std::process::{Command, Stdio};
 use crate::Outcome;
 use crate::args::Options;
 
-/// Closes file descriptors inherited from the starting process: pipes and sockets of a node would stay open
-/// while the link runs. Call it before anything is opened here.
-pub fn close_inherited_fds() {
-    let numbers =
-        |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
-    let open: Vec<i32> = match std::fs::read_dir("/proc/self/fd") {
-        Ok(entries) => entries.filter_map(numbers).collect(),
-        // Without /proc, the usual range.
-        Err(_) => (3..1024).collect(),
-    };
-    for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: this process has not opened anything yet that could have this number, and closing an
-        // unused number is harmless.
-        unsafe { libc::close(fd) };
-    }
-}
-
 /// Starts a link in the background. Its messages before it links go to stderr.
 pub fn spawn(options: &Options) -> Outcome {
     let failed = |e: std::io::Error| format!("cannot start the link: {e}");

@@ -4,6 +4,7 @@
 //! and links until it has to exit (`run.rs`, `last_node.rs`). `start` starts one in the background if the
 //! configuration needs a link (`start.rs`). `config` prints the effective settings. The link itself is in
 //! the library.
+#![forbid(unsafe_code)]
 
 mod address_monitor;
 mod args;

@@ -27,7 +27,7 @@ const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub fn run(options: &Options, background: bool) -> Outcome {
     if background {
-        detach::close_inherited_fds();
+        rnet_shm::os::process::close_inherited_fds();
         detach::start_session();
     }
     stop::install_signal_handlers();

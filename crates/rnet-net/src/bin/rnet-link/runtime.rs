@@ -22,8 +22,7 @@ pub fn configure_threads() {
         rnet::cpu::keep_short_slices();
     }
     if std::env::var_os(ZENOH_RUNTIME_VAR).is_none() {
-        // SAFETY: no other thread exists yet that could read the environment.
-        unsafe { std::env::set_var(ZENOH_RUNTIME_VAR, ZENOH_THREADS) };
+        rnet_shm::os::process::set_env(ZENOH_RUNTIME_VAR, ZENOH_THREADS);
     }
 }
 

@@ -7,7 +7,8 @@ use crate::domain::Domain;
 use crate::{Outcome, detach, error_text, print_line};
 
 pub fn start(options: &Options) -> Outcome {
-    detach::close_inherited_fds();
+    // Pipes and sockets of the starting node would stay open while the link runs.
+    rnet_shm::os::process::close_inherited_fds();
     let config = Config::load(&options.overrides()).map_err(error_text)?;
     config.check_insecure()?;
     if config.mode == Mode::Off {

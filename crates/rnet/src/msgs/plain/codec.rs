@@ -21,7 +21,7 @@ macro_rules! message {
                 Ok(MessageType::Plain(<$type as rnet_core::PlainHeader>::header_type()))
             }
             fn new_buffer(_: &MessageType) -> Self {
-                header::zeroed()
+                rnet_shm::plain::zeroed_header()
             }
             fn as_bytes(&self) -> Option<&[u8]> {
                 None
@@ -38,7 +38,7 @@ macro_rules! message {
                 self.data_range().end
             }
             fn encode(&self, out: &mut impl BufMut) {
-                let bytes = header::bytes_of(self);
+                let bytes = rnet_shm::plain::bytes_of_header(self);
                 out.put_slice(bytes);
                 out.put_bytes(0, self.encoded_len() - bytes.len());
             }

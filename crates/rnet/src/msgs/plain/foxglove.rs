@@ -95,7 +95,7 @@ impl Image {
     /// # Errors
     /// `BadValue`: texts that are too long, rows that do not fit into the data.
     pub fn from_foxglove(image: &foxglove::RawImage) -> Result<Self> {
-        let mut plain: Self = header::zeroed();
+        let mut plain: Self = rnet_shm::plain::zeroed_header();
         plain.timestamp_ns = from_timestamp::<Self>(image.timestamp.as_ref())?;
         plain.data_offset = size_of::<Self>() as u64;
         plain.data_len = data_len_of::<Self>(image.data.len() as u128)?;

@@ -4,7 +4,7 @@ use rnet_core::limits::MAX_MESSAGE_LEN_BYTES;
 use rnet_core::{PlainHeader, Result};
 
 pub use rnet_node::typed::data_header::{DataHeader, DataLayout, read};
-pub(super) use rnet_node::typed::data_header::{bad_header, bytes_of, header_of, zeroed};
+pub(super) use rnet_node::typed::data_header::{bad_header, header_of};
 
 /// Bytes of data behind a header of `T`, if a message may be so long.
 pub(super) fn data_len_of<T: PlainHeader>(len: u128) -> Result<u64> {
@@ -113,7 +113,7 @@ macro_rules! common_header {
 
             /// The header as it stands at the start of a message.
             pub fn header_bytes(&self) -> &[u8] {
-                header::bytes_of(self)
+                rnet_shm::plain::bytes_of_header(self)
             }
         }
 

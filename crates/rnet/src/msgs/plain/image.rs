@@ -96,7 +96,7 @@ impl Image {
             height,
             row_stride,
             encoding: set_text::<Self, 32>("encoding", encoding)?,
-            ..header::zeroed()
+            ..rnet_shm::plain::zeroed_header()
         };
         image.data_offset = size_of::<Self>() as u64;
         image.data_len = data_len_of::<Self>(u128::from(height) * u128::from(row_stride))?;

@@ -90,11 +90,8 @@ numbers! {
 /// # Errors
 /// `BadValue` if the bytes do not start where such a number may.
 pub(super) fn numbers<'a, T: Number>(what: &str, bytes: &'a [u8]) -> Result<&'a [T]> {
-    let at = bytes.as_ptr().cast::<T>();
-    if !at.is_aligned() {
+    rnet_shm::plain::fields_in(bytes).ok_or_else(|| {
         let why = format!("the data does not start at a multiple of {}", align_of::<T>());
-        return Err(Error::bad_value(what, why));
-    }
-    // SAFETY: aligned as checked, so many fit into `bytes`, and `PlainField` promises that every bit pattern is a value.
-    Ok(unsafe { std::slice::from_raw_parts(at, bytes.len() / size_of::<T>()) })
+        Error::bad_value(what, why)
+    })
 }

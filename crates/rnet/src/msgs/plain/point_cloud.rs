@@ -128,7 +128,7 @@ impl PointCloud {
             point_stride,
             row_stride,
             field_count: fields.len() as u32,
-            ..header::zeroed()
+            ..rnet_shm::plain::zeroed_header()
         };
         cloud.fields[..fields.len()].copy_from_slice(fields);
         cloud.data_offset = size_of::<Self>() as u64;

@@ -107,7 +107,7 @@ impl Tensor {
             dtype_bits: dtype.bits,
             dtype_lanes: 1,
             ndim: shape.len() as u32,
-            ..header::zeroed()
+            ..rnet_shm::plain::zeroed_header()
         };
         for (slot, len) in tensor.shape.iter_mut().zip(shape) {
             *slot = number(*len)?;

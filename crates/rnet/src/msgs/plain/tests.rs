@@ -120,7 +120,7 @@ fn the_encodings_are_those_of_the_page() {
 }
 
 fn message<T: DataHeader>(header: &T, data: &[u8]) -> Vec<u8> {
-    [super::header::bytes_of(header), data].concat()
+    [rnet_shm::plain::bytes_of_header(header), data].concat()
 }
 
 fn image() -> Vec<u8> {
