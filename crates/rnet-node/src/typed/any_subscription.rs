@@ -51,12 +51,12 @@ crate::debug_by!(
     [] AnySubscription, "AnySubscription", |this| "pattern": this.pattern.as_str()
 );
 
+#[doc(hidden)]
 impl AnySubscription {
     /// Starts it; `rnet::Node::subscribe_any` is how users do.
     ///
     /// # Errors
     /// As there.
-    #[doc(hidden)]
     pub fn open(
         core: &Arc<NodeCore>,
         pattern: &str,

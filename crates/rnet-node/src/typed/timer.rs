@@ -111,12 +111,12 @@ impl Drop for Timer {
 
 crate::debug_by!([] Timer, "Timer", |this| "period": this.period);
 
+#[doc(hidden)]
 impl Timer {
     /// Starts it; `rnet::Node::timer_with` is how users do.
     ///
     /// # Errors
     /// As there.
-    #[doc(hidden)]
     pub fn start(
         core: &Arc<NodeCore>,
         period: Duration,
