@@ -540,6 +540,7 @@ impl WaitSetMember for Watch {
 
 impl Waitable for Watch {}
 
+#[doc(hidden)]
 impl TryReceive for Watch {
     type Item = Change;
     fn try_receive(&mut self) -> Result<Option<Change>> {

@@ -51,12 +51,12 @@ crate::debug_by!(
     [] AnySubscription, "AnySubscription", |this| "pattern": this.pattern.as_str()
 );
 
+#[doc(hidden)]
 impl AnySubscription {
     /// Starts it; users call `rnet::Node::subscribe_any`.
     ///
     /// # Errors
     /// As `rnet::Node::subscribe_any`.
-    #[doc(hidden)]
     pub fn open(
         core: &Arc<NodeCore>,
         pattern: &str,

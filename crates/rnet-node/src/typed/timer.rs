@@ -111,12 +111,12 @@ impl Drop for Timer {
 
 crate::debug_by!([] Timer, "Timer", |this| "period": this.period);
 
+#[doc(hidden)]
 impl Timer {
     /// Starts it; users call `rnet::Node::timer_with`.
     ///
     /// # Errors
     /// As `rnet::Node::timer_with`.
-    #[doc(hidden)]
     pub fn start(
         core: &Arc<NodeCore>,
         period: Duration,

@@ -51,6 +51,7 @@ pub trait TryReceive: Waitable {
     fn try_receive(&mut self) -> Result<Option<Self::Item>>;
 }
 
+#[doc(hidden)]
 impl<T: Message + ?Sized> TryReceive for Subscriber<T> {
     type Item = OwnedSample<T>;
     fn try_receive(&mut self) -> Result<Option<OwnedSample<T>>> {
