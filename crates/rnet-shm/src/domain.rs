@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`directory`], `version` | the directory: path, owner, layout version |
-//! | [`node`], `endpoint_file` | a node's folder: header, list of endpoints, control FIFO; the head of each endpoint's file |
+//! | [`node`], `endpoint_file` | a node's folder and control FIFO; the head of an endpoint's file |
 //! | [`presence`] | liveness as a held kernel lock; removing what dead nodes leave |
 //! | [`registry`], [`liveness_handle`], [`watch`] | what a node knows of its peers; how it notices their end |
 //! | [`deaths`] | deaths of nodes, for observers that start later |

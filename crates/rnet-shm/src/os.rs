@@ -1,4 +1,5 @@
-//! Linux: memory, files, locks, threads, clocks and wake-ups. No module here knows what a domain or a channel is.
+//! Linux: memory, files, locks, threads, clocks and wake-ups. No module here knows what a domain or a channel
+//! is.
 //!
 //! | module | contents |
 //! |---|---|
@@ -6,7 +7,7 @@
 //! | [`clock`], [`sleep`] | clocks, and sleeping by them alone |
 //! | [`cpu`], [`priority`], [`thread`] | what threads ask of the scheduler; starting threads |
 //! | `mapping`, `sigbus` | mapped memory with checked bounds; files that shrink under a mapping |
-//! | `files`, `temp_file`, `unlinked_files` | files with errors that name them; complete at once; without a name |
+//! | `files`, `temp_file`, `unlinked_files` | files: errors that name them; complete at once; unnamed |
 //! | `folders` | restores a file of this process that somebody has removed |
 //! | [`file_lock`], `ofd` | locks of an open file description |
 //! | [`fork`], `process_state` | what a forked child inherits; whether a process is exiting or stopped |

@@ -1,7 +1,7 @@
 //! Casts between plain values and bytes: the only place where `rnet-node` and `rnet` reinterpret memory.
 //!
-//! All functions are safe. They rely on the promises of the traits of [`rnet_core::plain`]: no padding, every bit
-//! pattern is a value, no interior mutability.
+//! All functions are safe. They rely on the promises of the traits of [`rnet_core::plain`]: no padding, every
+//! bit pattern is a value, no interior mutability.
 
 use std::mem::MaybeUninit;
 
@@ -57,8 +57,8 @@ pub fn message_in<T: Plain>(bytes: &[u8]) -> Option<&T> {
     Some(unsafe { &*at })
 }
 
-/// As many fields as `bytes` has, in place; bytes after the last whole field are left out. `None` if the bytes do
-/// not start at a multiple of the alignment of `T`.
+/// As many fields as `bytes` has, in place; bytes after the last whole field are left out. `None` if the
+/// bytes do not start at a multiple of the alignment of `T`.
 #[inline]
 pub fn fields_in<T: PlainField>(bytes: &[u8]) -> Option<&[T]> {
     let at = bytes.as_ptr().cast::<T>();
@@ -66,8 +66,8 @@ pub fn fields_in<T: PlainField>(bytes: &[u8]) -> Option<&[T]> {
         return None;
     }
     let count = bytes.len().checked_div(size_of::<T>()).unwrap_or(0);
-    // SAFETY: aligned as checked, so many fit into `bytes`, and `PlainField` promises that every bit pattern is a
-    // value.
+    // SAFETY: aligned as checked, so many fit into `bytes`, and `PlainField` promises that every bit pattern
+    // is a value.
     Some(unsafe { std::slice::from_raw_parts(at, count) })
 }
 

@@ -22,8 +22,8 @@ pub struct ChildSettings {
 }
 
 impl ChildSettings {
-    /// Has the child of `command` apply these. SIGKILL ends the child when its parent ends; a child whose parent has
-    /// ended before executes nothing.
+    /// Has the child of `command` apply these. SIGKILL ends the child when its parent ends; a child whose
+    /// parent has ended before executes nothing.
     pub fn apply_to(self, command: &mut Command) {
         let parent = getpid();
         // SAFETY: between fork and exec the child makes system calls and nothing else.
@@ -79,7 +79,8 @@ pub fn is_single_threaded() -> bool {
     std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1)
 }
 
-/// Sets a variable of the environment, if no other thread could read the environment meanwhile. Returns whether it did.
+/// Sets a variable of the environment, if no other thread could read the environment meanwhile. Returns
+/// whether it did.
 pub fn set_env(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> bool {
     let is_safe = is_single_threaded();
     if is_safe {
@@ -89,8 +90,8 @@ pub fn set_env(name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> bool {
     is_safe
 }
 
-/// Closes all descriptors above 2, which the starting process has left open. Call it before this process opens
-/// anything: a descriptor of its own would be closed under its owner.
+/// Closes all descriptors above 2, which the starting process has left open. Call it before this process
+/// opens anything: a descriptor of its own would be closed under its owner.
 pub fn close_inherited_fds() {
     let number =
         |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
@@ -100,8 +101,8 @@ pub fn close_inherited_fds() {
         Err(_) => (3..1024).collect(),
     };
     for fd in open.into_iter().filter(|fd| *fd > 2) {
-        // SAFETY: by the contract above nothing of this process is behind the number, and closing a number that is not
-        // open does no harm.
+        // SAFETY: by the contract above nothing of this process is behind the number, and closing a number
+        // that is not open does no harm.
         unsafe { libc::close(fd) };
     }
 }

@@ -1,7 +1,8 @@
-//! SIGINT, SIGTERM and SIGHUP as requests to stop: counted, waited for, and at a given count the end of the process.
+//! SIGINT, SIGTERM and SIGHUP as requests to stop: counted, waited for, and at a given count the end of the
+//! process.
 //!
-//! A signal handler has no argument through which it could reach anything but a static, so a process has one set of
-//! these. For programs; libraries leave signals alone.
+//! A signal handler has no argument through which it could reach anything but a static, so a process has one
+//! set of these. For programs; libraries leave signals alone.
 
 use std::fs::File;
 use std::io;
@@ -52,8 +53,8 @@ extern "C" fn on_signal(_: libc::c_int) {
 pub fn install() {
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in SIGNALS {
-        // SAFETY: the handler touches atomics, makes system calls on files that stay open and calls `_exit`, all
-        // async-signal-safe.
+        // SAFETY: the handler touches atomics, makes system calls on files that stay open and calls `_exit`,
+        // all async-signal-safe.
         unsafe { libc::signal(signal, handler) };
     }
 }
@@ -79,8 +80,8 @@ pub fn exit_at(count: u32) -> u32 {
     EXIT_AT.swap(count, Ordering::Relaxed)
 }
 
-/// Keeps the mode of a terminal for [`restore_terminal`], with the file that is drawn on and the bytes that restore it.
-/// The signal that ends the process restores it too. Returns the mode that is to be changed.
+/// Keeps the mode of a terminal for [`restore_terminal`], with the file that is drawn on and the bytes that
+/// restore it. The signal that ends the process restores it too. Returns the mode that is to be changed.
 ///
 /// # Errors
 /// Those of reading the mode and of duplicating descriptors.
@@ -107,11 +108,11 @@ pub fn restore_terminal() {
     }
 }
 
-/// Waits until the descriptor is ready, the time is over, or a signal comes. Unless `even_if_stopped`, it returns at
-/// once if one has come before.
+/// Waits until the descriptor is ready, the time is over, or a signal comes. Unless `even_if_stopped`, it
+/// returns at once if one has come before.
 ///
-/// The signals are blocked from the check of the count until `ppoll` waits, which lets them in: a signal between the two
-/// ends the wait.
+/// The signals are blocked from the check of the count until `ppoll` waits, which lets them in: a signal
+/// between the two ends the wait.
 ///
 /// # Errors
 /// Those of `ppoll(2)`, except `EINTR`.
@@ -136,7 +137,8 @@ pub fn wait(
         return Ok(());
     }
     let len = polled.len() as libc::nfds_t;
-    // SAFETY: so many entries, a time or none, and a mask that `BlockedSignals` got from the kernel; all outlive the call.
+    // SAFETY: so many entries, a time or none, and a mask that `BlockedSignals` got from the kernel; all
+    // outlive the call.
     if unsafe { libc::ppoll(polled.as_mut_ptr(), len, limit, &raw const blocked.previous) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
@@ -146,13 +148,14 @@ pub fn wait(
     Ok(())
 }
 
-/// After it, [`count`] includes each signal to this process's group that had reached another member of the group before.
+/// After it, [`count`] includes each signal to this process's group that had reached another member of the
+/// group before.
 ///
-/// Whoever signals a group holds the kernel's list of tasks for reading (`tasklist_lock`) until every member has its
-/// signal. So a producer may be gone, and the end of its pipe be read here, while the loop has not come to this process yet.
-/// A change of groups takes the same list for writing, and thus waits until the loop is over; then the signal is pending,
-/// and its handler runs before the call returns. The kernel refuses the change that is asked for here: no group has this
-/// number.
+/// Whoever signals a group holds the kernel's list of tasks for reading (`tasklist_lock`) until every member
+/// has its signal. So a producer may be gone, and the end of its pipe be read here, while the loop has not
+/// come to this process yet. A change of groups takes the same list for writing, and thus waits until the
+/// loop is over; then the signal is pending, and its handler runs before the call returns. The kernel refuses
+/// the change that is asked for here: no group has this number.
 pub fn await_group_signals() {
     let _ = setpgid(None, Pid::from_raw(INVALID_PGID));
 }
