@@ -433,8 +433,8 @@ pub fn epoll_any<'a>(all: impl Iterator<Item = &'a OwnedFd>) -> std::io::Result<
     Ok(any)
 }
 
-/// The settings of a process with these limits. It ends with its keeper: without one it would run unseen, and write into
-/// a pipe without a reader.
+/// The settings of a process with these limits. It ends with its keeper: without one it would run unseen, and
+/// write into a pipe without a reader.
 pub(crate) fn settings_of(limits: &Limits) -> ChildSettings {
     ChildSettings {
         cpus: limits.cpus.clone(),
