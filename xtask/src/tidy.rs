@@ -187,7 +187,7 @@ mod tests {
     fn bad_endings_fail() {
         assert_bad("a.md", "one \ntwo\n", "a.md:1");
         assert_bad("a.md", "one\ntwo", "a.md: does not end");
-        assert_bad("a.md", "one\r\n", "a.md: has carriage");
+        assert_bad("a.md", "one\r\n", "a.md: contains carriage");
         assert_good("a.md", "");
     }
 

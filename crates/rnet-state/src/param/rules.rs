@@ -78,7 +78,7 @@ fn check_write(region: &Region, own: &OwnNode, write: &Write<'_>) -> Result<Opti
     }
     let description = records::description(&record).map_err(|why| {
         let cause = format!("its description as a parameter cannot be read ({why})");
-        Error::bad_value(write.key, cause + "; its node writes it again when it is started")
+        Error::bad_value(write.key, cause + "; the node rewrites the description when it starts")
     })?;
     check_rules(own, &description, write)
         .map_err(|why| Error::bad_value(display_name(&description.node, &description.name), why))?;
