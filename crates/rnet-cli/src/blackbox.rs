@@ -122,9 +122,9 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     options.location = Some(context.location()?);
     options.command_line = record::command_line();
     if let Ok(launches) = launch::run_folder(context) {
-        // What a person has ordered surprises nobody: the end of a launch, `rnet node stop` and `kill`.
+        // Deliberate stops need no notification: the end of a launch, `rnet node stop` and `kill`.
         let is_notified = move |session: &i32| {
-            // Process numbers of an earlier boot say nothing of a session of this one.
+            // A process number of an earlier boot does not identify a session of this boot.
             let ends = |record: &Record| {
                 record.keeper.is_of_this_boot()
                     && (record.stopped_keepers.contains(session)
@@ -217,7 +217,7 @@ fn call_and_print(
         true => context.document(&status)?,
         false => tell(context, &status)?,
     }
-    // A box that runs and cannot write is not what was asked for.
+    // A running blackbox that cannot write is a failure.
     let problems: Vec<String> = status["problems"]
         .as_object()
         .into_iter()
@@ -241,7 +241,7 @@ fn print_trigger_reply(context: &mut Context, status: &Value) -> Outcome {
 /// The files, the oldest first. What is wrong with one is told, and costs no other its row.
 fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     let files = match list_files(folder, &context.location()?) {
-        // Where boxes put their files if nobody says otherwise, no box has been yet.
+        // No blackbox has run yet with the default directory.
         Err(RecordError::File { source, .. })
             if !is_named && source.kind() == std::io::ErrorKind::NotFound =>
         {
@@ -299,7 +299,7 @@ fn recover_data(context: &mut Context, folder: &Path) -> Outcome {
 }
 
 fn print_status(context: &mut Context, status: &Value) -> Outcome {
-    // What a caller gave as its reason may be anything.
+    // The reason comes from a caller and is untrusted.
     status_rows(status).iter().try_for_each(|(name, said)| {
         context.line(format_args!("{name:<10}{}", escape_controls(said)))
     })

@@ -1,7 +1,7 @@
-//! Completion of commands, and of the topics, nodes and keys that are there now.
+//! Completion of commands, and of the present topics, nodes and keys.
 //!
-//! A shell asks this program at each Tab: the script that `rnet completions` prints runs it with
-//! [`SHELL_VARIABLE`] set, and what it prints then are the candidates.
+//! A shell runs this program at each Tab: the script of `rnet completions` runs it with [`SHELL_VARIABLE`]
+//! set, and it prints the candidates.
 
 use std::ffi::OsStr;
 

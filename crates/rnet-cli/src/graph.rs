@@ -1,4 +1,4 @@
-//! `rnet graph`: publishers and subscribers as text, or as the source of a drawing.
+//! `rnet graph`: publishers and subscribers as text, or as the source of a diagram.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
         Some("dot" | "gv") => Ok(Format::Dot),
         Some("mmd" | "mermaid") => Ok(Format::Mermaid),
         None | Some("txt") => Ok(Format::Text),
-        // A document goes into a file of any name.
+        // A JSON document may have any file name.
         Some(_) if context.json() => Ok(Format::Text),
         Some(ending) => Err(Failure::Usage(format!(
             "unknown graph format .{ending}: use .dot, .mmd or .txt, or select the format with --format"

@@ -146,7 +146,7 @@ pub fn keeper_command_factory(global: &Global) -> impl Fn() -> Command + Send + 
     let domain = global.domain.as_ref().map(|domain| domain.as_str().to_owned());
     let (dir, group) = (global.dir.clone(), global.group.clone());
     move || {
-        // This very program, even if another version of it has been installed since.
+        // This running program, even if another version of it has been installed since.
         let mut command = Command::new("/proc/self/exe");
         command.arg("launch-keeper");
         if let Some(domain) = &domain {
@@ -258,12 +258,12 @@ impl LauncherContext for LauncherTerminal<'_> {
         if self.watch {
             return;
         }
-        // Nobody reads it any more: that is no reason to stop a robot.
+        // A closed stdout is no reason to stop a robot.
         let _ = match self.context.json() {
             true => self.context.json_line(&json!({"node": node, "event": what, "detail": detail})),
             false => {
                 let blank = if detail.is_empty() { "" } else { "  " };
-                // A node may write anything; only its lines are lines.
+                // A node may write anything; only its line breaks are kept.
                 let lines: Vec<_> = detail.lines().map(escape_controls).collect();
                 self.context.line(format_args!("{node}  {what}{blank}{}", lines.join("\n")))
             }
@@ -309,7 +309,7 @@ impl LauncherTerminal<'_> {
             return self.context.json_line(&json!({"nodes": rows}));
         }
         if on_terminal {
-            // To the corner, and what is below it away.
+            // Moves the cursor to the top left corner and clears the screen below.
             self.context.line(format_args!("\x1b[H\x1b[J"))?;
         }
         let cells = |row: &NodeStatus| {

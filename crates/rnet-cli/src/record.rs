@@ -241,7 +241,8 @@ impl ProgressPrinter {
         self.messages = progress.messages;
         let line = progress.line(since, new as f64 / every.as_secs_f64());
         if self.on_terminal {
-            // To the start of the line, and what stands behind the new one is wiped. A closed stderr is a wish.
+            // Returns to the start of the line, and clears the rest behind the new text. Ignores a closed
+            // stderr.
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
             self.has_line = true;
         } else {

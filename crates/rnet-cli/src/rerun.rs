@@ -1,4 +1,4 @@
-//! `rnet rerun`: a node again on its recorded inputs.
+//! `rnet rerun`: runs a node again on its recorded inputs.
 
 use std::fs;
 use std::io::Write as _;
@@ -109,7 +109,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let bench_dir = BenchDir::new(&base)?;
     let location = Location::new(Some(DOMAIN), Some(bench_dir.path().to_owned()), None)?;
     let mut command = command(args, bench_dir.path())?;
-    // What an earlier run has written is not to be taken for this one's, however this one ends.
+    // Removes the output of an earlier run, so that it is not mistaken for this run's, however this run ends.
     args.junit.iter().chain(&args.plot).try_for_each(|path| remove_file(path))?;
     let done = rerun(&recording, &location, &mut command, &options);
     signal::check()?;
@@ -176,7 +176,7 @@ fn command(args: &RerunArgs, bench_dir: &Path) -> Outcome<Command> {
     for name in ["RNET_GROUP", "RNET_LISTEN", "RNET_CONNECT"] {
         command.env_remove(name);
     }
-    // What the node says is talk.
+    // The node's stdout goes to stderr.
     let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
     command.stdout(Stdio::from(stderr));
     Ok(command)
@@ -202,7 +202,7 @@ fn check_outputs(args: &RerunArgs) -> Outcome {
     for (option, path) in [("--junit", &args.junit), ("--plot", &args.plot)] {
         let Some(path) = path else { continue };
         let Ok(there) = path.symlink_metadata() else { continue };
-        // /dev/stdout is one, and leads to a pipe or a terminal.
+        // /dev/stdout is a link, and leads to a pipe or a terminal.
         let leads_to_file = || path.metadata().map_or(true, |to| to.is_file());
         if id(path) == recording {
             return wrong(option, path, "is the recording; give the name of another file");

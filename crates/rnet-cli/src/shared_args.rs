@@ -1,4 +1,5 @@
-//! Words of several commands. `args.rs` imports the words of each command, and these import only this.
+//! Arguments of several commands. `args.rs` imports the arguments of each command, and these import only this
+//! file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

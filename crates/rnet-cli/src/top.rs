@@ -1,7 +1,7 @@
-//! `rnet top`: nodes, topics and what is wrong, on a screen that is drawn anew each second.
+//! `rnet top`: nodes, topics and problems, on a screen that is redrawn every second.
 //!
-//! - this file: the looks at the domain, and what is printed with `--once`;
-//! - `terminal`: where the screen of `rnet_monitor::top` is shown.
+//! - this file: inspects the domain, and prints the output of `--once`;
+//! - `terminal`: shows the screen of `rnet_monitor::top`.
 
 mod terminal;
 

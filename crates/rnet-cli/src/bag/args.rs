@@ -1,4 +1,4 @@
-//! The words of `rnet bag`.
+//! The arguments of `rnet bag`.
 
 use std::path::PathBuf;
 use std::str::FromStr;

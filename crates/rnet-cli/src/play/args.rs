@@ -1,4 +1,4 @@
-//! The words of `rnet play`.
+//! The arguments of `rnet play`.
 
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! The words of `rnet state …`.
+//! The arguments of `rnet state …`.
 
 use std::path::PathBuf;
 use std::time::Duration;

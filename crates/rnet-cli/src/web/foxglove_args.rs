@@ -1,4 +1,4 @@
-//! The words of `rnet foxglove`.
+//! The arguments of `rnet foxglove`.
 
 use std::path::PathBuf;
 
