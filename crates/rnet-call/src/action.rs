@@ -130,8 +130,8 @@ pub struct ActionContext<'a, F: Message + ?Sized> {
 }
 
 impl<F: Message + ?Sized> ActionContext<'_, F> {
-    /// Sends feedback. Only the first call waits until the caller is connected. If the caller does not read, feedback
-    /// that does not fit is dropped and counted at the caller.
+    /// Sends feedback. Only the first call waits until the caller is connected. If the caller does not read,
+    /// feedback that does not fit is dropped and counted at the caller.
     ///
     /// # Errors
     /// `Cancelled` if the goal was cancelled; `BadValue` for a message of another type; `IncompatibleType`.

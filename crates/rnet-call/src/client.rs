@@ -32,8 +32,8 @@ impl CallOptions {
         CallOptions::default()
     }
 
-    /// Time limit of the call, from now until its last reply. After that it fails with `Timeout`, and its server is
-    /// notified.
+    /// Time limit of the call, from now until its last reply. After that it fails with `Timeout`, and its
+    /// server is notified.
     pub fn timeout(mut self, timeout: Duration) -> CallOptions {
         self.timeout = Some(timeout);
         self
@@ -141,9 +141,9 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// Calls and waits for the reply, including the wait for a server. The default time limit is 10 s.
     ///
     /// # Errors
-    /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its handler;
-    /// `Refused` if the backlogs of all servers are full; `Full` if the server does not read; `IncompatibleType`;
-    /// `BadValue` for a request of another type; `Malformed`.
+    /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its
+    /// handler; `Refused` if the backlogs of all servers are full; `Full` if the server does not read;
+    /// `IncompatibleType`; `BadValue` for a request of another type; `Malformed`.
     pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
         let shared = &*self.shared;
         shared.core.check_fork()?;
@@ -158,7 +158,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     /// Starts a call with one reply, without waiting. The result is also a future.
     ///
     /// # Errors
-    /// `BadValue` for a request of another type; `Closed` in a forked child. The returned object reports other errors.
+    /// `BadValue` for a request of another type; `Closed` in a forked child. The returned object reports
+    /// other errors.
     pub fn start(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
         self.begin(request, options, 0)
     }

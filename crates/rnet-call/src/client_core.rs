@@ -25,8 +25,7 @@ use rnet_node::{
     SubscriberOptions, WaitSet, WaitSetHandle,
 };
 
-/// How often a thread looks for servers for unsent calls and, on a dispatch thread, for servers that are
-/// gone.
+/// How often a thread looks for servers for unsent calls and, on a dispatch thread, for lost servers.
 const SERVER_POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Maximum number of messages per batch.
 const MAX_BATCH: usize = 256;

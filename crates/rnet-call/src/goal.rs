@@ -68,8 +68,8 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         self.client.server_count()
     }
 
-    /// Asks all servers of the action to cancel all goals of all callers: for an operator or a supervisor. The reason
-    /// is `Operator`. Returns the number of servers.
+    /// Asks all servers of the action to cancel all goals of all callers: for an operator or a supervisor.
+    /// The reason is `Operator`. Returns the number of servers.
     ///
     /// # Errors
     /// `Full` if a server does not read; `Closed` in a forked child.
@@ -94,8 +94,8 @@ pub struct Goal<F: Message + ?Sized, R: Message + ?Sized> {
 }
 
 impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
-    /// Waits for the next feedback; `None` once the goal has ended. Up to 1,024 messages are queued; beyond that, the
-    /// oldest are skipped.
+    /// Waits for the next feedback; `None` once the goal has ended. Up to 1,024 messages are queued; beyond
+    /// that, the oldest are skipped.
     ///
     /// # Errors
     /// `BadValue` for feedback that is malformed; `Closed` in a forked child.
@@ -103,8 +103,8 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         self.wait_for_feedback(None)
     }
 
-    /// As [`Goal::feedback`] with a limit; a limit of zero returns only available feedback. Any number of threads may
-    /// call it.
+    /// As [`Goal::feedback`] with a limit; a limit of zero returns only available feedback. Any number of
+    /// threads may call it.
     ///
     /// # Errors
     /// As [`Goal::feedback`]; `Interrupted` after `limit` or on a signal.
@@ -135,11 +135,12 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without a limit.
+    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without
+    /// a limit.
     ///
     /// # Errors
-    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`, `Refused` and
-    /// the other errors of [`Client::call`]; `Closed` if the result was already returned.
+    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`,
+    /// `Refused` and the other errors of [`Client::call`]; `Closed` if the result was already returned.
     pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
         let until = deadline(timeout);
         loop {
@@ -191,8 +192,8 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned, or with the
-    /// result if that came first; at once if no server has it yet.
+    /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned,
+    /// or with the result if that came first; at once if no server has it yet.
     ///
     /// # Errors
     /// `Full` if the server does not read; the request was then not sent. `Closed` in a forked child.

@@ -52,8 +52,8 @@ impl<R: Message + ?Sized> Pending<R> {
         self.wait_for_next(None)
     }
 
-    /// As [`Pending::next`] with a limit; a limit of zero returns only available replies. Any number of threads may
-    /// call it.
+    /// As [`Pending::next`] with a limit; a limit of zero returns only available replies. Any number of
+    /// threads may call it.
     ///
     /// # Errors
     /// `Interrupted` after `limit` or on a signal: the call continues, and you can wait again.
@@ -75,8 +75,8 @@ impl<R: Message + ?Sized> Pending<R> {
         self.decode_next(next)
     }
 
-    /// Whether [`Pending::next_within`] has something to return at once: a reply, the end or an error. If not, the
-    /// task is woken once it has.
+    /// Whether [`Pending::next_within`] has something to return at once: a reply, the end or an error. If
+    /// not, the task is woken once it has.
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         let ready = self.shared.core.check_fork().is_err()
             || self.ended.load(Ordering::Relaxed)

@@ -104,7 +104,7 @@ impl RequestReader {
         self.requests.publishers().into_iter().map(|peer| peer.id).collect()
     }
 
-    /// Waits for a message, spinning on requests first; returns whether the spin has found one.
+    /// Waits for a message, spinning on requests first; the result shows whether the spin has found one.
     pub fn wait(&mut self, limit: Option<Duration>) -> WaitOutcome {
         self.record_arrival();
         let control = &self.control;

@@ -220,8 +220,7 @@ impl ServerCore {
         self.wait_handle.interrupt();
     }
 
-    /// Refuses the requests that have arrived since the last read, before callers see that the server is
-    /// gone.
+    /// Refuses requests that arrived since the last read, before callers see that the server is gone.
     fn refuse_rest(&self, endpoint: RequestEndpoint) {
         let RequestEndpoint { mut reader, mut unmatched, mut last_poll, _announcers } = endpoint;
         let events = reader.drain();
@@ -234,8 +233,7 @@ impl ServerCore {
         !state.closed || self.settings.requeues && !state.has_reader && !state.running.is_empty()
     }
 
-    /// The loop of each thread: run a handler if a call waits, otherwise read requests if no thread does,
-    /// otherwise wait.
+    /// The loop of each thread: run a handler if a call waits, else read if no thread does, else wait.
     fn run_worker(&self, endpoint: &Mutex<RequestEndpoint>) {
         let mut state = lock(&self.state);
         while self.should_run(&state) {
@@ -271,8 +269,7 @@ impl ServerCore {
         }
     }
 
-    /// Runs the handler of a call that is already listed as running. A call that was just read is not
-    /// cancelled yet.
+    /// Runs the handler of a call that is listed as running. A call just read is not cancelled yet.
     #[inline(never)] // Likewise.
     fn run_call<'a>(
         &'a self,
@@ -437,8 +434,7 @@ impl ServerCore {
         }
     }
 
-    /// Admits new callers whose endpoints have matched, and drops those whose endpoints did not appear in
-    /// time.
+    /// Admits new callers whose endpoints have matched, and drops those not matched in time.
     fn admit_matched_callers(&self, unmatched: &mut UnmatchedClients<Peer>) {
         let hears = |peer: &Peer, requests: &[EarlyRequest]| {
             peer.can_receive(requests.iter().map(|early| early.number))

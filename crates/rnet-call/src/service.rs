@@ -198,7 +198,8 @@ impl<R: Message + ?Sized> Responder<'_, R> {
         }
     }
 
-    /// Whether the answer is no longer needed: the caller has cancelled or is gone, or the service is closing.
+    /// Whether the answer is no longer needed: the caller has cancelled or is gone, or the service is
+    /// closing.
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
     }

@@ -21,7 +21,7 @@ use crate::shared_args::{NodeArg, bytes, seconds};
 use crate::{launch, record, signal, table};
 use rnet_format::text::escape_controls;
 
-/// Where files go, if nobody says where.
+/// The default folder of the files.
 pub const DEFAULT_FOLDER: &str = "blackbox";
 
 #[derive(Debug, Subcommand)]
@@ -43,13 +43,13 @@ pub enum BlackBoxCommand {
     Status,
     /// List the saved files and the triggers that fired for each
     List {
-        /// The folder [default: the running box's, else that of rnet launch, else blackbox]
+        /// The folder [default: the running box's, else that of rnet launch, else black box]
         #[arg(value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
     /// Recover the data that a killed box left; the next box does the same
     Recover {
-        /// The folder of its files [default: that of rnet launch, else blackbox]
+        /// The folder of its files [default: that of rnet launch, else black box]
         #[arg(value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
@@ -80,9 +80,9 @@ pub struct RunArgs {
     pub exclude: Vec<String>,
 }
 
-/// Between two looks at whether somebody said stop.
+/// Interval between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// For an answer of the box.
+/// Time limit for an answer of the blackbox.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
@@ -173,8 +173,8 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     }
 }
 
-/// The folder of the box's files: the one that is named, else that of the running box, else that of launches if one has
-/// been there, else that of `rnet blackbox run`.
+/// The folder of the black box files: the named one, otherwise that of the running black box, otherwise that of
+/// launches if it exists, otherwise that of `rnet blackbox run`.
 fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> {
     if let Some(named) = named {
         return Ok(named);
@@ -186,7 +186,7 @@ fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> 
     Ok(of_launches.filter(|folder| folder.is_dir()).unwrap_or_else(|| DEFAULT_FOLDER.into()))
 }
 
-/// Calls a service of the box; `None` if there is none.
+/// Calls a service of the black box; `None` if no black box runs.
 fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<Value>> {
     let servers = context.domain()?.snapshot()?;
     if !servers.servers().iter().any(|server| server.service == service) {
@@ -200,7 +200,7 @@ fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<
         .map_err(|error| Failure::Failed(format!("the reply of {service} is not JSON: {error}")))
 }
 
-/// Calls a service of the box, and tells what it replies.
+/// Calls a service of the black box, and prints its reply.
 fn call_and_print(
     context: &mut Context,
     service: &str,
@@ -217,7 +217,7 @@ fn call_and_print(
         true => context.document(&status)?,
         false => tell(context, &status)?,
     }
-    // A running blackbox that cannot write is a failure.
+    // A running black box that cannot write is a failure.
     let problems: Vec<String> = status["problems"]
         .as_object()
         .into_iter()
@@ -238,10 +238,11 @@ fn print_trigger_reply(context: &mut Context, status: &Value) -> Outcome {
     context.line(format_args!("requested {}", escape_controls(pending.unwrap_or("a file"))))
 }
 
-/// The files, the oldest first. What is wrong with one is told, and costs no other its row.
+/// Lists the files, oldest first. Problems of one file are reported, and do not affect the rows of the
+/// others.
 fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     let files = match list_files(folder, &context.location()?) {
-        // No blackbox has run yet with the default directory.
+        // No black box has run yet with the default directory.
         Err(RecordError::File { source, .. })
             if !is_named && source.kind() == std::io::ErrorKind::NotFound =>
         {

@@ -30,7 +30,7 @@ pub fn run(context: &mut Context, command: DomainCommand) -> Outcome {
     }
 }
 
-/// Says on stderr where nothing was found, and which other domains have nodes.
+/// Reports on stderr that nothing was found in the domain, and which other domains have nodes.
 pub fn report_none_found(context: &Context, what: &str) -> Outcome {
     let location = context.location()?;
     let place = |id, path: &std::path::Path| format!("domain {id} ({})", path.display());

@@ -58,7 +58,7 @@ pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
     print(context, args, format, &domain, &net)
 }
 
-/// The format that is asked for, by name or by the ending of the file.
+/// The requested format, by name or by the file name's extension.
 fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
     if context.json() && args.format.is_some() {
         return Err(Failure::Usage("--json and --format cannot be used together".to_owned()));

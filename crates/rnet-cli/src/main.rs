@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     completions::answer_shell();
     let cli = Cli::from_arg_matches(&help::command().get_matches());
     let cli = cli.unwrap_or_else(|error| error.exit());
-    // The command that started a bench worker stops it, not a signal to the group.
+    // A bench worker has no signal handlers: its command, or a signal, ends it.
     if !matches!(cli.command, Command::BenchWorker) {
         signal::install();
     }

@@ -47,7 +47,7 @@ fn priority_change(command: &Command) -> Option<PriorityChange> {
         | Command::Drive(
             CommandCommand::List(_) | CommandCommand::Who(_) | CommandCommand::Log(_),
         ) => Some(PriorityChange::Batch),
-        // It tests the priority of programs that the same shell starts.
+        // With `--realtime`, it tests the settings of programs that the same shell starts.
         Command::Doctor(args) => (!args.realtime).then_some(PriorityChange::Batch),
         _ => None,
     }

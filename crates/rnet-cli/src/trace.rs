@@ -50,11 +50,11 @@ fn parse_budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Topics that may be traced at a time.
+/// Maximum number of topics traced at a time.
 const MAX_TOPICS: usize = 64;
-/// Records that are kept; more of them are left out, which is told.
+/// Maximum number of kept records; further ones are dropped, which is reported.
 const MAX_RECORDS: usize = 1_000_000;
-/// Between two looks. Meanwhile a log holds all that a subscription may write.
+/// Interval between two reads. A log holds everything that a subscription may write in this time.
 const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
@@ -122,7 +122,7 @@ fn print(
     chain.map_or(Ok(()), |chain| print_view(context, "PART", &chain))
 }
 
-/// What was recorded.
+/// The recorded data.
 struct Trace {
     records: Vec<Traced>,
     publishers: PublisherNames,

@@ -85,7 +85,7 @@ struct Channel {
 /// let mut follow = Follower::new(Domain::open(Some(&id), Some(dir), None)?, "/angles", true)?;
 /// let mut bytes = Vec::new();
 /// while follow.poll(&mut bytes)?.is_none() {
-///     follow.wait(Duration::from_secs(1)); // sleeps until somebody sends
+///     follow.wait(Duration::from_secs(1)); // sleeps until a publisher sends
 /// }
 /// assert_eq!(bytes, b"0.25");
 /// # drop((angles, follow));
@@ -221,7 +221,8 @@ impl Follower {
         &self.domain
     }
 
-    /// Ids of the followed publishers. A former publisher stays listed until all its messages have been polled.
+    /// Ids of the followed publishers. A former publisher stays listed until all its messages have been
+    /// polled.
     pub fn followed(&self) -> impl Iterator<Item = u64> {
         self.channels.iter().map(|channel| channel.observer.publisher())
     }
@@ -288,7 +289,7 @@ impl Follower {
 
     /// Sets the status text of this observer, at most 64 KiB, and replaces the previous one.
     /// [`observer_statuses`](super::observer_statuses) reads it; it is removed with this follower. `false` if
-    /// it cannot be stored: no domain exists, there are too many observers, or memory is full.
+    /// it cannot be stored: no domain exists, there are too many observers, or no space is left.
     pub fn set_status(&mut self, text: &str) -> bool {
         if self.file.is_none() && !self.register() {
             return false;

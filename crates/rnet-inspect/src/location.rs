@@ -113,8 +113,8 @@ impl Location {
         sorted(folders.filter_map(|folder| folder.node_name()).chain(names))
     }
 
-    /// Removes the files of dead nodes and observers, and returns these nodes. Running and starting nodes are not
-    /// affected; running nodes do the same automatically. The state of the domain is kept.
+    /// Removes the files of dead nodes and observers, and returns these nodes. Running and starting nodes are
+    /// not affected; running nodes do the same automatically. The state of the domain is kept.
     ///
     /// # Errors
     /// As [`Location::exists`].

@@ -42,7 +42,7 @@ impl RemoteNodeTracker {
                 }
             }
         }
-        // The oldest proxies first, then their successors.
+        // Additions first: a new proxy may be the successor of a closed one.
         for (id, name) in there.iter().filter(|(id, _)| !self.proxies.contains_key(id)) {
             self.nodes.add_proxy(*id, name);
         }

@@ -119,22 +119,24 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and [`rnet_node::Dynamic`].
+    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
     }
 
-    /// Opens the receiver: it falls back at once, and then calls `apply` for each command of the driver in force, in a
-    /// dedicated thread. The thread uses `SCHED_FIFO` if the process has the right. A panic in the first fallback is an
-    /// error.
+    /// Opens the receiver: it falls back at once, and then calls `apply` for each command of the driver in
+    /// force, in a dedicated thread. The thread uses `SCHED_FIFO` if the process has the right. A panic in
+    /// the first fallback is an error.
     ///
-    /// `apply` should return well within the deadline and not allocate. If it takes longer or panics, the fallback
-    /// follows; the panic is counted and the thread continues.
+    /// `apply` should return well within the deadline and not allocate. If it takes longer or panics, the
+    /// fallback follows; the panic is counted and the thread continues.
     ///
     /// # Errors
-    /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is not of the
-    /// type or fails, or for a deadline that is not allowed; `BadName`; as `rnet::Node::subscriber`.
+    /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is
+    /// not of the type or fails, or for a deadline that is not allowed; `BadName`; as
+    /// `rnet::Node::subscriber`.
     pub fn apply(self, mut apply: impl FnMut(&T) + Send + 'static) -> Result<Command> {
         self.apply_checked(move |command, still_valid| {
             if still_valid() {
@@ -165,12 +167,13 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         parts.open(ty, apply)
     }
 
-    /// Opens a receiver that publishes each command that it would apply, and the fallback, on a plain topic: for code
-    /// that may be late, because it waits for an interpreter or runs in another process. The topic is urgent, and keeps
-    /// its last message for subscribers that come later.
+    /// Opens a receiver that publishes each command that it would apply, and the fallback, on a plain topic:
+    /// for code that may be late, because it waits for an interpreter or runs in another process. The topic
+    /// is urgent, and keeps its last message for subscribers that come later.
     ///
     /// # Errors
-    /// As [`CommandBuilder::apply`]; `BadValue` for a fallback that is a function, or the topic of the command itself.
+    /// As [`CommandBuilder::apply`]; `BadValue` for a fallback that is a function, or the topic of the
+    /// command itself.
     pub fn forward(self, topic: &str) -> Result<Command> {
         let (parts, ty) = self.receiver_options()?;
         let bad = |why: &str| {
@@ -365,7 +368,8 @@ impl Command {
         self.shared.published().0
     }
 
-    /// The current driver, and whether the receiver has fallen back, as last reported; the counters are up to date.
+    /// The current driver, and whether the receiver has fallen back, as last reported; the counters are up to
+    /// date.
     pub fn status(&self) -> CommandStatus {
         self.shared.published().1
     }

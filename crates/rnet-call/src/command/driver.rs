@@ -90,8 +90,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether authority lasts until the lease expires even if this process dies first, as for a robot stop. By default
-    /// it ends with the process.
+    /// Whether authority lasts until the lease expires even if this process dies first, as for a robot stop.
+    /// By default it ends with the process.
     pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
         self.terms.outlasts = outlasts;
         self
@@ -103,35 +103,36 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether a driver that lost its authority takes it again automatically: when its lease has expired, when the
-    /// other driver releases it, or when the receiver restarts. [`Driver::send`], [`Driver::renew`] and
-    /// [`Driver::in_force`] request it without a wait; until it is granted they return `NotInForce`. By default only
-    /// [`Driver::retake`] does this.
+    /// Whether a driver that lost its authority takes it again automatically: when its lease has expired,
+    /// when the other driver releases it, or when the receiver restarts. [`Driver::send`], [`Driver::renew`]
+    /// and [`Driver::in_force`] request it without a wait; until it is granted they return `NotInForce`. By
+    /// default only [`Driver::retake`] does this.
     pub fn auto_retake(mut self, auto_retake: bool) -> Self {
         self.auto_retake = auto_retake;
         self
     }
 
-    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
+    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
     }
 
-    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has authority with
-    /// this priority and both drivers outlast their process, it is granted again and the previous driver loses it: this
-    /// renews a stop after a network failure.
+    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has
+    /// authority with this priority and both drivers outlast their process, it is granted again and the
+    /// previous driver loses it: this renews a stop after a network failure.
     ///
     /// # Errors
-    /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is stopped;
-    /// `Timeout` if there is no receiver;
-    /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as `rnet::Node::publisher`.
+    /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is
+    /// stopped; `Timeout` if there is no receiver; `BadValue` for a lease or a priority that is not allowed;
+    /// `IncompatibleType`; as `rnet::Node::publisher`.
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
         self.take_interruptible(timeout, || true)
     }
 
-    /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it is called a few
-    /// times a second.
+    /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it
+    /// is called a few times a second.
     #[doc(hidden)]
     pub fn take_interruptible(
         self,
@@ -271,11 +272,12 @@ impl<T: Message + ?Sized> Driver<T> {
         self.number
     }
 
-    /// Sends a command and renews the lease. It is applied if it arrives within the deadline of the receiver and this
-    /// driver is still in force.
+    /// Sends a command and renews the lease. It is applied if it arrives within the deadline of the receiver
+    /// and this driver is still in force.
     ///
     /// # Errors
-    /// `NotInForce` once the receiver has reported that this driver's authority has ended; as [`Publisher::send`].
+    /// `NotInForce` once the receiver has reported that this driver's authority has ended; as
+    /// [`Publisher::send`].
     pub fn send(&mut self, command: &T) -> Result<()> {
         self.check_or_retake()?;
         self.publisher.send_with(command, Meta::default().with_correlation(self.number))
@@ -304,8 +306,8 @@ impl<T: Message + ?Sized> Driver<T> {
         self.check_or_retake().is_ok()
     }
 
-    /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for 10 s if
-    /// `timeout` is `None`. A driver that is in force keeps its authority.
+    /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for
+    /// 10 s if `timeout` is `None`. A driver that is in force keeps its authority.
     ///
     /// # Errors
     /// As [`DriveBuilder::take`].

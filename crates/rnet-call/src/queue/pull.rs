@@ -35,7 +35,8 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         PullBuilder { node: node.clone(), name: name.to_owned(), ty: None, _type: PhantomData }
     }
 
-    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and [`rnet_node::Dynamic`].
+    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, ty: MessageType) -> Self {
         self.ty = Some(ty);
         self
@@ -55,9 +56,10 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         Ok(Puller { slot, service, ty, _type: PhantomData })
     }
 
-    /// Opens a worker with a handler on its own thread. A job is acknowledged when its handler returns; a job that
-    /// fails or panics is reported to the pusher, and not delivered again. This also applies while the worker closes,
-    /// unless the handler has read `true` from [`JobContext::is_cancelled`]: such a job goes to another worker.
+    /// Opens a worker with a handler on its own thread. A job is acknowledged when its handler returns; a job
+    /// that fails or panics is reported to the pusher, and not delivered again. This also applies while the
+    /// worker closes, unless the handler has read `true` from [`JobContext::is_cancelled`]: such a job goes
+    /// to another worker.
     ///
     /// # Errors
     /// As [`PullBuilder::open`].
@@ -103,8 +105,8 @@ impl JobContext {
         self.0.caller()
     }
 
-    /// Whether the acknowledgement is no longer needed: its pusher is gone or no longer waits, or the worker is
-    /// closing.
+    /// Whether the acknowledgement is no longer needed: its pusher is gone or no longer waits, or the worker
+    /// is closing.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
@@ -240,8 +242,8 @@ impl JobSlot {
 
 struct WorkerClosed;
 
-/// A worker of a work queue, created by [`PullBuilder::open`]. It takes the next job after finishing the current one.
-/// Dropping it closes it: an unfinished job is delivered to another worker.
+/// A worker of a work queue, created by [`PullBuilder::open`]. It takes the next job after finishing the
+/// current one. Dropping it closes it: an unfinished job is delivered to another worker.
 #[must_use = "the worker closes when this is dropped"]
 pub struct Puller<J: Message + ?Sized> {
     slot: Arc<JobSlot>,
@@ -280,13 +282,15 @@ impl<J: Message + ?Sized> Puller<J> {
         self.service.name()
     }
 
-    /// Counters of this worker: `calls` are jobs, `refused` the jobs that arrived while it had one or was closing.
+    /// Counters of this worker: `calls` are jobs, `refused` the jobs that arrived while it had one or was
+    /// closing.
     pub fn stats(&self) -> ServiceStats {
         self.service.stats()
     }
 
-    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: its current
-    /// job is delivered to another worker, and a job that was not received yet does not count as redelivered.
+    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: its
+    /// current job is delivered to another worker, and a job that was not received yet does not count as
+    /// redelivered.
     pub fn close(&self) {
         // In a forked child, the lock may be held by a thread that exists only in the parent.
         if self.service.check_fork().is_ok() {
@@ -325,8 +329,8 @@ impl<J: Message + ?Sized> Drop for Puller<J> {
     }
 }
 
-/// A job of a worker, until the worker reports its outcome. Dropping it without a report is a failure, which is
-/// reported to the pusher.
+/// A job of a worker, until the worker reports its outcome. Dropping it without a report is a failure, which
+/// is reported to the pusher.
 #[must_use = "dropping a job fails it; call ack() when it is done"]
 pub struct Job<J: Message + ?Sized> {
     job: Received<J>,

@@ -48,9 +48,9 @@ pub struct PushStats {
 pub struct Undelivered<J: Message + ?Sized> {
     /// The job.
     pub job: Received<J>,
-    /// The reason: `CallFailed` with the error of its worker; `ServerLost`, `CallLost`, `Timeout` or `Cancelled` if two
-    /// workers had it and neither acknowledged it; `IncompatibleType` if workers expect another type; `Closed` if the
-    /// pusher was dropped first.
+    /// The reason: `CallFailed` with the error of its worker; `ServerLost`, `CallLost`, `Timeout` or
+    /// `Cancelled` if two workers had it and neither acknowledged it; `IncompatibleType` if workers expect
+    /// another type; `Closed` if the pusher was dropped first.
     pub error: Error,
 }
 
@@ -82,8 +82,8 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         }
     }
 
-    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_capacity`] sets the behaviour
-    /// beyond it.
+    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_capacity`] sets
+    /// the behaviour beyond it.
     pub fn backlog(mut self, jobs: usize) -> Self {
         self.backlog = jobs;
         self
@@ -95,21 +95,22 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         self
     }
 
-    /// Time limit of a worker for a job. A worker that does not acknowledge in time, for example because its process is
-    /// stopped, counts as lost. By default there is no limit.
+    /// Time limit of a worker for a job. A worker that does not acknowledge in time, for example because its
+    /// process is stopped, counts as lost. By default there is no limit.
     pub fn ack_within(mut self, limit: Duration) -> Self {
         self.ack = Some(limit);
         self
     }
 
-    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
+    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, ty: MessageType) -> Self {
         self.ty = Some(ty);
         self
     }
 
-    /// Called on the pusher's thread with each job that no worker acknowledged. Without a callback, a line in the
-    /// node's log reports the job.
+    /// Called on the pusher's thread with each job that no worker acknowledged. Without a callback, a line in
+    /// the node's log reports the job.
     pub fn on_undelivered(mut self, callback: impl Fn(Undelivered<J>) + Send + 'static) -> Self {
         self.undelivered = Some(Box::new(callback));
         self

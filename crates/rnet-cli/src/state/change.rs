@@ -39,7 +39,7 @@ pub fn add(context: &mut Context, args: &AddArgs) -> Outcome {
 pub fn del(context: &mut Context, args: &DelArgs) -> Outcome {
     let mut deleted = Vec::new();
     let mut failures: Vec<Failure> = Vec::new();
-    // Keys of other hosts first: each of them needs a node of this command, under the same name.
+    // Keys of other hosts first: for each of them this command opens its own node, always with the same name.
     let (there, here): (Vec<&String>, Vec<&String>) =
         args.keys.iter().partition(|key| split_host(key).is_some());
     let mut last: Option<StateTarget<'_>> = None;

@@ -51,7 +51,7 @@ pub fn run(
         return Err(Failure::Usage(what.to_owned()));
     }
     let at = StateTarget::join(context, key, &args.own_node)?;
-    // The present type matters only if the arguments name none.
+    // The present type matters only if the arguments neither name nor change the type.
     let present = match (&args.type_name, args.change_type) {
         (None, false) => at.entry()?.map(|entry| entry.value),
         _ => None,

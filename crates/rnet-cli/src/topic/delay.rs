@@ -58,7 +58,7 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
                 report_waiting(context, topic, whom, since);
             }
             waiting_said = rows.is_empty();
-            // The totals are printed first if they are all, and at the end.
+            // The totals are printed at the end, and at the start only if they are the whole output.
             let last = args.once || timed_out || stopped;
             let is_new = |(key, row): &(ChannelKey, DelayRow)| {
                 before.get(key).is_none_or(|old| old.received != row.channel.received)

@@ -75,7 +75,8 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     ended
 }
 
-/// Warns that the topic is a command: its publisher sees subscribers, but the receiver ignores its messages.
+/// Warns that the topic is a command: its publisher sees subscribers, but the receiver ignores messages
+/// without authority.
 fn warn_if_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome {
     let status = domain.topic_snapshot(&rnet::command_status_topic(topic))?;
     if let Some(receiver) = status.publishers.first() {

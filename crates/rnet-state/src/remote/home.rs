@@ -91,7 +91,7 @@ struct FeedSender {
     publisher: Publisher<StateChange>,
     number: u64,
     seq: u64,
-    /// Types sent since the last subscription request.
+    /// Types sent since the last request for the keys.
     types: HashSet<u64>,
 }
 

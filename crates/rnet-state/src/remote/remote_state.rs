@@ -68,10 +68,10 @@ impl<T> WithAge<T> {
 
 /// The state of another host, created by `rnet::Node::state_of`. Cheap to clone; usable from any thread.
 ///
-/// A key belongs to the host that stores it, its *home*. A read asks the home, or a [`Replica`] of it. While the home
-/// is not reachable, a read returns the last known value with its age. A write asks the home once and returns when it
-/// is applied there; while the home is not reachable it fails with `HomeAway`, which tells whether the write may have
-/// been applied.
+/// A key belongs to the host that stores it, its *home*. A read asks the home, or a [`Replica`] of it. While
+/// the home is not reachable, a read returns the last known value with its age. A write asks the home once
+/// and returns when it is applied there; while the home is not reachable it fails with `HomeAway`, which
+/// tells whether the write may have been applied.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -187,8 +187,8 @@ impl RemoteState {
         self
     }
 
-    /// Interrupts a wait for an answer with `Interrupted` if `stop` returns `true`; it is called 20 times a second. An
-    /// interrupted write may have been applied. For bindings that handle Ctrl-C.
+    /// Interrupts a wait for an answer with `Interrupted` if `stop` returns `true`; it is called 20 times a
+    /// second. An interrupted write may have been applied. For bindings that handle Ctrl-C.
     #[doc(hidden)]
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<dyn Fn() -> bool + Send + Sync>) -> RemoteState {
@@ -274,12 +274,12 @@ impl RemoteState {
         Ok(transfer::collect_params(about, values?))
     }
 
-    /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no request.
-    /// Returns when it has the current values.
+    /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no
+    /// request. Returns when it has the current values.
     ///
     /// # Errors
-    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 followed prefixes at the home, 65,536
-    /// keys or 64 MiB of values; `BadName`.
+    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 followed prefixes at the home,
+    /// 65,536 keys or 64 MiB of values; `BadName`.
     pub fn mirror(&self, prefix: &str) -> Result<Replica> {
         let mut replicas = lock(&self.shared.replicas);
         replicas.retain(|replica| replica.strong_count() > 0);
@@ -295,8 +295,8 @@ impl RemoteState {
         Ok(replica)
     }
 
-    /// Sets a key at its home, and returns the revision of the change once it is applied. The home checks it as a local
-    /// write, including the rules of parameters.
+    /// Sets a key at its home, and returns the revision of the change once it is applied. The home checks it
+    /// as a local write, including the rules of parameters.
     ///
     /// # Errors
     /// `HomeAway`, which tells whether the write may have been applied; errors of the home, as in

@@ -35,8 +35,8 @@ const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// A copy of another host's keys under a prefix, kept up to date; created by
 /// [`RemoteState::mirror`](super::RemoteState::mirror). Its thread stops when the replica is dropped.
 ///
-/// It also reports changes, as a [`Watch`](crate::Watch) does: from the first call of [`Replica::recv`], first the
-/// current values, then the newest value of each changed key.
+/// It also reports changes, as a [`Watch`](crate::Watch) does: from the first call of [`Replica::recv`],
+/// first the current values, then the newest value of each changed key.
 pub struct Replica {
     shared: Arc<ReplicaShared>,
     thread: Option<JoinHandle<()>>,
