@@ -43,13 +43,13 @@ pub enum BlackBoxCommand {
     Status,
     /// List the saved files and the triggers that fired for each
     List {
-        /// The folder [default: the running box's, else that of rnet launch, else black box]
+        /// The folder [default: the running box's, else that of rnet launch, else blackbox]
         #[arg(value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
     /// Recover the data that a killed box left; the next box does the same
     Recover {
-        /// The folder of its files [default: that of rnet launch, else black box]
+        /// The folder of its files [default: that of rnet launch, else blackbox]
         #[arg(value_name = "FOLDER")]
         folder: Option<PathBuf>,
     },
@@ -82,7 +82,7 @@ pub struct RunArgs {
 
 /// Interval between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// Time limit for an answer of the blackbox.
+/// Time limit for an answer of the black box.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
@@ -173,8 +173,8 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     }
 }
 
-/// The folder of the black box files: the named one, otherwise that of the running black box, otherwise that of
-/// launches if it exists, otherwise that of `rnet blackbox run`.
+/// The folder of the black box files: the named one, otherwise that of the running black box, otherwise
+/// that of launches if it exists, otherwise that of `rnet blackbox run`.
 fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> {
     if let Some(named) = named {
         return Ok(named);
