@@ -19,7 +19,7 @@ pub enum GoalPolicy {
     /// Refuses the new goal; `Refused` names the node whose goal runs.
     #[default]
     Reject,
-    /// Queues the new goal behind at most this many others: 1 to 65,536.
+    /// Queues the new goal; at most this many goals wait: 1 to 65,536.
     Queue(usize),
     /// Replaces the present goals, which are cancelled with the reason `Preempted`. The new goal begins when
     /// the handler of the running one has returned.

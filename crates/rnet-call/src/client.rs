@@ -69,7 +69,7 @@ impl ClientShared {
     }
 }
 
-/// The error for a stream that ended without a reply.
+/// The error for a call that ended without a reply.
 pub fn no_reply_error() -> Error {
     Error::closed("a finished call")
 }
@@ -138,7 +138,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         &self.shared.name
     }
 
-    /// Calls and waits for the reply, including the wait for a server. The default time limit is 10 s.
+    /// Calls and waits for the reply, including the wait for a server. `None` means a limit of 10 s.
     ///
     /// # Errors
     /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its

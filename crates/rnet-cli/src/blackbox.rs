@@ -122,7 +122,7 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     options.location = Some(context.location()?);
     options.command_line = record::command_line();
     if let Ok(launches) = launch::run_folder(context) {
-        // Deliberate stops need no notification: the end of a launch, `rnet node stop` and `kill`.
+        // The operator already knows of deliberate stops: the end of a launch, `rnet node stop` and `kill`.
         let is_notified = move |session: &i32| {
             // A process number of an earlier boot does not identify a session of this boot.
             let ends = |record: &Record| {

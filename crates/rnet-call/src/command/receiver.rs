@@ -261,7 +261,7 @@ impl Receiver {
                 priority: holder.map_or(0, |holder| holder.priority),
                 deadline: ns(self.deadline),
             };
-            // A driver that is gone soon loses its lease.
+            // If the driver is gone, its lease soon expires.
             let _ = ask.answer.try_send(reply);
             fail_point!("command.answered");
         }
@@ -300,7 +300,7 @@ impl Receiver {
             TakeOutcome::Granted { preempted } => {
                 self.logged_refusals.clear();
                 self.next_check_ns = 0;
-                // The new driver may send nothing, such as a stop.
+                // The new driver may send no commands, as a robot stop does.
                 match &preempted {
                     Some(holder) => {
                         let node = &ask.node;

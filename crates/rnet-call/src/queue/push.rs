@@ -422,7 +422,7 @@ impl PushLoop {
         ActiveJob { job, pending }
     }
 
-    /// Whether every worker is busy with jobs of other pushers.
+    /// Handles the end of a job; returns `true` if no worker was free, so that the job waits again.
     fn on_job_ended(&self, ActiveJob { mut job, pending }: ActiveJob, end: Result<()>) -> bool {
         let worker = pending.server();
         // The call ends, and its worker is notified, before another worker gets the job.
