@@ -7,8 +7,8 @@ pub use rnet_shm::os::priority::{NormalPriority, PriorityChange};
 /// starts nodes does not; [`NormalPriority`] restores the priority of one that did. An unprivileged process
 /// cannot undo it.
 ///
-/// Returns whether the thread has the lower priority now. It does not if somebody has set a policy or a nice
-/// value for the thread, or if `RNET_TUNE_THREADS` is 0.
+/// Returns whether the thread has the lower priority now. It does not if a policy or a nice value was set for
+/// the thread, or if `RNET_TUNE_THREADS` is 0.
 pub fn lower_priority(way: PriorityChange) -> bool {
     // An invalid value is reported when a node opens.
     rnet_node::settings::may_tune_threads().unwrap_or(false)
