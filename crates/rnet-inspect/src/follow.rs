@@ -506,8 +506,8 @@ impl Follower {
                     Durability::TransientLocal { depth } if is_old && self.history => depth.into(),
                     _ => 0,
                 };
-                // At the first scan, earlier messages are not read. Later, a new publisher did not exist at
-                // the last scan, so all its messages are read.
+                // At the first scan, earlier messages are not read. In later scans, a new publisher did not
+                // exist at the previous scan, so all its messages are read.
                 let from_oldest = !is_old || kept > 0;
                 let from_seq = if is_old { info.sent.saturating_sub(kept) } else { 0 };
                 let mut observer = Observer::open(path, entry.id, from_oldest)?;
