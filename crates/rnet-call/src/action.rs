@@ -1,4 +1,4 @@
-//! A server of an action, as it is opened, and what its handler is given.
+//! A server of an action: its builder, and the context of its handler.
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
@@ -16,13 +16,13 @@ use rnet_node::{Message, MessageType, NodeHandle};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GoalPolicy {
-    /// It is refused; `Refused` names the node whose goal runs.
+    /// Refuses the new goal; `Refused` names the node whose goal runs.
     #[default]
     Reject,
-    /// It waits for its turn, as one of at most so many: 1 to 65,536.
+    /// Queues the new goal; at most this many goals wait: 1 to 65,536.
     Queue(usize),
-    /// It takes the place of those that are there, which are cancelled with the reason `Preempted`. It begins when
-    /// the handler of the one that runs has returned.
+    /// Replaces the present goals, which are cancelled with the reason `Preempted`. The new goal begins when
+    /// the handler of the running one has returned.
     Replace,
 }
 
@@ -70,10 +70,10 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilde
         self
     }
 
-    /// Opens the server. `handler` works for one goal at a time, and returns its result.
+    /// Opens the server. `handler` processes one goal at a time, and returns its result.
     ///
-    /// One that was cancelled and whose handler knows it ends with `Cancelled`, whatever the handler returns. A
-    /// result that is returned by a handler that has not asked travels: the goal was reached before.
+    /// A goal whose handler has seen the cancellation ends with `Cancelled`, whatever the handler returns. If
+    /// the handler has not checked, its result is delivered: the goal was reached before.
     ///
     /// # Errors
     /// `BadName`; `BadValue` for a queue that is too long; as `rnet::Node::subscriber`.
@@ -130,11 +130,11 @@ pub struct ActionContext<'a, F: Message + ?Sized> {
 }
 
 impl<F: Message + ?Sized> ActionContext<'_, F> {
-    /// Sends feedback. Only the first call waits until the caller is connected. If the caller does not read, feedback
-    /// that does not fit is dropped and counted at the caller.
+    /// Sends feedback. Only the first call waits until the caller is connected. If the caller does not read,
+    /// feedback that does not fit is dropped and counted at the caller.
     ///
     /// # Errors
-    /// `Cancelled` if the goal was; `BadValue` for a message of another type; `IncompatibleType`.
+    /// `Cancelled` if the goal was cancelled; `BadValue` for a message of another type; `IncompatibleType`.
     pub fn feedback(&mut self, feedback: &F) -> Result<()> {
         let what = || format!("feedback of {}", self.call.service());
         Bytes::encode(feedback, self.ty, &mut self.encoded)
@@ -142,12 +142,12 @@ impl<F: Message + ?Sized> ActionContext<'_, F> {
         self.call.feedback(&self.encoded)
     }
 
-    /// Whether the goal is not wanted any more: the handler is to return.
+    /// Whether the goal is no longer wanted: the handler should return.
     pub fn cancelled(&self) -> bool {
         self.cancel_reason().is_some()
     }
 
-    /// Why the goal is not wanted any more, if it is not.
+    /// Why the goal is no longer wanted; `None` if it is wanted.
     pub fn cancel_reason(&self) -> Option<CancelReason> {
         self.context().cancel_reason()
     }

@@ -1,4 +1,4 @@
-//! What was received of a call, kept apart from the memory of its publisher.
+//! A received message of a call, copied out of the memory of its publisher.
 
 use std::fmt;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ pub struct Received<T: Message + ?Sized> {
 
 impl<T: Message + ?Sized> Received<T> {
     /// # Errors
-    /// In words, why the bytes are no message of this type.
+    /// If the bytes are not a message of this type, the error says why.
     pub(crate) fn decode(
         bytes: Bytes,
         ty: &MessageType,
@@ -27,7 +27,7 @@ impl<T: Message + ?Sized> Received<T> {
         Ok(Received { bytes, held })
     }
 
-    /// The message itself, which was decoded; for protobuf messages, as [`rnet_node::Sample::into_message`].
+    /// The decoded message; for protobuf messages, as [`rnet_node::Sample::into_message`].
     pub fn into_message(mut self) -> T
     where
         T: Sized,

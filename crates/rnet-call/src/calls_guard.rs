@@ -1,5 +1,5 @@
-//! The lock of a client's calls. Tasks that something was found for are woken when it is free again: to wake one may
-//! drop a call of this client, or take a lock whose holder wants this one.
+//! The lock of a client's calls. Tasks with results are woken after it is released: waking one may drop a
+//! call of this client, or take a lock whose holder waits for this one.
 
 use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use super::pending_calls::PendingCalls;
 
 pub struct CallsGuard<'a> {
     mutex: &'a Mutex<PendingCalls>,
-    /// `None` once it is free.
+    /// `None` once it is released.
     guard: Option<MutexGuard<'a, PendingCalls>>,
 }
 
@@ -21,7 +21,7 @@ pub fn lock(mutex: &Mutex<PendingCalls>) -> CallsGuard<'_> {
 }
 
 impl<'a> CallsGuard<'a> {
-    /// Waits for the condvar, or until that moment; may return before.
+    /// Waits for the condvar, or until this time; may return earlier.
     pub fn wait(mut self, condvar: &Condvar, until: Option<Instant>) -> CallsGuard<'a> {
         let mutex = self.mutex;
         if !self.to_wake.is_empty() {
@@ -55,7 +55,8 @@ impl Drop for CallsGuard<'_> {
         let to_wake = std::mem::take(&mut guard.to_wake);
         drop(guard);
         for waker in to_wake {
-            // It is the user's code. One that panics must not keep the others, nor this thread's calls, from going on.
+            // A waker is the user's code. If one panics, the other tasks and this thread's calls must
+            // continue.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }

@@ -1,4 +1,4 @@
-//! A client of a service, as its user holds it.
+//! The public client of a service.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS_ALL_REPLIES, WANTS_FEEDBACK, service_name};
 use rnet_node::{EndpointWatch, Message, MessageType, NodeHandle};
 
-/// How long a call takes at most when it does not say.
+/// Default time limit of a call.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a call is made.
+/// Options of a call.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct CallOptions {
@@ -32,21 +32,21 @@ impl CallOptions {
         CallOptions::default()
     }
 
-    /// Time limit of the call, from now until its last reply. After that it fails with `Timeout`, and its server is
-    /// notified.
+    /// Time limit of the call, from now until its last reply. After that it fails with `Timeout`, and its
+    /// server is notified.
     pub fn timeout(mut self, timeout: Duration) -> CallOptions {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Calls of one key go to one server, for as long as it is there.
+    /// Calls with the same key go to one server while it is connected.
     pub fn key(mut self, key: &str) -> CallOptions {
         self.key = Some(key.to_owned());
         self
     }
 }
 
-/// What a client and its open calls hold.
+/// The part of a client that its open calls share.
 pub struct ClientShared {
     pub core: Arc<ClientCore>,
     pub watch: EndpointWatch,
@@ -56,20 +56,20 @@ pub struct ClientShared {
 }
 
 impl ClientShared {
-    /// A request that is not of its type.
+    /// The error for a request of another type.
     #[cold]
     fn bad_request(&self, why: String) -> Error {
         Error::bad_value(format!("request of {}", self.name), why)
     }
 
-    /// A reply, of what came of it.
+    /// Decodes a reply.
     pub fn decode<R: Message + ?Sized>(&self, bytes: Bytes) -> Result<Received<R>> {
         Received::decode(bytes, &self.reply)
             .map_err(|why| Error::bad_value("a reply", format!("it is malformed: {why}")))
     }
 }
 
-/// Why there is no reply.
+/// The error for a call that ended without a reply.
 pub fn no_reply_error() -> Error {
     Error::closed("a finished call")
 }
@@ -82,7 +82,8 @@ impl Drop for ClientShared {
     }
 }
 
-/// Calls one service: any number of calls at a time, by any number of threads. Clones are handles on the same.
+/// Calls one service, with any number of concurrent calls from any thread. Clones are handles to the same
+/// client.
 pub struct Client<Q: Message + ?Sized, R: Message + ?Sized> {
     pub(super) shared: Arc<ClientShared>,
     _types: PhantomData<fn(&Q) -> Box<R>>,
@@ -105,7 +106,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         Client::at(node, service_name(node, name)?, types, feedback, ServerFilter::All)
     }
 
-    /// The same for a name that is one of the domain already, and for some of the servers.
+    /// The same for a name that is already the domain's, and for the servers that a filter selects.
     #[doc(hidden)]
     pub fn at(
         node: &NodeHandle,
@@ -137,12 +138,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         &self.shared.name
     }
 
-    /// Calls and waits for the reply, including the wait for a server. `None` is 10 s.
+    /// Calls and waits for the reply, including the wait for a server. `None` means a limit of 10 s.
     ///
     /// # Errors
-    /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its handler;
-    /// `Refused` if the backlogs of all servers are full; `Full` if the server does not read; `IncompatibleType`;
-    /// `BadValue` for a request of another type; `Malformed`.
+    /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its
+    /// handler; `Refused` if the backlogs of all servers are full; `Full` if the server does not read;
+    /// `IncompatibleType`; `BadValue` for a request of another type; `Malformed`.
     pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
         let shared = &*self.shared;
         shared.core.check_fork()?;
@@ -154,15 +155,16 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         shared.decode(reply.ok_or_else(no_reply_error)?)
     }
 
-    /// Starts a call with one reply, without a wait. The result is also a future.
+    /// Starts a call with one reply, without waiting. The result is also a future.
     ///
     /// # Errors
-    /// `BadValue` for a request of another type; `Closed` in a forked child. The returned object reports other errors.
+    /// `BadValue` for a request of another type; `Closed` in a forked child. The returned object reports
+    /// other errors.
     pub fn start(&self, request: &Q, options: CallOptions) -> Result<Pending<R>> {
         self.begin(request, options, 0)
     }
 
-    /// Begins a call that wants all replies of a stream.
+    /// Starts a call that receives all replies of a stream.
     ///
     /// # Errors
     /// As [`Client::start`].
@@ -170,7 +172,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         self.begin(request, options, WANTS_ALL_REPLIES)
     }
 
-    /// `wants` are the bits of the call's number.
+    /// `wants` are the flags of the call's number.
     pub(super) fn begin(
         &self,
         request: &Q,
@@ -194,7 +196,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         &self.shared
     }
 
-    /// How many servers would take a call at this moment.
+    /// How many servers would accept a call now.
     pub fn server_count(&self) -> usize {
         self.shared.core.server_count()
     }

@@ -1,7 +1,8 @@
-//! What a client hears, and which of its threads reads it.
+//! The core of a client: what it receives, and which of its threads reads.
 //!
-//! A thread that waits for an answer reads itself, for the others that wait too; so a call takes no change of
-//! threads. For async calls a thread of the client's reads while no other does (`client_core/poll.rs`).
+//! A thread that waits for an answer reads itself, also for the other waiting threads, so a call needs no
+//! thread switch. For async calls, a thread of the client reads while no other thread does
+//! (`client_core/poll.rs`).
 
 mod poll;
 
@@ -24,27 +25,27 @@ use rnet_node::{
     SubscriberOptions, WaitSet, WaitSetHandle,
 };
 
-/// How often a thread looks for a server that has no call yet, and on a dispatch thread for servers that are gone.
+/// How often a thread looks for servers for unsent calls and, on a dispatch thread, for lost servers.
 const SERVER_POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// Messages that are received in one turn.
+/// Maximum number of messages per batch.
 const MAX_BATCH: usize = 256;
-/// Replies that are received one by one until there is a look at everything: losses are counted there.
+/// Replies received one by one before a full read, which counts losses.
 const MAX_SINGLE_REPLIES: u32 = 64;
-/// A wait that is to be shorter is not begun with a look at replies alone, which takes 50 µs.
+/// A shorter wait does not start with a spin on replies alone, which takes 50 µs.
 const MIN_SPIN_WAIT: Duration = Duration::from_millis(1);
 
 /// The servers that a client calls.
 pub enum ServerFilter {
-    /// Those of any host.
+    /// Servers of any host.
     All,
-    /// Those of this other host, and those on the client's own host.
+    /// Servers of this other host, and of the client's own host.
     HostAndLocal(String),
-    /// Those of this other host alone.
+    /// Servers of this other host only.
     Host(String),
 }
 
 impl ServerFilter {
-    /// Whether it calls servers of this host; `None` is the client's own.
+    /// Whether it includes servers of this host; `None` is the client's own.
     fn includes(&self, host: Option<&str>) -> bool {
         match (self, host) {
             (ServerFilter::All, _) | (ServerFilter::HostAndLocal(_), None) => true,
@@ -63,7 +64,7 @@ pub struct ClientCore {
     wait_handle: WaitSetHandle,
     calls: Mutex<PendingCalls>,
     filter: ServerFilter,
-    /// The thread for async calls, once there was one.
+    /// The thread for async calls; started with the first one.
     async_reader: Mutex<Option<JoinHandle<()>>>,
     async_reader_condvar: Condvar,
 }
@@ -85,7 +86,7 @@ impl ClientCore {
         let feedback = feedback.map(|ty| open(topics.feedback(), ty)).transpose()?;
         let status = node.subscriber::<CallStatus>(&topics.status(), options)?;
         let mut set = WaitSet::adaptive(&node.core);
-        // A signal ends the wait of a thread whose user looks for signals.
+        // A signal ends the wait of a thread whose user checks for signals.
         set.set_interruptible(true);
         set.expect_replies();
         let wait_handle = set.handle();
@@ -147,7 +148,7 @@ impl ClientCore {
                             }
                         });
                         calls.servers.push(Arc::new(server));
-                        // It may have matched before it could say so.
+                        // The server may have matched before the callback was set.
                         calls.send_unsent();
                     }
                     Err(error) => calls.server_error = Some(error),
@@ -204,12 +205,12 @@ impl ClientCore {
         servers.filter(|server| matches!(server.is_ready(), Ok(true))).count()
     }
 
-    /// Begins a call that has so much time.
+    /// Starts a call with this time limit.
     pub fn start(&self, open: OpenCall, wants: u32, after: Option<Duration>) -> u32 {
         lock(&self.calls).start(open, wants, after)
     }
 
-    /// A call that wants one reply, from its beginning to its end.
+    /// A call with one reply, from start to end.
     pub fn call(
         &self,
         watch: &EndpointWatch,
@@ -238,17 +239,17 @@ impl ClientCore {
         lock(&self.calls).by_number.get(&number)?.server.as_ref().map(|server| server.id)
     }
 
-    /// Ends a call; whether it had left for a server.
+    /// Ends a call; returns whether it was sent to a server.
     pub fn end(&self, number: u32) -> bool {
         !self.is_from_parent() && lock(&self.calls).end(number)
     }
 
-    /// Ends the thread for async calls, and waits for it: it holds the node.
+    /// Stops the thread for async calls, and joins it: it holds the node.
     pub fn close(&self) {
         lock(&self.calls).closed = true;
         self.async_reader_condvar.notify_all();
         self.wait_handle.interrupt();
-        // A task that it wakes may be what closes the client.
+        // A task that it wakes may close the client.
         let async_reader = sync::lock(&self.async_reader).take();
         sync::join(async_reader);
     }
@@ -272,7 +273,7 @@ impl ClientCore {
     /// As [`PendingCalls::cancel_all`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`PendingCalls::cancel_all`].
     pub fn cancel_all(&self) -> Result<usize> {
         self.check_fork()?;
         lock(&self.calls).cancel_all()
@@ -281,13 +282,13 @@ impl ClientCore {
     /// As [`PendingCalls::request_cancel`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`PendingCalls::request_cancel`].
     pub fn request_cancel(&self, number: u32) -> Result<()> {
         self.check_fork()?;
         lock(&self.calls).request_cancel(number)
     }
 
-    /// Ends a call, and whoever waits for it.
+    /// Cancels a call, and wakes the threads that wait for it.
     pub fn cancel(&self, number: u32) {
         if self.is_from_parent() {
             return;
@@ -301,8 +302,8 @@ impl ClientCore {
         }
     }
 
-    /// What the call has next; `None` behind the last reply. With `pause`, `Interrupted` at that moment and when
-    /// a signal comes, after a look at what is there.
+    /// The next result of the call; `None` after the last reply. With `pause`, returns `Interrupted` at that
+    /// time or on a signal, after a check for available results.
     pub fn next(
         &self,
         watch: &EndpointWatch,
@@ -321,7 +322,7 @@ impl ClientCore {
         after: Duration,
         pause: Option<Instant>,
     ) -> (CallsGuard<'a>, Result<Option<Bytes>>) {
-        // Whether this thread has read for the others, or waited: it may have been woken to read for them.
+        // Whether this thread has read for the others or waited: it may have been woken to read for them.
         let (mut took_part, mut looked) = (false, false);
         let wait = |mut calls: CallsGuard<'a>, until| {
             let Some(condvar) = calls.add_waiter(number) else { return calls };
@@ -337,7 +338,7 @@ impl ClientCore {
                 break next;
             }
             let (deadline, unsent) = (open.deadline, open.server.is_none());
-            // The first look is at what is there, and does not take long.
+            // The first pass only checks what is available, which is quick.
             if looked && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
                 ClientCore::time_out(&mut calls, number, after);
                 continue;
@@ -386,7 +387,7 @@ impl ClientCore {
             let interrupted;
             (calls, interrupted) = self.read_answers(until, one);
             calls.has_reader = false;
-            // With something there it is that which is returned.
+            // If a result is available, it is returned.
             looked |= interrupted;
             if interrupted && pause.is_some() && !calls.has_next(number, output) {
                 break Err(Error::Interrupted);
@@ -399,7 +400,7 @@ impl ClientCore {
         (calls, result)
     }
 
-    /// Has the thread for async calls read, if there is any of these.
+    /// Wakes the thread for async calls, if such calls exist.
     fn wake_async_reader(&self, calls: &PendingCalls) {
         if calls.async_reader_waits && calls.by_number.values().any(|open| open.has_waiting_task())
         {
@@ -407,7 +408,7 @@ impl ClientCore {
         }
     }
 
-    /// Takes one reply in, if it is all that there is. `None`: there is more, or something else.
+    /// Receives one reply, if it is the only message. `None`: more or other messages are available.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     fn take_single_reply(&self, reader: &mut ReplyReader, is_spun: bool) -> Option<CallsGuard<'_>> {
         let ReplyReader {
@@ -431,20 +432,20 @@ impl ClientCore {
             }
         };
         if lost[0].has_changed(replies) {
-            // A reply that is lost is one of the calls that are open now, not of those that begin later.
+            // The loss belongs to the calls that are open now, not to later ones.
             return None;
         }
         *single_replies += 1;
         (calls.gone_servers.is_empty() && !has_more(status, feedback)).then_some(calls)
     }
 
-    /// Waits for answers and takes them in, for the one thread that has set `has_reader`; `one`: not more than one reply,
-    /// if there is one and nothing else. Whether the wait was interrupted.
+    /// Waits for answers and receives them, for the thread that has set `has_reader`. With `one`, receives at
+    /// most one reply, if it is the only message. Returns whether the wait was interrupted.
     fn read_answers(&self, until: Option<Instant>, one: bool) -> (CallsGuard<'_>, bool) {
         let mut reader = sync::lock(&self.reader);
         reader.record_arrival();
         let is_spun = one && reader.spin_for_reply();
-        // Interrupted, it is for a server that is gone or a call that came.
+        // An interrupt signals a server that is gone, or a new call.
         let waited = if is_spun { Ok(true) } else { reader.wait(until) };
         if one
             && matches!(waited, Ok(true))
@@ -457,7 +458,7 @@ impl ClientCore {
         let ReplyReader { replies, status, feedback, lost, set, received, single_replies, .. } =
             &mut *reader;
         *single_replies = 0;
-        // What these have left is read below.
+        // The last answers of these servers are read below.
         let gone = std::mem::take(&mut lock(&self.calls).gone_servers);
         let word = |correlation: Option<u64>| correlation.unwrap_or(0);
         let mut more = true;
@@ -477,7 +478,7 @@ impl ClientCore {
                     lock(&self.calls).on_feedback(sample.node(), word(sample.correlation()), copy);
                 });
             }
-            // Those that wait for an answer that has come are not kept waiting by a flood.
+            // Threads whose answer has arrived must not wait during a flood.
             more &= !gone.is_empty();
         }
         let [lost_replies, lost_status, lost_feedback] = lost;
@@ -492,7 +493,7 @@ impl ClientCore {
         (calls, interrupted)
     }
 
-    /// Takes what has come, a turn of it at the most; whether there was anything.
+    /// Receives what is available, at most one batch; returns whether there was anything.
     fn drain<T: Message + ?Sized>(
         &self,
         from: &mut Subscriber<T>,
@@ -514,7 +515,7 @@ impl ClientCore {
 
     fn on_read_error(&self, error: &Error) {
         match error {
-            // The end of a server is told by the watch.
+            // The watch reports the end of a server.
             Error::PeerLost { .. } => {}
             Error::Malformed { .. } => lock(&self.calls).stats.late += 1,
             _ => {

@@ -1,5 +1,5 @@
-//! Commands: a topic whose receiver obeys one driver at a time, and applies a safe fallback when that driver
-//! falls silent (docs/design/commands.md).
+//! Commands: a topic whose receiver accepts one driver at a time, and applies a safe fallback when that
+//! driver falls silent (docs/design/commands.md).
 
 mod authority;
 mod builder;

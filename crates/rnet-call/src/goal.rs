@@ -18,7 +18,8 @@ use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS};
 use rnet_node::{Message, MessageType, NodeHandle};
 
-/// Sends goals to one action: any number at a time, by any number of threads. Clones are handles on the same.
+/// Sends goals to one action, with any number of concurrent goals from any thread. Clones are handles to the
+/// same client.
 pub struct ActionClient<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> {
     client: Client<G, R>,
     feedback: MessageType,
@@ -51,8 +52,8 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         self.client.name()
     }
 
-    /// Sends a goal, without a wait; if no server exists yet, the first server gets it. It has no time limit unless the
-    /// options set one.
+    /// Sends a goal, without waiting; if no server exists yet, the first server gets it. It has no time limit
+    /// unless the options set one.
     ///
     /// # Errors
     /// As [`Client::start`].
@@ -62,13 +63,13 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         Ok(Goal { pending, feedback: self.feedback.clone(), _type: PhantomData })
     }
 
-    /// How many servers would take a goal, or refuse it, at this moment.
+    /// How many servers would accept or refuse a goal now.
     pub fn server_count(&self) -> usize {
         self.client.server_count()
     }
 
-    /// Asks all servers of the action to cancel all goals of all callers: for an operator or a supervisor. The reason
-    /// is `Operator`. Returns the number of servers.
+    /// Asks all servers of the action to cancel all goals of all callers: for an operator or a supervisor.
+    /// The reason is `Operator`. Returns the number of servers.
     ///
     /// # Errors
     /// `Full` if a server does not read; `Closed` in a forked child.
@@ -93,8 +94,8 @@ pub struct Goal<F: Message + ?Sized, R: Message + ?Sized> {
 }
 
 impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
-    /// Waits for the next feedback; `None` once the goal has ended. Up to 1,024 messages are queued; beyond that, the
-    /// oldest are skipped.
+    /// Waits for the next feedback; `None` once the goal has ended. Up to 1,024 messages are queued; beyond
+    /// that, the oldest are skipped.
     ///
     /// # Errors
     /// `BadValue` for feedback that is malformed; `Closed` in a forked child.
@@ -102,11 +103,11 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         self.wait_for_feedback(None)
     }
 
-    /// As [`Goal::feedback`] with a limit; a limit of zero returns only available feedback. Any number of threads may
-    /// call it.
+    /// As [`Goal::feedback`] with a limit; a limit of zero returns only available feedback. Any number of
+    /// threads may call it.
     ///
     /// # Errors
-    /// As there; `Interrupted` after `limit` or on a signal.
+    /// As [`Goal::feedback`]; `Interrupted` after `limit` or on a signal.
     pub fn feedback_within(&self, limit: Duration) -> Result<Option<Received<F>>> {
         self.wait_for_feedback(Instant::now().checked_add(limit))
     }
@@ -128,17 +129,18 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
                 .map_err(|why| Error::bad_value("feedback", format!("it is malformed: {why}")))
         };
         match next {
-            // It was taken away from here, with all that it had.
+            // It was cancelled here, with all its feedback.
             Err(Error::Cancelled { .. }) => Ok(None),
             next => next?.map(decode).transpose(),
         }
     }
 
-    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without a limit.
+    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without
+    /// a limit.
     ///
     /// # Errors
-    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`, `Refused` and
-    /// the other errors of [`Client::call`]; `Closed` if the result was already returned.
+    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`,
+    /// `Refused` and the other errors of [`Client::call`]; `Closed` if the result was already returned.
     pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
         let until = deadline(timeout);
         loop {
@@ -157,19 +159,20 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// As [`Goal::result`] for a part of the wait; with no time at all, if it is there. Any number of threads.
+    /// As [`Goal::result`] for a part of the wait; with a limit of zero, returns only an available result.
+    /// Any number of threads may call it.
     ///
     /// # Errors
-    /// As there; `Interrupted` when `limit` is over or a signal has come.
+    /// As [`Goal::result`]; `Interrupted` after `limit` or on a signal.
     pub fn result_within(&self, limit: Duration) -> Result<Received<R>> {
         let next = self.pending.next_within(limit)?;
         self.pending.single_reply(next)
     }
 
-    /// As [`Goal::result`], and calls `on_feedback` with each feedback before it, in this thread.
+    /// As [`Goal::result`], and calls `on_feedback` with each feedback before the result, in this thread.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Goal::result`].
     pub fn result_with(
         &self,
         timeout: Option<Duration>,
@@ -189,16 +192,16 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned, or with the
-    /// result if that came first; at once if no server has it yet.
+    /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned,
+    /// or with the result if that came first; at once if no server has it yet.
     ///
     /// # Errors
-    /// `Full` if the server does not read, and was not asked; `Closed` in a forked child.
+    /// `Full` if the server does not read; the request was then not sent. `Closed` in a forked child.
     pub fn cancel(&self) -> Result<()> {
         self.pending.shared.core.request_cancel(self.pending.number)
     }
 
-    /// Ends the goal here, as dropping it does, also while other threads wait for it: they get `Cancelled`.
+    /// Ends the goal here, as dropping it does. Other threads that wait for it get `Cancelled`.
     #[doc(hidden)]
     pub fn abandon(&self) {
         self.pending.cancel();
@@ -212,7 +215,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         if ready { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    /// As [`Goal::poll_feedback_ready`], of the result.
+    /// As [`Goal::poll_feedback_ready`], for the result.
     pub fn poll_result_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         self.pending.poll_ready(context)
     }

@@ -5,7 +5,7 @@
 
 #![forbid(unsafe_code)]
 
-// Generated code of messages names `::rnet::`; these names are in the engine.
+// Generated code of messages names `::rnet::`; `rnet_node` exports the same names.
 extern crate rnet_node as rnet;
 
 mod action;

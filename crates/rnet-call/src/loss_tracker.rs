@@ -1,10 +1,10 @@
-//! What a client's subscriber has lost of each server.
+//! The messages of each server that a client's subscriber has lost.
 
 use std::collections::HashMap;
 
 use rnet_node::{Message, Subscriber};
 
-/// The counts of one subscriber as they were at the last look.
+/// The loss counters of one subscriber at the last check.
 #[derive(Default)]
 pub struct LossTracker {
     sum: u64,
@@ -12,18 +12,18 @@ pub struct LossTracker {
 }
 
 impl LossTracker {
-    /// Whether a look at what was lost may find something.
+    /// Whether losses may have occurred since the last check.
     pub fn has_changed<T: Message + ?Sized>(&self, subscriber: &Subscriber<T>) -> bool {
         subscriber.lost_now() != self.sum
     }
 
-    /// What was lost since the last look: the nodes of the publishers, and how many messages of each.
+    /// The losses since the last call: the nodes of the publishers, and the number of messages of each.
     pub fn take_new_losses<T: Message + ?Sized>(
         &mut self,
         subscriber: &Subscriber<T>,
     ) -> Vec<(String, u64)> {
         let sum = subscriber.lost_now();
-        // The sum is that of those who are there: it changes with them, too.
+        // The sum covers the present publishers, so it also changes with them.
         if sum == self.sum {
             return Vec::new();
         }

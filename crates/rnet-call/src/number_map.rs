@@ -1,4 +1,4 @@
-//! Maps by numbers that others choose: those of calls, and the ids of clients.
+//! Maps whose keys are numbers that other processes choose: call numbers and client ids.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -8,8 +8,8 @@ use rnet_shm::os::random::random_u64;
 
 pub type NumberMap<T> = HashMap<u32, T, RandomHash>;
 
-/// Multiplies by a factor that other processes do not know, so that they cannot choose numbers which collide. A call
-/// looks for its number some ten times, and the hash of the standard library takes ten times as long as this.
+/// Multiplies by a factor that other processes do not know, so that they cannot choose colliding numbers. A
+/// call looks up its number about ten times, and the standard library's hash takes ten times as long as this.
 #[derive(Clone, Copy)]
 pub struct RandomHash {
     factor: u64,
@@ -17,7 +17,8 @@ pub struct RandomHash {
 
 impl Default for RandomHash {
     fn default() -> RandomHash {
-        // No `OnceLock`: a fork while another thread fills it would leave it unfilled in the child for good.
+        // Not a `OnceLock`: a fork while another thread initialises it would leave it uninitialised in the
+        // child forever.
         static FACTOR: AtomicU64 = AtomicU64::new(0);
         let factor = match FACTOR.load(Ordering::Relaxed) {
             0 => {
@@ -53,7 +54,8 @@ impl Hasher for MultiplyHasher {
     }
 
     fn finish(&self) -> u64 {
-        // A map takes the lowest bits and the highest: all bits of the number have changed the latter alone.
+        // A map uses the lowest and the highest bits. Before this step, only the highest depend on all bits
+        // of the number.
         self.product ^ self.product >> 32
     }
 }

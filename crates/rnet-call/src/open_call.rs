@@ -1,4 +1,4 @@
-//! One open call of a client: where it stands, what has come for it, and who waits.
+//! One open call of a client: its progress, its replies, and its waiters.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar};
@@ -11,14 +11,14 @@ use super::Bytes;
 use super::servers::{Server, hash_of};
 use crate::msgs::CallStatus;
 
-/// What is wanted of a call.
+/// The output of a call that a reader waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOutput {
     Reply,
     Feedback,
 }
 
-/// The replies of a call that wait for its reader: of most there is one, which takes no memory of its own.
+/// Replies of a call that wait for its reader. Most calls have one reply, which needs no allocation.
 #[derive(Default)]
 pub struct ReplyQueue {
     first: Option<Bytes>,
@@ -57,23 +57,24 @@ pub struct OpenCall {
     pub deadline: Option<Instant>,
     pub replies: ReplyQueue,
     pub replies_received: u64,
-    /// How many replies there are, once that is known. Ahead of its end, they are awaited.
+    /// Number of replies, once known. The call ends after them.
     pub reply_total: Option<u64>,
     pub error: Option<Error>,
-    /// Whether it is a goal, which has feedback and ends once all of that has come.
+    /// Whether it is a goal, which has feedback and ends once all of it has arrived.
     pub goal: bool,
     pub feedback: VecDeque<Bytes>,
     pub feedback_received: u64,
-    /// How many messages of feedback there are, once that is known.
+    /// Number of feedback messages, once known.
     pub feedback_total: Option<u64>,
-    /// Some feedback was lost, which may be its: the rest is not waited for.
+    /// Some feedback was lost, perhaps of this goal: the rest is not waited for.
     pub feedback_lost: bool,
-    /// Whether its caller wants it to end.
+    /// Whether its caller has cancelled it.
     pub cancelled: bool,
-    /// Those who wait for [`CallOutput`].
+    /// The tasks that wait for each [`CallOutput`].
     pub wakers: [Option<Waker>; 2],
     pub condvar: Option<Arc<Condvar>>,
-    /// How many threads wait at the condvar: to ring it is a system call, and most calls have none.
+    /// Number of threads that wait for the condvar: a notification is a system call, and most calls have no
+    /// waiters.
     pub waiting_threads: usize,
 }
 
@@ -83,25 +84,25 @@ impl OpenCall {
         OpenCall { request, key, goal, feedback_total, ..OpenCall::default() }
     }
 
-    /// Becomes one that has not begun, with the memory that it has.
+    /// Resets it to a call that has not begun; keeps its memory.
     pub fn reset(&mut self) {
         let mut request = std::mem::take(&mut self.request);
         request.clear();
         *self = OpenCall::new(request, None, false);
     }
 
-    /// Does not send it to this server.
+    /// Excludes this server.
     pub fn exclude_server(&mut self, server: u64) {
         self.excluded_servers.push(server);
     }
 
-    /// What its reader gets next; `None` while nothing is there.
+    /// The next output for its reader; `None` while none is available.
     pub fn next(&mut self, output: CallOutput) -> Option<Result<Option<Bytes>>> {
         if output == CallOutput::Feedback {
             let feedback = self.feedback.pop_front();
             return (feedback.is_some() || self.has_ended()).then_some(Ok(feedback));
         }
-        // The result of a goal comes behind its feedback.
+        // The result of a goal comes after its feedback.
         if self.goal && !self.has_ended() {
             return None;
         }
@@ -127,7 +128,7 @@ impl OpenCall {
         self.wakers.iter().any(Option::is_some)
     }
 
-    /// Whether it is known how it ends, and all its replies have come.
+    /// Whether its outcome is known, and all its replies have arrived.
     pub fn has_outcome(&self) -> bool {
         self.reply_total.is_some_and(|total| self.replies_received >= total)
     }
@@ -146,7 +147,7 @@ impl OpenCall {
         to_wake.extend(self.wakers.iter_mut().filter_map(Option::take));
     }
 
-    /// Ends it at once: with the error, or with what its server has said already.
+    /// Ends it at once: with the error, or with the outcome that its server has already sent.
     pub fn fail(&mut self, error: Error, to_wake: &mut Vec<Waker>) {
         if !self.has_ended() {
             if !self.has_outcome() {
@@ -158,8 +159,8 @@ impl OpenCall {
         }
     }
 
-    /// Ends it, with the error if there is one, once so many replies and so much feedback have come: topics have no
-    /// order between each other, so the status may be here first.
+    /// Ends it, with the error if there is one, once this many replies and feedback messages have arrived.
+    /// Topics are not ordered between each other, so the status may arrive first.
     pub fn end_after(
         &mut self,
         status: &CallStatus,

@@ -1,4 +1,4 @@
-//! One caller, as a server sees it: its calls, and the way back to it.
+//! One caller, as a server sees it: its calls, and the publishers to it.
 
 use std::collections::hash_map::Entry;
 use std::sync::Mutex;
@@ -25,16 +25,16 @@ const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 struct CallState {
     cancelled: Option<CancelReason>,
-    /// Its caller waits for the end of it although it was cancelled.
+    /// Its caller waits for its end although it was cancelled.
     caller_waits: bool,
-    /// Its handler knows that it was cancelled.
+    /// Its handler has seen the cancellation.
     cancel_seen: bool,
     replies: u64,
     /// An answer could not be sent.
     unsent: bool,
     /// Messages of feedback that were sent.
     feedback_sent: u64,
-    /// Those that were not, because the caller did not read.
+    /// Feedback messages that were not sent because the caller did not read.
     feedback_dropped: u64,
 }
 
@@ -44,8 +44,8 @@ impl CallState {
         self.cancelled
     }
 
-    /// Whether its answer is not delivered any more. A server that closes delivers the answer of a handler that does
-    /// not know of it: the work is done.
+    /// Whether its answer is no longer delivered. A server that closes delivers the answer of a handler that
+    /// has not seen the cancellation: the work is done.
     fn discards_answer(&self) -> bool {
         self.cancelled
             .is_some_and(|reason| reason != CancelReason::ServerClosing || self.cancel_seen)
@@ -55,9 +55,9 @@ impl CallState {
 struct AnswerPublishers {
     reply: Publisher<[u8]>,
     status: Publisher<CallStatus>,
-    /// Of an action.
+    /// Only for an action.
     feedback: Option<Publisher<[u8]>>,
-    /// It has not read for [`SEND_TIMEOUT`]: nobody waits for it again before it does.
+    /// It has not read for [`SEND_TIMEOUT`]; sends do not wait for it until it reads again.
     is_stalled: bool,
 }
 
@@ -83,12 +83,12 @@ impl Peer {
         let topics = CallTopics::of_client(service, client);
         let options = PublisherOptions::new().reliable(OnFull::Wait(SEND_TIMEOUT));
         let typed = options.message_type(reply.clone());
-        // It holds thousands: one that is full is of a caller that reads nothing.
+        // It holds thousands of messages: if it is full, the caller does not read at all.
         let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
         let reply = node.publisher::<[u8]>(&topics.reply(), typed)?;
         fail_point!("call.caller_half_open");
         let status = node.publisher::<CallStatus>(&topics.status(), statuses)?;
-        // It never holds a handler up.
+        // It never blocks a handler.
         let options = |ty: &MessageType| {
             PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.clone())
         };
@@ -101,7 +101,7 @@ impl Peer {
         Ok(Peer { service, node, client, publisher, open, gone, publishers })
     }
 
-    /// Calls `callback` when its caller may have come to hear it.
+    /// Calls `callback` when its caller may have matched.
     pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
         let publishers = lock(&self.publishers);
         let [others, feedback] = [callback.clone(), callback.clone()];
@@ -112,7 +112,7 @@ impl Peer {
         }
     }
 
-    /// Whether its caller hears what is said of calls with these numbers.
+    /// Whether its caller receives messages about calls with these numbers.
     pub fn can_receive(&self, mut numbers: impl Iterator<Item = u32>) -> bool {
         let publishers = lock(&self.publishers);
         let wanted = numbers.any(|number| number & WANTS_FEEDBACK != 0);
@@ -145,7 +145,7 @@ impl Peer {
         }
     }
 
-    /// The first reason is the one that is told.
+    /// The first reason is the one that is reported.
     pub fn cancel(&self, number: u32, reason: CancelReason, caller_waits: bool) {
         if let Some(open) = lock(&self.open).get_mut(&number) {
             open.cancelled.get_or_insert(reason);
@@ -166,32 +166,32 @@ impl Peer {
         self.cancel_all(CancelReason::CallerGone);
     }
 
-    /// Whether it was cancelled or has ended, as a handler asks.
+    /// Whether it was cancelled or has ended; called by its handler.
     pub fn is_cancelled(&self, number: u32) -> bool {
         lock(&self.open).get_mut(&number).is_none_or(|open| open.observe_cancel().is_some())
     }
 
-    /// Whether its handler knows that it was cancelled.
+    /// Whether its handler has seen the cancellation.
     pub fn is_cancel_seen(&self, number: u32) -> bool {
         lock(&self.open).get(&number).is_none_or(|open| open.cancel_seen)
     }
 
-    /// Why it was cancelled. Its handler does not know by this.
+    /// Why it was cancelled. Does not count as seen by its handler.
     pub fn peek_cancel_reason(&self, number: u32) -> Option<CancelReason> {
         lock(&self.open).get(&number).and_then(|open| open.cancelled)
     }
 
-    /// Why it was cancelled, as a handler asks.
+    /// Why it was cancelled; called by its handler.
     pub fn cancel_reason(&self, number: u32) -> Option<CancelReason> {
         lock(&self.open).get_mut(&number).and_then(CallState::observe_cancel)
     }
 
     /// # Errors
-    /// `Cancelled` if the call was, or has ended.
+    /// `Cancelled` if the call was cancelled or has ended.
     fn check_cancelled(&self, number: u32) -> Result<()> {
         let reason = match lock(&self.open).get_mut(&number) {
             Some(open) => match open.observe_cancel() {
-                // It wanted one, and has it.
+                // It wanted one reply, and has it.
                 None if number & WANTS_ALL_REPLIES == 0 && open.replies > 0 => CancelReason::Caller,
                 None => return Ok(()),
                 Some(reason) => reason,
@@ -215,8 +215,8 @@ impl Peer {
         open.is_some_and(|open| open.replies == 0 && !open.discards_answer())
     }
 
-    /// The one reply of a handler that gives one, and with it the end of the call; `None` where the call has another
-    /// end, because it was cancelled or its caller is to be told of the end.
+    /// Sends the only reply of a handler, which also ends the call; `None` if the call ends differently,
+    /// because it was cancelled or its caller must be notified of the end.
     pub fn answer(&self, number: u32, encoded: &[u8]) -> Option<CallEnd> {
         if number & WANTS_ALL_REPLIES != 0 {
             return None;
@@ -239,7 +239,7 @@ impl Peer {
         })
     }
 
-    /// Whether a call that was begun has ended: its caller was told, or is about to be.
+    /// Whether a call that was begun has ended: its caller was notified, or is about to be.
     pub fn has_ended(&self, number: u32) -> bool {
         !lock(&self.open).contains_key(&number)
     }
@@ -255,7 +255,8 @@ impl Peer {
         sent
     }
 
-    /// Sends feedback to a caller that hears it, without a wait; what there is no room for is dropped and counted.
+    /// Sends feedback to a matched caller, without waiting. Feedback beyond the capacity is dropped and
+    /// counted.
     pub fn feedback(&self, number: u32, encoded: &[u8]) -> Result<()> {
         self.check_cancelled(number)?;
         if number & WANTS_FEEDBACK == 0 {
@@ -278,14 +279,15 @@ impl Peer {
         sent.map(drop)
     }
 
-    /// The handler has ended; tells the caller what it does not know.
+    /// The handler has ended; sends the caller what it does not know yet.
     pub fn finish(&self, number: u32, outcome: HandlerOutcome) -> CallEnd {
         let (cancelled, unwanted, replies, unsent) =
             lock(&self.open).get(&number).map_or((true, true, 0, false), |o| {
                 let gone = o.cancelled == Some(CancelReason::CallerGone);
                 let stands = matches!(outcome, HandlerOutcome::JobResult(_))
                     && o.cancelled == Some(CancelReason::ServerClosing);
-                // A job, or a stream, that has not come to its end is cancelled, whatever its handler knows.
+                // A job, or a stream, that has not ended is cancelled, whether or not its handler has seen
+                // the cancellation.
                 let whole = number & WANTS_ALL_REPLIES == 0 && !o.discards_answer();
                 let cancelled = o.cancelled.is_some() && !stands && !whole;
                 (cancelled, o.cancel_seen || gone, o.replies, o.unsent)
@@ -299,7 +301,7 @@ impl Peer {
             outcome => outcome,
         };
         match outcome {
-            // A goal that was reached before its handler knew that it was not wanted any more is reached.
+            // A goal that was reached before its handler saw the cancellation counts as reached.
             HandlerOutcome::GoalResult(result) if !unwanted => {
                 match self.send_reply(number, &result) {
                     Ok(()) if number & WANTS_ALL_REPLIES == 0 => {
@@ -341,11 +343,11 @@ impl Peer {
         let running = running.to_owned();
         let mut status = CallStatus { backlog, running, ..Default::default() };
         status.set_state(State::Refused);
-        // One that does not read it has its time-out.
+        // A caller that does not read it times out.
         let _ = self.send_status(number, &status, true);
     }
 
-    /// Ends a call that no handler has seen, and that its caller gives to another server if it still wants it.
+    /// Ends a call that no handler has started; its caller sends it to another server if it still wants it.
     pub fn requeue(&self, number: u32) -> CallEnd {
         let reason = lock(&self.open).get(&number).and_then(|open| open.cancelled);
         if reason.is_some_and(|reason| reason != CancelReason::ServerClosing) {
@@ -359,7 +361,7 @@ impl Peer {
         CallEnd::Cancelled
     }
 
-    /// A call that was cancelled before its handler began.
+    /// Ends a call that was cancelled before its handler began.
     pub fn end_cancelled(&self, number: u32) -> CallEnd {
         self.end(number, CallEnd::Cancelled, &HandlerError::new("", ""))
     }
@@ -385,7 +387,7 @@ impl Peer {
         fail_point!("call.ended");
         match said {
             Ok(()) => end,
-            // One that has cancelled may be gone.
+            // The caller that cancelled may be gone.
             Err(_) if matches!(end, CallEnd::Cancelled) => end,
             Err(_) => CallEnd::Unsent,
         }
@@ -401,7 +403,7 @@ impl Peer {
         Meta::default().with_correlation(CallId { client: self.client, number }.to_correlation())
     }
 
-    /// Sends; waits for room if the caller is to be waited for.
+    /// Sends; waits for capacity if the caller is to be waited for.
     fn send(
         &self,
         waits: bool,

@@ -1,4 +1,4 @@
-//! A call that goes on.
+//! A call in progress.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -42,18 +42,18 @@ impl<R: Message + ?Sized> Pending<R> {
         self.single_reply(next)
     }
 
-    /// Waits for the next reply; `None` behind the last.
+    /// Waits for the next reply; `None` after the last.
     ///
     /// # Errors
-    /// As [`crate::Client::call`]. The call has ended then.
-    // Not an iterator's: an error ends it, and is returned once.
+    /// As [`crate::Client::call`]; the call has then ended.
+    // Not `Iterator::next`: an error ends the call, and is returned once.
     #[expect(clippy::should_implement_trait, reason = "a result of an option")]
     pub fn next(&mut self) -> Result<Option<Received<R>>> {
         self.wait_for_next(None)
     }
 
-    /// As [`Pending::next`] with a limit; a limit of zero returns only available replies. Any number of threads may
-    /// call it.
+    /// As [`Pending::next`] with a limit; a limit of zero returns only available replies. Any number of
+    /// threads may call it.
     ///
     /// # Errors
     /// `Interrupted` after `limit` or on a signal: the call continues, and you can wait again.
@@ -75,8 +75,8 @@ impl<R: Message + ?Sized> Pending<R> {
         self.decode_next(next)
     }
 
-    /// Whether [`Pending::next_within`] has something to return at once: a reply, the end or an error. If not, the
-    /// task is woken once it has.
+    /// Whether [`Pending::next_within`] has something to return at once: a reply, the end or an error. If
+    /// not, the task is woken once it has.
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         let ready = self.shared.core.check_fork().is_err()
             || self.ended.load(Ordering::Relaxed)
@@ -89,18 +89,18 @@ impl<R: Message + ?Sized> Pending<R> {
         self.shared.core.cancel(self.number);
     }
 
-    /// Whether it has left for a server; false of one that has ended.
+    /// Whether it was sent to a server; false for one that has ended.
     #[doc(hidden)]
     pub fn is_sent(&self) -> bool {
         self.shared.core.is_sent(self.number)
     }
 
-    /// The id of the server that has it, or had it at its end.
+    /// The id of its server, or of its last server.
     pub(super) fn server(&self) -> Option<u64> {
         self.shared.core.server_of(self.number)
     }
 
-    /// Cancels it; whether it had left for a server.
+    /// Cancels it; returns whether it was sent to a server.
     #[doc(hidden)]
     pub fn abandon(self) -> bool {
         self.shared.core.end(self.number)

@@ -16,11 +16,11 @@ use super::{
 use crate::msgs::call_control::Action;
 use crate::msgs::{CallStatus, call_status::State};
 
-/// Replies of a stream that wait for its reader while others of the client read.
+/// Replies of a stream that wait for its reader while other threads of the client read.
 const MAX_REPLIES_WAITING: usize = 4096;
-/// Messages of feedback of a goal that wait for its reader; of more, the oldest are passed over.
+/// Feedback messages of a goal that wait for its reader; beyond it, the oldest are skipped.
 const MAX_FEEDBACK_WAITING: usize = 1024;
-/// Memory for a request that is kept for the next one.
+/// Maximum request memory that is kept for the next call.
 const MAX_SPARE_LEN_BYTES: usize = 4096;
 
 /// Counters of a client's calls.
@@ -35,10 +35,10 @@ pub struct ClientStats {
     pub late: u64,
     /// Calls that were sent to another server because one refused.
     pub rerouted: u64,
-    /// Messages of feedback that were passed over: more waited than are kept for their reader.
+    /// Feedback messages that were skipped because too many waited for their reader.
     pub feedback_skipped: u64,
-    /// Messages of feedback that did not come: the server had no room for them because this client did not read, or
-    /// they were lost on their way.
+    /// Feedback messages that did not arrive: the server had no capacity for them because this client did not
+    /// read, or they were lost in transit.
     pub feedback_lost: u64,
 }
 
@@ -48,25 +48,25 @@ pub struct PendingCalls {
     pub client: u32,
     pub has_reader: bool,
     pub closed: bool,
-    /// Whether the thread for async calls waits until it is told.
+    /// Whether the thread for async calls waits to be woken.
     pub async_reader_waits: bool,
-    /// Each in memory of its own, which stays where it is when its place in the map moves.
+    /// Each call is boxed, so its address stays the same when the map grows.
     pub by_number: NumberMap<Box<OpenCall>>,
     pub servers: Vec<Arc<Server>>,
-    /// Ids of servers that are gone, whose last answers may be there still.
+    /// Ids of servers that are gone, whose last answers may still be unread.
     pub gone_servers: Vec<u64>,
-    /// Why a server cannot be asked.
+    /// Why a server cannot be called.
     pub server_error: Option<Error>,
     pub stats: ClientStats,
-    /// Tasks to be woken once the lock of this is free.
+    /// Tasks to wake once this lock is released.
     pub to_wake: Vec<Waker>,
     next_number: u32,
     round_robin: usize,
     /// Whether a call may have no server yet.
     may_have_unsent: bool,
-    /// How many threads wait at the condvars of calls.
+    /// How many threads wait for the condvars of calls.
     waiting_threads: usize,
-    /// Memory for the next call, and that of one that was answered, which is made ready while the next is on its way.
+    /// Memory for the next call, taken from an answered one and prepared while the next is in flight.
     spare: Option<Box<OpenCall>>,
     recyclable: Option<Box<OpenCall>>,
 }
@@ -80,8 +80,8 @@ impl PendingCalls {
         CallId { client: self.client, number }.to_correlation()
     }
 
-    /// Begins a call, and sends it if a server is there; `wants` are the bits of its number. Its time begins now. It is
-    /// sent first: what is noted of it is noted while it is on its way.
+    /// Starts a call, and sends it if a server exists; `wants` are the flags of its number. Its time limit
+    /// starts now. It is sent first, and recorded while it is in flight.
     pub fn start(&mut self, open: OpenCall, wants: u32, after: Option<Duration>) -> u32 {
         let (mut open, number) = (Box::new(open), self.next_free_number(wants));
         let request = std::mem::take(&mut open.request);
@@ -91,8 +91,8 @@ impl PendingCalls {
         number
     }
 
-    /// As [`PendingCalls::start`], of a call that wants one reply. Its request is copied, for a server that may have to be asked
-    /// behind this one, when it has left.
+    /// As [`PendingCalls::start`], for a call with one reply. Its request is copied after it was sent, for a
+    /// second server that may be needed.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     pub fn start_single(&mut self, request: &[u8], after: Duration) -> u32 {
         let fresh = || Box::new(OpenCall::new(Vec::new(), None, false));
@@ -124,7 +124,7 @@ impl PendingCalls {
         self.by_number.insert(number, open);
     }
 
-    /// Whether a call has something for who waits for it.
+    /// Whether a call has an output for its waiter.
     pub fn has_next(&self, number: u32, output: CallOutput) -> bool {
         self.by_number.get(&number).is_none_or(|open| open.has_next(output))
     }
@@ -142,18 +142,18 @@ impl PendingCalls {
         }
         let calls = self.by_number.iter().filter(|(_, open)| is_unsent(open));
         let mut unsent: Vec<u32> = calls.map(|(number, _)| *number).collect();
-        // In the order in which they were begun.
+        // In the order in which they were started.
         unsent.sort_unstable_by_key(|number| number & !NUMBER_FLAGS);
         unsent.into_iter().for_each(|number| self.send_if_unsent(number));
     }
 
-    /// Sends a call to a server, if one is there.
+    /// Sends a call to a server, if one exists.
     pub fn send_if_unsent(&mut self, number: u32) {
         // Another thread may have sent it meanwhile.
         if !self.by_number.get(&number).is_some_and(|open| is_unsent(open)) {
             return;
         }
-        // Out of the map while it is sent: the choice looks at the others.
+        // Removed from the map while it is sent: choosing a server reads the other calls.
         let Some(mut open) = self.by_number.remove(&number) else { return };
         let request = std::mem::take(&mut open.request);
         self.send(number, &mut open, &request);
@@ -182,13 +182,13 @@ impl PendingCalls {
     }
 
     fn in_flight(&self, server: u64) -> usize {
-        // One that has ended may be held by its user still.
+        // An ended call may still be held by its user.
         let open = self.by_number.values().filter(|open| !open.has_ended());
         let servers = open.filter_map(|open| open.server.as_ref());
         servers.filter(|one| one.id == server).count()
     }
 
-    /// The server that a call goes to; `None` while it has to wait for one.
+    /// The server for a call; `None` while it must wait for one.
     fn choose_server(&self, open: &OpenCall) -> Result<Option<&Arc<Server>>> {
         if let [server] = &*self.servers
             && open.excluded_servers.is_empty()
@@ -266,7 +266,7 @@ impl PendingCalls {
     pub fn on_status(&mut self, node: &str, word: u64, status: &CallStatus) {
         let open = find_open(&mut self.by_number, self.client, node, word);
         let Some(open) = open.filter(|open| open.error.is_none()) else {
-            // Of a call that was cancelled here, the server says that it has ended.
+            // If a call was cancelled here, its server still reports that it has ended.
             self.stats.late += u64::from(status.state() != State::Cancelled);
             return;
         };
@@ -285,9 +285,9 @@ impl PendingCalls {
             }
             State::Cancelled => {
                 let error = match (reason_from_wire(status.reason()), &open.server) {
-                    // Its handler had begun, and may have done a part of it.
+                    // Its handler had begun, and may have done part of the work.
                     (CancelReason::ServerClosing, Some(server)) if !open.goal => {
-                        // Nothing is sent there any more, also ahead of the word that it is gone.
+                        // Nothing is sent to it any more, even before its end is reported.
                         server.set_closing();
                         server.lost(&topic)
                     }
@@ -314,12 +314,12 @@ impl PendingCalls {
                     open.fail(Error::Refused { topic, node, backlog, running }, &mut self.to_wake);
                 }
             }
-            // Of a newer release, or of none.
+            // From a newer release, or invalid.
             State::Unspecified => self.stats.late += 1,
         }
     }
 
-    /// The calls of servers that are gone, and that have left no answer, end.
+    /// Ends the calls of servers that are gone and have left no answer.
     pub fn on_servers_gone(&mut self, gone: &[u64]) {
         for open in self.by_number.values_mut() {
             if let Some(server) = open.server.as_ref().filter(|server| gone.contains(&server.id)) {
@@ -329,8 +329,8 @@ impl PendingCalls {
         }
     }
 
-    /// Answers of a node were lost on their way. Of which calls they were is not known, so that all that it has end,
-    /// and are cancelled there.
+    /// Answers of a node were lost in transit. It is unknown which calls they belong to, so all calls to it
+    /// end, and are cancelled there.
     pub fn on_answers_lost(&mut self, node: &str, lost: u64) {
         let (topic, node) = (self.service.clone(), node.to_owned());
         let error = Error::CallLost { topic, node: node.clone(), lost };
@@ -345,7 +345,7 @@ impl PendingCalls {
         }
     }
 
-    /// Feedback of a node was lost on its way. It ends no goal.
+    /// Feedback of a node was lost in transit. This does not end a goal.
     pub fn on_feedback_lost(&mut self, node: &str, lost: u64) {
         self.stats.feedback_lost = self.stats.feedback_lost.saturating_add(lost);
         for open in self.by_number.values_mut() {
@@ -356,7 +356,7 @@ impl PendingCalls {
         }
     }
 
-    /// What a node sends cannot be read any more.
+    /// The messages of a node cannot be read any more.
     pub fn fail_calls_to(&mut self, node: &str, error: &Error) {
         for open in self.by_number.values_mut() {
             if open.server.as_ref().is_some_and(|server| server.node == node) {
@@ -365,7 +365,7 @@ impl PendingCalls {
         }
     }
 
-    /// Ends a call, and cancels it if it has not ended; whether it had a server.
+    /// Ends a call, and cancels it if it has not ended; returns whether it had a server.
     pub fn end(&mut self, number: u32) -> bool {
         let word = self.correlation(number);
         let Some(mut open) = self.by_number.remove(&number) else { return false };
@@ -376,7 +376,7 @@ impl PendingCalls {
         open.server.is_some()
     }
 
-    /// As [`PendingCalls::end`], of a call whose user has what he waited for. Its memory is for the next one.
+    /// As [`PendingCalls::end`], for a call whose user has its result. Its memory is reused by the next one.
     #[inline(never)] // Likewise.
     pub fn finish(&mut self, number: u32) {
         let Entry::Occupied(entry) = self.by_number.entry(number) else { return };
@@ -391,7 +391,7 @@ impl PendingCalls {
         }
     }
 
-    /// Ends a call whose time is over.
+    /// Ends a call whose time limit has passed.
     pub fn time_out(&mut self, number: u32, error: Error) {
         let word = self.correlation(number);
         let Some(open) = self.by_number.get_mut(&number).filter(|open| !open.has_ended()) else {
@@ -406,7 +406,7 @@ impl PendingCalls {
     /// Asks the server to end a goal, whose end its caller waits for.
     ///
     /// # Errors
-    /// `Full` if the server stands still.
+    /// `Full` if the server does not read.
     pub fn request_cancel(&mut self, number: u32) -> Result<()> {
         let (word, error) = (self.correlation(number), self.cancelled(CancelReason::Caller));
         let Some(open) = self.by_number.get_mut(&number).filter(|open| !open.has_outcome()) else {
@@ -422,10 +422,10 @@ impl PendingCalls {
         }
     }
 
-    /// Asks all servers to end the goals of all callers; how many were asked.
+    /// Asks all servers to end the goals of all callers; returns how many were asked.
     ///
     /// # Errors
-    /// `Full` if one stands still.
+    /// `Full` if one does not read.
     pub fn cancel_all(&self) -> Result<usize> {
         let ready = self.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true)));
         let asked = ready.map(|server| server.cancel(self.correlation(0), Action::StopAll));
@@ -433,7 +433,7 @@ impl PendingCalls {
         asked.map(|asked| asked.len()).map_err(|error| self.as_service_error(error))
     }
 
-    /// The topics of a server have names that no user has given.
+    /// The topics of a server have internal names, which mean nothing to users.
     fn as_service_error(&self, error: Error) -> Error {
         as_service_error(&self.service, error)
     }
@@ -442,7 +442,7 @@ impl PendingCalls {
         Error::Cancelled { topic: self.service.clone(), reason }
     }
 
-    /// One that waits and reads itself if nobody else does.
+    /// Wakes a waiting thread, which reads itself if no other thread does.
     pub fn wake_one(&self) {
         if self.waiting_threads == 0 {
             return;
@@ -453,7 +453,7 @@ impl PendingCalls {
         }
     }
 
-    /// A thread is about to wait at the condvar of this call; `None` where the call has ended.
+    /// Adds a thread that will wait for the condvar of this call; `None` if the call has ended.
     pub fn add_waiter(&mut self, number: u32) -> Option<Arc<Condvar>> {
         let open = self.by_number.get_mut(&number)?;
         open.waiting_threads += 1;
@@ -461,7 +461,7 @@ impl PendingCalls {
         Some(open.condvar.get_or_insert_default().clone())
     }
 
-    /// It waits no more.
+    /// Removes a waiting thread.
     pub fn remove_waiter(&mut self, number: u32) {
         self.waiting_threads -= 1;
         if let Some(open) = self.by_number.get_mut(&number) {
@@ -470,7 +470,7 @@ impl PendingCalls {
     }
 }
 
-/// The call that a message is of: its number is open, and its server is in the node that sent it.
+/// The call of a message: its number is open, and its server is in the node that sent it.
 fn find_open<'a>(
     calls: &'a mut NumberMap<Box<OpenCall>>,
     client: u32,
@@ -488,13 +488,13 @@ fn is_unsent(open: &OpenCall) -> bool {
     open.server.is_none() && !open.has_ended()
 }
 
-/// Whether a call that these have refused may be for this one. One that closes takes nothing, and is there until its
-/// handlers have returned.
+/// Whether this server may get a call that the servers in `refused` have refused. A closing server accepts no
+/// calls, and exists until its handlers have returned.
 fn accepts(server: &Server, refused: &[u64]) -> bool {
     !server.is_closing() && !refused.contains(&server.id)
 }
 
-/// An error of a topic of a server, or of what it needs, as one of the service.
+/// Converts an error of a server's topic, or of a resource that it needs, to one of the service.
 fn as_service_error(service: &str, error: Error) -> Error {
     let topic = service.to_owned();
     match error {
@@ -513,7 +513,7 @@ fn as_service_error(service: &str, error: Error) -> Error {
     }
 }
 
-/// What there is too much of, with the name of the service in place of that of its topic, or behind it.
+/// The exhausted resource, with the name of the service instead of its topic's name, or appended.
 fn with_service_name(service: &str, mut what: String) -> String {
     let own = format!("{ROOT}{service}/");
     if let Some(at) = what.find(&own) {

@@ -1,4 +1,4 @@
-//! What a client hears, and how the thread that reads waits for it.
+//! The subscribers of a client, and how its reading thread waits for messages.
 
 use std::time::Instant;
 
@@ -11,21 +11,21 @@ use rnet_node::{Subscriber, WaitSet};
 pub struct ReplyReader {
     pub replies: Subscriber<[u8]>,
     pub status: Subscriber<CallStatus>,
-    /// Of a client of an action.
+    /// Only for a client of an action.
     pub feedback: Option<Subscriber<[u8]>>,
-    /// Of replies, status and feedback.
+    /// Losses of replies, status and feedback.
     pub lost: [LossTracker; 3],
     pub set: WaitSet,
     pub received: u64,
-    /// When the last reply was sent, and taken if a glance has found it. What is to be learnt of it is learnt while the
-    /// next one is on its way.
+    /// When the last reply was sent and, if a spin found it, received. Its statistics are recorded while the
+    /// next one is in flight.
     pub unrecorded_arrival: Option<(u64, Option<u64>)>,
-    /// Replies that were taken without a look at anything else, one after the other.
+    /// Consecutive replies that were received without a check of the other subscribers.
     pub single_replies: u32,
 }
 
 impl ReplyReader {
-    /// Waits until there is something.
+    /// Waits until a message is available.
     pub fn wait(&mut self, until: Option<Instant>) -> Result<bool> {
         let ReplyReader { replies, status, feedback, set, .. } = self;
         match feedback {
@@ -34,14 +34,14 @@ impl ReplyReader {
         }
     }
 
-    /// The first part of such a wait, with an eye on replies alone, which is all that most calls have.
+    /// The first part of such a wait: spins on replies alone, which is sufficient for most calls.
     pub fn spin_for_reply(&mut self) -> bool {
         let ReplyReader { replies, status, feedback, set, .. } = self;
         let is_ready = |one: &Subscriber<[u8]>| one.is_ready_now();
         set.spin_first(replies, || status.is_ready_now() || feedback.as_ref().is_some_and(is_ready))
     }
 
-    /// Notes that a reply was taken, which a glance has found if `taken_ns` is given.
+    /// Records that a reply was received; `taken_ns` is given if a spin found it.
     fn record(&mut self, sent_ns: u64, taken_ns: Option<u64>) {
         self.received += 1;
         match taken_ns {
@@ -57,7 +57,7 @@ impl ReplyReader {
     }
 }
 
-/// Whether there is a message beside replies.
+/// Whether a message other than a reply is available.
 pub fn has_more(status: &Subscriber<CallStatus>, feedback: &Option<Subscriber<[u8]>>) -> bool {
     status.has_more_now() || feedback.as_ref().is_some_and(Subscriber::has_more_now)
 }

@@ -1,4 +1,4 @@
-//! What a server hears: requests, and what callers say of them.
+//! The subscribers of a server: requests, and status messages of callers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use rnet_node::{
     WaitSetHandle,
 };
 
-/// Requests that are taken in one turn.
+/// Maximum number of requests per batch.
 const MAX_BATCH: usize = 256;
 
 pub enum CallerEvent {
@@ -31,22 +31,22 @@ pub enum CallerEvent {
         /// Whether the caller waits for the end.
         caller_waits: bool,
     },
-    /// The goals of all callers are to end.
+    /// Cancels the goals of all callers.
     StopAll,
     Malformed,
     /// The process of a caller has ended.
     Lost,
-    /// The callers with these publishers have closed their ends.
+    /// The callers with these publishers have closed their endpoints.
     Closed(Vec<u64>),
 }
 
-/// What a wait has found.
+/// The result of a wait.
 #[derive(Clone, Copy)]
 pub enum WaitOutcome {
-    /// A request, perhaps, which a look at requests alone has found.
+    /// A spin on requests alone has found a message, perhaps a request.
     MaybeRequest,
     Ready,
-    /// It was interrupted, or its time is over.
+    /// The wait was interrupted or has timed out.
     Nothing,
 }
 
@@ -55,12 +55,12 @@ pub struct RequestReader {
     control: Subscriber<CallControl>,
     set: WaitSet,
     received: u64,
-    /// When the last request was sent, and taken if a glance has found it. What is to be learnt of it is learnt when it
+    /// When the last request was sent and, if a spin found it, received. Its statistics are recorded after it
     /// was answered.
     unrecorded_arrival: Option<(u64, Option<u64>)>,
-    /// What was read and not told yet.
+    /// Events that were read and not returned yet.
     pending_events: Vec<CallerEvent>,
-    /// The publishers of callers that have closed their ends: no error says so.
+    /// The publishers of callers that have closed their endpoints: no error reports this.
     closed_publishers: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -99,12 +99,12 @@ impl RequestReader {
         self.set.handle()
     }
 
-    /// The callers that are there, by their publishers of requests.
+    /// The connected callers, by their publishers of requests.
     pub fn publishers(&self) -> Vec<u64> {
         self.requests.publishers().into_iter().map(|peer| peer.id).collect()
     }
 
-    /// Waits until something was said, first with an eye on requests alone. Whether that has found one.
+    /// Waits for a message, spinning on requests first; the result shows whether the spin has found one.
     pub fn wait(&mut self, limit: Option<Duration>) -> WaitOutcome {
         self.record_arrival();
         let control = &self.control;
@@ -115,8 +115,8 @@ impl RequestReader {
         if said.unwrap_or(false) { WaitOutcome::Ready } else { WaitOutcome::Nothing }
     }
 
-    /// Takes the next request in, where nothing was said beside it: a cancel would be read first. One that `take` does
-    /// not want, and what went wrong, is among [`RequestReader::drain`].
+    /// Receives the next request, if no other message is available: a cancel must be read first. A request
+    /// that `take` rejects, and errors, are among the results of [`RequestReader::drain`].
     pub fn take_request<R>(
         &mut self,
         found: WaitOutcome,
@@ -155,11 +155,11 @@ impl RequestReader {
         }
     }
 
-    /// All that was said.
+    /// All available events.
     pub fn drain(&mut self) -> Vec<CallerEvent> {
         self.record_arrival();
         let mut events = std::mem::take(&mut self.pending_events);
-        // What cancels is read first and obeyed last: the request was sent before it, so it is there.
+        // Cancels are read first and applied last: their requests were sent before, so they are available.
         let mut cancels = Vec::new();
         for _ in 0..MAX_BATCH {
             match self.control.try_recv() {
@@ -184,7 +184,7 @@ impl RequestReader {
                 Err(error) => cancels.push(error_event(&error)),
             }
         }
-        // Taken ahead of the reads: what these have sent before is read then.
+        // Read before the other messages, so that everything these callers sent is read after it.
         let mut closed = std::mem::take(&mut *lock(&self.closed_publishers));
         let mut drained = false;
         for _ in 0..MAX_BATCH {
@@ -225,7 +225,7 @@ fn request_event(sample: &Sample<'_, [u8]>) -> CallerEvent {
     }
 }
 
-/// What an error says of a caller.
+/// Converts an error to an event of a caller.
 fn error_event(error: &Error) -> CallerEvent {
     match error {
         Error::Malformed { .. } => CallerEvent::Malformed,

@@ -1,4 +1,4 @@
-//! A server at work: the calls that it has, and its threads, which take turns in reading requests.
+//! The core of a server: its calls, and its threads, which take turns reading requests.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,27 +22,28 @@ use super::{Bytes, CallTopics, CallerKey, service_name};
 use crate::service::{CallContext, HandlerError};
 use rnet_node::{MessageType, NodeHandle, Publisher, PublisherOptions, WaitSetHandle};
 
-/// Callers that one server has at a time: as many as a subscription has publishers.
+/// Maximum number of callers of one server: the publisher limit of a subscription.
 const MAX_CALLERS: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
-/// How long a handler runs before another thread reads requests in place of its own, which was the one that read:
-/// short handlers cost no change of threads.
+/// How long a handler runs before another thread reads requests in place of its own thread: short handlers
+/// need no thread switch.
 const TAKEOVER_DELAY: Duration = Duration::from_millis(2);
-/// How often the ends of new callers are looked for, beside when they are said to be there.
+/// How often the server looks for the endpoints of new callers, besides on match events.
 const MATCH_POLL: Duration = Duration::from_millis(20);
-/// How long a thread looks every [`TAKEOVER_DELAY`] whether it has to read, after the last request.
+/// After the last request, how long a thread checks every [`TAKEOVER_DELAY`] whether it must read.
 const READ_POLL_WINDOW: Duration = Duration::from_millis(100);
 
 /// How a handler ended.
 pub enum HandlerOutcome {
     Returned,
-    /// Its caller was told, by [`Call::answer`].
+    /// Its caller was notified by [`Call::answer`].
     Replied(CallEnd),
-    /// With the result of a goal, encoded.
+    /// With the encoded result of a goal.
     GoalResult(Vec<u8>),
     Failed(HandlerError),
-    /// With the word of a worker about its job, which stands although the worker closes: the job would be done twice.
+    /// With a worker's report about its job, which remains valid although the worker closes: otherwise the
+    /// job would be done twice.
     JobResult(Result<(), HandlerError>),
-    /// Nobody has seen the request, because the server closes.
+    /// No handler has seen the request, because the server closes.
     NotStarted,
 }
 
@@ -53,16 +54,16 @@ pub type HandlerFn = Box<dyn Fn(&mut Call) -> HandlerOutcome + Send + Sync>;
 struct ServerState {
     /// Whether a thread reads requests.
     has_reader: bool,
-    /// Since when none does, and when the last request was taken, CLOCK_MONOTONIC in ns.
+    /// Since when no thread reads, and when the last request was received, in ns of CLOCK_MONOTONIC.
     reader_left_ns: u64,
     last_request_ns: u64,
-    /// Whether a thread waits until it is told.
+    /// Whether a thread waits to be woken.
     has_idle_thread: bool,
     closed: bool,
     waiting: VecDeque<Call>,
-    /// Those whose handler has not returned.
+    /// Calls whose handler has not returned.
     running: Vec<CallContext>,
-    /// By the ids of the clients; two of different nodes may have the same.
+    /// By the ids of the clients; two clients of different nodes may have the same id.
     peers: NumberMap<Vec<Arc<Peer>>>,
     stats: ServiceStats,
 }
@@ -72,18 +73,19 @@ impl ServerState {
         self.peers.get(&client)?.iter().find(|peer| peer.node() == node)
     }
 
-    /// Handlers that may begin, of so many. One whose caller was told is done, though its thread may not have said so.
+    /// How many of `at_once` handlers may begin. A call whose caller was notified counts as done, even if its
+    /// thread has not recorded it yet.
     fn free_slots(&self, at_once: usize) -> usize {
         let free = at_once.saturating_sub(self.running.len());
         free + self.running.iter().filter(|running| running.has_ended()).count()
     }
 
-    /// It runs no more.
+    /// Removes the call from the running ones.
     fn remove_running(&mut self, call: &Call) {
         self.running.retain(|running| !call.is_same(running));
     }
 
-    /// Cancels all calls. Returns those that waited, which are to be ended without the lock.
+    /// Cancels all calls. Returns the waiting ones, which must be ended without the lock.
     fn cancel_all(&mut self, reason: CancelReason) -> VecDeque<Call> {
         let waiting = std::mem::take(&mut self.waiting);
         let waited = waiting.iter().map(|call| (&call.peer, call.number));
@@ -93,14 +95,14 @@ impl ServerState {
     }
 }
 
-/// What the thread that reads has to itself. It is the threads': with the last of them a server that is closed is gone
-/// for its callers, whoever still holds it.
+/// The endpoint that the reading thread owns. The threads share it: when the last one ends, a closed server
+/// is gone for its callers, even if its user still holds it.
 struct RequestEndpoint {
     reader: RequestReader,
     unmatched: UnmatchedClients<Peer>,
-    /// When the ends of these were looked for last.
+    /// When the endpoints of new callers were last checked.
     last_poll: Instant,
-    /// They say of which types replies and feedback are, for tools. Nothing is sent by them.
+    /// Publishers that declare the types of replies and feedback, for tools. They send nothing.
     _announcers: Vec<Publisher<[u8]>>,
 }
 
@@ -109,7 +111,7 @@ pub struct ServerCore {
     settings: ServerSettings,
     types: (MessageType, MessageType),
     wait_handle: WaitSetHandle,
-    /// Whether the ends of a new caller may have come.
+    /// Whether the endpoints of a new caller may have matched.
     matched: Arc<AtomicBool>,
     state: Mutex<ServerState>,
     condvar: Condvar,
@@ -129,7 +131,7 @@ impl ServerCore {
         }
         settings.check()?;
         let topics = CallTopics::of_server(&settings.name, next_id());
-        // Ahead of the requests: who finds a server knows what it answers.
+        // Before the requests: a client that finds the server must know the types of its answers.
         let announce = |topic: String, ty: &MessageType| {
             node.publisher::<[u8]>(&topic, PublisherOptions::new().message_type(ty.clone()))
         };
@@ -152,14 +154,14 @@ impl ServerCore {
             handler,
             settings,
         });
-        // One more than handlers: while all of these run, it reads what is cancelled and refuses.
+        // One more than the handlers: while all handlers run, it reads cancels and refuses requests.
         let mut threads = Vec::new();
         for _ in 0..=core.settings.at_once {
             let (this, endpoint) = (core.clone(), endpoint.clone());
             match rnet_shm::os::thread::spawn("rnet-service", move || {
                 this.node.core.state.errors.attach_thread();
                 this.run_worker(&endpoint);
-                // Of the last thread: with the endpoint, the server is gone for its callers.
+                // In the last thread: when the endpoint is dropped, the server is gone for its callers.
                 if let Some(endpoint) = Arc::into_inner(endpoint) {
                     this.refuse_rest(endpoint.into_inner().unwrap_or_else(PoisonError::into_inner));
                 }
@@ -178,7 +180,7 @@ impl ServerCore {
         &self.settings.name
     }
 
-    /// Whether a thread of it goes on until the last handler has returned.
+    /// Whether one of its threads continues until the last handler has returned.
     pub fn requeues(&self) -> bool {
         self.settings.requeues
     }
@@ -200,7 +202,7 @@ impl ServerCore {
         ServiceStats { running, waiting, ..state.stats }
     }
 
-    /// Has all threads end once their handlers have.
+    /// Stops each thread once its handler has returned.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -218,20 +220,20 @@ impl ServerCore {
         self.wait_handle.interrupt();
     }
 
-    /// Refuses what has come since the last look, before its callers find that the server is gone.
+    /// Refuses requests that arrived since the last read, before callers see that the server is gone.
     fn refuse_rest(&self, endpoint: RequestEndpoint) {
         let RequestEndpoint { mut reader, mut unmatched, mut last_poll, _announcers } = endpoint;
         let events = reader.drain();
         self.handle_events(&reader, &mut unmatched, &mut last_poll, events);
     }
 
-    /// Whether a thread is wanted still. Of a server that hands back, one reads and refuses until the last handler has
-    /// returned: what comes meanwhile would lie for as long as that takes.
+    /// Whether a thread is still needed. For a server that requeues, one thread reads and refuses until the
+    /// last handler has returned: otherwise new requests would wait that long.
     fn should_run(&self, state: &ServerState) -> bool {
         !state.closed || self.settings.requeues && !state.has_reader && !state.running.is_empty()
     }
 
-    /// What each thread does: run a handler if one is wanted, else read requests if nobody does, else wait.
+    /// The loop of each thread: run a handler if a call waits, else read if no thread does, else wait.
     fn run_worker(&self, endpoint: &Mutex<RequestEndpoint>) {
         let mut state = lock(&self.state);
         while self.should_run(&state) {
@@ -267,7 +269,7 @@ impl ServerCore {
         }
     }
 
-    /// Runs the handler of a call that is among those that run. One that has just been read was not cancelled yet.
+    /// Runs the handler of a call that is listed as running. A call just read is not cancelled yet.
     #[inline(never)] // Likewise.
     fn run_call<'a>(
         &'a self,
@@ -275,7 +277,7 @@ impl ServerCore {
         mut call: Call,
         just_read: bool,
     ) -> MutexGuard<'a, ServerState> {
-        // With one handler, another thread reads after a while by itself.
+        // With one handler, another thread takes over reading after a delay.
         if !state.has_reader && (self.settings.at_once > 1 || state.has_idle_thread) {
             self.condvar.notify_one();
         }
@@ -284,7 +286,7 @@ impl ServerCore {
         let end = match outcome {
             Some(HandlerOutcome::Replied(end)) => end,
             outcome => {
-                // Before its caller is told: who looks then sees that it runs no more.
+                // Before its caller is notified: the caller must then see that it no longer runs.
                 lock(&self.state).remove_running(&call);
                 match outcome {
                     Some(outcome) => call.peer.finish(call.number, outcome),
@@ -296,15 +298,15 @@ impl ServerCore {
         let mut state = lock(&self.state);
         state.remove_running(&call);
         state.stats.count(&end);
-        // The thread that reads ends with the last handler.
+        // The reading thread ends with the last handler.
         if state.closed && state.running.is_empty() {
             self.wait_handle.interrupt();
         }
         state
     }
 
-    /// Waits for requests, and takes in what has come. A call that can begin at once is returned, and is among those
-    /// that run.
+    /// Waits for requests, and receives them. Returns a call that can begin at once, already listed as
+    /// running.
     fn read(&self, from: &Mutex<RequestEndpoint>) -> (MutexGuard<'_, ServerState>, Option<Call>) {
         let mut endpoint = lock(from);
         let RequestEndpoint { reader, unmatched, last_poll, .. } = &mut *endpoint;
@@ -320,7 +322,7 @@ impl ServerCore {
         (lock(&self.state), None)
     }
 
-    /// Takes a request in whose handler can begin at once. What is more is left for the next look.
+    /// Receives a request whose handler can begin at once. The rest remains for the next read.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     fn take_next_request(
         &self,
@@ -377,7 +379,7 @@ impl ServerCore {
                     lock(&self.state).stats.malformed += 1
                 }
                 CallerEvent::Lost => self.drop_gone_callers(reader, unmatched),
-                // A server that closes ends the connections itself, and its handlers still answer over them.
+                // A closing server ends the connections itself, and its handlers still answer over them.
                 CallerEvent::Closed(_) if lock(&self.state).closed => {}
                 CallerEvent::Closed(publishers) => {
                     self.drop_callers(unmatched, |of| publishers.contains(&of))
@@ -396,7 +398,7 @@ impl ServerCore {
         }
     }
 
-    /// A call that waits ends at once.
+    /// A waiting call ends at once.
     fn cancel(&self, caller: &CallerKey, number: u32, reason: CancelReason, caller_waits: bool) {
         let mut state = lock(&self.state);
         let Some(peer) = state.peer(&caller.0, caller.1).cloned() else { return };
@@ -432,7 +434,7 @@ impl ServerCore {
         }
     }
 
-    /// Admits new callers whose ends are there, and gives those up whose ends did not come.
+    /// Admits new callers whose endpoints have matched, and drops those not matched in time.
     fn admit_matched_callers(&self, unmatched: &mut UnmatchedClients<Peer>) {
         let hears = |peer: &Peer, requests: &[EarlyRequest]| {
             peer.can_receive(requests.iter().map(|early| early.number))
@@ -456,19 +458,19 @@ impl ServerCore {
         lock(&self.state).stats.unanswerable += unanswerable;
     }
 
-    /// Looks for the ends of callers that are new.
+    /// Opens the publishers to new callers.
     fn open_peers(&self, reader: &RequestReader, unmatched: &mut UnmatchedClients<Peer>) {
         let known = || lock(&self.state).peers.values().flatten().count();
         if known() + unmatched.matching() >= MAX_CALLERS {
             self.drop_gone_callers(reader, unmatched);
         }
-        // One that is looked for in vain keeps nobody out.
+        // A client that cannot be matched must not keep out others.
         if known() + unmatched.matching() >= MAX_CALLERS {
             let unanswerable = unmatched.drop_oldest();
             lock(&self.state).stats.unanswerable += unanswerable;
         }
         let mut room = MAX_CALLERS.saturating_sub(known() + unmatched.matching());
-        // Where there is none nobody can be told: no publisher leads to that caller.
+        // Without its endpoints, the caller cannot be notified: no publisher leads to it.
         let unsent = unmatched.start_matching(|key, publisher| {
             room = room.checked_sub(1)?;
             let types = (&self.types.1, self.settings.feedback.as_ref());
@@ -483,7 +485,7 @@ impl ServerCore {
         lock(&self.state).stats.unsent += unsent;
     }
 
-    /// `None` is a request that is to be refused.
+    /// `None` is a request to be refused.
     fn admit(&self, peer: Arc<Peer>, number: u32, request: Option<Bytes>) {
         let mut state = lock(&self.state);
         if !peer.begin(number) {
@@ -495,7 +497,7 @@ impl ServerCore {
         if self.settings.replaces && request.is_some() {
             preempted = state.cancel_all(CancelReason::Preempted);
         }
-        // A handler that is free takes it at once.
+        // A free handler starts it at once.
         let free = state.free_slots(self.settings.at_once);
         let has_room = !state.closed && state.waiting.len() < self.settings.backlog + free;
         let Some(request) = request.filter(|_| has_room) else {
@@ -577,7 +579,7 @@ impl Call {
         self.peer.is_cancelled(self.number)
     }
 
-    /// Whether its handler has heard that it was cancelled.
+    /// Whether its handler has seen the cancellation.
     pub fn is_cancel_seen(&self) -> bool {
         self.peer.is_cancel_seen(self.number)
     }

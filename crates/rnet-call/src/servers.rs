@@ -18,13 +18,13 @@ struct ServerPublishers {
 }
 
 pub struct Server {
-    /// Of its subscription of requests.
+    /// The id of its subscription of requests.
     pub id: u64,
     pub node: String,
     pub host: String,
-    /// Whether it was found to hear: it stays so until it is gone.
+    /// Whether it was found to be matched; remains set until the server is gone.
     ready: AtomicBool,
-    /// Whether it has said that it closes.
+    /// Whether it has reported that it closes.
     closing: AtomicBool,
     publishers: Mutex<ServerPublishers>,
 }
@@ -36,7 +36,7 @@ impl Server {
         topics: &CallTopics,
         request: &MessageType,
     ) -> Result<Server> {
-        // Calls do not wait for room: what is full is a server that stands still.
+        // Calls do not wait for capacity: if the log is full, the server does not read.
         let options = PublisherOptions::new().reliable(OnFull::Refuse);
         let typed = options.clone().message_type(request.clone());
         let request = node.publisher::<[u8]>(&topics.request(), typed)?;
@@ -57,7 +57,7 @@ impl Server {
         publishers.control.on_match(move |_| other());
     }
 
-    /// Whether it hears what it is sent.
+    /// Whether it receives what is sent to it.
     ///
     /// # Errors
     /// Why it never will.
@@ -71,7 +71,8 @@ impl Server {
         let publishers = lock(&self.publishers);
         let ready =
             publishers.request.subscriber_count() > 0 && publishers.control.subscriber_count() > 0;
-        // One that could not be served at first, for want of descriptors say, may be by now.
+        // A server that could not be served at first, for example for lack of file descriptors, may be served
+        // now.
         if !ready && let Some(error) = publishers.request.incompatible().into_iter().next() {
             return Err(error);
         }
@@ -79,7 +80,7 @@ impl Server {
         Ok(ready)
     }
 
-    /// It closes: what it were sent now it might not read any more.
+    /// It closes, and might not read further requests.
     pub fn set_closing(&self) {
         self.closing.store(true, Ordering::Relaxed);
         self.ready.store(false, Ordering::Relaxed);
@@ -96,10 +97,10 @@ impl Server {
         sent
     }
 
-    /// Tells it that a call is wanted no more, for its caller's sake or because its time is over.
+    /// Notifies it that a call was cancelled by its caller or has timed out.
     ///
     /// # Errors
-    /// `Full` if it stands still: it is told nothing.
+    /// `Full` if it does not read; it is then not notified.
     pub fn cancel(&self, correlation: u64, action: Action) -> Result<()> {
         let mut cancel = CallControl::default();
         cancel.set_action(action);
@@ -119,7 +120,7 @@ fn this_host() -> String {
     name.map_or_else(|_| "this host".to_owned(), |name| name.trim().to_owned())
 }
 
-/// For the choice of a server by key.
+/// The hash for choosing a server by key.
 pub fn hash_of(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);

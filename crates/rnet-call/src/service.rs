@@ -1,4 +1,4 @@
-//! A server of a service, as its user holds it.
+//! The public server of a service.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -44,7 +44,7 @@ impl fmt::Debug for HandlerError {
     }
 }
 
-/// A server that is not open yet; made by `rnet::Node::service`.
+/// A builder for a server; made by `rnet::Node::service`.
 #[must_use = "nothing is served until serve() or serve_stream() is called"]
 pub struct ServiceBuilder<Q: ?Sized, R: ?Sized> {
     node: NodeHandle,
@@ -60,7 +60,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         ServiceBuilder { node: node.clone(), settings, types: (None, None), _types: PhantomData }
     }
 
-    /// A server whose name is one of the domain already.
+    /// A server whose name is already the domain's.
     #[doc(hidden)]
     pub fn at(node: &NodeHandle, topic: &TopicName) -> Self {
         let mut builder = ServiceBuilder::new(node, topic.as_str());
@@ -68,7 +68,8 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         builder
     }
 
-    /// How many calls may wait while the handlers are busy: 0 to 65,536, 64 by default. A call beyond is refused.
+    /// How many calls may wait while the handlers are busy: 0 to 65,536, 64 by default. Further calls are
+    /// refused.
     pub fn backlog(mut self, calls: usize) -> Self {
         self.settings.backlog = calls;
         self
@@ -87,7 +88,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self
     }
 
-    /// Opens the server. `handler` gives one reply to each request.
+    /// Opens the server. `handler` returns one reply to each request.
     ///
     /// # Errors
     /// `BadName`; `BadValue` for a backlog or number of handlers that is not allowed; as
@@ -100,14 +101,14 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
             let reply = handler(request)?;
             match responder.answer(reply.borrow()) {
                 Ok(outcome) => Ok(outcome),
-                // That it was cancelled is no failure of the handler's.
+                // A cancellation is not a failure of the handler.
                 Err(Error::Cancelled { .. }) => Ok(HandlerOutcome::Returned),
                 Err(error) => Err(error.into()),
             }
         })
     }
 
-    /// Opens the server. `handler` sends as many replies as it likes.
+    /// Opens the server. `handler` sends any number of replies.
     ///
     /// # Errors
     /// As [`ServiceBuilder::serve`].
@@ -143,7 +144,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     }
 }
 
-/// Runs a handler on the request of a call. One that panics has failed, which is counted.
+/// Runs a handler on the request of a call. A panic counts as a failure.
 pub(super) fn run_handler<Q: Message + ?Sized>(
     call: &mut Call,
     request: &MessageType,
@@ -177,8 +178,8 @@ impl<R: Message + ?Sized> Responder<'_, R> {
     /// Sends a reply. Waits for at most a second if the caller does not read.
     ///
     /// # Errors
-    /// `Cancelled` if the caller has cancelled or is gone, or wants one reply and has it; `Full` if it does not read;
-    /// `BadValue` for a message of another type.
+    /// `Cancelled` if the caller has cancelled or is gone, or wants one reply and has it; `Full` if it does
+    /// not read; `BadValue` for a message of another type.
     pub fn send(&mut self, reply: &R) -> Result<()> {
         let what = || format!("reply of {}", self.call.service());
         Bytes::encode(reply, self.ty, &mut self.encoded)
@@ -186,7 +187,7 @@ impl<R: Message + ?Sized> Responder<'_, R> {
         self.call.reply(&self.encoded)
     }
 
-    /// The only reply of a handler, and the end of its call.
+    /// Sends the only reply of a handler, and ends its call.
     fn answer(&mut self, reply: &R) -> Result<HandlerOutcome> {
         let Responder { call, ty, encoded, .. } = self;
         let bytes = Bytes::of(reply, ty, encoded)
@@ -197,12 +198,13 @@ impl<R: Message + ?Sized> Responder<'_, R> {
         }
     }
 
-    /// Whether the answer is no longer needed: the caller has cancelled or is gone, or the service is closing.
+    /// Whether the answer is no longer needed: the caller has cancelled or is gone, or the service is
+    /// closing.
     pub fn is_cancelled(&self) -> bool {
         self.call.is_cancelled()
     }
 
-    /// The node that calls.
+    /// The calling node.
     pub fn caller(&self) -> &str {
         self.call.caller()
     }
@@ -235,29 +237,30 @@ impl CallContext {
         self.peer.cancel_reason(self.number)
     }
 
-    /// As [`CallContext::cancel_reason`], without telling the handler: a service that closes still delivers its answer.
+    /// As [`CallContext::cancel_reason`], without counting as seen by the handler: a closing service still
+    /// delivers its answer.
     #[doc(hidden)]
     pub fn peek_cancel_reason(&self) -> Option<CancelReason> {
         self.peer.peek_cancel_reason(self.number)
     }
 
-    /// As [`crate::ActionContext::feedback`] of an action whose feedback is sent as it is, for bindings.
+    /// As [`crate::ActionContext::feedback`] for an action whose feedback is sent as it is, for bindings.
     ///
     /// # Errors
-    /// As there.
+    /// As [`crate::ActionContext::feedback`].
     #[doc(hidden)]
     pub fn feedback(&self, encoded: &[u8]) -> Result<()> {
         self.peer.feedback(self.number, encoded)
     }
 
-    /// The node that calls.
+    /// The calling node.
     pub fn caller(&self) -> &str {
         self.peer.node()
     }
 }
 
-/// A server of a service, or of an action. Dropping it cancels its calls, waits for handlers that run, and closes it: its callers
-/// get `ServerLost`.
+/// A server of a service, or of an action. Dropping it cancels its calls, waits for running handlers, and
+/// closes it: its callers get `ServerLost`.
 #[must_use = "the service stops when this is dropped"]
 pub struct Service {
     core: Arc<ServerCore>,
@@ -275,7 +278,7 @@ impl Service {
         Ok(Service { core, threads })
     }
 
-    /// What is the first step of its end.
+    /// The first step of closing.
     pub(super) fn begin_close(&self) {
         self.core.close();
     }
@@ -305,7 +308,7 @@ impl Drop for Service {
         self.core.close();
         let this = std::thread::current().id();
         let is_this = |thread: &JoinHandle<()>| thread.thread().id() == this;
-        // A handler that drops its own service does not wait for itself, nor for the thread that waits for it.
+        // A handler that drops its own service waits neither for itself nor for the thread that waits for it.
         if self.core.requeues() && threads.iter().any(is_this) {
             return;
         }

@@ -1,6 +1,6 @@
-//! What a server counts.
+//! The counters of a server.
 
-/// What became of an answer.
+/// The outcome of an answer.
 pub enum CallEnd {
     Sent,
     Failed,
@@ -12,24 +12,24 @@ pub enum CallEnd {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceStats {
-    /// Requests that were taken, those that were refused not counted.
+    /// Accepted requests, without the refused ones.
     pub calls: u64,
-    /// Calls whose handler runs at this moment.
+    /// Calls whose handler runs now.
     pub running: usize,
-    /// Calls that wait for a handler at this moment.
+    /// Calls that wait for a handler now.
     pub waiting: usize,
-    /// Calls that were refused because the backlog was full, and jobs that came while their worker closed.
+    /// Calls that were refused because the backlog was full, and jobs that arrived while their worker closed.
     pub refused: u64,
     /// Calls whose handler failed or panicked.
     pub failed: u64,
     /// Calls that were cancelled, or whose caller was gone, before their handler returned.
     pub cancelled: u64,
-    /// Messages that no caller of this service sends: without a number, or with one that is open.
+    /// Messages that a correct caller does not send: without a number, or with one that is already open.
     pub malformed: u64,
     /// Answers that could not be sent: their caller was gone, or did not read.
     pub unsent: u64,
-    /// Requests that were dropped because their client has no endpoints for answers: there is no such client, or its
-    /// endpoints were not found within 5 s or before it was gone.
+    /// Requests that were dropped because their client has no endpoints for answers: the client does not
+    /// exist, or its endpoints were not found within 5 s or before it was gone.
     pub unanswerable: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What is fixed when a server is opened.
+//! The fixed settings of an open server.
 
 use rnet_core::{Error, Result};
 
@@ -9,15 +9,16 @@ const MAX_AT_ONCE: usize = 256;
 
 pub struct ServerSettings {
     pub name: String,
-    /// Whether the name is one of the domain already: no rule of the node renames it.
+    /// Whether the name is already the domain's: no rule of the node renames it.
     pub is_final: bool,
     pub backlog: usize,
     pub at_once: usize,
-    /// The type of feedback, of an action.
+    /// The type of feedback, for an action.
     pub feedback: Option<MessageType>,
-    /// Whether a newer call takes the place of those that are there.
+    /// Whether a newer call replaces the present ones.
     pub replaces: bool,
-    /// Whether it refuses, when it closes, what no handler has seen: its caller gives that to another server.
+    /// Whether a closing server refuses calls that no handler has seen, so that their callers send them to
+    /// another server.
     pub requeues: bool,
 }
 

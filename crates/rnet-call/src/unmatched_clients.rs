@@ -1,9 +1,10 @@
-//! Clients that have asked a server for the first time, until the ends are found that answers go to.
+//! Clients that have called a server for the first time, until the endpoints for their answers are found.
 //!
-//! Any node of the domain may send a request that names a client which has no ends, or none yet: those of a client
-//! on another host come by a way of their own. So what a new client asks waits here, without a handler and without
-//! a thread, until its ends are matched. What is nobody's is dropped and counted once [`MATCH_TIMEOUT`] is over. Each
-//! node has room of its own, so that one that names many clients harms none but itself.
+//! Any node of the domain may send a request that names a client whose endpoints do not exist, or not yet:
+//! the endpoints of a client on another host arrive separately. So the requests of a new client wait here,
+//! without a handler and without a thread, until its endpoints are matched. Requests that remain unmatched
+//! are dropped and counted after [`MATCH_TIMEOUT`]. Each node has its own capacity, so that a node that names
+//! many clients harms only itself.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,21 +13,21 @@ use rnet_core::CancelReason;
 
 use super::{Bytes, CallerKey};
 
-/// How long a request waits for the ends of its client.
+/// How long a request waits for the endpoints of its client.
 const MATCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// Clients of one node that a server looks for at a time.
+/// Clients of one node that a server matches at a time.
 const MAX_MATCHING_PER_NODE: usize = 16;
-/// New clients of one node whose requests are queued, and at least as many requests of these.
+/// New clients of one node whose requests are queued; also the minimum number of their queued requests.
 const MAX_QUEUED_PER_NODE: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
-/// Requests of one client that are queued, or that it is told of later that there was no room.
+/// Requests of one client that are queued, or that will be refused because the queue was full.
 const MAX_QUEUED_PER_CLIENT: usize = super::MAX_IN_FLIGHT;
 
-/// A request of a client that is not known yet.
+/// A request of a client that is not matched yet.
 pub struct EarlyRequest {
     pub number: u32,
-    /// `None` where there was no room for it: it is to be refused.
+    /// `None` if the queue was full: the request is to be refused.
     pub request: Option<Bytes>,
-    /// Why it is not to be begun any more; its caller waits to be told so.
+    /// Why it is not to be started any more; its caller waits for this notification.
     pub cancelled: Option<CancelReason>,
 }
 
@@ -43,13 +44,13 @@ impl UnmatchedClient {
     }
 }
 
-/// Those of one node, in the order in which they came.
+/// The clients of one node, in order of arrival.
 struct NodeClients<P> {
     node: String,
-    /// Those that are looked for, with the way back to each.
+    /// The clients being matched, with the endpoints to each.
     matching: Vec<(UnmatchedClient, P)>,
     waiting: VecDeque<UnmatchedClient>,
-    /// Requests of all of them that are queued.
+    /// Queued requests of all of them.
     queued: usize,
 }
 
@@ -66,7 +67,7 @@ impl<P> NodeClients<P> {
         self.matching.is_empty() && self.waiting.is_empty()
     }
 
-    /// Drops some; how many requests that were.
+    /// Drops the selected clients; returns the number of their requests.
     fn drop_where(&mut self, gone: impl Fn(&UnmatchedClient) -> bool) -> u64 {
         let (mut requests, mut queued) = (0, 0);
         let mut is_gone = |entry: &UnmatchedClient| {
@@ -84,7 +85,7 @@ impl<P> NodeClients<P> {
     }
 }
 
-/// Those that have arrived, by their nodes. `P` is a way back to one of them.
+/// The clients, by node. `P` holds the endpoints to one of them.
 pub struct UnmatchedClients<P>(Vec<NodeClients<P>>);
 
 impl<P> UnmatchedClients<P> {
@@ -96,13 +97,13 @@ impl<P> UnmatchedClients<P> {
         self.0.is_empty()
     }
 
-    /// Clients that are looked for.
+    /// Number of clients being matched.
     pub fn matching(&self) -> usize {
         self.0.iter().map(|node_clients| node_clients.matching.len()).sum()
     }
 
-    /// Keeps a request of a client that is not known yet; `most` of a node, or [`MAX_QUEUED_PER_NODE`] where that is more. Whether
-    /// there was room.
+    /// Queues a request of an unmatched client; at most `most` per node, or [`MAX_QUEUED_PER_NODE`] if that
+    /// is more. Returns whether there was capacity.
     pub fn enqueue(
         &mut self,
         (node, client): CallerKey,
@@ -142,8 +143,8 @@ impl<P> UnmatchedClients<P> {
         true
     }
 
-    /// A caller does not want its call any more. With `caller_waits` it wants to be told of its end; without, the request is
-    /// dropped, and its client is looked for no more where it has no other. Whether it was dropped.
+    /// A caller has cancelled its call. With `caller_waits` it is notified of the end. Without, the request
+    /// is dropped, and so is its client if it has no other request. Returns whether it was dropped.
     pub fn cancel(
         &mut self,
         (node, client): &CallerKey,
@@ -179,15 +180,15 @@ impl<P> UnmatchedClients<P> {
         }
     }
 
-    /// Whether there are some that may be looked for and are not yet.
+    /// Whether some clients may be matched and are not being matched yet.
     pub fn has_client_to_match(&self) -> bool {
         self.0.iter().any(|node_clients| {
             node_clients.matching.len() < MAX_MATCHING_PER_NODE && !node_clients.waiting.is_empty()
         })
     }
 
-    /// Looks for as many as may be looked for at a time. What `open` has no way back for is dropped; how many requests
-    /// that were.
+    /// Starts matching as many clients as allowed. Drops those for which `open` returns no endpoints; returns
+    /// the number of their requests.
     pub fn start_matching(&mut self, mut open: impl FnMut(CallerKey, u64) -> Option<P>) -> u64 {
         let mut dropped = 0;
         for node_clients in &mut self.0 {
@@ -207,7 +208,7 @@ impl<P> UnmatchedClients<P> {
         dropped
     }
 
-    /// Takes those out whose ends are found: who `hears` what is said of these requests.
+    /// Removes the matched clients: those for which `hears` returns `true` for these requests.
     pub fn take_matched(
         &mut self,
         hears: impl Fn(&P, &[EarlyRequest]) -> bool,
@@ -225,12 +226,12 @@ impl<P> UnmatchedClients<P> {
         found
     }
 
-    /// Drops those that were looked for in vain; how many requests that were.
+    /// Drops the clients that were not matched in time; returns the number of their requests.
     pub fn drop_timed_out(&mut self) -> u64 {
         self.drop_where(|entry| entry.since.elapsed() >= MATCH_TIMEOUT)
     }
 
-    /// Drops the one that is looked for longest; how many requests that were.
+    /// Drops the client that has been waiting longest for its match; returns the number of its requests.
     pub fn drop_oldest(&mut self) -> u64 {
         let matching = self.0.iter().flat_map(|node_clients| &node_clients.matching);
         let first = matching.min_by_key(|(entry, _)| entry.since);
@@ -238,7 +239,7 @@ impl<P> UnmatchedClients<P> {
         self.drop_where(|entry| Some((entry.client, entry.since)) == first)
     }
 
-    /// Drops those of callers that are gone; how many requests that were.
+    /// Drops clients that are gone; returns the number of their requests.
     pub fn drop_gone(&mut self, is_gone: impl Fn(u64) -> bool) -> u64 {
         self.drop_where(|entry| is_gone(entry.publisher))
     }

@@ -1,4 +1,4 @@
-//! `rnet bag …`: files of recordings, in no domain.
+//! `rnet bag …`: works on recording files, without a domain.
 
 pub mod args;
 mod cat;

@@ -44,7 +44,7 @@ fn print_heading(context: &mut Context, heading: &Heading) -> std::io::Result<()
     let Heading { name, what, machine } = heading;
     let out = context.out();
     writeln!(out, "{:<12}{machine}\n{name:<12}{what}", "machine")?;
-    // It takes seconds until there is more to print.
+    // The next output may take seconds.
     out.flush()
 }
 

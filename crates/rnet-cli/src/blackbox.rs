@@ -21,7 +21,7 @@ use crate::shared_args::{NodeArg, bytes, seconds};
 use crate::{launch, record, signal, table};
 use rnet_format::text::escape_controls;
 
-/// Where files go, if nobody says where.
+/// The default folder of the files.
 pub const DEFAULT_FOLDER: &str = "blackbox";
 
 #[derive(Debug, Subcommand)]
@@ -80,9 +80,9 @@ pub struct RunArgs {
     pub exclude: Vec<String>,
 }
 
-/// Between two looks at whether somebody said stop.
+/// Interval between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// For an answer of the box.
+/// Time limit for an answer of the black box.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn run(context: &mut Context, command: BlackBoxCommand) -> Outcome {
@@ -122,9 +122,9 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     options.location = Some(context.location()?);
     options.command_line = record::command_line();
     if let Ok(launches) = launch::run_folder(context) {
-        // What a person has ordered surprises nobody: the end of a launch, `rnet node stop` and `kill`.
+        // The operator already knows of deliberate stops: the end of a launch, `rnet node stop` and `kill`.
         let is_notified = move |session: &i32| {
-            // Process numbers of an earlier boot say nothing of a session of this one.
+            // A process number of an earlier boot does not identify a session of this boot.
             let ends = |record: &Record| {
                 record.keeper.is_of_this_boot()
                     && (record.stopped_keepers.contains(session)
@@ -173,8 +173,8 @@ fn run_box(context: &mut Context, args: RunArgs) -> Outcome {
     }
 }
 
-/// The folder of the box's files: the one that is named, else that of the running box, else that of launches if one has
-/// been there, else that of `rnet blackbox run`.
+/// The folder of the black box files: the named one, otherwise that of the running black box, otherwise
+/// that of launches if it exists, otherwise that of `rnet blackbox run`.
 fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> {
     if let Some(named) = named {
         return Ok(named);
@@ -186,7 +186,7 @@ fn folder_of(context: &mut Context, named: Option<PathBuf>) -> Outcome<PathBuf> 
     Ok(of_launches.filter(|folder| folder.is_dir()).unwrap_or_else(|| DEFAULT_FOLDER.into()))
 }
 
-/// Calls a service of the box; `None` if there is none.
+/// Calls a service of the black box; `None` if no black box runs.
 fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<Value>> {
     let servers = context.domain()?.snapshot()?;
     if !servers.servers().iter().any(|server| server.service == service) {
@@ -200,7 +200,7 @@ fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<
         .map_err(|error| Failure::Failed(format!("the reply of {service} is not JSON: {error}")))
 }
 
-/// Calls a service of the box, and tells what it replies.
+/// Calls a service of the black box, and prints its reply.
 fn call_and_print(
     context: &mut Context,
     service: &str,
@@ -217,7 +217,7 @@ fn call_and_print(
         true => context.document(&status)?,
         false => tell(context, &status)?,
     }
-    // A box that runs and cannot write is not what was asked for.
+    // A running black box that cannot write is a failure.
     let problems: Vec<String> = status["problems"]
         .as_object()
         .into_iter()
@@ -238,10 +238,11 @@ fn print_trigger_reply(context: &mut Context, status: &Value) -> Outcome {
     context.line(format_args!("requested {}", escape_controls(pending.unwrap_or("a file"))))
 }
 
-/// The files, the oldest first. What is wrong with one is told, and costs no other its row.
+/// Lists the files, oldest first. Problems of one file are reported, and do not affect the rows of the
+/// others.
 fn list(context: &mut Context, folder: &Path, is_named: bool) -> Outcome {
     let files = match list_files(folder, &context.location()?) {
-        // Where boxes put their files if nobody says otherwise, no box has been yet.
+        // No black box has run yet with the default directory.
         Err(RecordError::File { source, .. })
             if !is_named && source.kind() == std::io::ErrorKind::NotFound =>
         {
@@ -299,7 +300,7 @@ fn recover_data(context: &mut Context, folder: &Path) -> Outcome {
 }
 
 fn print_status(context: &mut Context, status: &Value) -> Outcome {
-    // What a caller gave as its reason may be anything.
+    // The reason comes from a caller and is untrusted.
     status_rows(status).iter().try_for_each(|(name, said)| {
         context.line(format_args!("{name:<10}{}", escape_controls(said)))
     })

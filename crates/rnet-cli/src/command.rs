@@ -23,7 +23,7 @@ pub fn run(context: &mut Context, command: CommandCommand) -> Outcome {
     }
 }
 
-/// What there is, with a command that has a receiver.
+/// A snapshot with a command that has a receiver.
 fn snapshot_with_command(context: &Context, topic: &str) -> Outcome<Snapshot> {
     let (domain, snapshot) = take_snapshot(context)?;
     let receivers = receivers(&snapshot);

@@ -1,7 +1,7 @@
-//! Completion of commands, and of the topics, nodes and keys that are there now.
+//! Completion of commands, and of the present topics, nodes and keys.
 //!
-//! A shell asks this program at each Tab: the script that `rnet completions` prints runs it with
-//! [`SHELL_VARIABLE`] set, and what it prints then are the candidates.
+//! A shell runs this program at each Tab: the script of `rnet completions` runs it with [`SHELL_VARIABLE`]
+//! set, and it prints the candidates.
 
 use std::ffi::OsStr;
 
@@ -29,7 +29,7 @@ struct CompletionLine {
     rest: Vec<String>,
 }
 
-/// Answers the shell and ends the process, if a shell asks.
+/// If a shell asks for candidates, prints them and ends the process.
 pub fn answer_shell() {
     CompleteEnv::with_factory(command).var(SHELL_VARIABLE).bin("rnet").complete();
 }
@@ -42,7 +42,7 @@ pub fn run(context: &mut Context, args: &CompletionsArgs) -> Outcome {
     Ok(())
 }
 
-/// The commands, with what completes their arguments.
+/// The commands, with the completers of their arguments.
 fn command() -> clap::Command {
     with_candidates(Cli::command())
 }
@@ -64,7 +64,7 @@ fn with_candidates(command: clap::Command) -> clap::Command {
     names.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_candidates))
 }
 
-/// Those candidates that begin as the word does. A shell that asks gets none rather than an error.
+/// The candidates with the word as prefix. On an error the list is empty.
 fn candidates(
     current: &OsStr,
     all: fn(&mut Context) -> Outcome<Vec<String>>,

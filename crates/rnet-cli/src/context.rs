@@ -1,4 +1,4 @@
-//! What every command needs: the domain, stdout for data, stderr for talk.
+//! The common context of commands: the domain, stdout for data, stderr for messages.
 
 use std::fmt::Arguments;
 use std::io::{BufWriter, IsTerminal, StdoutLock, Write};
@@ -18,10 +18,10 @@ use crate::shared_args::NodeArg;
 use crate::style::{HEADING, NOTE, PROBLEM};
 use rnet_format::text::escape_controls;
 
-/// stdout is written when a command pauses, or this much has come together.
+/// stdout is written when a command pauses or this much has accumulated.
 const OUT_BUFFER_LEN_BYTES: usize = 64 << 10;
 
-/// The surroundings of a command.
+/// The context of a command.
 pub struct Context {
     global: Global,
     out: BufWriter<StdoutLock<'static>>,
@@ -31,7 +31,7 @@ pub struct Context {
 
 impl Context {
     pub fn new(global: Global) -> Context {
-        // It also holds for what goes to stderr.
+        // It also applies to stderr.
         match global.color {
             ColorChoice::Auto => anstream::ColorChoice::Auto,
             ColorChoice::Always => anstream::ColorChoice::Always,
@@ -39,18 +39,18 @@ impl Context {
         }
         .write_global();
         let stdout = std::io::stdout().lock();
-        // NO_COLOR, TERM and CLICOLOR are heard.
+        // Respects NO_COLOR, TERM and CLICOLOR.
         let is_coloured = AutoStream::choice(&stdout) != anstream::ColorChoice::Never;
         let out = BufWriter::with_capacity(OUT_BUFFER_LEN_BYTES, stdout);
         Context { global, out, is_coloured }
     }
 
-    /// Whether data is wanted as JSON.
+    /// Whether data is printed as JSON.
     pub fn json(&self) -> bool {
         self.global.json
     }
 
-    /// Whether somebody looks at the output, and no program reads it.
+    /// Whether stdout is a terminal rather than a pipe or file.
     pub fn on_terminal(&self) -> bool {
         std::io::stdout().is_terminal()
     }
@@ -59,19 +59,20 @@ impl Context {
         &self.global
     }
 
-    /// The directory in which domains stand.
+    /// The base directory of the domains.
     pub fn domains_dir(&self) -> PathBuf {
         let set = || std::env::var_os("RNET_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         self.global.dir.clone().or_else(set).unwrap_or_else(|| PathBuf::from(DEFAULT_BASE))
     }
 
-    /// Where the domain to look at is.
+    /// The location of the domain to inspect.
     pub fn location(&self) -> rnet::Result<Location> {
         let Global { domain, dir, group, .. } = &self.global;
         Location::new(domain.as_ref().map(|d| d.as_str()), dir.clone(), group.clone())
     }
 
-    /// The same in a directory of domains that exists: a wrong one would look like one without nodes.
+    /// The same, but fails if the base directory does not exist: a wrong one would look like a domain without
+    /// nodes.
     pub fn existing_location(&self) -> Outcome<Location> {
         let location = self.location()?;
         match location.base().is_dir() {
@@ -83,7 +84,7 @@ impl Context {
         }
     }
 
-    /// The domain to look at.
+    /// The domain to inspect.
     pub fn domain(&self) -> Outcome<Domain> {
         Ok(self.existing_location()?.domain()?)
     }
@@ -94,7 +95,7 @@ impl Context {
         Ok(self.open_node(what, own_node)?)
     }
 
-    /// The same, whether the directory of domains is there or not.
+    /// The same, whether or not the base directory exists.
     pub fn open_node(&self, what: &str, own_node: &NodeArg) -> rnet::Result<Node> {
         let default = format!("/rnet_{what}_{}", std::process::id());
         let Global { domain, dir, group, .. } = &self.global;
@@ -114,12 +115,12 @@ impl Context {
         builder.open()
     }
 
-    /// Where data goes.
+    /// The output for data.
     pub fn out(&mut self) -> &mut impl Write {
         &mut self.out
     }
 
-    /// One line of data.
+    /// Prints one line of data.
     pub fn line(&mut self, text: Arguments<'_>) -> Outcome {
         self.out.write_fmt(text)?;
         self.out.write_all(b"\n")?;
@@ -131,38 +132,38 @@ impl Context {
         if self.is_coloured { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// A line that stands above others.
+    /// Prints a heading.
     pub fn heading(&mut self, text: &str) -> Outcome {
         let text = self.styled(HEADING, text);
         self.line(format_args!("{text}"))
     }
 
-    /// The one JSON document of a command.
+    /// Prints the only JSON document of a command.
     pub fn document(&mut self, value: &impl Serialize) -> Outcome {
         serde_json::to_writer_pretty(&mut self.out, value).map_err(std::io::Error::from)?;
         self.out.write_all(b"\n")?;
         Ok(())
     }
 
-    /// One JSON document of many, on one line.
+    /// Prints one of several JSON documents, on one line.
     pub fn json_line(&mut self, value: &impl Serialize) -> Outcome {
         serde_json::to_writer(&mut self.out, value).map_err(std::io::Error::from)?;
         self.out.write_all(b"\n")?;
         Ok(())
     }
 
-    /// Shows what was printed so far.
+    /// Flushes the output.
     pub fn flush(&mut self) -> Outcome {
         self.out.flush()?;
         Ok(())
     }
 
-    /// Something worth knowing, on stderr. What it quotes may be anything.
+    /// Prints a note on stderr. The quoted text is untrusted.
     pub fn note(&self, text: &str) {
         self.eprintln(format_args!("{NOTE}rnet:{NOTE:#} {}", escape_controls(text)));
     }
 
-    /// Findings, each with its advice below it.
+    /// Prints findings, each with its advice below it.
     pub fn findings<'f>(&mut self, findings: impl IntoIterator<Item = &'f Finding>) -> Outcome {
         for Finding { level, what, advice, .. } in findings {
             let level = match level {
@@ -178,15 +179,15 @@ impl Context {
         Ok(())
     }
 
-    /// Talk, on stderr.
+    /// Prints a message on stderr.
     pub fn eprintln(&self, text: Arguments<'_>) {
-        // A closed stderr is a wish not to be talked to.
+        // Ignores a closed stderr.
         let _ = writeln!(anstream::stderr(), "{text}");
     }
 }
 
 /// Prints a line on stderr.
 pub fn print_note(text: &str) {
-    // A closed stderr is a wish not to be talked to.
+    // Ignores a closed stderr.
     let _ = writeln!(anstream::stderr(), "{text}");
 }

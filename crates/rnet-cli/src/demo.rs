@@ -1,4 +1,4 @@
-//! `rnet demo`: a simulated robot of ten processes, one of which is killed and started again.
+//! `rnet demo`: a simulated robot of ten processes, one of which is killed and restarted.
 
 use std::time::Duration;
 

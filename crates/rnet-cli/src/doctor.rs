@@ -1,4 +1,4 @@
-//! `rnet doctor`: why does A not hear B?
+//! `rnet doctor`: explains why a subscriber does not receive a publisher.
 
 use rnet_monitor::doctor::{self, Question, realtime};
 use rnet_monitor::{Findings, Level};

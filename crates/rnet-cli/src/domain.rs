@@ -30,13 +30,13 @@ pub fn run(context: &mut Context, command: DomainCommand) -> Outcome {
     }
 }
 
-/// Says on stderr where nothing was found, and which other domains have nodes.
+/// Reports on stderr that nothing was found in the domain, and which other domains have nodes.
 pub fn report_none_found(context: &Context, what: &str) -> Outcome {
     let location = context.location()?;
     let place = |id, path: &std::path::Path| format!("domain {id} ({})", path.display());
     context.eprintln(format_args!("no {what} in {}", place(location.id(), location.path())));
     for other in list_domain_dirs(&location).iter().filter(|other| other.path != location.path()) {
-        // What cannot be looked into is for `rnet domain list` to tell.
+        // `rnet domain list` reports domains that cannot be inspected.
         let living = other.nodes(&location).map_or(0, |nodes| nodes.living.len());
         if living > 0 {
             let s = if living == 1 { "" } else { "s" };
@@ -94,7 +94,7 @@ fn list(context: &mut Context, location: &Location) -> Outcome {
 fn clean(context: &mut Context, location: &Location) -> Outcome {
     let mut removed = location.clean()?;
     if !location.leftover_folders().is_empty() {
-        // A node that died meanwhile is swept, too.
+        // This also removes a node that died meanwhile.
         removed.extend(location.clean()?);
     }
     let (dead, barred) = (foreign_leftovers(location), foreign_inaccessible_files(location));

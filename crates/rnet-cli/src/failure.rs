@@ -1,4 +1,4 @@
-//! How a command ends when it does not end well, and the exit code of each.
+//! Failures of commands, and their exit codes.
 
 use std::io::{ErrorKind, Write};
 
@@ -9,25 +9,25 @@ use rnet_record::tools::ToolError;
 use crate::style::PROBLEM;
 use rnet_format::text::escape_controls;
 
-/// What a command returns.
+/// The result of a command.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// The library said no.
+    /// The library returned an error.
     Rnet(Error),
-    /// The command cannot be done, in words.
+    /// The command failed, with the reason.
     Failed(String),
-    /// The command line contradicts itself in a way that the parser cannot know.
+    /// The command line is contradictory in a way that the parser cannot detect.
     Usage(String),
-    /// What was waited for did not come.
+    /// A wait timed out.
     TimedOut(String),
     /// Ctrl-C, or SIGTERM.
     Interrupted,
-    /// stdout cannot be written.
+    /// stdout is not writable.
     Output(std::io::Error),
-    /// All has been said.
+    /// Everything was already reported.
     AlreadyReported,
 }
 
@@ -72,12 +72,12 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Failure {
-    /// The contract of the command line.
+    /// The exit codes are part of the command line's contract.
     pub fn exit_code(&self) -> u8 {
         match self {
-            // `rnet topic echo /t | head`: the reader has all it wanted.
+            // `rnet topic echo /t | head`: the reader has read enough.
             Failure::Output(e) if e.kind() == ErrorKind::BrokenPipe => 0,
-            // Names are checked by the parser; one that arrives here came from the environment.
+            // The parser checks names; an invalid one that arrives here came from the environment.
             Failure::Rnet(Error::BadName { .. }) | Failure::Usage(_) => 2,
             Failure::Rnet(_)
             | Failure::Failed(_)
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// It in words.
+    /// The message.
     pub fn message(&self) -> String {
         match self {
             Failure::Output(e) => format!("cannot write the output: {e}"),
@@ -114,7 +114,7 @@ impl Failure {
         }
     }
 
-    /// Says it on stderr: a line, or a JSON document.
+    /// Prints it on stderr: as a line, or as a JSON document.
     pub fn print(&self, json: bool) {
         match self {
             Failure::AlreadyReported | Failure::Interrupted => return,
@@ -122,12 +122,12 @@ impl Failure {
             _ => {}
         }
         let message = self.message();
-        // Nobody is left to be told if this fails.
+        // If this fails, no output is left to report it on.
         let _ = if json {
             let document = serde_json::json!({"error": {"code": self.code(), "message": message}});
             writeln!(std::io::stderr(), "{document}")
         } else {
-            // What another node has said may be in it, such as the error of a handler.
+            // It may contain text from another node, such as the error of a handler.
             let lines: Vec<_> = message.split('\n').map(escape_controls).collect();
             writeln!(anstream::stderr(), "{PROBLEM}rnet:{PROBLEM:#} {}", lines.join("\n"))
         };

@@ -1,4 +1,4 @@
-//! The options that all commands share.
+//! The options of all commands.
 
 use std::path::PathBuf;
 

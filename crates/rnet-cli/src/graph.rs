@@ -1,4 +1,4 @@
-//! `rnet graph`: publishers and subscribers as text, or as the source of a drawing.
+//! `rnet graph`: publishers and subscribers as text, or as the source of a diagram.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -58,7 +58,7 @@ pub fn run(context: &mut Context, args: &GraphArgs) -> Outcome {
     print(context, args, format, &domain, &net)
 }
 
-/// The format that is asked for, by name or by the ending of the file.
+/// The requested format, by name or by the file name's extension.
 fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
     if context.json() && args.format.is_some() {
         return Err(Failure::Usage("--json and --format cannot be used together".to_owned()));
@@ -71,7 +71,7 @@ fn format_of(context: &Context, args: &GraphArgs) -> Outcome<Format> {
         Some("dot" | "gv") => Ok(Format::Dot),
         Some("mmd" | "mermaid") => Ok(Format::Mermaid),
         None | Some("txt") => Ok(Format::Text),
-        // A document goes into a file of any name.
+        // A JSON document may have any file name.
         Some(_) if context.json() => Ok(Format::Text),
         Some(ending) => Err(Failure::Usage(format!(
             "unknown graph format .{ending}: use .dot, .mmd or .txt, or select the format with --format"

@@ -1,13 +1,13 @@
-//! The command line with its examples, which each command's help ends in.
+//! The command line, and the examples at the end of each command's help.
 
 use clap::{Command, CommandFactory};
 
 use crate::args::Cli;
 
-/// What the help of `rnet` itself ends in.
+/// The end of the help of `rnet` itself.
 const EXIT_CODES: &str = "Exit codes: 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted.";
 
-/// Commands, each with the lines that its help ends in; a blank line between two.
+/// Commands, each with the last lines of its help, separated by blank lines.
 const EXAMPLES: &str = include_str!("help/examples.txt");
 
 /// The commands of [`EXAMPLES`], each with its lines.

@@ -1,9 +1,10 @@
-//! Files and standard input: read up to the limit of what they become, and whole or not at all.
+//! Reads files and standard input up to a size limit, completely or not at all.
 //!
-//! `producer | rnet state set /fw --file -` must not write half of what the producer had to say. Ctrl-C goes to the whole
-//! group of processes: the producer ends, and what rnet reads ends there like any other. A pipe does not tell why it ended,
-//! so the signal has to, and `read` looks for it after the end. See [`signal::await_group_signals`] for why that look comes late enough.
-//! A producer that fails on its own is not seen here; `set -o pipefail` shows it.
+//! `producer | rnet state set /fw --file -` must not write half of the producer's output. Ctrl-C goes to the
+//! whole process group: the producer exits, and `rnet` reads an ordinary end of file. A pipe does not show
+//! why it ended, so `read` checks for a signal after the end. [`signal::await_group_signals`] explains why
+//! that check is late enough. A producer that fails on its own is not detected here; `set -o pipefail`
+//! reports it.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -15,24 +16,24 @@ use rnet::Error;
 use crate::failure::{Failure, Outcome};
 use crate::signal;
 
-/// Bytes of one read.
+/// Bytes per read.
 const CHUNK_LEN_BYTES: usize = 64 << 10;
 
-/// How much is read at most, and what it is the limit of.
+/// The size limit of an input.
 #[derive(Clone, Copy)]
 pub struct InputLimit {
-    /// Most bytes.
+    /// Maximum length in bytes.
     pub bytes: usize,
-    /// What has the limit, in words: "a value of the state".
+    /// The limited object, in words: "a value of the state".
     pub subject: &'static str,
-    /// Its name, which can be searched for.
+    /// The name of the limit, for searching.
     pub name: &'static str,
-    /// Most bytes of the first line, for what begins with a head.
+    /// Maximum length of the first line in bytes, for input that begins with a header.
     pub first_line: Option<usize>,
 }
 
 impl InputLimit {
-    /// The limit of something that need not begin with a line.
+    /// A limit for input without a header line.
     pub const fn new(bytes: usize, subject: &'static str, name: &'static str) -> InputLimit {
         InputLimit { bytes, subject, name, first_line: None }
     }
@@ -67,19 +68,19 @@ impl InputLimit {
 /// Reads a file to its end, or stdin for `-`.
 ///
 /// # Errors
-/// `Interrupted` if a signal asked for the end before all was read, in whichever order the two came; the limit, by name;
-/// what cannot be read.
+/// `Interrupted` if a signal arrived before everything was read, in either order; the limit, by name; read
+/// errors.
 pub fn read(path: &Path, limit: &InputLimit) -> Outcome<Vec<u8>> {
     let failed =
         |e: std::io::Error| Failure::Rnet(Error::io("cannot read", path.to_path_buf(), &e));
     if is_stdin(path) {
-        // Without the buffer of the library, which would take what `wait_readable` waits for.
+        // Unbuffered: the library's buffer would take the bytes that `wait_readable` waits for.
         let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
         return read_to_end(File::from(stdin), path, limit);
     }
     let file = File::open(path).map_err(failed)?;
     let len = file.metadata().map_err(failed)?.len();
-    // A file of known length is not read in vain.
+    // A file whose length exceeds the limit is not read at all.
     if len > limit.bytes as u64 && limit.first_line.is_none() {
         return Err(limit.exceeded_error(path));
     }
@@ -111,7 +112,7 @@ fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// What a path is called in messages.
+/// The display name of a path in messages.
 pub fn display_name(path: &Path) -> String {
     if is_stdin(path) { "stdin".to_owned() } else { path.display().to_string() }
 }

@@ -1,4 +1,4 @@
-//! The terminal from which keys come.
+//! Reads keys from a terminal.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read};
@@ -7,10 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 pub use rnet_monitor::top::Key;
 use rnet_monitor::top::take_keys;
 
-/// The terminal from which keys come: stdin, or the terminal of the session.
+/// The terminal that keys are read from: stdin, or the terminal of the session.
 pub struct Keys {
     pub terminal: File,
-    /// The beginning of a key.
+    /// An incomplete key sequence.
     bytes: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ impl Keys {
         Ok(Keys { terminal, bytes: Vec::new() })
     }
 
-    /// The keys that have come.
+    /// The available keys.
     pub fn take(&mut self) -> io::Result<Vec<Key>> {
         let mut read = [0; 256];
         match self.terminal.read(&mut read) {

@@ -120,8 +120,8 @@ pub fn run(context: &mut Context, args: LaunchArgs) -> Outcome {
     if outcome.is_stopped { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Has the kernel kill this process when `parent` dies. A binding is a launcher to whoever uses it, and its end is to be
-/// that of one: nodes go on, and the next launch finds nobody who has the file.
+/// Asks the kernel to kill this process when `parent` dies. To its user a binding is the launcher, so its
+/// death has the effect of a launcher's: nodes continue, and the next launch finds the file unlocked.
 fn die_with_parent(parent: i32) -> Outcome {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(std::io::Error::from)?;
     if getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != parent) {
@@ -130,7 +130,7 @@ fn die_with_parent(parent: i32) -> Outcome {
     Ok(())
 }
 
-/// Where the domain's launches keep their records.
+/// The folder in which the domain's launches keep their records.
 pub fn run_folder(context: &Context) -> Outcome<RunFolder> {
     let domain = context.domain()?;
     Ok(RunFolder::of_domain(domain.path(), &|name| std::env::var_os(name))?)
@@ -141,12 +141,12 @@ pub fn keeper_command(context: &Context) -> Command {
     keeper_command_factory(context.global())()
 }
 
-/// The same for who starts keepers later, on a thread of its own.
+/// The same for a caller that starts keepers later, on its own thread.
 pub fn keeper_command_factory(global: &Global) -> impl Fn() -> Command + Send + Sync + use<> {
     let domain = global.domain.as_ref().map(|domain| domain.as_str().to_owned());
     let (dir, group) = (global.dir.clone(), global.group.clone());
     move || {
-        // This very program, even if another version of it has been installed since.
+        // This running program, even if another version of it has been installed since.
         let mut command = Command::new("/proc/self/exe");
         command.arg("launch-keeper");
         if let Some(domain) = &domain {
@@ -162,7 +162,7 @@ pub fn keeper_command_factory(global: &Global) -> impl Fn() -> Command + Send + 
     }
 }
 
-/// What tells this program to stop.
+/// Reports stop requests by signals to the launcher.
 pub struct ProcessSignals;
 
 impl StopSignals for ProcessSignals {
@@ -258,12 +258,12 @@ impl LauncherContext for LauncherTerminal<'_> {
         if self.watch {
             return;
         }
-        // Nobody reads it any more: that is no reason to stop a robot.
+        // A closed stdout is no reason to stop a robot.
         let _ = match self.context.json() {
             true => self.context.json_line(&json!({"node": node, "event": what, "detail": detail})),
             false => {
                 let blank = if detail.is_empty() { "" } else { "  " };
-                // A node may write anything; only its lines are lines.
+                // A node may write anything; only its line breaks are kept.
                 let lines: Vec<_> = detail.lines().map(escape_controls).collect();
                 self.context.line(format_args!("{node}  {what}{blank}{}", lines.join("\n")))
             }
@@ -296,7 +296,7 @@ impl LauncherContext for LauncherTerminal<'_> {
 }
 
 impl LauncherTerminal<'_> {
-    /// A node outlives the launcher, which somebody has stopped twice. A table has no place for it.
+    /// Reports a node that outlives the launcher after a second stop request. A table has no column for it.
     fn report_still_running(&mut self, node: &NodeName, how: &str) {
         match self.watch {
             true => self.say(&format!("{node} keeps running: {how}")),
@@ -309,7 +309,7 @@ impl LauncherTerminal<'_> {
             return self.context.json_line(&json!({"nodes": rows}));
         }
         if on_terminal {
-            // To the corner, and what is below it away.
+            // Moves the cursor to the top left corner and clears the screen below.
             self.context.line(format_args!("\x1b[H\x1b[J"))?;
         }
         let cells = |row: &NodeStatus| {

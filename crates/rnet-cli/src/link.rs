@@ -1,6 +1,6 @@
-//! `rnet link …`: the link between hosts, which is a program of its own.
+//! `rnet link …`: the link between hosts, a separate program.
 //!
-//! `program` runs it, `status` shows what it says of itself.
+//! `program` runs it, `status` shows its status.
 
 pub mod program;
 mod status;
@@ -64,7 +64,7 @@ pub enum LinkCommand {
 pub fn run(context: &mut Context, args: LinkArgs) -> Outcome {
     match args.command.unwrap_or(LinkCommand::Run) {
         LinkCommand::Run => {
-            // In its place: signals, and whoever waits for its end, reach the link.
+            // Replaces this process, so that signals and a waiting parent reach the link.
             let error = program::command(context, "run", &args.options)?.exec();
             Err(Failure::Failed(format!("cannot start rnet-link: {error}")))
         }

@@ -1,4 +1,4 @@
-//! `rnet log`: the lines of all nodes.
+//! `rnet log`: the log lines of all nodes.
 
 use prost::Message as _;
 use rnet::inspect::{Follower, ObservedMessage};
@@ -32,12 +32,12 @@ pub fn run(context: &mut Context, args: LogArgs) -> Outcome {
 
 struct LogListener {
     args: LogArgs,
-    /// Lines that are older are passed over, in ns since 1970 UTC.
+    /// Older lines are skipped, in ns since 1970 UTC.
     since_ns: Option<i64>,
-    /// What nodes had kept, by time, until all of it has come.
+    /// The lines that nodes had kept, by time, until all of them have arrived.
     history: Option<Vec<(i64, LogLine)>>,
     printed: u64,
-    /// Nodes that publish something else on the topic.
+    /// Nodes that publish another type on the topic.
     foreign_publishers: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl Listener for LogListener {
     }
 
     fn on_idle(&mut self, context: &mut Context, follow: &Follower) -> Outcome<Flow> {
-        // Lines of other hosts are under way.
+        // Lines of other hosts are in transit.
         if follow.publishers().any(|node| host_of(node).0.is_some()) {
             return Ok(Flow::Continue);
         }
@@ -101,14 +101,14 @@ impl Listener for LogListener {
 
 impl LogListener {
     fn is_wanted(&self, node: &str, log: &Log, at_ns: i64) -> bool {
-        // A level that is not known may be the worst of all.
+        // An unknown level may be the most severe of all.
         let level = if log.level <= 0 { LogLevel::Info as i32 } else { log.level };
         level > self.args.level as i32
             && self.args.node.as_ref().is_none_or(|nodes| nodes.matches(node))
             && self.since_ns.is_none_or(|since| at_ns >= since)
     }
 
-    /// A name that no node has is more likely a mistake than a node that has said nothing.
+    /// Warns of a node name that no node has: it is more likely a mistake than a silent node.
     fn warn_unknown_node(&self, context: &Context) -> Outcome {
         let Some(nodes) = self.args.node.as_ref().filter(|_| self.printed == 0) else {
             return Ok(());
@@ -135,10 +135,10 @@ impl LogListener {
         }
     }
 
-    /// Prints what nodes had kept, once.
+    /// Prints the lines that nodes had kept, once.
     fn print_history(&mut self, context: &mut Context) -> Outcome<Flow> {
         let mut history = self.history.take().unwrap_or_default();
-        // Lines of one node with one time stay in their order.
+        // Lines of one node with the same time keep their order.
         history.sort_by_key(|(at_ns, _)| *at_ns);
         for (_, line) in history {
             if self.print(context, &line)? == Flow::Stop {

@@ -1,16 +1,16 @@
 //! `rnet`, the command line of robot-net.
 //!
-//! A thin shell: what there is to know about a domain comes from `rnet::inspect`, this program
-//! asks and prints. The contract, for people and for scripts:
-//! - stdout is data, stderr is talk; `--json` makes the data one JSON document, or one per line
-//!   for commands that go on;
+//! A thin shell: `rnet::inspect` inspects a domain, and this program prints the result. The contract, for
+//! people and for scripts:
+//! - stdout is for data, stderr for messages; `--json` prints the data as one JSON document, or one per line
+//!   for commands that keep running;
 //! - exit 0 ok, 1 failed, 2 usage, 124 timed out, 130 interrupted;
-//! - whoever only looks (`list`, `info`, `find`, `echo`, `hz`, `bw`, `delay`, `log`, `graph`, `doctor`) is an observer:
-//!   no node, no subscriber, and no cost to any publisher. But what listens to a topic of another host is
-//!   one: it crosses only while somebody subscribes. `state`, `param` and `node info` take
-//!   part as a node where there is state, which is memory that nodes share; where there is none,
-//!   looking at it makes none. `topic pub`, `service call`, `action send`, `command` and `trace` are nodes: that is
-//!   what they do.
+//! - inspection commands (`list`, `info`, `find`, `echo`, `hz`, `bw`, `delay`, `log`, `graph`, `doctor`) are
+//!   observers: they are neither nodes nor subscribers, and do not slow publishers. A command that listens to
+//!   a topic of another host is an exception: the messages cross the network only while a subscription
+//!   exists. `state`, `param` and `node info` take part as a node if the domain has state, which is memory
+//!   that nodes share; if it has none, reading it creates none. `topic pub`, `service call`, `action send`,
+//!   `command` and `trace` are nodes.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     completions::answer_shell();
     let cli = Cli::from_arg_matches(&help::command().get_matches());
     let cli = cli.unwrap_or_else(|error| error.exit());
-    // A worker of a bench is ended by its command, or by whoever means it.
+    // A bench worker has no signal handlers: its command, or a signal, ends it.
     if !matches!(cli.command, Command::BenchWorker) {
         signal::install();
     }
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
     let json = cli.global.json;
     let mut context = Context::new(cli.global);
     let outcome = run(&mut context, cli.command);
-    // What was printed before a failure is data too.
+    // Output printed before a failure is data too.
     let flushed = context.flush();
     match outcome.and(flushed) {
         Ok(()) => ExitCode::SUCCESS,

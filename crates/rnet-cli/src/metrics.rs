@@ -1,4 +1,4 @@
-//! `rnet metrics`: the figures of a domain as text for Prometheus.
+//! `rnet metrics`: the metrics of a domain as text for Prometheus.
 
 use std::time::Duration;
 

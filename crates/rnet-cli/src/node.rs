@@ -21,8 +21,7 @@ use rnet_format::text::escape_controls;
 use rnet_monitor::link::{host_of, own_host};
 use rnet_monitor::type_name;
 
-/// How long a watch sleeps at most: a signal that comes just before it falls asleep does not wake
-/// it.
+/// How long a watch sleeps at most: a signal that arrives just before it falls asleep does not wake it.
 const WATCH_SLEEP: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, command: NodeCommand) -> Outcome {
@@ -45,7 +44,7 @@ fn uptime(meta: &NodeMeta) -> Duration {
     Duration::from_nanos(rnet::boot_ns().saturating_sub(meta.started_boot_ns))
 }
 
-/// A node as JSON, with the uptime that everybody would otherwise have to reckon.
+/// A node as JSON, including the computed uptime.
 fn document(node: &NodeInfo) -> Outcome<Value> {
     let mut value = serde_json::to_value(node).map_err(std::io::Error::from)?;
     value["uptime_s"] = uptime(&node.meta).as_secs_f64().into();
@@ -84,7 +83,7 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
                 own.clone(),
             ]
         });
-        // Of the nodes of other hosts no more is known.
+        // Nothing more is known about the nodes of other hosts.
         let remote = snapshot.remote.iter().map(|node| {
             let mut row = vec!["-".to_owned(); 7];
             let (host, name) = host_of(&node.node);
@@ -94,7 +93,7 @@ fn list(context: &mut Context, args: NodeListArgs) -> Outcome {
         });
         let mut titles = vec!["NODE", "PID ", "UPTIME", "LANGUAGE", "VERSION", "PROGRAM"];
         let mut rows: Vec<_> = rows.chain(remote).collect();
-        // Where all are of one host, nobody needs its name.
+        // If all nodes are on one host, its name is omitted.
         match others {
             false => rows.iter_mut().for_each(|row| row.truncate(titles.len())),
             true => titles.push("HOST"),
@@ -160,8 +159,8 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
         let names = names.chain(snapshot.remote.iter().map(|node| node.node.as_str()));
         return Err(not_found("node", domain.id(), name, names));
     };
-    // An endpoint's id begins with its node's incarnation, but the name is as good: a domain
-    // has no two nodes of one name.
+    // An endpoint's id begins with its node's incarnation, but the name is sufficient: a domain has no two
+    // nodes with the same name.
     let publishers = snapshot.publishers.iter().filter(|p| p.node == node.meta.name);
     let subscribers = snapshot.subscriptions.iter().filter(|s| s.node == node.meta.name);
     let params = param::of_node(context, &node.meta.name).unwrap_or_else(|failure| {
@@ -191,7 +190,7 @@ fn info(context: &mut Context, name: &str, all: bool) -> Outcome {
     section(context, "Parameters", params.iter().map(|of| param::row(of)[1..].to_vec()).collect())
 }
 
-/// What is known of a node of another host: what crosses to this one.
+/// What is known about a node of another host: its topics that cross to this host.
 fn info_of_remote(context: &mut Context, snapshot: &Snapshot, node: &RemoteNode) -> Outcome {
     let (host, name) = host_of(&node.node);
     let host = host.unwrap_or("-");
@@ -224,7 +223,7 @@ fn endpoint_rows<'a>(
     section(context, "Publishers", publishers.collect())
 }
 
-/// A part of the description, if there is anything in it.
+/// Prints a section of the description, unless it is empty.
 fn section(context: &mut Context, title: &str, rows: Vec<Vec<String>>) -> Outcome {
     if rows.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which commands give way to the nodes of a robot: those that only look on (docs/design/observers.md).
+//! The commands that run at a lower priority than the nodes of a robot: observers (docs/design/observers.md).
 
 use rnet::inspect::PriorityChange;
 
@@ -9,20 +9,20 @@ use crate::domain::DomainCommand;
 use crate::node::args::NodeCommand;
 use crate::topic::args::TopicCommand;
 
-/// Has this thread, and so all of this program, give way if the command only looks on.
+/// Lowers the priority of this thread, and so of the whole program, if the command is an observer.
 pub fn apply(command: &Command) {
     if let Some(change) = priority_change(command) {
         rnet::inspect::lower_priority(change);
     }
 }
 
-/// `None` for a command that takes part, or starts what does. Those of the dashboard and of Foxglove operate a robot:
-/// there only the threads that look give way.
+/// `None` for a command that takes part, or starts nodes. The dashboard and Foxglove servers operate a robot:
+/// only their observer threads have a lower priority.
 fn priority_change(command: &Command) -> Option<PriorityChange> {
     match command {
-        // It is there all day, and draws what there is when it comes round.
+        // It runs all day, and can draw late.
         Command::Top(_) => Some(PriorityChange::Lowest),
-        // What some of these do not read in time is lost to them; for others somebody waits, a probe perhaps.
+        // Some of these lose what they do not read in time; others are waited for, for example by a probe.
         Command::Graph(_)
         | Command::Log(_)
         | Command::Metrics(_)
@@ -47,7 +47,7 @@ fn priority_change(command: &Command) -> Option<PriorityChange> {
         | Command::Drive(
             CommandCommand::List(_) | CommandCommand::Who(_) | CommandCommand::Log(_),
         ) => Some(PriorityChange::Batch),
-        // It speaks for programs that are started from the same shell.
+        // With `--realtime`, it tests the settings of programs that the same shell starts.
         Command::Doctor(args) => (!args.realtime).then_some(PriorityChange::Batch),
         _ => None,
     }

@@ -1,7 +1,7 @@
-//! `rnet param …`: the settings of nodes.
+//! `rnet param …`: the parameters of nodes.
 //!
-//! Parameters are state with a description, so these commands take part, as `rnet state` does. What a node
-//! forbids is refused here, in this process, by the same rule as everywhere.
+//! Parameters are state with a description, so these commands take part, as `rnet state` does. This process
+//! rejects a forbidden value by the same rule as every other writer.
 
 pub mod args;
 mod dump;
@@ -31,7 +31,7 @@ pub fn run(context: &mut Context, command: ParamCommand) -> Outcome {
     }
 }
 
-/// The parameters of a node that is there; none are there where there is no state.
+/// The parameters of a present node; empty if the domain has no state.
 pub fn of_node(context: &Context, node: &str) -> Outcome<Vec<find::NodeParam>> {
     let mut all = find::list_params(context, &NodeArg::default())?;
     all.retain(|(of, ..)| of == node);

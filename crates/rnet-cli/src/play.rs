@@ -78,8 +78,8 @@ pub fn run(context: &mut Context, args: &PlayArgs) -> Outcome {
     }
 }
 
-/// The messages that are played. Topics of the library are so only where a pattern begins as they do: who asks for
-/// `/**` does not ask for requests to be made again.
+/// The messages to play. Topics of the library are selected only if a pattern begins with their prefix: `/**`
+/// does not repeat requests of services.
 fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let mut select = file::select(recording, args)?;
     let plays = |pattern: &NamePattern, topic: &str| {
@@ -108,7 +108,7 @@ fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     Ok(select)
 }
 
-/// The topics of the file that get another quality of service. A later word for a topic wins.
+/// The topics of the file whose QoS is overridden. The last override of a topic applies.
 fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverride)>> {
     let mut all = Vec::new();
     for QosArg { topics, qos } in asked {
@@ -123,7 +123,7 @@ fn qos(recording: &Recording, asked: &[QosArg]) -> Outcome<Vec<(String, QosOverr
     Ok(all)
 }
 
-/// Who is asked while it plays: the keyboard, and whoever signals the process.
+/// The controls during playback: the keyboard, and signals.
 struct PlayFrontend<'a> {
     context: &'a Context,
     domain: Domain,

@@ -98,9 +98,9 @@ impl From<Compression> for ChunkCompression {
     }
 }
 
-/// Between two looks at whether it has ended, or somebody said stop.
+/// Interval between two checks whether the recording has ended or a stop was requested.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Between two words on how it is going: on a terminal, where one line is written again, and elsewhere.
+/// Interval between two progress reports: on a terminal, where one line is overwritten, and elsewhere.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -182,12 +182,12 @@ fn options(context: &Context, args: &RecordArgs) -> Outcome<RecordOptions> {
     Ok(options)
 }
 
-/// Whether the process that began the recording is gone.
+/// Whether the process that started the recording is gone.
 fn is_orphaned(parent: i32) -> bool {
     getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != parent)
 }
 
-/// The command line, as a shell reads it.
+/// The command line in shell syntax.
 pub fn command_line() -> String {
     let is_plain = |word: &str| {
         !word.is_empty()
@@ -201,12 +201,12 @@ pub fn command_line() -> String {
     [vec!["rnet".to_owned()], words.collect()].concat().join(" ")
 }
 
-/// What was told of how it is going.
+/// The progress that was reported.
 struct ProgressPrinter {
     json: bool,
     on_terminal: bool,
     next: Instant,
-    /// A line stands on the terminal that the next one is written over.
+    /// Whether the terminal shows a progress line, which the next one overwrites.
     has_line: bool,
     messages: u64,
 }
@@ -241,7 +241,8 @@ impl ProgressPrinter {
         self.messages = progress.messages;
         let line = progress.line(since, new as f64 / every.as_secs_f64());
         if self.on_terminal {
-            // To the start of the line, and what stands behind the new one is wiped. A closed stderr is a wish.
+            // Returns to the start of the line, and clears the rest behind the new text. Ignores a closed
+            // stderr.
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
             self.has_line = true;
         } else {
@@ -257,7 +258,7 @@ impl ProgressPrinter {
     }
 }
 
-/// Tells what happened meanwhile. What a note quotes may be anything.
+/// Prints notes on stderr. The text that they quote is untrusted.
 pub fn print_notes(context: &Context, notes: Vec<String>) {
     notes.iter().for_each(|note| context.note(note));
 }

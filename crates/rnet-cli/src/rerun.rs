@@ -1,4 +1,4 @@
-//! `rnet rerun`: a node again on its recorded inputs.
+//! `rnet rerun`: runs a node again on its recorded inputs.
 
 use std::fs;
 use std::io::Write as _;
@@ -76,10 +76,10 @@ pub struct RerunArgs {
     pub plot: Option<PathBuf>,
 }
 
-/// A field and by how much it may differ.
+/// A field and its tolerance.
 #[derive(Clone, Debug)]
 pub struct ToleranceArg {
-    /// Empty for all.
+    /// Empty for all fields.
     pub field: String,
     pub within: f64,
 }
@@ -97,7 +97,7 @@ impl FromStr for ToleranceArg {
     }
 }
 
-/// The domain, in a directory of its own.
+/// The domain, in its own directory.
 const DOMAIN: &str = "rerun";
 
 pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
@@ -109,7 +109,7 @@ pub fn run(context: &mut Context, args: &RerunArgs) -> Outcome {
     let bench_dir = BenchDir::new(&base)?;
     let location = Location::new(Some(DOMAIN), Some(bench_dir.path().to_owned()), None)?;
     let mut command = command(args, bench_dir.path())?;
-    // What an earlier run has written is not to be taken for this one's, however this one ends.
+    // Removes the output of an earlier run, so that it is not mistaken for this run's, however this run ends.
     args.junit.iter().chain(&args.plot).try_for_each(|path| remove_file(path))?;
     let done = rerun(&recording, &location, &mut command, &options);
     signal::check()?;
@@ -166,8 +166,8 @@ fn options(recording: &Recording, args: &RerunArgs) -> RerunOptions {
     }
 }
 
-/// The node's command. Nothing of the robot's configuration may lead it out of its domain, and nothing durable of it be
-/// written.
+/// The node's command. It overrides the robot's configuration, so that the node stays in its domain and
+/// writes no durable state.
 fn command(args: &RerunArgs, bench_dir: &Path) -> Outcome<Command> {
     let mut command = Command::new(&args.node[0]);
     command.args(&args.node[1..]);
@@ -176,7 +176,7 @@ fn command(args: &RerunArgs, bench_dir: &Path) -> Outcome<Command> {
     for name in ["RNET_GROUP", "RNET_LISTEN", "RNET_CONNECT"] {
         command.env_remove(name);
     }
-    // What the node says is talk.
+    // The node's stdout goes to stderr.
     let stderr = std::io::stderr().as_fd().try_clone_to_owned()?;
     command.stdout(Stdio::from(stderr));
     Ok(command)
@@ -190,8 +190,8 @@ fn failure(error: &RerunError) -> Failure {
     }
 }
 
-/// Whether what is to be written can be: what is there is removed first, and it may be something else than an earlier
-/// result.
+/// Checks that the output files can be written: an existing file is removed first, and must not be anything
+/// but an earlier result.
 fn check_outputs(args: &RerunArgs) -> Outcome {
     args.plot.iter().try_for_each(|path| check_name(path))?;
     let wrong = |option: &str, path: &Path, what: &str| {
@@ -202,7 +202,7 @@ fn check_outputs(args: &RerunArgs) -> Outcome {
     for (option, path) in [("--junit", &args.junit), ("--plot", &args.plot)] {
         let Some(path) = path else { continue };
         let Ok(there) = path.symlink_metadata() else { continue };
-        // /dev/stdout is one, and leads to a pipe or a terminal.
+        // /dev/stdout is a link, and leads to a pipe or a terminal.
         let leads_to_file = || path.metadata().map_or(true, |to| to.is_file());
         if id(path) == recording {
             return wrong(option, path, "is the recording; give the name of another file");
@@ -222,7 +222,7 @@ fn check_outputs(args: &RerunArgs) -> Outcome {
     }
 }
 
-/// Removes a file. What is none, a pipe say, is written to as it is.
+/// Removes a regular file. Other targets, such as a pipe, are written to directly.
 fn remove_file(path: &Path) -> Outcome {
     if !path.symlink_metadata().is_ok_and(|there| there.is_file()) {
         return Ok(());
@@ -242,7 +242,7 @@ fn write(path: &Path, bytes: &[u8]) -> Outcome {
     written.map_err(|error| Failure::Failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Of the picture, in pixels.
+/// Size of the picture, in pixels.
 const PLOT_SIZE: (u32, u32) = (960, 420);
 
 fn plot(path: &Path, recording: &Recording, trace: &Trace) -> Outcome<String> {

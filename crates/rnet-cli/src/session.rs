@@ -1,4 +1,4 @@
-//! The part that a command takes in the state: a node, for as long as it runs.
+//! A command's access to the state: a node that exists while the command runs.
 
 use rnet::Node;
 use rnet::state::{RemoteState, State};
@@ -9,17 +9,17 @@ use crate::shared_args::NodeArg;
 
 pub struct Session {
     pub state: State,
-    // The state is of the node, so this one is dropped last.
+    // The state uses the node, so the node is dropped last.
     _node: Node,
 }
 
-/// Takes part as `/rnet_WHAT_PID`, unless it is named; makes the domain if it is not there yet.
+/// Joins as `/rnet_WHAT_PID`, unless it is named; creates the domain if it does not exist.
 pub fn join(context: &Context, what: &str, own_node: &NodeArg) -> Outcome<Session> {
     let node = context.node(what, own_node)?;
     Ok(Session { state: node.state()?, _node: node })
 }
 
-/// Takes part where there is state; `None` where there is none, and none is made.
+/// Joins if the domain has state; otherwise returns `None` and creates nothing.
 pub fn join_as_observer(
     context: &Context,
     what: &str,
@@ -33,15 +33,15 @@ pub fn join_as_observer(
 
 /// The state of this host, or of another one.
 pub enum StateSource {
-    /// This host has no state, and whoever only looks makes none.
+    /// This host has no state, and an observer creates none.
     None,
     Local(Session),
-    // The state is reached through the node, so that one is dropped last.
+    // The state is reached through the node, so the node is dropped last.
     Remote(RemoteState, #[expect(dead_code, reason = "it is kept, and not read")] Node),
 }
 
 impl StateSource {
-    /// Takes part in the state of that host; of this one, where there is state.
+    /// Joins the state of that host; for this host, only if the state exists.
     pub fn observe(
         context: &Context,
         host: Option<&str>,
@@ -56,7 +56,7 @@ impl StateSource {
         Ok(StateSource::Remote(node.state_of(host)?, node))
     }
 
-    /// Takes part in it; makes the state of this host if there is none.
+    /// Joins it; creates the state of this host if it does not exist.
     pub fn join(self, context: &Context, what: &str, own_node: &NodeArg) -> Outcome<StateSource> {
         match self {
             StateSource::None => join(context, what, own_node).map(StateSource::Local),

@@ -1,4 +1,5 @@
-//! Words of several commands. `args.rs` imports the words of each command, and these import only this.
+//! Arguments of several commands. `args.rs` imports the arguments of each command, and these import only this
+//! file.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -43,22 +44,22 @@ pub fn any_node(text: &str) -> Result<String, String> {
     NodeName::new(name).map(|name| format!("{host}{name}")).map_err(|why| why.to_string())
 }
 
-/// A number of seconds, milliseconds, …
+/// A number with this unit, such as seconds or milliseconds.
 pub fn number_of(unit: &str, text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("not a number of {unit}"))
 }
 
-/// A time on the command line.
+/// Parses a duration in seconds.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let number = number_of("seconds", text)?;
     let why = |_| "must be a number of seconds from 0 to 1.8e19".to_owned();
     Duration::try_from_secs_f64(number).map_err(why)
 }
 
-/// A shorter one would show the noise of the clock ticks by which the kernel counts CPU time.
+/// A shorter interval would show the noise of the clock ticks by which the kernel counts CPU time.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A time between two looks.
+/// Parses an interval between two measurements.
 pub fn interval(text: &str) -> Result<Duration, String> {
     let interval = seconds(text)?;
     if interval < MIN_INTERVAL {
@@ -67,7 +68,7 @@ pub fn interval(text: &str) -> Result<Duration, String> {
     Ok(interval)
 }
 
-/// A number of bytes on the command line.
+/// Parses a number of bytes.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) {
         digits if digits.len() == text.len() => (text, 1),

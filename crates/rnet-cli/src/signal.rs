@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM end a command in good order: statistics are printed, nodes leave, and what was to be written and
-//! is not yet is not written. The exit code is 130 for each of the signals.
+//! Ctrl-C and SIGTERM end a command in an orderly way: it prints statistics, closes its nodes, and does not
+//! begin further writes. The exit code is 130 for both signals.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -13,50 +13,50 @@ pub use rnet_shm::os::stop_signals::{
     await_group_signals, install, restore_terminal, save_terminal,
 };
 
-/// From now on a second signal is as the first: for the keeper of a node, which a launcher, an operator and the kernel may
-/// all tell to stop. Its sudden end would be the node's.
+/// From now on a second signal acts like the first: for the keeper of a node, which a launcher, an operator
+/// and the kernel may all stop. If it were killed, its node would die.
 pub fn ignore_repeated_signals() {
     stop_signals::exit_at(u32::MAX);
 }
 
-/// From now on the second signal is the caller's, who says what there is to be said and ends ([`stop_requested_twice`]); the third
-/// ends the process at once.
+/// From now on the caller handles the second signal: it prints what is needed and exits
+/// ([`stop_requested_twice`]); the third ends the process at once.
 pub fn handle_second_signal() {
     stop_signals::exit_at(3);
 }
 
-/// Reads something that may take long, in which the first signal ends the process at once: nothing has been made yet that
-/// would have to be taken away again.
+/// Runs a read that may take long, during which the first signal ends the process at once: nothing has been
+/// created yet that must be removed.
 pub fn with_immediate_exit<T>(read: impl FnOnce() -> T) -> Outcome<T> {
     let last = stop_signals::exit_at(1);
-    // One that came before.
+    // A signal that arrived before.
     check()?;
     let done = read();
     stop_signals::exit_at(last);
     Ok(done)
 }
 
-/// Whether one of them has come.
+/// Whether a signal has arrived.
 pub fn stop_requested() -> bool {
     stop_signals::count() > 0
 }
 
-/// Whether a second one has come.
+/// Whether a second signal has arrived.
 pub fn stop_requested_twice() -> bool {
     stop_signals::count() > 1
 }
 
-/// `Interrupted` if one of them has come: to be asked before anything is written that cannot be taken back.
+/// `Interrupted` if a signal has arrived: to be checked before an irreversible write.
 pub fn check() -> Outcome {
     if stop_requested() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Waits until a read would not block, or a signal has come.
+/// Waits until a read would not block, or a signal has arrived.
 pub fn wait_readable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
     wait_readable_for(fd, None, false)
 }
 
-/// The same, for a time at most. With `even_if_stopped`, it waits even if one has come.
+/// The same, with a time limit. With `even_if_stopped`, it waits even if a signal has arrived.
 pub fn wait_readable_for(
     fd: BorrowedFd<'_>,
     limit: Option<Duration>,
@@ -65,18 +65,18 @@ pub fn wait_readable_for(
     stop_signals::wait(Some((fd, PollFlags::IN)), limit, even_if_stopped)
 }
 
-/// Waits until a write would not block, or a signal has come.
+/// Waits until a write would not block, or a signal has arrived.
 pub fn wait_writable(fd: BorrowedFd<'_>) -> std::io::Result<()> {
     stop_signals::wait(Some((fd, PollFlags::OUT)), None, false)
 }
 
-/// Sleeps until the time is over, or a signal has come: that is `Interrupted`.
+/// Sleeps until the time has passed; `Interrupted` if a signal arrives.
 pub fn sleep(time: Duration) -> Outcome {
     stop_signals::wait(None, Some(time), false)?;
     check()
 }
 
-/// Looks again and again for something, for so long at most; `None` at the end of the time.
+/// Polls for a result until this time has passed; then returns `None`.
 pub fn poll<T>(
     limit: Duration,
     step: Duration,

@@ -1,4 +1,4 @@
-//! What is in a domain now, and errors about names that are not.
+//! Snapshots of a domain, and errors about unknown names.
 
 use rnet::inspect::{Domain, Snapshot};
 use rnet_format::suggestions::did_you_mean;
@@ -7,7 +7,7 @@ use rnet_monitor::link::host_of;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 
-/// The domain and what is in it. What went wrong with single nodes is talk: the rest of the data stands.
+/// The domain and a snapshot of it. Problems of single nodes go to stderr; the rest of the data is valid.
 pub fn take_snapshot(context: &Context) -> Outcome<(Domain, Snapshot)> {
     let mut domain = context.domain()?;
     let snapshot = domain.snapshot()?;
@@ -20,7 +20,7 @@ pub fn take_snapshot(context: &Context) -> Outcome<(Domain, Snapshot)> {
 /// As [`take_snapshot`], for a topic that exists.
 ///
 /// # Errors
-/// There is no such topic, with the name that may have been meant.
+/// The topic does not exist; suggests one with a similar name.
 pub fn snapshot_with_topic(context: &Context, topic: &str) -> Outcome<(Domain, Snapshot)> {
     let (domain, snapshot) = take_snapshot(context)?;
     match snapshot.topics().contains(&topic) {
@@ -29,7 +29,7 @@ pub fn snapshot_with_topic(context: &Context, topic: &str) -> Outcome<(Domain, S
     }
 }
 
-/// "There is no such thing", with the name that may have been meant.
+/// The error for a missing object, with a similar name as a suggestion.
 pub fn not_found<'a>(
     what: &str,
     domain: &str,
@@ -41,7 +41,7 @@ pub fn not_found<'a>(
     Failure::Failed(format!("{what} {name} not found in domain {domain}; {hint}"))
 }
 
-/// Refuses a host that is not known.
+/// Rejects an unknown host.
 pub fn check_host(snapshot: &Snapshot, own: &str, host: &str) -> Outcome {
     let known = || snapshot.remote.iter().filter_map(|node| host_of(&node.node).0).chain([own]);
     if known().any(|known| known == host) {

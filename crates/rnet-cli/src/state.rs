@@ -1,7 +1,8 @@
 //! `rnet state …`: reads, writes and watches shared state.
 //!
-//! State is memory that the nodes of a domain share, so these commands take part: each is a node while it runs, and what it
-//! sets is owned by that name. Whoever only looks makes no domain: where none is, there are no keys.
+//! State is memory that the nodes of a domain share, so these commands take part: each is a node while it
+//! runs, and that node owns the keys that it sets. A read-only command does not create a domain: a missing
+//! domain has no keys.
 
 pub mod args;
 mod change;
@@ -37,7 +38,7 @@ pub fn run(context: &mut Context, command: StateCommand) -> Outcome {
     }
 }
 
-/// The keys that are there now, for completion.
+/// The present keys, for completion.
 pub fn keys(context: &Context) -> Outcome<Vec<String>> {
     let session = join_as_observer(context, "state", &NodeArg::default())?;
     Ok(session.map(|session| session.state.keys("/")).transpose()?.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `rnet status`: whether a domain is well, for people, service managers and probes.
+//! `rnet status`: whether a domain is healthy, for people, service managers and probes.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
     let mut found: Vec<Finding> = missing.map(missing_node).collect();
-    // A probe that restarts what it watches does not do so for what is merely worth knowing.
+    // Notes alone do not count: a probe restarts what it watches.
     found.extend(problems.into_iter().filter(|f| f.level == Level::Problem));
     let was_launched = now.launched.iter().any(|record| record.keeper.is_of_this_boot());
     print(context, &domain, &figures, &found, was_launched)?;

@@ -1,10 +1,10 @@
-//! What things look like on a terminal.
+//! Text styles on a terminal.
 
 use anstyle::{AnsiColor, Style};
 
-/// Of what stands above other lines.
+/// Style of headings.
 pub const HEADING: Style = Style::new().bold();
-/// Of what is wrong.
+/// Style of problems.
 pub const PROBLEM: Style = AnsiColor::Red.on_default().bold();
-/// Of what is worth knowing.
+/// Style of notes.
 pub const NOTE: Style = AnsiColor::Yellow.on_default();

@@ -1,20 +1,20 @@
-//! Columns.
+//! Prints tables.
 
 pub use rnet_format::units::{bytes, latency, offset, uptime};
 
 use crate::context::Context;
 use crate::failure::Outcome;
 
-/// Tables are no wider than this, as far as cutting long words makes them so. Words are cut on a terminal only.
+/// Maximum width of a table, as far as cutting long words can achieve it. Words are cut on a terminal only.
 pub const MAX_COLUMNS: usize = 100;
-/// No cell is cut to less.
+/// Minimum width of a cut cell.
 const MIN_CUT_CHARS: usize = 12;
 const GAP: &str = "  ";
 
-/// Prints rows in columns as wide as their widest cell; cells are left-aligned, and a column
-/// whose title ends with a blank is right-aligned. In a table that would be too wide, sentences in
-/// left-aligned columns take several lines, and on a terminal words are cut in their middle; elsewhere and
-/// in the JSON they are whole. Without rows there are no titles either.
+/// Prints rows in columns as wide as their widest cell. Cells are left-aligned; a column whose title ends
+/// with a blank is right-aligned. In a table that would be too wide, sentences in left-aligned columns take
+/// several lines, and on a terminal words are cut in their middle; elsewhere and in the JSON they are
+/// complete. Without rows, the titles are omitted.
 pub fn print(context: &mut Context, titles: &[&str], rows: &[Vec<String>]) -> Outcome {
     if rows.is_empty() {
         return Ok(());
@@ -66,7 +66,7 @@ fn aligned(rows: &[Vec<String>], titles: &[&str], max_columns: usize, cuts: bool
     lines
 }
 
-/// A text on lines of at most so many characters.
+/// Wraps a text to lines of at most this many characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let len = |text: &str| text.chars().count();
     if len(text) <= width {
@@ -82,7 +82,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Beginning and end of a word that is too long.
+/// The beginning and end of a word that is too long.
 fn cut(word: &str, width: usize) -> String {
     let len = word.chars().count();
     if len <= width {
@@ -113,7 +113,7 @@ mod tests {
         assert!(lines.len() == 4 && lines[1].starts_with("a  one") && lines[2].starts_with("   "));
         let words = lines[1..].iter().flat_map(|line| line.split_whitespace()).skip(1);
         assert!(words.eq(sentence.split_whitespace()), "{lines:#?}");
-        // Numbers are never cut, and no cell to nothing.
+        // Numbers are never cut, and no cell becomes empty.
         assert_eq!(
             aligned(&rows[1..2], &["A", "N ", "B"], 10, true)[0].chars().count(),
             12 + 6 + 12

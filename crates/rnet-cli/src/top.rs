@@ -1,7 +1,7 @@
-//! `rnet top`: nodes, topics and what is wrong, on a screen that is drawn anew each second.
+//! `rnet top`: nodes, topics and problems, on a screen that is redrawn every second.
 //!
-//! - this file: the looks at the domain, and what is printed with `--once`;
-//! - `terminal`: where the screen of `rnet_monitor::top` is shown.
+//! - this file: inspects the domain, and prints the output of `--once`;
+//! - `terminal`: shows the screen of `rnet_monitor::top`.
 
 mod terminal;
 
@@ -39,7 +39,7 @@ pub struct TopArgs {
     pub all: bool,
 }
 
-/// How long a key waits at most; a signal is noticed as late.
+/// Longest wait for a key; a signal is noticed within this time.
 const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(context: &mut Context, args: &TopArgs) -> Outcome {
@@ -56,7 +56,7 @@ pub fn run(context: &mut Context, args: &TopArgs) -> Outcome {
     watch(&mut source, args)
 }
 
-/// Two looks at a domain, the last and the one before.
+/// Two snapshots of a domain, the last and the one before.
 struct FigureSource {
     domain: Domain,
     last: DomainSnapshot,
@@ -70,7 +70,7 @@ impl FigureSource {
         Ok(FigureSource { domain, last, all: args.all, filter: args.filter.clone() })
     }
 
-    /// What has happened since the last look, and what is wrong.
+    /// The changes since the last snapshot, and the problems.
     fn next(&mut self) -> Outcome<(Figures, Vec<Finding>)> {
         let now = DomainSnapshot::new(&mut self.domain)?;
         let figures = Figures::new(&self.last, &now);
@@ -83,7 +83,7 @@ impl FigureSource {
     }
 }
 
-/// The memory of the domain's black box, if its node is there.
+/// The memory of the domain's black box, if its node exists.
 fn black_box(domain: &Domain, figures: &Figures) -> Option<RingMemory> {
     let is_there = figures.nodes.iter().any(|node| node.node == NODE);
     is_there.then(|| RingMemory::of(domain.path())).flatten()

@@ -1,7 +1,7 @@
-//! `rnet trace`: where the time of messages goes.
+//! `rnet trace`: where messages spend their time.
 //!
-//! It subscribes to the traces of the topics, and the nodes that receive these topics then publish a record of each
-//! message there (docs/design/trace.md). What the records say is for `rnet_monitor::trace` to find.
+//! It subscribes to the traces of the topics; the nodes that receive these topics then publish a record of
+//! each message there (docs/design/trace.md). `rnet_monitor::trace` evaluates the records.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -50,11 +50,11 @@ fn parse_budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Topics that may be traced at a time.
+/// Maximum number of topics traced at a time.
 const MAX_TOPICS: usize = 64;
-/// Records that are kept; more of them are left out, which is told.
+/// Maximum number of kept records; further ones are dropped, which is reported.
 const MAX_RECORDS: usize = 1_000_000;
-/// Between two looks. Meanwhile a log holds all that a subscription may write.
+/// Interval between two reads. A log holds everything that a subscription may write in this time.
 const READ_INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
@@ -80,7 +80,7 @@ pub fn run(context: &mut Context, args: &TraceArgs) -> Outcome {
         let topics: Vec<String> = args.chain.iter().map(TopicName::to_string).collect();
         Chain::of(&topics, &trace.records, args.budget_ms.map(|ms| (ms * 1e6) as u64))
     });
-    // Neither costs the other: a file that cannot be written not the table, a pipe that is closed not the files.
+    // Independent of each other: an unwritable file does not prevent the table, nor a closed pipe the files.
     let printed = print(context, args, &trace, &edges, chain.as_ref());
     let drawing = || svg(&edges, chain.as_ref());
     let events = || perfetto(&trace.records, &edges, &trace.publishers);
@@ -122,7 +122,7 @@ fn print(
     chain.map_or(Ok(()), |chain| print_view(context, "PART", &chain))
 }
 
-/// What was recorded.
+/// The recorded data.
 struct Trace {
     records: Vec<Traced>,
     publishers: PublisherNames,
@@ -152,10 +152,10 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
         if last {
             break;
         }
-        // A signal ends the trace and not the command: what was recorded is shown.
+        // A signal ends the trace and not the command: the recorded part is shown.
         let _ = signal::sleep(READ_INTERVAL.min(end.saturating_duration_since(Instant::now())));
     }
-    // Some may have come meanwhile.
+    // New publishers may have appeared meanwhile.
     publishers.add_from(&context.domain()?.snapshot()?);
     let lost = subscribers.iter().map(|subscriber| subscriber.lost().total()).sum::<u64>();
     if lost + left_out > 0 {

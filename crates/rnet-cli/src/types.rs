@@ -1,4 +1,4 @@
-//! `rnet type …`: message types, of files, built in, and of topics.
+//! `rnet type …`: message types of files, built-in types, and types of topics.
 
 pub mod args;
 mod compare;

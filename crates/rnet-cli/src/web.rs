@@ -1,5 +1,6 @@
-//! `rnet dashboard` and `rnet foxglove`: servers for browsers and viewers, a fifth of all packages that `rnet` needs.
-//! `make demo` builds without them (feature `web`), and the command line is the same.
+//! `rnet dashboard` and `rnet foxglove`: servers for browsers and viewers. They account for a fifth of the
+//! packages that `rnet` needs. `make demo` builds without them (feature `web`), and the command line is the
+//! same.
 
 #[cfg(feature = "web")]
 mod access;

@@ -1,4 +1,4 @@
-//! A publisher and a subscription of one topic, and what there is between them.
+//! Pairs of a publisher and a subscription of one topic.
 
 use rnet_core::{TypeMismatch, qos_compatible};
 
@@ -8,15 +8,16 @@ use super::{ChannelInfo, PublisherInfo, Snapshot, SubscriptionInfo};
 /// A publisher and a subscription of one topic.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointPair<'a> {
-    /// Who sends.
+    /// The sender.
     pub publisher: &'a PublisherInfo,
-    /// Who receives, if the two have matched.
+    /// The receiver, if the two have matched.
     pub subscription: &'a SubscriptionInfo,
 }
 
 impl Snapshot {
-    /// All pairs of a publisher and a subscription of one topic, of which at least one is on this host: what two
-    /// endpoints of other hosts exchange does not pass through this one, and is shown there.
+    /// All pairs of a publisher and a subscription of one topic with at least one endpoint on this host.
+    /// Messages between two endpoints of other hosts do not pass through this host; inspect them on those
+    /// hosts.
     pub fn pairs(&self) -> impl Iterator<Item = EndpointPair<'_>> {
         self.publishers.iter().flat_map(|publisher| {
             let is_pair = |s: &&SubscriptionInfo| {
@@ -29,12 +30,12 @@ impl Snapshot {
 }
 
 impl<'a> EndpointPair<'a> {
-    /// What the subscription has of the publisher.
+    /// The subscription's counters for this publisher.
     pub fn channel(self) -> Option<&'a ChannelInfo> {
         self.subscription.channels.iter().find(|c| c.publisher == self.publisher.id)
     }
 
-    /// Whether both sides have taken each other up: the subscription has bound a page to the publisher, and the publisher
+    /// Whether both sides have matched: the subscription has bound a page to the publisher, and the publisher
     /// serves it.
     pub fn is_matched(self) -> bool {
         let admitted =
@@ -42,17 +43,18 @@ impl<'a> EndpointPair<'a> {
         self.channel().is_some() && admitted(self.publisher)
     }
 
-    /// Whether the types were read as far as the verdict on them depends on it.
+    /// Whether the types were read as far as the compatibility result depends on them.
     pub fn types_known(self) -> bool {
         are_types_known(self.publisher, self.subscription)
     }
 
-    /// Where the subscription is known not to understand the publisher.
+    /// The type mismatch, if the subscription is known not to understand the publisher.
     pub fn type_mismatch(self) -> Option<TypeMismatch> {
         mismatch(self.publisher, self.subscription)
     }
 
-    /// Why the quality of service of the two does not fit, and after the last ": " what to change. `None` if it fits.
+    /// Why the two QoS profiles are incompatible; the text after the last ": " says what to change. `None` if
+    /// they fit.
     pub fn qos_mismatch(self) -> Option<String> {
         qos_compatible(&self.publisher.qos, &self.subscription.qos).err()
     }

@@ -1,9 +1,8 @@
-//! Following topics unseen: all their publishers, those that come later included.
+//! Follows topics as an observer: all their publishers, including those that appear later.
 //!
-//! [`Follower`] is what `rnet topic echo`, `hz` and `bw` stand on. It reads the logs, and sleeps
-//! ([`Follower::wait`]) until a publisher that it follows sends, or endpoints come or go. A publisher that
-//! came since the last look is followed from its first message, so that a short-lived one is heard as a
-//! whole.
+//! `rnet topic echo`, `hz` and `bw` use [`Follower`]. It reads the logs, and sleeps ([`Follower::wait`])
+//! until a followed publisher sends or endpoints appear or disappear. A publisher that appeared since the
+//! last scan is followed from its first message, so a short-lived one is received completely.
 
 mod event;
 mod observed;
@@ -31,24 +30,25 @@ pub use observed::{Observed, ObservedMessage};
 use poll_interval::PollInterval;
 pub use unread::{UnreadCause, UnreadPublisher};
 
-/// How often the domain is looked at for new publishers where nobody tells of them.
+/// How often the domain is scanned for new publishers if no notifications arrive.
 const SCAN_INTERVAL: Duration = Duration::from_millis(100);
-/// How often it is looked at all the same: a node that dies tells nobody.
+/// How often the domain is scanned despite notifications: a node that dies sends none.
 const RARE_SCAN_INTERVAL: Duration = Duration::from_secs(1);
-/// How long an observer sleeps that nobody can wake: there is no domain yet, or there are too many.
+/// Sleep time of an observer that has no slot to be woken by: no domain exists yet, or too many observers
+/// exist.
 const UNREGISTERED_SLEEP: Duration = Duration::from_millis(1);
 
-/// Messages that one publisher gives before the next has its turn, where many are followed.
+/// Messages taken from one publisher before the next publisher's turn.
 const TURN_MESSAGES: u32 = 64;
 
-/// Messages polled between two glances at the clock: a flood must not hide a new publisher.
+/// Messages polled between two clock reads, so that a flood does not hide a new publisher.
 const POLLS_PER_CLOCK: u32 = 256;
 
-/// Which publishers are followed.
+/// The publishers to follow.
 enum Selection {
-    /// Those of a topic.
+    /// The publishers of one topic.
     Topic(TopicName),
-    /// Those that a function takes.
+    /// The publishers that a predicate accepts.
     Matching(Box<dyn FnMut(&PublisherInfo) -> bool + Send>),
 }
 
@@ -58,18 +58,18 @@ struct Channel {
     /// The folder of its node.
     folder: PathBuf,
     schema: Option<Schema>,
-    /// Where our file names the publisher.
+    /// The publisher's slot in our observer file.
     slot: Option<usize>,
     gone: bool,
-    /// Its log says nothing that makes sense any more, so it is not asked again.
+    /// The log is corrupt, so it is not read again.
     corrupt: bool,
-    /// The user was told that its next message cannot be read for now.
+    /// The user was notified that the next message cannot be read at the moment.
     short: bool,
-    /// Number of its last large message, and when that was sent.
+    /// Number and send time of the last large message.
     last_large: Option<(u64, u64)>,
 }
 
-/// Follows all publishers of one topic, or of many, without taking part.
+/// Follows all publishers of one or more topics without joining the domain.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {
@@ -85,7 +85,7 @@ struct Channel {
 /// let mut follow = Follower::new(Domain::open(Some(&id), Some(dir), None)?, "/angles", true)?;
 /// let mut bytes = Vec::new();
 /// while follow.poll(&mut bytes)?.is_none() {
-///     follow.wait(Duration::from_secs(1)); // sleeps until somebody sends
+///     follow.wait(Duration::from_secs(1)); // sleeps until a publisher sends
 /// }
 /// assert_eq!(bytes, b"0.25");
 /// # drop((angles, follow));
@@ -97,33 +97,33 @@ struct Channel {
 pub struct Follower {
     domain: Domain,
     selection: Selection,
-    /// Whether what publishers keep for late joiners is wanted.
+    /// Whether to read the messages that publishers keep for late joiners.
     history: bool,
     channels: Vec<Channel>,
-    /// Publishers that could not be followed, or are not wanted; not tried again.
+    /// Publishers that could not be followed, or are not wanted. They are not tried again.
     refused: Vec<u64>,
-    /// Publishers that were there before somebody wanted them: of these the past is the past.
+    /// Publishers that existed before they were selected. Their earlier messages are not read.
     preexisting: BTreeSet<u64>,
-    /// Publishers that cannot be followed for now, and are tried again. Of those that are unreadable the user was told.
+    /// Publishers that cannot be followed at the moment and are tried again. Unreadable ones were reported.
     unread: HashMap<u64, UnreadPublisher>,
     last_scan: Option<Instant>,
-    /// By what publishers find us when we sleep; made at the first wait.
+    /// The file through which publishers find this observer while it sleeps; created at the first wait.
     file: Option<ObserverFile>,
-    /// Whether the next poll is to look whatever the clock says.
+    /// Whether the next poll scans the domain regardless of the clock.
     scan_due: bool,
     polls: u32,
     turn: usize,
-    /// Messages that the publisher whose turn it is may give yet.
+    /// Messages left in the turn of the current publisher.
     turn_left: u32,
     poll_interval: PollInterval,
-    /// What was missed of publishers that are gone, and how much of all was told.
+    /// Missed messages of former publishers, and the total already reported.
     missed_before: MissedCounts,
     reported_lost: u64,
     events: Vec<FollowEvent>,
 }
 
 impl Channel {
-    /// How long after the large message before it this one was sent, on the average if some between them were not seen.
+    /// Time since the previous large message; the average if some messages in between were not seen.
     fn large_every(&mut self, stamp: &Stamp) -> Option<Duration> {
         let (seq, sent_ns) = self.last_large.replace((stamp.seq, stamp.sent_ns))?;
         let since = Duration::from_nanos(stamp.sent_ns.saturating_sub(sent_ns));
@@ -131,7 +131,7 @@ impl Channel {
         Some(since / u32::try_from(messages).unwrap_or(u32::MAX))
     }
 
-    /// What it has sent, or goes on to send, cannot be read.
+    /// The state of a publisher whose past or future messages cannot be read.
     fn unread(&self) -> UnreadPublisher {
         let topic = &self.observer.meta().topic;
         let hash = TopicName::new(topic).map_or(0, |name| name.hash());
@@ -153,8 +153,8 @@ impl Channel {
 }
 
 impl Follower {
-    /// Follows `topic`, which need not exist yet. With `history`, the messages that
-    /// transient_local publishers keep for late joiners come first.
+    /// Follows `topic`, which need not exist yet. With `history`, the messages that transient_local
+    /// publishers keep for late joiners come first.
     ///
     /// # Errors
     /// `BadName`.
@@ -162,10 +162,12 @@ impl Follower {
         Ok(Self::of(domain, Selection::Topic(TopicName::new(topic)?), history))
     }
 
-    /// Follows the publishers that `takes` takes, of any topics, for a recorder. It is asked once about each.
+    /// Follows the publishers of any topic that `takes` accepts, for a recorder. `takes` is called once per
+    /// publisher.
     ///
-    /// No send rings one that follows so: a wait ends after 5 ms, or sooner where endpoints come or go, while publishers are
-    /// new, logs fill fast, or large messages follow each other closely.
+    /// Publishers do not wake such a follower. A wait ends after 5 ms, or sooner if endpoints appear or
+    /// disappear, while publishers are new, while logs fill fast, or while large messages follow each other
+    /// closely.
     pub fn matching(
         domain: Domain,
         history: bool,
@@ -174,10 +176,10 @@ impl Follower {
         Self::of(domain, Selection::Matching(Box::new(takes)), history)
     }
 
-    /// Has the function of [`Follower::matching`] asked once more about each publisher that is not followed, for one whose
-    /// wishes have changed, and lets go of those that it is to `keep` no more, by topic, type and what they offer. One
-    /// that was there before is followed from here on, with what it keeps for late joiners if history is wanted: also
-    /// one that was followed, was not kept, and is taken again.
+    /// Calls the function of [`Follower::matching`] once more for each publisher that is not followed, for a
+    /// caller whose selection has changed. Stops following publishers that `keep` rejects by topic, type and
+    /// QoS. A publisher that existed before is followed from here on, plus its messages for late joiners if
+    /// history is wanted. This includes one that was followed, was rejected, and is accepted again.
     pub fn reselect(&mut self, mut keep: impl FnMut(&str, &TypeDesc, &PublisherQos) -> bool) {
         for channel in &mut self.channels {
             let said = channel.observer.meta();
@@ -219,7 +221,8 @@ impl Follower {
         &self.domain
     }
 
-    /// Ids of the followed publishers. A former publisher stays listed until all its messages have been polled.
+    /// Ids of the followed publishers. A former publisher stays listed until all its messages have been
+    /// polled.
     pub fn followed(&self) -> impl Iterator<Item = u64> {
         self.channels.iter().map(|channel| channel.observer.publisher())
     }
@@ -229,7 +232,7 @@ impl Follower {
         self.channels.len()
     }
 
-    /// Names of the nodes of the publishers that are followed now, in the order in which they were found.
+    /// Names of the nodes of the followed publishers, in discovery order.
     pub fn publishers(&self) -> impl Iterator<Item = &str> {
         self.channels.iter().map(|channel| channel.node.as_str())
     }
@@ -239,24 +242,24 @@ impl Follower {
         self.unread.values()
     }
 
-    /// Messages that passed unseen so far, by cause: the observer was too slow.
+    /// Messages missed so far, by cause: the observer was too slow.
     pub fn missed(&self) -> MissedCounts {
         let mut all = self.missed_before;
         self.channels.iter().for_each(|channel| all.add_all(&channel.observer.missed()));
         all
     }
 
-    /// Messages that passed unseen since the last call.
+    /// Messages missed since the last call.
     pub fn take_lost(&mut self) -> u64 {
         let all = self.missed().total();
         all - std::mem::replace(&mut self.reported_lost, all)
     }
 
-    /// Sleeps until there may be something to poll, for `limit`, or until a signal comes. No publisher
-    /// is slowed by it: see docs/design/observers.md.
+    /// Sleeps until messages may be available, until `limit` has passed, or until a signal arrives. It slows
+    /// no publisher: see docs/design/observers.md.
     pub fn wait(&mut self, limit: Duration) {
         let polls = matches!(self.selection, Selection::Matching(_));
-        // One that nobody rings sees at its next look that its place is gone.
+        // Without notifications, an observer sees at its next scan that its slot is gone.
         let is_registered = self.file.as_ref().is_some_and(|file| polls || file.exists());
         if !is_registered && !self.register() {
             std::thread::sleep(limit.min(UNREGISTERED_SLEEP));
@@ -267,7 +270,7 @@ impl Follower {
             if let Some(file) = &mut self.file {
                 file.sleep_between_scans(pause);
             }
-            // The next poll looks at the bell of endpoints, and at the clock.
+            // The next poll checks for endpoint changes and reads the clock.
             self.polls = 0;
             return;
         }
@@ -280,13 +283,13 @@ impl Follower {
             || channels.iter().any(|channel| channel.observer.needs_barrier()),
             || channels.iter().any(|channel| channel.observer.is_ready()),
         );
-        // The next poll looks at the clock.
+        // The next poll reads the clock.
         self.polls = 0;
     }
 
-    /// Tells those who look how it is going, in place of what was told before: a text of 64 KiB at most, which
-    /// [`observer_statuses`](super::observer_statuses) reads, and which goes with this. `false` where it has no place: there
-    /// is no domain yet, there are too many observers, or no room.
+    /// Sets the status text of this observer, at most 64 KiB, and replaces the previous one.
+    /// [`observer_statuses`](super::observer_statuses) reads it; it is removed with this follower. `false` if
+    /// it cannot be stored: no domain exists, there are too many observers, or no space is left.
     pub fn set_status(&mut self, text: &str) -> bool {
         if self.file.is_none() && !self.register() {
             return false;
@@ -294,7 +297,7 @@ impl Follower {
         self.file.as_ref().is_some_and(|file| file.publish_status(text).is_ok())
     }
 
-    /// Takes a place among the observers of the domain, if there is one.
+    /// Registers as an observer of the domain, if the domain exists.
     fn register(&mut self) -> bool {
         let Some(registry) = &self.domain.registry else { return false };
         self.file = ObserverFile::create(registry.domain()).ok();
@@ -306,7 +309,7 @@ impl Follower {
         }
         let peers = registry.peers().iter();
         file.greet(peers.map(|(id, peer)| (peer.node.folder(), *id)));
-        // What came before the nodes knew us is found by a look of our own.
+        // A scan finds messages sent before the nodes knew this observer.
         self.scan_due = true;
         true
     }
@@ -316,8 +319,8 @@ impl Follower {
         std::mem::take(&mut self.events)
     }
 
-    /// The next message of any publisher, in turn; `None` if no message is available. Its bytes replace the content of
-    /// `bytes`. Order is kept per publisher.
+    /// The next message of any publisher, in turn; `None` if no message is available. It replaces the content
+    /// of `bytes`. Order is kept per publisher.
     ///
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
@@ -327,15 +330,15 @@ impl Follower {
                 Some((at, Observation::Message(stamp))) => {
                     return Ok(Some(self.channels[at].observed(stamp)));
                 }
-                // Counted by the observer.
+                // The observer counts these.
                 Some(_) => {}
                 None => return Ok(None),
             }
         }
     }
 
-    /// The next message or, in its place, what was missed: as [`Follower::poll`], and each message of a publisher from the
-    /// first that is told of is in exactly one of both.
+    /// The next message or, in its place, the messages that were missed. As [`Follower::poll`], but each
+    /// message of a publisher appears exactly once: as a message or as missed.
     ///
     /// # Errors
     /// As [`Follower::poll`].
@@ -353,7 +356,7 @@ impl Follower {
         }))
     }
 
-    /// What is next, a message or what was missed, and of which publisher.
+    /// The next message or missed messages, and their publisher.
     fn next(&mut self, bytes: &mut Vec<u8>) -> Result<Option<(usize, Observation)>> {
         self.scan_if_due()?;
         let count = self.channels.len();
@@ -376,7 +379,7 @@ impl Follower {
             self.turn = if self.turn_left == 0 { at + 1 } else { at };
             return Ok(Some((at, seen)));
         }
-        // Quiet: a good moment to let go of those that have nothing more to say.
+        // Idle: a good moment to remove channels that have nothing more to read.
         self.polls = 0;
         self.drop_finished();
         Ok(None)
@@ -392,7 +395,7 @@ impl Follower {
             Observation::Missed(missed) => Some(Observation::Missed(missed)),
             Observation::Nothing => None,
             Observation::Shortage(error) => {
-                // Told once; the next poll tries again.
+                // Reported once; the next poll tries again.
                 if !std::mem::replace(&mut channel.short, true) {
                     let (node, why) = (channel.node.clone(), error.to_string());
                     self.events.push(FollowEvent::Unreadable(node, why));
@@ -414,7 +417,7 @@ impl Follower {
         let (events, missed, file) = (&mut self.events, &mut self.missed_before, &mut self.file);
         self.channels.retain_mut(|channel| {
             if channel.gone && !channel.corrupt {
-                // Its next message is there, and there was no way to read it until now.
+                // The next message exists, and could not be read until now.
                 events.extend(channel.short.then(|| FollowEvent::Unread(channel.unread())));
                 events.push(FollowEvent::Gone(channel.node.clone()));
             }
@@ -444,7 +447,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Looks at the domain for publishers that have come or gone.
+    /// Scans the domain for publishers that have appeared or disappeared.
     fn scan(&mut self) -> Result<()> {
         let first = self.last_scan.is_none();
         self.poll_interval.domain_scanned();
@@ -475,7 +478,7 @@ impl Follower {
         for channel in &mut self.channels {
             channel.gone = !here.contains(&channel.observer.publisher());
         }
-        // Numbers of nodes that are gone for good need not be remembered.
+        // The ids of nodes that are gone need not be kept.
         let gone = self.unread.extract_if(|id, _| !here.contains(id));
         self.events.extend(gone.map(|(_, unread_publisher)| FollowEvent::Unread(unread_publisher)));
         let nodes: BTreeSet<u64> = here.iter().map(|id| incarnation_of(*id)).collect();
@@ -484,7 +487,7 @@ impl Follower {
         let Some(registry) = &self.domain.registry else { return Ok(()) };
         let dir = registry.domain();
         for (entry, path, folder, node) in new {
-            // Its topic, and the node for which it stands, once they are known.
+            // The topic, and the node that it represents, once they are known.
             let mut said = match &self.selection {
                 Selection::Topic(topic) => (Some(topic.as_str().to_owned()), node.clone()),
                 Selection::Matching(_) => (None, node.clone()),
@@ -503,8 +506,8 @@ impl Follower {
                     Durability::TransientLocal { depth } if is_old && self.history => depth.into(),
                     _ => 0,
                 };
-                // At the first look the past is the past; later, whoever is new was not there
-                // at the last look, and everything it sent is news.
+                // At the first scan, earlier messages are not read. In later scans, a new publisher did not
+                // exist at the previous scan, so all its messages are read.
                 let from_oldest = !is_old || kept > 0;
                 let from_seq = if is_old { info.sent.saturating_sub(kept) } else { 0 };
                 let mut observer = Observer::open(path, entry.id, from_oldest)?;
@@ -513,16 +516,16 @@ impl Follower {
                 }
                 let schema = match self.domain.schemas.read_protobuf(&folder, &info.type_desc) {
                     Ok(schema) => schema,
-                    // Looked at again with the rest; if its node is leaving, it will be gone.
+                    // Tried again with the rest; if its node is leaving, it will be gone.
                     Err(error) if may_be_readable_later(&error, dir, &folder) => return Err(error),
-                    // Its bytes can be followed all the same.
+                    // Its bytes can be followed nevertheless.
                     Err(error) => {
                         let event = FollowEvent::Untyped(info.node.clone(), error.to_string());
                         self.events.push(event);
                         None
                     }
                 };
-                // Of a proxy, the node for which it stands.
+                // For a proxy, the node that it represents.
                 let (node, gone, corrupt, short) = (info.node, false, false, false);
                 let (slot, last_large) = (None, None);
                 Ok(Some(Channel {
@@ -541,7 +544,7 @@ impl Follower {
                 |why| UnreadPublisher::new(said.0, entry.topic_hash, said.1, why);
             match opened {
                 Ok(Some(mut channel)) => {
-                    // One that cannot be named there is looked at once a second.
+                    // A publisher that cannot be listed there is polled once a second.
                     if let (Selection::Topic(_), Some(file)) = (&self.selection, &mut self.file) {
                         channel.slot = file.follow(entry.id, &channel.folder).ok();
                     }
@@ -550,12 +553,12 @@ impl Follower {
                     self.events.push(FollowEvent::Joined(channel.node.clone()));
                     self.channels.push(channel);
                 }
-                // Not wanted, or of another topic of the same hash.
+                // Rejected, or of another topic with the same hash.
                 Ok(None) => {
                     self.unread.remove(&entry.id);
                     self.refused.push(entry.id);
                 }
-                // It closed while we looked. At the first look what it sent is the past.
+                // It closed during the scan. At the first scan, its earlier messages are not read.
                 Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) if first => {}
                 Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
                     let closed = unread_publisher(UnreadCause::Closed);
@@ -571,7 +574,7 @@ impl Follower {
                     } else if self.unread.insert(entry.id, unread_publisher.clone())
                         == Some(unread_publisher)
                     {
-                        // The user was told.
+                        // Already reported.
                         continue;
                     }
                     self.events.append(&mut events);

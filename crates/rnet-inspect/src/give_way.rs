@@ -1,15 +1,16 @@
-//! Giving way to the nodes of a robot, for programs that only look on: docs/design/observers.md.
+//! Lowers the priority of observer programs below the nodes of a robot: docs/design/observers.md.
 
 pub use rnet_shm::os::priority::{NormalPriority, PriorityChange};
 
-/// Has the calling thread, and what it starts from now on, give way to the nodes of a robot: it never takes the processor
-/// from an ordinary thread that runs. Each thread that only looks on does so; one that operates a robot does not, nor one
-/// that starts nodes: [`NormalPriority`] does that for one that has given way. Without a right nobody undoes it.
+/// Lowers the priority of the calling thread, and of the threads and processes that it starts from now on: it
+/// never preempts a running normal thread. Each observer thread calls this. A thread that operates a robot or
+/// starts nodes does not; [`NormalPriority`] restores the priority of one that did. An unprivileged process
+/// cannot undo it.
 ///
-/// Returns whether it gives way now. It does not where somebody has chosen a policy or a nice value for the thread, and
-/// where `RNET_TUNE_THREADS` is 0.
+/// Returns whether the thread has the lower priority now. It does not if a policy or a nice value was set for
+/// the thread, or if `RNET_TUNE_THREADS` is 0.
 pub fn lower_priority(way: PriorityChange) -> bool {
-    // What is no value is told of when a node opens.
+    // An invalid value is reported when a node opens.
     rnet_node::settings::may_tune_threads().unwrap_or(false)
         && rnet_shm::os::priority::lower_priority(way)
 }

@@ -366,7 +366,7 @@ impl Domain {
         }
         match StateFolder::of_config(&self.config, &StateDirChoice::from_env(None)) {
             Ok(folder) => folder.has_store(),
-            // Without a place for durable state, the domain has none.
+            // Without a directory for durable state, the domain has none.
             Err(_) => Ok(false),
         }
     }
@@ -406,7 +406,7 @@ impl Domain {
     pub fn topic_snapshot(&mut self, topic: &str) -> Result<Snapshot> {
         let topic = TopicName::new(topic)?;
         let mut snapshot = self.collect(|entry| entry.topic_hash == topic.hash())?;
-        // Two names may share a hash.
+        // Two names may have the same hash.
         snapshot.publishers.retain(|p| p.topic == topic.as_str());
         snapshot.subscriptions.retain(|s| s.topic == topic.as_str());
         snapshot.forwarders.retain(|s| s.topic == topic.as_str());

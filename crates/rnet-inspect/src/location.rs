@@ -1,4 +1,4 @@
-//! Where a domain is, and what stands there, before anybody looks into it.
+//! The location of a domain, and what exists there, before the domain is opened.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ use rustix::fs::Access;
 
 use super::Domain;
 
-/// The directory of a domain, which need not exist. Nothing here changes it, [`Location::domain`] and
-/// [`Location::clean`] apart: a look sweeps up after the dead.
+/// The directory of a domain, which need not exist. Only [`Location::domain`] and [`Location::clean`] change
+/// it: an inspection removes the files of dead nodes.
 #[derive(Clone, Debug)]
 pub struct Location {
     config: DomainConfig,
@@ -23,7 +23,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// That of the domain which the arguments, or else the environment, name.
+    /// The location of the domain that the arguments, or else the environment, name.
     ///
     /// # Errors
     /// `BadName`, `NoPermission` for a group that is not this user's.
@@ -39,7 +39,7 @@ impl Location {
         Ok(Location { path: DomainDir::path_of(&config)?, config })
     }
 
-    /// That of another domain in the same directory of domains.
+    /// The location of another domain in the same base directory.
     ///
     /// # Errors
     /// As [`Location::new`].
@@ -57,7 +57,7 @@ impl Location {
         self.config.group.as_deref()
     }
 
-    /// The directory of the domains.
+    /// The base directory of the domains.
     pub fn base(&self) -> &Path {
         self.config.base.as_deref().unwrap_or(Path::new(DEFAULT_BASE))
     }
@@ -87,7 +87,7 @@ impl Location {
         Domain::of_config(self.config.clone())
     }
 
-    /// When nodes last put back what somebody had removed of the directory, in s since 1970, and which node did.
+    /// When nodes last restored removed files of the directory, in s since 1970, and which node did.
     pub fn put_back_at(&self) -> Option<(u64, String)> {
         self.dir()?.last_restore()
     }
@@ -106,15 +106,15 @@ impl Location {
     /// Nodes whose process died without leaving and whose files still exist, by name.
     pub fn dead_nodes(&self) -> Vec<NodeName> {
         let folders = self.folders().filter(|folder| !folder.alive);
-        // One that died while it started has a name and no folder.
+        // A node that died while it started has a name and no folder.
         let names = self.dir().into_iter().flat_map(|dir| entries(&dir.names()));
         let names = names.filter(|path| !presence::is_held(path));
         let names = names.filter_map(|path| node_name(path.file_name()?.to_str()?));
         sorted(folders.filter_map(|folder| folder.node_name()).chain(names))
     }
 
-    /// Removes the files of dead nodes and observers, and returns these nodes. Running and starting nodes are not
-    /// affected; running nodes do the same automatically. The state of the domain is kept.
+    /// Removes the files of dead nodes and observers, and returns these nodes. Running and starting nodes are
+    /// not affected; running nodes do the same automatically. The state of the domain is kept.
     ///
     /// # Errors
     /// As [`Location::exists`].
@@ -129,7 +129,7 @@ impl Location {
         Ok(dead)
     }
 
-    /// Nobody misses this node any more: its death, if it has died, is not in [`Snapshot::died`](super::Snapshot::died).
+    /// Marks a death as handled: [`Snapshot::died`](super::Snapshot::died) does not list this node any more.
     #[doc(hidden)]
     pub fn forget_death(&self, node: &NodeName) {
         let Some(dir) = self.dir() else { return };
@@ -140,8 +140,8 @@ impl Location {
         deaths::forget(&dir, &stem);
     }
 
-    /// Notes at the living nodes of the processes that `is_meant` names what they are asked for: it says what their end
-    /// counts as. Nodes that cannot be read or written are left as they are.
+    /// Records a stop request at the living nodes of the processes that `is_meant` selects; it determines how
+    /// their exit is classified. Nodes that cannot be read or written are left unchanged.
     #[doc(hidden)]
     pub fn set_stop_request(&self, is_meant: impl Fn(u32) -> bool, request: StopRequest) {
         let Some(dir) = self.dir() else { return };
@@ -155,7 +155,7 @@ impl Location {
         }
     }
 
-    /// Living nodes that cannot be understood, and why.
+    /// Living nodes that cannot be read, and why.
     pub fn unreadable_nodes(&self) -> Vec<(NodeName, Error)> {
         let Some(dir) = self.dir() else { return Vec::new() };
         let living = self.folders().filter(|folder| folder.alive);
@@ -179,19 +179,19 @@ impl Location {
         self.dir().iter().flat_map(|dir| entries(&dir.names())).filter(barred).collect()
     }
 
-    /// A role of the domain. The domain is made if it is not there.
+    /// A role of the domain. Creates the domain if it does not exist.
     ///
     /// # Errors
-    /// Those of opening a node, for the domain; `Io` for the role's file.
+    /// Errors of opening a node, for the domain; `Io` for the role's file.
     #[doc(hidden)]
     pub fn role(&self, name: &str) -> Result<Role> {
         Role::open(&DomainDir::open_or_create(&self.config)?, name)
     }
 
-    /// The number of this host, which it has until it boots again. The domain is made if it is not there.
+    /// The number of this host, constant until reboot. Creates the domain if it does not exist.
     ///
     /// # Errors
-    /// Those of opening a node, for the domain; `Io` for the number's file.
+    /// Errors of opening a node, for the domain; `Io` for the number's file.
     #[doc(hidden)]
     pub fn host_id(&self) -> Result<u64> {
         host_id(&DomainDir::open_or_create(&self.config)?)

@@ -1,4 +1,4 @@
-//! Which nodes have come, left and died. The look that sweeps up after the dead is the one that learns of them.
+//! Nodes that have joined, left and died. The scan that removes dead nodes reports them.
 
 use rnet_core::Result;
 use rnet_shm::domain::registry::Registry;
@@ -7,8 +7,8 @@ use super::Domain;
 use rnet_node::NodeEvent;
 
 impl Domain {
-    /// Looks at the nodes, and says what has changed since the last look of any kind. The first
-    /// look finds that all that are there have joined. Nodes of other hosts are named `@host/node`.
+    /// Scans the nodes, and returns the changes since the last scan of any kind. The first scan reports every
+    /// present node as joined. Nodes of other hosts are named `@host/node`.
     ///
     /// # Errors
     /// `NoPermission`, `LayoutVersion`, `Io` for the domain's directory.
@@ -22,7 +22,7 @@ impl Domain {
         let peers = self.registry.as_ref().map(Registry::peers);
         let joined = changes.joined.iter().filter_map(|id| peers?.get(id));
         let joined = joined.map(|peer| NodeEvent::Joined(peer.node.meta().name.clone()));
-        // A node that was started anew first dies and then joins.
+        // A restarted node first dies and then joins.
         let mut events: Vec<NodeEvent> = gone.chain(unseen).chain(joined).collect();
         events.extend(self.remote.update(self.registry.as_ref()));
         Ok(events)

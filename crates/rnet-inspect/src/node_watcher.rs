@@ -1,8 +1,8 @@
-//! Looking out for nodes that come and go, without taking part and without polling.
+//! Watches for nodes that join and leave, without joining the domain and without polling.
 //!
-//! Whoever joins makes a folder, and whoever leaves removes one: `inotify` tells of both. Whoever
-//! dies does neither; that is told as it is told to nodes, by [`Watch`]. Once a second
-//! everything is looked at anyway, for where the kernel grants no `inotify`.
+//! A node creates a folder when it joins and removes it when it leaves; `inotify` reports both. [`Watch`]
+//! reports deaths, as it does to nodes. Once a second everything is scanned anyway, for systems on which the
+//! kernel grants no `inotify`.
 
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -18,26 +18,26 @@ use super::Domain;
 use rnet_node::NodeEvent;
 
 const FOLDERS: u32 = 0;
-/// A node's folder is there some 0.1 ms before the node is; it is looked at again after this time,
-/// and twice that, …
+/// A node's folder exists about 0.1 ms before the node is complete. The watcher retries after this time, then
+/// after twice this time, …
 const MIN_RETRY: Duration = Duration::from_millis(1);
 
-/// A domain whose nodes are looked out for.
+/// A domain whose nodes are watched.
 #[derive(Debug)]
 pub struct NodeWatcher {
     domain: Domain,
     watch: Watch,
     folders: Option<OwnedFd>,
-    /// The folder that inotify watches, and its number there.
+    /// The folder that inotify watches, and its watch descriptor.
     watched: Option<(PathBuf, i32)>,
-    /// When all was looked at last.
+    /// When everything was last scanned.
     last_check: Option<Instant>,
-    /// When to look again at a node that was not complete.
+    /// When to retry a node that was not complete.
     retry_after: Option<Duration>,
 }
 
 impl Domain {
-    /// Looks out for nodes from now on.
+    /// Watches the nodes from now on.
     ///
     /// # Errors
     /// `Io` if no file descriptor is left.
@@ -70,9 +70,9 @@ impl NodeWatcher {
         &self.domain
     }
 
-    /// Waits until nodes have come or gone, for `limit`, or until a signal comes, and says what has
-    /// changed: nothing, perhaps. The first call does not wait and finds that all that are there
-    /// have joined.
+    /// Waits until nodes have joined or left, until `limit` has passed, or until a signal arrives, and
+    /// returns the changes, which may be empty. The first call does not wait and reports every present node
+    /// as joined.
     ///
     /// # Errors
     /// As [`Domain::node_events`].
@@ -93,7 +93,7 @@ impl NodeWatcher {
 
     fn check(&mut self) -> Result<Vec<NodeEvent>> {
         self.last_check = Some(Instant::now());
-        // Before the look: what comes after it is told of.
+        // Before the scan, so that later changes are reported.
         self.watch_folders();
         let mut events = self.domain.node_events()?;
         if self.watch_folders() {
@@ -108,8 +108,8 @@ impl NodeWatcher {
         Ok(events)
     }
 
-    /// Has inotify tell of the nodes' folders, or while there is no domain, of the domain; `true`
-    /// if that is another folder than before.
+    /// Watches the nodes' folders with inotify or, while the domain does not exist, its parent. `true` if
+    /// that is another folder than before.
     fn watch_folders(&mut self) -> bool {
         let Some(folders) = &self.folders else { return false };
         let place = match &self.domain.registry {
@@ -128,7 +128,7 @@ impl NodeWatcher {
         true
     }
 
-    /// What exactly happened is not asked: all is looked at.
+    /// The events are not examined: everything is scanned.
     fn drain(&mut self) {
         let Some(folders) = &self.folders else { return };
         let mut buf = [MaybeUninit::uninit(); 4096];

@@ -1,4 +1,4 @@
-//! Nodes of other hosts that come and go, as the proxies show that the link has for them.
+//! Nodes of other hosts that appear and disappear, seen through the proxies of the link.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rnet_shm::os::clock;
 
 use rnet_node::NodeEvent;
 
-/// What was seen of them last.
+/// The nodes seen last.
 #[derive(Debug, Default)]
 pub struct RemoteNodeTracker {
     nodes: RemoteNodes,
@@ -20,7 +20,7 @@ pub struct RemoteNodeTracker {
 }
 
 impl RemoteNodeTracker {
-    /// What has changed since the last look.
+    /// The changes since the last update.
     pub fn update(&mut self, registry: Option<&Registry>) -> Vec<NodeEvent> {
         let now_ns = clock::now_ns();
         let topic = TopicName::new(NODES_TOPIC).map(|topic| topic.hash()).ok();
@@ -36,13 +36,13 @@ impl RemoteNodeTracker {
                         PeerPublisher::open(&entry.path(peer.node.folder()), entry.id).ok()?.meta;
                     meta.proxy.filter(|_| meta.topic == NODES_TOPIC).map(|proxy| proxy.to_string())
                 };
-                // One that closes meanwhile is of nobody any more.
+                // A proxy that closes meanwhile belongs to no node any more.
                 if let Some(name) = known.or_else(read) {
                     there.insert(entry.id, name);
                 }
             }
         }
-        // Those that have come first: a successor.
+        // Additions first: a new proxy may be the successor of a closed one.
         for (id, name) in there.iter().filter(|(id, _)| !self.proxies.contains_key(id)) {
             self.nodes.add_proxy(*id, name);
         }

@@ -1,4 +1,4 @@
-//! The services of a domain, as their topics show them.
+//! The services of a domain, derived from their topics.
 
 use serde::Serialize;
 
@@ -13,13 +13,14 @@ use rnet_schema::Schema;
 pub struct ServerInfo<'a> {
     /// Name of the service.
     pub service: &'a str,
-    /// Where its requests come.
+    /// The subscription that receives its requests.
     pub requests: &'a SubscriptionInfo,
-    /// What says of which type its replies are; `None` of a server that has just come or goes.
+    /// The publisher that declares the type of its replies; `None` for a server that is just opening or
+    /// closing.
     pub replies: Option<&'a PublisherInfo>,
-    /// What says of which type its feedback is; `None` of a server that is no action's.
+    /// The publisher that declares the type of its feedback; `None` for a server that is not an action.
     pub feedback: Option<&'a PublisherInfo>,
-    /// How many clients are there.
+    /// Number of clients.
     pub clients: usize,
 }
 
@@ -29,13 +30,13 @@ pub struct CallType<'a> {
     /// The type.
     #[serde(rename = "type")]
     pub desc: &'a TypeDesc,
-    /// The protobuf type that it names, if that could be read.
+    /// The protobuf type that it declares, if that could be read.
     #[serde(skip)]
     pub schema: Option<&'a Schema>,
 }
 
 impl CallType<'_> {
-    /// As an endpoint is opened with it; `None` of one that could not be read.
+    /// The type for opening an endpoint; `None` if it could not be read.
     pub fn message_type(&self) -> Option<MessageType> {
         match self.schema {
             Some(schema) => Some(schema.clone().into()),
@@ -45,7 +46,7 @@ impl CallType<'_> {
 }
 
 impl<'a> ServerInfo<'a> {
-    /// Name of its node; of another host `@host/node`.
+    /// Name of its node; on another host `@host/node`.
     pub fn node(&self) -> &'a str {
         &self.requests.node
     }
@@ -61,7 +62,7 @@ impl<'a> ServerInfo<'a> {
         self.replies.map(announced)
     }
 
-    /// The type of feedback; `None` of a server that is no action's.
+    /// The type of feedback; `None` for a server that is not an action.
     pub fn feedback_type(&self) -> Option<CallType<'a>> {
         self.feedback.map(announced)
     }
@@ -71,7 +72,7 @@ fn announced(by: &PublisherInfo) -> CallType<'_> {
     CallType { desc: &by.type_desc, schema: by.schema.as_ref() }
 }
 
-/// The service whose requests come on this topic, which is internal.
+/// The service whose requests arrive on this internal topic.
 pub fn service_of(topic: &str) -> Option<&str> {
     CallTopics::parse_request_topic(topic).map(|(service, _)| service)
 }

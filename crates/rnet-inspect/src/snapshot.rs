@@ -1,4 +1,4 @@
-//! What one look at a domain has found, and what follows from it.
+//! The result of one inspection of a domain, and values derived from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Domain, NodeInfo, NodeMeta, PublisherInfo, Snapshot, SubscriptionInfo};
 
-/// A node of another host, as far as proxies stand for its endpoints here.
+/// A node of another host, as far as proxies represent its endpoints here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RemoteNode {
     /// Host and name: `@host/node`.
@@ -22,7 +22,7 @@ pub struct RemoteNode {
 }
 
 impl Domain {
-    /// The nodes of this host as of the last look of any kind.
+    /// The nodes of this host as of the last scan of any kind.
     pub fn nodes(&self) -> impl Iterator<Item = &NodeMeta> {
         self.registry.iter().flat_map(|registry| registry.peers().values().map(|p| p.node.meta()))
     }
@@ -43,7 +43,7 @@ impl Snapshot {
         self.forwarders.sort_by(by_topic);
     }
 
-    /// Publishers do not count what forwards their messages.
+    /// Publishers do not count the subscriptions that forward their messages.
     pub(super) fn leave_out_forwarders(&mut self) {
         let ids: BTreeSet<u64> = self.forwarders.iter().map(|f| f.id).collect();
         for publisher in &mut self.publishers {
@@ -57,7 +57,7 @@ impl Snapshot {
         let mut found: BTreeMap<&str, [BTreeSet<&str>; 2]> = BTreeMap::new();
         for p in self.publishers.iter().filter(|p| p.via.is_some()) {
             let topics = &mut found.entry(&p.node).or_default()[0];
-            // It stands for the node itself, which may have no other.
+            // It represents the node itself, which may have no other proxy.
             if p.topic != NODES_TOPIC {
                 topics.insert(&p.topic);
             }
@@ -75,7 +75,7 @@ impl Snapshot {
         self.publishers.retain(|p| p.via.is_none() || p.topic != NODES_TOPIC);
     }
 
-    /// How many subscriptions a topic has, those included for which proxies stand.
+    /// Number of subscriptions of a topic, including those that proxies represent.
     pub fn subscription_count(&self, topic: &str) -> usize {
         let ends = self
             .subscriptions
@@ -91,7 +91,7 @@ impl Snapshot {
         self.nodes.iter().find(|n| n.meta.name.trim_start_matches('/') == name)
     }
 
-    /// How far each subscription is behind: needs both ends.
+    /// Fills in how far each subscription is behind; needs both endpoints.
     pub(super) fn fill_behind(&mut self) {
         for subscription in self.subscriptions.iter_mut().chain(&mut self.forwarders) {
             for channel in &mut subscription.channels {
@@ -114,8 +114,8 @@ impl Snapshot {
     }
 }
 
-/// How far a subscription is behind a publisher: one that has not looked yet gets what was sent since
-/// it was admitted.
+/// How far a subscription is behind a publisher. One that has not read yet gets the messages sent since it
+/// was admitted.
 fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -> Backlog {
     let start = p.admitted.iter().find(|a| a.subscription == subscription).map(|a| a.start_seq);
     let Some(next) = start.max((next_seq > 0).then_some(next_seq)) else {
@@ -126,8 +126,7 @@ fn behind_of(p: &PublisherInfo, subscription: u64, cursor: u64, next_seq: u64) -
     Backlog { messages, age_ns }
 }
 
-/// How long ago the first message was sent that is still in the log, of those numbered `next` or
-/// higher. `None` if that cannot be read.
+/// Age of the oldest message in the log with number `next` or higher. `None` if that cannot be read.
 fn age_of(p: &PublisherInfo, cursor: u64, next: u64) -> Option<u64> {
     let map = PeerPublisher::open(&p.path, p.id).and_then(|peer| peer.map()).ok()?;
     Some(map.behind(cursor, next).age_ns)

@@ -16,7 +16,7 @@ use rnet_node::MessageType;
 use rnet_node::compatibility::{PeerType, check_types};
 use rnet_node::types::{MAX_CACHED_LEN_BYTES, SchemaCache};
 
-/// The types of a publisher and a subscription, held against each other.
+/// The comparison of the types of a publisher and a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TypeComparison {
     /// The publisher.
@@ -31,17 +31,19 @@ pub struct TypeComparison {
     pub subscriber_node: String,
     /// Whether the subscriber understands the publisher, as far as is known.
     pub compatible: bool,
-    /// Whether both types were read. Else nothing is known of the pair, and [`Snapshot::unread`] says why.
+    /// Whether both types were read. If not, the pair is undecided, and [`Snapshot::unread`] lists the
+    /// reason.
     pub compared: bool,
-    /// The differences, those that break it first.
+    /// The differences, incompatible ones first.
     pub changes: Vec<TypeChange>,
 }
 
-/// What a type counts for that was read in vain.
+/// The length that an unreadable type counts for.
 const REFUSED_LEN_BYTES: usize = 64 << 10;
 
-/// The types that one look at a domain has read. Hostile nodes may name thousands, each of which takes tens of
-/// milliseconds to build and many times its length in memory: beyond a sum of lengths no more are.
+/// The types that one inspection has read. Hostile nodes may declare thousands, each of which takes tens of
+/// milliseconds to build and many times its length in memory. Beyond a total length, further types are not
+/// read.
 #[derive(Default)]
 pub(super) struct TypeReads {
     hashes: HashSet<String>,
@@ -77,19 +79,19 @@ impl TypeReads {
     }
 }
 
-/// What one look has found of the type that an endpoint names.
+/// The type that an endpoint declares, as one inspection found it.
 pub(super) enum ReadType {
     /// The type, if it is a protobuf message.
     Type(Option<Schema>),
-    /// Nobody can read it.
+    /// It cannot be read.
     Unreadable(Error),
-    /// It was not read this time, which says nothing of it.
+    /// It was not read this time; it may be valid.
     Unread(Error),
 }
 
 impl ReadType {
-    /// The type, or why nobody can read it; both `None` if it was not read. What went wrong is
-    /// said in `problems` or `unread`.
+    /// The type, or why it cannot be read; both `None` if it was not read. Adds the error to `problems` or
+    /// `unread`.
     pub(super) fn report(
         self,
         node: &str,
@@ -119,8 +121,8 @@ impl ReadType {
     }
 }
 
-/// Whether a type that could not be read may be read by others, or at the next look: its node is
-/// leaving, or this process ran out of something.
+/// Whether a type that could not be read may be read by others, or at the next inspection: its node is
+/// leaving, or this process has run out of a resource.
 pub(super) fn may_be_readable_later(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
     match error {
         Error::Io { source_kind: std::io::ErrorKind::NotFound, .. } => !is_lost(dir, folder),
@@ -129,8 +131,8 @@ pub(super) fn may_be_readable_later(error: &Error, dir: &DomainDir, folder: &Pat
 }
 
 impl Snapshot {
-    /// Every publisher of a topic against every subscription to it, as they do when they meet. Pairs
-    /// of which the subscriber takes raw bytes are left out: it takes everything.
+    /// Compares every publisher of a topic with every subscription, as they do when they match. Leaves out
+    /// pairs whose subscriber takes raw bytes: it accepts every type.
     pub fn compare_types(&self, topic: &str) -> Vec<TypeComparison> {
         let typed = |pair: &EndpointPair<'_>| {
             pair.publisher.topic == topic && !matches!(pair.subscription.type_desc, TypeDesc::Raw)
@@ -139,8 +141,8 @@ impl Snapshot {
     }
 }
 
-/// What differs between the types of a publisher and a subscriber, what breaks it first: by the rules by which they compare
-/// theirs when they meet. Nothing, if the subscriber takes raw bytes: it takes everything.
+/// The differences between the types of a publisher and a subscriber, incompatible ones first, by the rules
+/// that they use when they match. Empty if the subscriber takes raw bytes: it accepts every type.
 ///
 /// ```
 /// use rnet::schema::compile_text;
@@ -165,8 +167,8 @@ pub fn compare_types(publisher: &MessageType, subscriber: &MessageType) -> Vec<T
 }
 
 impl PublisherInfo {
-    /// Where this and another publisher differ so that who reads the one does not understand the other, in either direction, in words.
-    /// `None` if nothing is known of it. Versions of one type that fit each other do not differ.
+    /// How the types of two publishers differ so that a reader of one does not understand the other, in
+    /// either direction, in words. `None` if this is unknown. Compatible versions of one type do not differ.
     pub fn differs_from(&self, other: &PublisherInfo) -> Option<String> {
         let (a, b) = (self, other);
         let told = |p: &PublisherInfo| peer_type(&p.schema, &p.type_error);
@@ -204,7 +206,8 @@ fn compare(EndpointPair { publisher: p, subscription: s }: EndpointPair<'_>) -> 
     }
 }
 
-/// The differences, what breaks first. `None` of a protobuf message against something else, or one whose type cannot be read.
+/// The differences, incompatible ones first. `None` for a protobuf message compared with another kind, or if
+/// a type cannot be read.
 fn differences(
     (p, writer): (&TypeDesc, Option<&Schema>),
     (s, reader): (&TypeDesc, Option<&Schema>),
@@ -245,7 +248,7 @@ fn of_others(mismatch: Option<TypeMismatch>) -> Vec<TypeChange> {
     mismatch.map(change).into_iter().collect()
 }
 
-/// Where a subscription is known not to understand a publisher.
+/// The type mismatch, if a subscription is known not to understand a publisher.
 pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMismatch> {
     let (writes, reads) =
         (peer_type(&p.schema, &p.type_error), peer_type(&s.schema, &s.type_error));
@@ -253,9 +256,9 @@ pub(super) fn mismatch(p: &PublisherInfo, s: &SubscriptionInfo) -> Option<TypeMi
     are_types_known(p, s).then(differs).flatten()
 }
 
-/// Whether the types of the pair were read as far as its verdict depends on them.
+/// Whether the types of the pair were read as far as the compatibility result depends on them.
 pub(super) fn are_types_known(p: &PublisherInfo, s: &SubscriptionInfo) -> bool {
-    // Against anything else than a protobuf message the description says enough.
+    // For kinds other than protobuf messages, the description is sufficient.
     let both = is_protobuf(&p.type_desc) && is_protobuf(&s.type_desc);
     let refused = p.type_error.is_some() || s.type_error.is_some();
     !both || refused || (p.schema.is_some() && s.schema.is_some())

@@ -1,4 +1,4 @@
-//! Async calls: tasks that are woken, and the thread that reads for them.
+//! Async calls: wakes their tasks, and reads for them on a thread.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -14,7 +14,7 @@ use super::super::pending_calls::PendingCalls;
 use super::{ClientCore, SERVER_POLL_INTERVAL};
 
 impl ClientCore {
-    /// As [`ClientCore::next`] without a wait: the task is woken.
+    /// As [`ClientCore::next`] without waiting: the task is woken later.
     pub fn poll(
         self: &Arc<ClientCore>,
         context: &mut Context<'_>,
@@ -35,7 +35,7 @@ impl ClientCore {
         self.register_waker(calls, context, (number, output)).err().map(Err)
     }
 
-    /// Whether the call has something next; if not, the task is woken once it has.
+    /// Whether the call has a result; if not, the task is woken once it has.
     pub fn poll_ready(
         self: &Arc<ClientCore>,
         context: &mut Context<'_>,
@@ -46,7 +46,7 @@ impl ClientCore {
             |open: &OpenCall| open.deadline.is_some_and(|deadline| deadline <= Instant::now());
         calls.has_next(number, output)
             || calls.by_number.get(&number).is_none_or(|open| over(open))
-            // Without a thread nobody would wake it: who looks is told.
+            // Without a thread, nothing would wake the task, so it gets the error.
             || self.register_waker(calls, context, (number, output)).is_err()
     }
 
@@ -76,7 +76,7 @@ impl ClientCore {
         Ok(())
     }
 
-    /// Reads for async calls while there are any and nobody else does, and ends their time.
+    /// Reads for async calls while any exist and no other thread reads; enforces their time limits.
     fn read_for_tasks(&self) {
         let mut calls = lock(&self.calls);
         while !calls.closed {
@@ -86,7 +86,7 @@ impl ClientCore {
             let mut first = None;
             for open in awaited {
                 if open.deadline.is_some_and(|deadline| deadline <= now) {
-                    // Its task sees that the time is over.
+                    // Its task sees that the time limit has passed.
                     to_wake.extend(open.wakers.iter_mut().filter_map(Option::take));
                 } else {
                     first = [first, open.deadline].into_iter().flatten().min();

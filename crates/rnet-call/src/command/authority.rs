@@ -1,56 +1,57 @@
-//! Who is in force: one variable, which only the receiver's thread has.
+//! Which driver is in force: one variable, owned by the receiver's thread.
 
 use std::time::Duration;
 
-/// How a driver is known: its node as this host names it, and the publisher of its commands once there was one.
+/// Identifies a driver: its node as this host names it, and the publisher of its commands, once known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub node: String,
     pub priority: i32,
     pub number: u64,
     pub lease: Duration,
-    /// When the lease passes, in ns of CLOCK_MONOTONIC.
+    /// When the lease expires, in ns of CLOCK_MONOTONIC.
     pub until_ns: u64,
-    /// The publisher of its commands, and the number of the last that was applied.
+    /// The publisher of its commands, and the number of the last applied command.
     pub last_applied: Option<(u64, u64)>,
-    /// Whether its publisher of commands was seen to be there.
+    /// Whether its publisher of commands was seen.
     pub publisher_seen: bool,
-    /// Whether it has authority until its lease has expired even if it is gone.
+    /// Whether it keeps authority until its lease expires even if it is gone.
     pub outlasts: bool,
 }
 
 /// Why a command is not applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// It carries no number of an authority, or one that was never granted, or comes from another node or publisher
-    /// than the one that has it.
+    /// Its number of authority is missing or was never granted, or it comes from another node or publisher
+    /// than the authority's holder.
     Unauthorised,
-    /// Its authority is in force no more.
+    /// Its authority is no longer in force.
     Superseded,
     /// It is older than the deadline.
     Late,
-    /// It, or a later one, was applied before.
+    /// It, or a later one, was already applied.
     Repeated,
 }
 
-/// A command as it came.
+/// A command as received.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedCommand<'a> {
     pub number: Option<u64>,
     pub node: &'a str,
-    /// Where it was first sent, and its number there.
+    /// Its original publisher, and its number there.
     pub publisher: u64,
     pub seq: u64,
     pub sent_ns: u64,
     pub now_ns: u64,
 }
 
-/// What happened to authority because of a request.
+/// The outcome of a request for authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakeOutcome {
-    /// It was granted; the driver that had it was of a lower priority, or of the same node and outlasted its death.
+    /// Authority was granted. The previous holder had a lower priority, or was of the same node and outlasted
+    /// its death.
     Granted { preempted: Option<Holder> },
-    /// Somebody else has it.
+    /// Another driver has authority.
     Refused,
 }
 
@@ -66,7 +67,7 @@ fn ns(time: Duration) -> u64 {
 }
 
 impl Authority {
-    /// Nobody has it. Numbers are granted from `first` on, and none twice.
+    /// Creates it without a holder. Numbers are granted from `first` on, each only once.
     pub fn new(first: u64) -> Authority {
         Authority { holder: None, next: first.max(1) }
     }
@@ -79,13 +80,13 @@ impl Authority {
         self.holder.as_ref()
     }
 
-    /// Whether this number was granted and is in force no more.
+    /// Whether this number was granted and is no longer in force.
     fn was_granted(&self, number: u64, first: u64) -> bool {
         (first..self.next).contains(&number)
     }
 
-    /// Who outlasts its driver takes its own authority again: a stop whose dashboard was cut off for a while would end
-    /// with its lease before it could be renewed.
+    /// A driver that outlasts its process can take its own authority again. Otherwise a stop whose dashboard
+    /// was cut off for a while would end with its lease before it could be renewed.
     pub fn take(
         &mut self,
         node: &str,
@@ -120,7 +121,7 @@ impl Authority {
         TakeOutcome::Granted { preempted: self.holder.replace(taken) }
     }
 
-    /// The lease begins anew; `false` if this is not the holder.
+    /// Restarts the lease; `false` if this is not the holder.
     pub fn renew(&mut self, node: &str, number: u64, now_ns: u64) -> bool {
         let is_it = |h: &&mut Holder| h.number == number && h.node == node && h.until_ns > now_ns;
         let Some(holder) = self.holder.as_mut().filter(is_it) else { return false };
@@ -128,27 +129,27 @@ impl Authority {
         true
     }
 
-    /// Ends the authority of the holder, if it is this one.
+    /// Ends the authority of this holder, if it has it.
     pub fn release(&mut self, node: &str, number: u64) -> Option<Holder> {
         self.holder.take_if(|holder| holder.number == number && holder.node == node)
     }
 
-    /// Ends the authority of a holder whose node, or whose publisher of commands, is gone; of one that outlasts this, the
-    /// lease does.
+    /// Ends the authority of a holder whose node or command publisher is gone. If the holder outlasts its
+    /// process, the lease ends it instead.
     pub fn end_lost(&mut self, node: &str) -> Option<Holder> {
         self.holder.take_if(|holder| holder.node == node && !holder.outlasts)
     }
 
-    /// Ends the authority of a holder whose lease has passed.
+    /// Ends the authority of a holder whose lease has expired.
     pub fn expire(&mut self, now_ns: u64) -> Option<Holder> {
         self.holder.take_if(|holder| holder.until_ns <= now_ns)
     }
 
-    /// Whether a command that was checked may still be applied: the holder of its authority. Only time and requests
-    /// change that.
+    /// Whether a checked command may still be applied; returns the holder of its authority. Only time and
+    /// requests change the result.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason, if it may not.
     pub fn still_valid(
         &self,
         number: Option<u64>,
@@ -164,10 +165,10 @@ impl Authority {
         Ok(holder)
     }
 
-    /// Whether a command that has come is to be applied. One that is renews the lease.
+    /// Whether a received command is to be applied. An accepted command renews the lease.
     ///
     /// # Errors
-    /// Why it is not.
+    /// The reason, if it is not.
     pub fn check_command(
         &mut self,
         received: &ReceivedCommand<'_>,
@@ -280,13 +281,13 @@ mod tests {
         );
         let taken = authority.take("/a", (5, true), LEASE, 10);
         assert!(matches!(taken, TakeOutcome::Granted { preempted: Some(h) } if h.number == FIRST));
-        // What is still under way of the authority before has no effect.
+        // Messages under the previous authority that are still in flight have no effect.
         assert_eq!(authority.release("/a", FIRST), None);
         assert!(!authority.renew("/a", FIRST, 11));
         assert_eq!(authority.expire(109), None);
         assert_eq!(holder_of(&authority), Some(("/a", FIRST + 1)));
         assert!(authority.expire(110).is_some());
-        // One that does not outlast its driver is not taken so.
+        // A driver that does not outlast its process cannot be taken over this way.
         authority.take("/a", (5, false), LEASE, 200);
         assert_eq!(authority.take("/a", (5, true), LEASE, 201), TakeOutcome::Refused);
     }
@@ -344,15 +345,16 @@ mod tests {
         check_command(&mut authority, received(FIRST, "/a", 6, 62)).unwrap();
     }
 
-    /// What drivers do whose clocks are wrong by anything, who are stopped in between, and who send what they like.
+    /// Actions of drivers whose clocks are arbitrarily wrong, which are stopped in between, and which send
+    /// anything.
     #[derive(Clone, Debug)]
     enum Step {
         Take(usize, i32, u64),
-        /// Of the number that was granted so many grants ago.
+        /// Renews the number that was granted this many grants ago.
         Renew(usize, usize),
         Release(usize, usize),
         Lose(usize),
-        /// Node, grants ago, publisher, number of the message, and how far its clock is ahead.
+        /// Node, grants ago, publisher, message number, and the offset of its clock.
         Command(usize, usize, u64, u64, i64),
         Pass(u64),
     }
@@ -376,14 +378,14 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
-        /// Two drivers are never both in force: no command is applied but of who was granted authority last and has
-        /// not lost it since, whatever the clocks of drivers say.
+        /// Two drivers are never both in force: a command is applied only if its driver was granted authority
+        /// last and has not lost it since, whatever the drivers' clocks say.
         #[test]
         fn one_driver_is_in_force_whatever_clocks_say(steps in steps()) {
             const NODES: [&str; 3] = ["/a", "/b", "/c"];
             let mut authority = Authority::new(FIRST);
             let mut now_ns = 1_000_000;
-            // Who was granted what, who has it until when, and what was applied of it: all as the test sees it.
+            // Grants, the current holder and its lease, and the applied commands, as the test sees them.
             let mut granted: Vec<(u64, usize)> = Vec::new();
             let mut holder: Option<(u64, usize, u64, u64)> = None;
             let mut applied: Vec<(u64, u64, u64)> = Vec::new();
@@ -391,7 +393,7 @@ mod tests {
                 granted.iter().rev().nth(ago).map_or(FIRST, |(number, _)| *number)
             };
             for step in steps {
-                // As the receiver's thread does ahead of each.
+                // As the receiver's thread does before each.
                 let _ = authority.expire(now_ns);
                 holder = holder.filter(|(.., until)| *until > now_ns);
                 match step {

@@ -26,16 +26,16 @@ use rnet_node::{
     WaitSet,
 };
 
-/// How long a command is waited for if the receiver does not say.
+/// Default deadline of a receiver.
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
-/// How long a receiver that was killed may be taken for one that is there.
+/// How long a killed receiver may still count as running.
 const DEAD_RECEIVER_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long a driver waits for the receiver's thread, which may be applying a command.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the first fallback may take for its failure to be an error of [`CommandBuilder::apply`].
+/// If the first fallback fails within this time, [`CommandBuilder::apply`] returns the error.
 const FIRST_FALLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Encodes a message as one of this type.
+/// Encodes a message as this type.
 type Encode = Box<dyn FnOnce(&MessageType) -> Result<Vec<u8>, String> + Send>;
 
 enum FallbackChoice {
@@ -70,8 +70,8 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         }
     }
 
-    /// How long after a command the next one has to come: 1 ms to 1 h, 100 ms by default. Counted by
-    /// CLOCK_MONOTONIC, whatever the robot's time is.
+    /// Longest time between two commands: 1 ms to 1 h, 100 ms by default. Measured by CLOCK_MONOTONIC, not by
+    /// the robot's time.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -95,7 +95,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// Falls back to the type's default message: for velocities and torques this is zero.
+    /// Falls back to the type's default message: zero for velocities and torques.
     pub fn fallback_zero(self) -> Self
     where
         T: Default,
@@ -103,7 +103,8 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self.fall_back_to(T::default())
     }
 
-    /// Falls back to the last command, which is applied again; to nothing before the first. For positions to hold.
+    /// Falls back to the last command, which is applied again; to nothing before the first. For holding a
+    /// position.
     pub fn fallback_hold(mut self) -> Self {
         self.fallback = Some(FallbackChoice::Hold);
         self
@@ -118,22 +119,24 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         self
     }
 
-    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and [`rnet_node::Dynamic`].
+    /// The type, for messages that leave it open: `[u8]`, which are then taken as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
     }
 
-    /// Opens the receiver: it falls back at once, and then calls `apply` for each command of the driver in force, in a
-    /// dedicated thread. The thread uses `SCHED_FIFO` if the process has the right. A panic in the first fallback is an
-    /// error.
+    /// Opens the receiver: it falls back at once, and then calls `apply` for each command of the driver in
+    /// force, in a dedicated thread. The thread uses `SCHED_FIFO` if the process has the right. A panic in
+    /// the first fallback is an error.
     ///
-    /// `apply` should return well within the deadline and not allocate. If it takes longer or panics, the fallback
-    /// follows; the panic is counted and the thread continues.
+    /// `apply` should return well within the deadline and not allocate. If it takes longer or panics, the
+    /// fallback follows; the panic is counted and the thread continues.
     ///
     /// # Errors
-    /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is not of the
-    /// type or fails, or for a deadline that is not allowed; `BadName`; as `rnet::Node::subscriber`.
+    /// `ReceiverExists` if the topic has a receiver; `BadValue` without a fallback, for a fallback that is
+    /// not of the type or fails, or for a deadline that is not allowed; `BadName`; as
+    /// `rnet::Node::subscriber`.
     pub fn apply(self, mut apply: impl FnMut(&T) + Send + 'static) -> Result<Command> {
         self.apply_checked(move |command, still_valid| {
             if still_valid() {
@@ -142,8 +145,8 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         })
     }
 
-    /// The same for a language whose code has to wait before it can run: `apply` asks whether the command is still valid
-    /// when it no longer waits, and does nothing if it is not.
+    /// The same for a language whose code must wait before it can run. After that wait `apply` checks whether
+    /// the command is still valid, and does nothing if it is not.
     ///
     /// # Errors
     /// As [`CommandBuilder::apply`].
@@ -164,12 +167,13 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         parts.open(ty, apply)
     }
 
-    /// Opens a receiver that publishes each command that it would apply, and the fallback, on a plain topic: for code
-    /// that may be late, because it waits for an interpreter or runs in another process. The topic is urgent, and keeps
-    /// its last message for subscribers that come later.
+    /// Opens a receiver that publishes each command that it would apply, and the fallback, on a plain topic:
+    /// for code that may be late, because it waits for an interpreter or runs in another process. The topic
+    /// is urgent, and keeps its last message for subscribers that come later.
     ///
     /// # Errors
-    /// As [`CommandBuilder::apply`]; `BadValue` for a fallback that is a function, or the topic of the command itself.
+    /// As [`CommandBuilder::apply`]; `BadValue` for a fallback that is a function, or the topic of the
+    /// command itself.
     pub fn forward(self, topic: &str) -> Result<Command> {
         let (parts, ty) = self.receiver_options()?;
         let bad = |why: &str| {
@@ -189,7 +193,7 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
         }
         let apply: Apply = Box::new(move |bytes, still_valid| {
             if still_valid() {
-                // Counted as a panic of the code that applies commands, and shown as a fallback that failed.
+                // Counted as a panic of the code that applies commands, and shown as a failed fallback.
                 publisher.send(bytes).unwrap_or_else(|error| panic!("cannot forward: {error}"));
             }
             Ok(())
@@ -224,7 +228,7 @@ fn bad_fallback(topic: &str, why: String) -> Error {
     Error::bad_value(format!("fallback of {topic}"), why)
 }
 
-/// A receiver that is about to be opened.
+/// Options of a receiver before it is opened.
 struct ReceiverOptions {
     node: NodeHandle,
     topic: TopicName,
@@ -233,7 +237,7 @@ struct ReceiverOptions {
 }
 
 impl ReceiverOptions {
-    /// Opens it for messages that are bytes.
+    /// Opens it for encoded messages.
     fn open(self, ty: MessageType, apply: Apply) -> Result<Command> {
         let ReceiverOptions { node, topic: name, deadline, fallback } = self;
         let topic = name.to_string();
@@ -246,7 +250,7 @@ impl ReceiverOptions {
             }
             std::thread::sleep(DEAD_RECEIVER_TIMEOUT / 20);
         }
-        // Only the newest of each driver counts: what came before it is old.
+        // Only the newest command of each driver counts.
         let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
         let commands = Subscriber::<[u8]>::open(&node.core, name, options)?;
         let set = WaitSet::new(&node);
@@ -263,13 +267,13 @@ impl ReceiverOptions {
             apply,
         });
         let (opened, has_opened) = sync_channel(1);
-        // First the thread: a driver that is granted authority is heard.
+        // The thread first: a driver that is granted authority must be received.
         let thread = rnet_shm::os::thread::spawn("rnet-command", move || receiver.run(&opened))?;
         let shared = asked.clone();
         let mut command =
             Command { topic, shared, thread: Some(thread), service: None, node: node.clone() };
         fail_point!("command.receiver_started");
-        // One that takes its time is not waited for: its status shows that it has not returned.
+        // A slow fallback is not waited for: the status shows that it has not returned.
         if has_opened.recv_timeout(FIRST_FALLBACK_TIMEOUT) == Ok(false) {
             let why = "it failed when the receiver was opened".to_owned();
             return Err(bad_fallback(&command.topic, why));
@@ -284,7 +288,7 @@ impl ReceiverOptions {
     }
 }
 
-/// The node of the receiver of a command, other than the one with this id.
+/// The node of the receiver of a command, except the one with this id.
 pub(super) fn receiver_of(node: &NodeHandle, topic: &str, own: u64) -> Result<Option<String>> {
     let (found, status) = (Arc::new(Mutex::new(None)), command_status_topic(topic));
     let saw = found.clone();
@@ -295,7 +299,7 @@ pub(super) fn receiver_of(node: &NodeHandle, topic: &str, own: u64) -> Result<Op
             *lock(&saw) = Some(endpoint.node.clone());
         }
     })?;
-    // For each that there is, before it goes on.
+    // Runs for each existing endpoint before it continues.
     watch.run();
     drop(watch);
     let found = lock(&found).take();
@@ -327,12 +331,13 @@ fn answer_request(
     let reply = match answered.recv_timeout(ANSWER_TIMEOUT) {
         Ok(reply) => reply,
         Err(_) if claim.give_up() => return Err(busy()),
-        // It is on its way; none comes to a driver that has ended its call, or when the receiver closes.
+        // The answer is on its way. It does not arrive if the driver has ended its call or the receiver
+        // closes.
         Err(_) => answered.recv().map_err(|_| busy())?,
     };
     let sent = responder.send(&reply);
     if sent.is_err() && reply.granted && request.action() == Action::Take {
-        // It does not know that it drives.
+        // The driver does not know that it has authority.
         let (answer, _) = sync_channel(1);
         let (claim, node) = (Arc::default(), responder.caller().to_owned());
         let action = Action::Release.into();
@@ -342,7 +347,7 @@ fn answer_request(
     Ok(sent?)
 }
 
-/// The receiving end of a command. Dropping it falls back for the last time, and closes it.
+/// The receiving end of a command. Dropping it runs the fallback a last time, and closes it.
 #[must_use = "the receiver closes when this is dropped"]
 pub struct Command {
     topic: String,
@@ -363,7 +368,8 @@ impl Command {
         self.shared.published().0
     }
 
-    /// The current driver, and whether the receiver has fallen back, as last reported; the counters are up to date.
+    /// The current driver, and whether the receiver has fallen back, as last reported; the counters are up to
+    /// date.
     pub fn status(&self) -> CommandStatus {
         self.shared.published().1
     }
@@ -376,7 +382,7 @@ impl Drop for Command {
             std::mem::forget(thread);
             return;
         }
-        // Nobody is granted what nobody obeys.
+        // No authority is granted once commands are not applied any more.
         drop(self.service.take());
         self.shared.close();
         join(thread);

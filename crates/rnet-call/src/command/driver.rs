@@ -17,21 +17,21 @@ use rnet_node::{
     Message, MessageType, NodeHandle, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
 
-/// How long authority lasts after the last command if the driver does not say.
+/// Default lease: how long authority lasts after the last command.
 const DEFAULT_LEASE: Duration = Duration::from_millis(200);
-/// How long the receiver is waited for.
+/// How long the driver waits for the receiver.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks whether a wait for authority goes on.
+/// Interval between two checks whether a wait for authority continues.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// How long a driver that ends waits until the receiver has heard of it.
+/// How long a closing driver waits until the receiver has acknowledged its release.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Between a refusal and the next request of a driver that takes authority again by itself.
+/// Delay between a refusal and the next automatic request for authority.
 const RETAKE_INTERVAL: Duration = Duration::from_millis(50);
-/// How long one of its requests waits for a receiver.
+/// How long such a request waits for a receiver.
 const RETAKE_TIMEOUT: Duration = Duration::from_secs(1);
 const RECEIVER_ANSWER: &str = "the answer of its receiver";
 
-/// What a driver asks its receiver for.
+/// The terms of a driver's request for authority.
 #[derive(Clone, Copy)]
 struct AuthorityTerms {
     priority: i32,
@@ -76,7 +76,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         }
     }
 
-    /// A driver takes authority from those of a lower priority; 0 by default, up to [`HIGHEST_PRIORITY`].
+    /// Sets the priority, 0 by default, up to [`HIGHEST_PRIORITY`]. The driver takes authority from drivers
+    /// of a lower priority.
     pub fn priority(mut self, priority: i32) -> Self {
         self.terms.priority = priority;
         self
@@ -89,8 +90,8 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether authority lasts until the lease expires even if this process dies first, as for a robot stop. By default
-    /// it ends with the process.
+    /// Whether authority lasts until the lease expires even if this process dies first, as for a robot stop.
+    /// By default it ends with the process.
     pub fn outlasts_driver(mut self, outlasts: bool) -> Self {
         self.terms.outlasts = outlasts;
         self
@@ -102,35 +103,36 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Whether a driver that lost its authority takes it again automatically: when its lease has expired, when the
-    /// other driver releases it, or when the receiver restarts. [`Driver::send`], [`Driver::renew`] and
-    /// [`Driver::in_force`] request it without a wait; until it is granted they return `NotInForce`. By default only
-    /// [`Driver::retake`] does this.
+    /// Whether a driver that lost its authority takes it again automatically: when its lease has expired,
+    /// when the other driver releases it, or when the receiver restarts. [`Driver::send`], [`Driver::renew`]
+    /// and [`Driver::in_force`] request it without a wait; until it is granted they return `NotInForce`. By
+    /// default only [`Driver::retake`] does this.
     pub fn auto_retake(mut self, auto_retake: bool) -> Self {
         self.auto_retake = auto_retake;
         self
     }
 
-    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
+    /// The type, for messages that leave it open: `[u8]`, which are then sent as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, message_type: impl Into<MessageType>) -> Self {
         self.message_type = Some(message_type.into());
         self
     }
 
-    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has authority with
-    /// this priority and both drivers outlast their process, it is granted again and the previous driver loses it: this
-    /// renews a stop after a network failure.
+    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has
+    /// authority with this priority and both drivers outlast their process, it is granted again and the
+    /// previous driver loses it: this renews a stop after a network failure.
     ///
     /// # Errors
-    /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is stopped;
-    /// `Timeout` if there is no receiver;
-    /// `BadValue` for a lease or a priority that is not allowed; `IncompatibleType`; as `rnet::Node::publisher`.
+    /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is
+    /// stopped; `Timeout` if there is no receiver; `BadValue` for a lease or a priority that is not allowed;
+    /// `IncompatibleType`; as `rnet::Node::publisher`.
     pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
         self.take_interruptible(timeout, || true)
     }
 
-    /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it is called a few
-    /// times a second.
+    /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it
+    /// is called a few times a second.
     #[doc(hidden)]
     pub fn take_interruptible(
         self,
@@ -191,7 +193,7 @@ pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
 struct ReceiverWait<F> {
     node: NodeHandle,
     topic: String,
-    /// `None` for as long as it takes.
+    /// `None` without a limit.
     until: Option<Instant>,
     after: Duration,
     keep_waiting: F,
@@ -209,7 +211,7 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
         Error::Timeout { topic: self.topic.clone(), what, after_ms }
     }
 
-    /// A receiver whose process is stopped answers when somebody lets it go on: it is not waited for.
+    /// A receiver whose process is stopped answers only after it is resumed, so it is not waited for.
     fn check_running(&self) -> Result<()> {
         match receiver_of(&self.node, &self.topic, 0)? {
             Some(node) if self.node.is_stopped(&node) => {
@@ -236,7 +238,7 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
     }
 }
 
-/// The sending end of a command, with authority until it ends. Dropping it gives authority back.
+/// The sending end of a command, with authority until it ends. Dropping it releases authority.
 #[must_use = "authority is given back when this is dropped"]
 pub struct Driver<T: Message + ?Sized> {
     node: NodeHandle,
@@ -246,16 +248,16 @@ pub struct Driver<T: Message + ?Sized> {
     client: Client<CommandRequest, CommandReply>,
     terms: AuthorityTerms,
     auto_retake: bool,
-    /// Of its authority; 0 before it has any.
+    /// The number of its authority; 0 before the first grant.
     number: u64,
-    /// The node of its receiver, once that has said that it is in force.
+    /// The node of its receiver, once it has confirmed the authority.
     receiver: Option<String>,
-    /// Why it has none any more.
+    /// Why it has lost authority.
     ended: Option<Error>,
-    /// A request for authority that it has made by itself, and when it may make the next one.
+    /// An automatic request for authority, and when the next one may be sent.
     retake_call: Option<Pending<CommandReply>>,
     next_retake: Instant,
-    /// The request of a retake that has not ended.
+    /// The pending request of a retake.
     retaking: Option<Pending<CommandReply>>,
 }
 
@@ -270,11 +272,12 @@ impl<T: Message + ?Sized> Driver<T> {
         self.number
     }
 
-    /// Sends a command and renews the lease. It is applied if it arrives within the deadline of the receiver and this
-    /// driver is still in force.
+    /// Sends a command and renews the lease. It is applied if it arrives within the deadline of the receiver
+    /// and this driver is still in force.
     ///
     /// # Errors
-    /// `NotInForce` once the receiver has reported that this driver's authority has ended; as [`Publisher::send`].
+    /// `NotInForce` once the receiver has reported that this driver's authority has ended; as
+    /// [`Publisher::send`].
     pub fn send(&mut self, command: &T) -> Result<()> {
         self.check_or_retake()?;
         self.publisher.send_with(command, Meta::default().with_correlation(self.number))
@@ -290,7 +293,7 @@ impl<T: Message + ?Sized> Driver<T> {
             Ok(reply) if reply.granted => Ok(()),
             Ok(_) => Err(self.end_authority("its authority has ended".to_owned())),
             Err(Error::Timeout { .. }) => {
-                // It may have renewed it right before the end, and its answer come too late.
+                // The receiver may have renewed the lease right before its end, and answered too late.
                 let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
                 Err(self.end_authority("its receiver did not answer within the lease".to_owned()))
             }
@@ -303,8 +306,8 @@ impl<T: Message + ?Sized> Driver<T> {
         self.check_or_retake().is_ok()
     }
 
-    /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for 10 s if
-    /// `timeout` is `None`. A driver that is in force keeps its authority.
+    /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for
+    /// 10 s if `timeout` is `None`. A driver that is in force keeps its authority.
     ///
     /// # Errors
     /// As [`DriveBuilder::take`].
@@ -314,8 +317,8 @@ impl<T: Message + ?Sized> Driver<T> {
         Ok(())
     }
 
-    /// A part of a retake that began then, about 100 ms long: whether it has authority. For a language that looks for
-    /// signals between the parts, and lets other threads use the driver.
+    /// One step, about 100 ms long, of a retake that began at `begun`; returns whether it has authority. For
+    /// a language that checks for signals between the steps, and lets other threads use the driver.
     ///
     /// # Errors
     /// As [`Driver::retake`].
@@ -341,7 +344,7 @@ impl<T: Message + ?Sized> Driver<T> {
         }
     }
 
-    /// Gives up a retake. Authority that is granted at this moment is given back.
+    /// Cancels a retake. Authority that is granted at this moment is released.
     #[doc(hidden)]
     pub fn end_retake(&mut self) {
         self.end_requests();
@@ -354,8 +357,8 @@ impl<T: Message + ?Sized> Driver<T> {
     /// Releases authority: the receiver falls back at once. Without authority this does nothing.
     ///
     /// # Errors
-    /// `NotInForce` if the process of the receiver is stopped; `Timeout` if it does not answer within the lease, with
-    /// which the authority ends in any case; as [`Client::call`].
+    /// `NotInForce` if the process of the receiver is stopped; `Timeout` if it does not answer within the
+    /// lease, which ends the authority in any case; as [`Client::call`].
     pub fn release(mut self) -> Result<()> {
         self.release_in_place()
     }
@@ -392,7 +395,7 @@ impl<T: Message + ?Sized> Driver<T> {
         ReceiverWait { node, topic, until: begun.checked_add(after), after, keep_waiting }
     }
 
-    /// Waits for a receiver, and for authority over it. A wait that was interrupted can go on.
+    /// Waits for a receiver, and for authority over it. A wait that was interrupted can continue.
     fn take(&mut self, wait: &ReceiverWait<impl Fn() -> bool>) -> Result<()> {
         loop {
             let call = match self.retaking.take() {
@@ -402,11 +405,11 @@ impl<T: Message + ?Sized> Driver<T> {
             match wait.poll_until(RECEIVER_ANSWER, |slice| call.next_within(slice)) {
                 Ok(Some(reply)) => return self.on_reply(reply.into_message()),
                 Ok(None) => return Err(wait.timed_out(RECEIVER_ANSWER)),
-                // It has closed before it answered. The next receiver is asked.
+                // The receiver closed before it answered. The next receiver is asked.
                 Err(Error::ServerLost { .. })
                     if !wait.left().is_zero() && (wait.keep_waiting)() => {}
                 Err(error) => {
-                    // Granted in this moment, it is given back with the driver.
+                    // If it is granted at this moment, it is released with the driver.
                     self.retaking = Some(call);
                     return Err(error);
                 }
@@ -419,16 +422,16 @@ impl<T: Message + ?Sized> Driver<T> {
         &mut self,
         wait: &ReceiverWait<impl Fn() -> bool>,
     ) -> Result<Pending<CommandReply>> {
-        // Ahead of the lease, which begins when it is granted.
+        // Before the lease, which begins with the grant.
         wait.poll_until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
         wait.poll_until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
         self.drain_status()?;
-        // Answers are heard for longer than they are waited for.
+        // Answers are accepted for longer than the wait lasts.
         let limit = wait.left().saturating_add(RELEASE_TIMEOUT);
         self.client.start(&self.terms.request(), CallOptions::new().timeout(limit))
     }
 
-    /// What the receiver has answered to a request for authority.
+    /// Handles the receiver's answer to a request for authority.
     fn on_reply(&mut self, reply: CommandReply) -> Result<()> {
         let CommandReply { granted, number, holder, priority, .. } = reply;
         if !granted {
@@ -442,7 +445,7 @@ impl<T: Message + ?Sized> Driver<T> {
         Ok(())
     }
 
-    /// What was said before authority was asked for is not about it.
+    /// A status from before the request is not about it.
     fn drain_status(&mut self) -> Result<()> {
         loop {
             match self.status.try_recv() {
@@ -453,7 +456,7 @@ impl<T: Message + ?Sized> Driver<T> {
         }
     }
 
-    /// In force, or again in force.
+    /// In force, or in force again.
     fn check_or_retake(&mut self) -> Result<()> {
         match self.check_authority() {
             Err(Error::NotInForce { .. }) if self.auto_retake => self.request_retake(),
@@ -461,7 +464,7 @@ impl<T: Message + ?Sized> Driver<T> {
         }
     }
 
-    /// Asks for authority again, without a wait.
+    /// Requests authority again, without waiting.
     fn request_retake(&mut self) -> Result<()> {
         let asks = self.retake_call.is_some() || self.retaking.is_some();
         if !asks && Instant::now() >= self.next_retake {
@@ -481,7 +484,7 @@ impl<T: Message + ?Sized> Driver<T> {
         self.check_authority()
     }
 
-    /// Gives up its requests. One that is granted in this moment is given back with the driver.
+    /// Cancels its requests. Authority that is granted at this moment is released with the driver.
     fn end_requests(&mut self) {
         for call in [self.retake_call.take(), self.retaking.take()].into_iter().flatten() {
             if let Ok(Some(reply)) = call.next_within(RELEASE_TIMEOUT) {
@@ -507,14 +510,14 @@ impl<T: Message + ?Sized> Driver<T> {
         error
     }
 
-    /// Reads what the receiver has said since.
+    /// Reads the receiver's latest status.
     fn check_authority(&mut self) -> Result<()> {
         while self.ended.is_none() {
             let why = match self.status.try_recv() {
                 Ok(None) => break,
-                // Of before this authority was granted.
+                // The status predates this authority.
                 Ok(Some(status)) if status.granted < self.number => continue,
-                // Of another that calls itself a receiver, across a cable that was cut for one.
+                // Another node also acts as the receiver, for example after a network partition.
                 Ok(Some(status))
                     if self.receiver.as_deref().is_some_and(|of| of != status.node()) =>
                 {
@@ -548,7 +551,7 @@ impl<T: Message + ?Sized> Driver<T> {
 fn end_reason(status: &CommandStatus) -> String {
     let CommandStatus { holder, priority, .. } = status;
     match status.reason() {
-        // Its status names whoever had it at its end.
+        // Its status names the last holder.
         Reason::Closed => "its receiver was closed".to_owned(),
         _ if !holder.is_empty() => format!("{holder} took it with priority {priority}"),
         Reason::Expired => "its lease has expired".to_owned(),
@@ -561,7 +564,7 @@ impl<T: Message + ?Sized> Drop for Driver<T> {
     fn drop(&mut self) {
         self.end_requests();
         if self.number != 0 && self.check_authority().is_ok() {
-            // One that does not hear of it waits for the lease.
+            // A receiver that does not get the release waits for the lease to expire.
             let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
         }
     }

@@ -1,4 +1,4 @@
-//! Why a receiver falls back.
+//! The reasons for a fallback.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::msgs::command_status::Reason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FallbackReason {
-    /// It was opened: nothing was commanded yet.
+    /// It was opened, and has received no command yet.
     Opened,
-    /// No command came within the deadline.
+    /// No command arrived within the deadline.
     Deadline,
-    /// The lease of the driver has passed.
+    /// The lease of the driver has expired.
     Expired,
     /// The driver has released its authority.
     Released,
@@ -20,7 +20,7 @@ pub enum FallbackReason {
     Preempted,
     /// The driver's process or host is gone.
     DriverLost,
-    /// To apply a command took longer than the deadline.
+    /// Applying a command took longer than the deadline.
     Overrun,
     /// The code that applies commands panicked.
     Panicked,
@@ -58,7 +58,7 @@ impl FallbackReason {
     }
 }
 
-/// Why it has fallen back, in words.
+/// The reason of a fallback, in words.
 pub(super) struct FallbackText {
     pub reason: FallbackReason,
     /// How late it was, or how long it took, in µs.

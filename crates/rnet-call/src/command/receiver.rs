@@ -1,4 +1,4 @@
-//! The receiver's thread, the only one that applies commands and decides who is in force.
+//! The receiver's thread, the only one that applies commands and decides which driver is in force.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -23,12 +23,12 @@ use rnet_core::Error;
 use rnet_node::{NodeHandle, Subscriber, WaitSet};
 use rnet_shm::os::clock::now_ns;
 
-/// Refusals that the audit trail tells of, of different nodes, until authority is granted again: they are not to
-/// push out what was granted.
+/// Refusals of different nodes that the audit trail records until the next grant. They must not displace
+/// grants.
 const MAX_LOGGED_REFUSALS: usize = 16;
-/// How often it is looked whether a driver is there that has sent nothing yet: its end is no message's.
+/// How often the receiver checks for a driver that has sent nothing yet: no message shows its end.
 const DRIVER_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Stack that is there before it is needed, in bytes.
+/// Stack memory that is prefaulted, in bytes.
 const PREFAULT_STACK_LEN_BYTES: usize = 64 << 10;
 
 /// Counters of a receiver.
@@ -37,19 +37,20 @@ const PREFAULT_STACK_LEN_BYTES: usize = 64 << 10;
 pub struct CommandStats {
     /// Commands that were applied.
     pub applied: u64,
-    /// Commands that were older than the deadline when they came, or when they could be applied.
+    /// Commands that were older than the deadline when they arrived or could be applied.
     pub late: u64,
-    /// Commands that had been applied before, or after which a later one had.
+    /// Commands that were already applied, or older than an applied one.
     pub repeated: u64,
     /// Commands of drivers whose authority had ended.
     pub superseded: u64,
-    /// Commands of nodes that never had the authority they claimed.
+    /// Commands of nodes that never had the authority that they claimed.
     pub unauthorised: u64,
     /// Commands that are not valid messages of the type.
     pub malformed: u64,
-    /// Commands that were passed over because a newer one of the driver was there, or were lost on their way.
+    /// Commands that were passed over because a newer one of the driver was available, or that were lost in
+    /// transit.
     pub skipped: u64,
-    /// How often it has fallen back, the opening and the closing not counted.
+    /// Number of fallbacks, except those at opening and closing.
     pub fallbacks: u64,
     /// Panics of the code that applies commands or fallbacks.
     pub panics: u64,
@@ -63,23 +64,23 @@ impl CommandStats {
     }
 }
 
-/// What a receiver does when it falls back.
+/// The action of a fallback.
 pub enum Fallback {
     Value(Bytes),
-    /// The last command again, once there was one.
+    /// Applies the last command again, if there was one.
     Hold(Option<Bytes>),
     Handler(Box<dyn FnMut(FallbackReason) + Send>),
 }
 
-/// Whether a command may still be applied; asked immediately before the user's code gets it.
+/// Whether a command may still be applied; called immediately before the user's code gets it.
 pub type StillValid<'a> = dyn FnMut() -> bool + 'a;
 
-/// Applies a command if it is still valid when everything else is ready; an error says why it is not a message of the
-/// type.
+/// Applies a command if it is still valid when everything else is ready; if it is not a message of the type,
+/// the error says why.
 pub type Apply = Box<dyn FnMut(&[u8], &mut StillValid<'_>) -> Result<(), String> + Send>;
 
 pub struct Receiver {
-    /// Which nodes there are.
+    /// The known nodes.
     peers: NodeHandle,
     deadline: Duration,
     commands: Subscriber<[u8]>,
@@ -93,22 +94,22 @@ pub struct Receiver {
     stats: CommandStats,
     status: CommandStatus,
     has_fallen_back: bool,
-    /// When the next command has to be there, in ns of CLOCK_MONOTONIC.
+    /// When the next command is due, in ns of CLOCK_MONOTONIC.
     due_ns: u64,
-    /// A node without authority was told of, and no command was applied since.
+    /// A node without authority was logged, and no command was applied since.
     intruder_logged: bool,
-    /// Nodes whose refusal was told of since authority was granted last.
+    /// Nodes whose refusal was logged since the last grant.
     logged_refusals: Vec<String>,
-    /// When it is looked next whether a driver is there that has sent nothing yet, in ns of CLOCK_MONOTONIC.
+    /// When to check next for a driver that has sent nothing yet, in ns of CLOCK_MONOTONIC.
     next_check_ns: u64,
-    /// What the publishers that are there had passed over at the last look.
+    /// Messages of the present publishers that were passed over at the last check.
     passed_over: u64,
-    /// The command that came last, kept apart from its publisher's memory.
+    /// The last received command, copied out of its publisher's memory.
     bytes: Bytes,
     node: String,
 }
 
-/// What is fixed when a receiver is opened.
+/// The fixed parts of an open receiver.
 pub struct ReceiverParts {
     pub peers: NodeHandle,
     pub deadline: Duration,
@@ -120,7 +121,7 @@ pub struct ReceiverParts {
     pub apply: Apply,
 }
 
-/// What the audit trail says of a receiver that may be kept from the processor.
+/// The entry of the audit trail for a receiver without real-time priority.
 const NOT_REALTIME: &str = "its thread has no real-time priority, so it may fall back late on a busy machine; \
                           allow its user an rtprio limit of 1 or more: see rnet doctor";
 
@@ -128,7 +129,7 @@ impl Receiver {
     pub fn new(parts: ReceiverParts) -> Receiver {
         let ReceiverParts { peers, deadline, commands, set, shared, reporter, fallback, apply } =
             parts;
-        // Above those of its predecessor.
+        // Above the numbers of its predecessor.
         let first = now_ns().saturating_add_signed(rnet_shm::os::clock::wall_offset().0).max(1);
         Receiver {
             peers,
@@ -154,7 +155,7 @@ impl Receiver {
         }
     }
 
-    /// Applies commands until it is closed. `opened` gets whether the first fallback succeeded.
+    /// Applies commands until it is closed. `opened` receives whether the first fallback succeeded.
     pub fn run(mut self, opened: &SyncSender<bool>) {
         prefault_stack();
         self.peers.core.state.errors.attach_thread();
@@ -175,7 +176,7 @@ impl Receiver {
             let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(now_ns()));
             let until_ns = lease_ns.min(due_ns).min(next_check_ns);
             let limit = (until_ns < u64::MAX).then(|| left(until_ns));
-            // Interrupted by a request, or by the end.
+            // Interrupted by a request, or by closing.
             let _ = self.set.wait(&mut [&mut self.commands], limit);
         }
         if !self.has_fallen_back {
@@ -185,7 +186,7 @@ impl Receiver {
         self.publish_status(State::Closed, Reason::Closed);
     }
 
-    /// Whether the end of the driver would be noticed by its lease alone.
+    /// Whether only the lease would detect the end of the driver.
     fn needs_driver_check(&self) -> bool {
         self.authority.holder().is_some_and(|holder| holder.last_applied.is_none())
     }
@@ -221,14 +222,14 @@ impl Receiver {
         }
     }
 
-    /// One that had authority has it no more; what the audit trail says of it.
+    /// Ends the authority of a driver; records it in the audit trail.
     fn end_authority(
         &mut self,
         holder: &Holder,
         (kind, text): (Kind, impl Display),
         reason: FallbackReason,
     ) {
-        // What is safe first, then what is said of it.
+        // Applies the fallback first, then reports it.
         if self.has_fallen_back {
             self.publish_status(State::Fallback, reason.to_wire());
         } else {
@@ -241,15 +242,15 @@ impl Receiver {
         self.end_authority(holder, (kind, reason.text()), reason);
     }
 
-    /// Answers the drivers that have asked.
+    /// Answers the drivers' requests.
     fn answer_requests(&mut self) {
         loop {
             let Some(ask) = self.shared.next_request() else { return };
-            // One that was given up is not granted: its driver believes that it was not.
+            // A cancelled request is not granted: its driver assumes that it was not.
             if !ask.claim.take() || ask.call.as_ref().is_some_and(CallContext::is_cancelled) {
                 continue;
             }
-            // The one before may have waited for its lock, or the thread for a command to be applied.
+            // The previous request may have waited for its lock, or the thread for a command to be applied.
             self.check_times();
             let granted = self.handle_request(&ask);
             let holder = self.authority.holder();
@@ -260,7 +261,7 @@ impl Receiver {
                 priority: holder.map_or(0, |holder| holder.priority),
                 deadline: ns(self.deadline),
             };
-            // A driver that is gone has lost its lease soon.
+            // If the driver is gone, its lease soon expires.
             let _ = ask.answer.try_send(reply);
             fail_point!("command.answered");
         }
@@ -299,7 +300,7 @@ impl Receiver {
             TakeOutcome::Granted { preempted } => {
                 self.logged_refusals.clear();
                 self.next_check_ns = 0;
-                // The new driver may send nothing: a stop does so.
+                // The new driver may send no commands, as a robot stop does.
                 match &preempted {
                     Some(holder) => {
                         let node = &ask.node;
@@ -320,7 +321,7 @@ impl Receiver {
         }
     }
 
-    /// Takes one command, or what has happened to a driver, if there is one.
+    /// Processes one command, or one event of a driver, if available.
     fn take_command(&mut self) -> bool {
         self.count_skipped();
         let sample = match self.commands.try_recv() {
@@ -335,12 +336,12 @@ impl Receiver {
         let origin = sample.origin().map(|of| (of.publisher.rotate_left(32) ^ of.host, of.seq));
         let (publisher, seq) = origin.unwrap_or((sample.publisher(), sample.seq()));
         let (number, sent_ns) = (sample.correlation(), sample.sent_ns());
-        // Of a driver of this host it is known when its publisher is gone; of another, by the link.
+        // The end of a local driver's publisher is known directly; the link reports that of a remote driver.
         let local = origin.is_none().then(|| sample.publisher());
         self.node.clear();
         self.node.push_str(sample.node());
         self.bytes.refill(&sample);
-        // This thread may have stood still since it looked at the clock.
+        // This thread may have been preempted since it read the clock.
         self.check_deadline(now_ns);
         let received =
             ReceivedCommand { number, node: &self.node, publisher, seq, sent_ns, now_ns };
@@ -383,8 +384,9 @@ impl Receiver {
         true
     }
 
-    /// Applies the command that was checked last, if it is still valid at the moment at which the user's code is ready for
-    /// it: that may have waited, for the lock of an interpreter say. What came of it, and why it was not applied.
+    /// Applies the last checked command, if it is still valid when the user's code is ready for it: that code
+    /// may have waited, for example for the lock of an interpreter. Returns the outcome, and why it was not
+    /// applied.
     fn apply_now(
         &mut self,
         number: Option<u64>,
@@ -412,18 +414,18 @@ impl Receiver {
             let applied =
                 catch_unwind(AssertUnwindSafe(|| apply(bytes.as_slice(), &mut still_valid)));
             match late_ns {
-                // What is safe comes between two commands that are too far apart.
+                // If two commands are too far apart, the fallback comes between them.
                 Some(now_ns) => self.check_deadline(now_ns),
                 None => return (applied, refused),
             }
         }
     }
 
-    /// Without an allocation, which the statistics of the subscriber take.
+    /// Does not allocate; reading the statistics of the subscriber would.
     fn count_skipped(&mut self) {
         let now = self.commands.lost_or_skipped_now();
         if now != self.passed_over {
-            // It is less when a driver has gone.
+            // The count decreases when a driver is gone.
             self.stats.skipped += now.saturating_sub(self.passed_over);
             self.passed_over = now;
             self.shared.publish_stats(self.stats);
@@ -463,8 +465,8 @@ impl Receiver {
         self.fall_back_from(None, reason, us);
     }
 
-    /// Does what is safe, then says so, without an allocation: the process may have no memory. `ended` is who has no
-    /// authority any more because of it, `us` how late, or how long.
+    /// Applies the fallback, then reports it, without an allocation: the process may be out of memory.
+    /// `ended` is the driver that loses authority by it; `us` is how late it was, or how long it took.
     fn fall_back_from(&mut self, ended: Option<&Holder>, reason: FallbackReason, us: Option<u64>) {
         let (fallback, apply) = (&mut self.fallback, &mut self.apply);
         let done = catch_unwind(AssertUnwindSafe(|| match fallback {
@@ -491,12 +493,12 @@ impl Receiver {
         }
     }
 
-    /// Last: it allocates.
+    /// Last, because it allocates.
     #[cold]
     fn note_panic(&self, panic: Box<dyn Any + Send>) {
         let name = format!("the command receiver of {}", self.commands.topic());
         self.peers.core.state.errors.note_panic(&name, &*panic);
-        // To drop it may panic, too.
+        // Dropping it may panic, too.
         std::mem::forget(panic);
     }
 
@@ -522,7 +524,7 @@ fn ns(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Has the stack of this thread in memory before it is short.
+/// Prefaults the stack of this thread before memory is short.
 #[inline(never)]
 fn prefault_stack() {
     let mut stack = [0u8; PREFAULT_STACK_LEN_BYTES];

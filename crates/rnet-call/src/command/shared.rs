@@ -1,4 +1,4 @@
-//! What the receiver's thread shares with the service of authority and with the user's handle.
+//! State shared by the receiver's thread, the authority service and the user's handle.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -18,7 +18,7 @@ use rnet_node::WaitSetHandle;
 /// Requests of drivers that wait for the thread.
 const MAX_WAITING_REQUESTS: usize = 1024;
 
-/// Whether the thread answers a request or the service has given it up: one of both decides.
+/// Whether the thread answers a request or the service has cancelled it: only one of the two succeeds.
 #[derive(Default)]
 pub struct AnswerClaim(AtomicU8);
 
@@ -30,7 +30,7 @@ impl AnswerClaim {
         self.0.compare_exchange(0, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// The answer is no longer waited for; `false` if it is on its way.
+    /// Cancels the request; `false` if the answer is on its way.
     pub fn give_up(&self) -> bool {
         self.set(ABANDONED)
     }
@@ -43,14 +43,14 @@ impl AnswerClaim {
 /// A request of a driver.
 pub struct DriverRequest {
     pub claim: Arc<AnswerClaim>,
-    /// The call that it is; a driver that has ended it wants no authority.
+    /// The call of the request; a driver that has ended it wants no authority.
     pub call: Option<CallContext>,
     pub node: String,
     pub request: CommandRequest,
     pub answer: SyncSender<CommandReply>,
 }
 
-/// Requests to the thread, and what it has said last.
+/// Requests to the thread, and its last status.
 pub struct ReceiverShared {
     requests: Mutex<VecDeque<DriverRequest>>,
     closed: AtomicBool,
@@ -69,7 +69,7 @@ impl ReceiverShared {
         }
     }
 
-    /// Hands a request to the thread; `false` if too many wait already.
+    /// Passes a request to the thread; `false` if too many wait already.
     pub fn push_request(&self, ask: DriverRequest) -> bool {
         let mut requests = lock(&self.requests);
         if requests.len() >= MAX_WAITING_REQUESTS {
@@ -81,12 +81,12 @@ impl ReceiverShared {
         true
     }
 
-    /// The next request, in the order in which they came.
+    /// The next request, in order of arrival.
     pub fn next_request(&self) -> Option<DriverRequest> {
         lock(&self.requests).pop_front()
     }
 
-    /// Whether a request waits that ends the authority of this holder.
+    /// Whether a waiting request ends the authority of this holder.
     pub fn is_ended_by_request(&self, holder: &Holder) -> bool {
         let is_own =
             |ask: &DriverRequest| ask.node == holder.node && ask.request.number == holder.number;
@@ -106,7 +106,7 @@ impl ReceiverShared {
         self.wake.interrupt();
     }
 
-    /// Without an allocation.
+    /// Does not allocate.
     pub fn publish(&self, stats: CommandStats, status: &CommandStatus) {
         let mut published = lock(&self.published);
         let mut holder = std::mem::take(&mut published.1.holder);
@@ -131,7 +131,7 @@ impl ReceiverShared {
         *published = (stats, status);
     }
 
-    /// Lets the user's handle see the counts, if nobody reads them at this moment.
+    /// Updates the counters of the user's handle, unless it reads them at this moment.
     pub fn publish_stats(&self, stats: CommandStats) {
         if let Ok(mut published) = self.published.try_lock() {
             published.0 = stats;
@@ -140,13 +140,13 @@ impl ReceiverShared {
 
     pub fn published(&self) -> (CommandStats, CommandStatus) {
         let (stats, mut status) = lock(&self.published).clone();
-        // A status is sent on changes; what is counted goes on between two.
+        // A status is sent on changes; the counters advance in between.
         (status.applied, status.ignored) = (stats.applied, stats.ignored());
         (stats, status)
     }
 }
 
-/// One with room for a holder.
+/// A status with preallocated memory for a holder.
 pub fn empty_status() -> CommandStatus {
     CommandStatus { holder: String::with_capacity(TEXT_CAPACITY), ..Default::default() }
 }

@@ -1,4 +1,4 @@
-//! What a receiver says of itself: its status, and the audit trail.
+//! Publishes a receiver's status and its audit trail.
 
 use std::fmt::{Display, Write};
 
@@ -11,22 +11,22 @@ use crate::msgs::{CommandEvent, CommandStatus};
 use rnet_node::msgs::timestamp_now;
 use rnet_node::{NodeHandle, Publisher, PublisherOptions};
 
-/// Room for names and texts, so that to say something takes no memory: the longest name of a node of another host has
-/// 266 bytes.
+/// Capacity for names and texts, so that a report does not allocate: the longest name of a node of another
+/// host has 266 bytes.
 pub const TEXT_CAPACITY: usize = 512;
-/// Lines of the audit trail that late subscribers get.
+/// Events of the audit trail that late subscribers get.
 const MAX_LATE_EVENTS: u32 = 128;
 
 pub struct StatusReporter {
     status: Publisher<CommandStatus>,
     log: Publisher<CommandEvent>,
-    /// What is said next.
+    /// The next event.
     event: CommandEvent,
 }
 
 impl StatusReporter {
     pub fn open(node: &NodeHandle, topic: &str) -> Result<StatusReporter> {
-        // Neither waits for anybody, and both have their memory before they are needed.
+        // Neither publisher waits for subscribers, and both preallocate their memory.
         let status = PublisherOptions::new().urgent().transient_local(1).reserve_log();
         let log = PublisherOptions::new().urgent().transient_local(MAX_LATE_EVENTS).reserve_log();
         let mut status = node.publisher(&command_status_topic(topic), status)?;
@@ -44,7 +44,7 @@ impl StatusReporter {
     }
 
     pub fn publish_status(&mut self, status: &CommandStatus) {
-        // Whoever is not told looks again: the receiver goes on in any case.
+        // A subscriber that misses a status reads the next one: the receiver continues in any case.
         let _ = self.status.send(status);
     }
 

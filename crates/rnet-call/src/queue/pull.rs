@@ -1,4 +1,4 @@
-//! A worker of a work queue: a server of one call at a time, and without a backlog.
+//! A worker of a work queue: a server that runs one call at a time, without a backlog.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,7 +20,7 @@ use super::super::settings::ServerSettings;
 use super::super::{Bytes, REDELIVERED, Received};
 use rnet_node::{Message, MessageType, NodeHandle};
 
-/// A worker that is not open yet; made by `rnet::Node::pull`.
+/// A builder for a worker, made by `rnet::Node::pull`.
 #[must_use = "no job comes until open() or on() is called"]
 pub struct PullBuilder<J: ?Sized> {
     node: NodeHandle,
@@ -35,7 +35,8 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         PullBuilder { node: node.clone(), name: name.to_owned(), ty: None, _type: PhantomData }
     }
 
-    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and [`rnet_node::Dynamic`].
+    /// The type, for jobs that leave it open: `[u8]`, which are then received as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, ty: MessageType) -> Self {
         self.ty = Some(ty);
         self
@@ -44,7 +45,7 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     /// Opens a worker whose jobs are received and acknowledged one by one.
     ///
     /// # Errors
-    /// `BadName`; `BadValue` for a type that is not that of the jobs; as `rnet::Node::subscriber`.
+    /// `BadName`; `BadValue` for a type that does not match the jobs; as `rnet::Node::subscriber`.
     pub fn open(self) -> Result<Puller<J>> {
         let ty = choose_type::<J>(&self.name, self.ty)?;
         let slot = Arc::new(JobSlot::default());
@@ -55,9 +56,10 @@ impl<J: Message + ?Sized> PullBuilder<J> {
         Ok(Puller { slot, service, ty, _type: PhantomData })
     }
 
-    /// Opens a worker with a handler on its own thread. A job is acknowledged when its handler returns; a job that
-    /// fails or panics is reported to the pusher, and not delivered again. This also applies while the worker closes,
-    /// unless the handler has read `true` from [`JobContext::is_cancelled`]: such a job goes to another worker.
+    /// Opens a worker with a handler on its own thread. A job is acknowledged when its handler returns; a job
+    /// that fails or panics is reported to the pusher, and not delivered again. This also applies while the
+    /// worker closes, unless the handler has read `true` from [`JobContext::is_cancelled`]: such a job goes
+    /// to another worker.
     ///
     /// # Errors
     /// As [`PullBuilder::open`].
@@ -73,7 +75,7 @@ impl<J: Message + ?Sized> PullBuilder<J> {
                 handler(job, &JobContext(call.context())).map(|()| HandlerOutcome::Returned)
             });
             match outcome {
-                // One that knew that it was to stop may have left the job half done.
+                // A handler that has seen the cancellation may have left the job half done.
                 outcome if call.is_cancel_seen() => outcome,
                 HandlerOutcome::Failed(error) => HandlerOutcome::JobResult(Err(error)),
                 _ => HandlerOutcome::JobResult(Ok(())),
@@ -83,7 +85,7 @@ impl<J: Message + ?Sized> PullBuilder<J> {
     }
 }
 
-/// A worker that is busy refuses: the pusher has others, or waits for one.
+/// A busy worker refuses: the pusher has others, or waits for one.
 fn worker_settings(name: &str) -> ServerSettings {
     ServerSettings { backlog: 0, requeues: true, ..ServerSettings::new(name) }
 }
@@ -93,7 +95,7 @@ fn worker_settings(name: &str) -> ServerSettings {
 pub struct JobContext(CallContext);
 
 impl JobContext {
-    /// Whether another worker had it and was lost, or did not acknowledge it in time: it may be done already.
+    /// Whether another worker had it and was lost, or did not acknowledge it in time. It may already be done.
     pub fn redelivered(&self) -> bool {
         self.0.number & REDELIVERED != 0
     }
@@ -103,8 +105,8 @@ impl JobContext {
         self.0.caller()
     }
 
-    /// Whether the acknowledgement is no longer needed: its pusher is gone or no longer waits, or the worker is
-    /// closing.
+    /// Whether the acknowledgement is no longer needed: its pusher is gone or no longer waits, or the worker
+    /// is closing.
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
@@ -116,7 +118,7 @@ impl JobContext {
     }
 }
 
-/// Where the thread that has a job leaves it for who receives, and waits for its end.
+/// The slot in which a server thread leaves its job for the receiver, and waits for its outcome.
 #[derive(Default)]
 enum SlotState {
     #[default]
@@ -124,7 +126,7 @@ enum SlotState {
     Offered(Bytes, JobContext),
     Taken,
     Ended(HandlerOutcome),
-    /// Whether the job of the thread that waits was taken before.
+    /// Whether the job of the waiting thread was already received.
     Closed {
         taken: bool,
     },
@@ -169,7 +171,7 @@ impl JobSlot {
         }
     }
 
-    /// Without the lock of the state: who wakes a task may have to wait for a lock of its own.
+    /// Without the lock of the state: waking a task may wait for a lock of that task.
     fn wake(&self) {
         let task = lock(&self.task).take();
         if let Some(task) = task {
@@ -177,16 +179,16 @@ impl JobSlot {
         }
     }
 
-    /// Whether there is a job, or will be none any more. If not, the task is woken then.
+    /// Whether a job is available or the worker is closed. If not, the task is woken then.
     fn is_ready(&self, context: &Context<'_>) -> bool {
-        // Ahead of the look: what comes after it wakes.
+        // Before the check, so that a later job wakes the task.
         let mut task = lock(&self.task);
         *task = Some(context.waker().clone());
         drop(task);
         matches!(*lock(&self.state), SlotState::Offered(..) | SlotState::Closed { .. })
     }
 
-    /// A job that is offered, waiting for it until then; `None` when the time is over.
+    /// The offered job; waits for one until this time; `None` on a timeout.
     ///
     /// # Errors
     /// The worker was closed.
@@ -225,7 +227,7 @@ impl JobSlot {
 
     fn close(&self) {
         let mut state = lock(&self.state);
-        // What was said of a job is heard first, by the thread that has it.
+        // The thread of the previous job must first read that job's outcome.
         while matches!(*state, SlotState::Ended(_)) {
             state = wait(&self.changed, state, None);
         }
@@ -240,8 +242,8 @@ impl JobSlot {
 
 struct WorkerClosed;
 
-/// A worker of a work queue, created by [`PullBuilder::open`]. It takes the next job after finishing the current one.
-/// Dropping it closes it: an unfinished job is delivered to another worker.
+/// A worker of a work queue, created by [`PullBuilder::open`]. It takes the next job after finishing the
+/// current one. Dropping it closes it: an unfinished job is delivered to another worker.
 #[must_use = "the worker closes when this is dropped"]
 pub struct Puller<J: Message + ?Sized> {
     slot: Arc<JobSlot>,
@@ -280,17 +282,19 @@ impl<J: Message + ?Sized> Puller<J> {
         self.service.name()
     }
 
-    /// Counters of this worker: `calls` are jobs, `refused` the jobs that arrived while it had one or was closing.
+    /// Counters of this worker: `calls` are jobs, `refused` the jobs that arrived while it had one or was
+    /// closing.
     pub fn stats(&self) -> ServiceStats {
         self.service.stats()
     }
 
-    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: its current
-    /// job is delivered to another worker, and a job that was not received yet does not count as redelivered.
+    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: its
+    /// current job is delivered to another worker, and a job that was not received yet does not count as
+    /// redelivered.
     pub fn close(&self) {
-        // Another thread's lock may be held in the memory of a forked child.
+        // In a forked child, the lock may be held by a thread that exists only in the parent.
         if self.service.check_fork().is_ok() {
-            // First: its pusher is to hear that the worker closes, not that the job has failed.
+            // First: its pusher must learn that the worker closes, not that the job failed.
             self.service.begin_close();
             self.slot.close();
         }
@@ -313,7 +317,7 @@ impl<J: Message + ?Sized> Puller<J> {
         }
     }
 
-    /// The jobs, without an end. Each has to be acknowledged.
+    /// Iterates over the jobs, without an end. Each job must be acknowledged.
     pub fn iter(&mut self) -> impl Iterator<Item = Job<J>> {
         std::iter::from_fn(move || self.recv(None).ok().flatten())
     }
@@ -325,8 +329,8 @@ impl<J: Message + ?Sized> Drop for Puller<J> {
     }
 }
 
-/// A job of a worker, until the worker reports its outcome. Dropping it without a report is a failure, which is
-/// reported to the pusher.
+/// A job of a worker, until the worker reports its outcome. Dropping it without a report is a failure, which
+/// is reported to the pusher.
 #[must_use = "dropping a job fails it; call ack() when it is done"]
 pub struct Job<J: Message + ?Sized> {
     job: Received<J>,
@@ -335,7 +339,7 @@ pub struct Job<J: Message + ?Sized> {
 }
 
 impl<J: Message + ?Sized> Job<J> {
-    /// It is done.
+    /// Acknowledges the job.
     pub fn ack(mut self) {
         fail_point!("queue.done");
         self.end(Ok(()));
@@ -346,7 +350,7 @@ impl<J: Message + ?Sized> Job<J> {
         self.end(Err(error.into()));
     }
 
-    /// Where it comes from, and whether it was delivered before.
+    /// The origin of the job, and whether it was delivered before.
     pub fn context(&self) -> &JobContext {
         &self.context
     }

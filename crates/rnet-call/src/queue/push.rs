@@ -1,5 +1,5 @@
-//! The pushing end of a work queue: a client that has at most one call with each worker, and a thread that hands jobs
-//! to workers that are free.
+//! The pushing end of a work queue: a client that has at most one call with each worker, and a thread that
+//! assigns jobs to free workers.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use super::super::pending::Pending;
 use super::super::{Bytes, REDELIVERED, Received, WANTS_ALL_REPLIES};
 use rnet_node::{Message, MessageType, NodeHandle};
 
-/// How often jobs that wait look for a worker that has come, or that other pushers keep busy.
+/// How often waiting jobs look for a new worker, or one that other pushers kept busy.
 const WORKER_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_BACKLOG: usize = 1 << 16;
 
@@ -31,15 +31,15 @@ const MAX_BACKLOG: usize = 1 << 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PushStats {
-    /// Jobs that were taken by [`Pusher::push`].
+    /// Jobs that [`Pusher::push`] accepted.
     pub pushed: u64,
     /// Jobs that a worker has acknowledged.
     pub done: u64,
     /// Jobs that were sent to a second worker.
     pub redelivered: u64,
-    /// Jobs that were handed back, for whatever reason.
+    /// Jobs that were returned, for any reason.
     pub undelivered: u64,
-    /// Jobs that are not done yet at this moment, those that wait for a worker included.
+    /// Jobs that are not done yet, including those that wait for a worker.
     pub open: usize,
 }
 
@@ -48,15 +48,15 @@ pub struct PushStats {
 pub struct Undelivered<J: Message + ?Sized> {
     /// The job.
     pub job: Received<J>,
-    /// The reason: `CallFailed` with the error of its worker; `ServerLost`, `CallLost`, `Timeout` or `Cancelled` if two
-    /// workers had it and neither acknowledged it; `IncompatibleType` if workers expect another type; `Closed` if the
-    /// pusher was dropped first.
+    /// The reason: `CallFailed` with the error of its worker; `ServerLost`, `CallLost`, `Timeout` or
+    /// `Cancelled` if two workers had it and neither acknowledged it; `IncompatibleType` if workers expect
+    /// another type; `Closed` if the pusher was dropped first.
     pub error: Error,
 }
 
 type OnUndelivered = Box<dyn Fn(Vec<u8>, Error) + Send>;
 
-/// A pusher that is not open yet; made by `rnet::Node::push`.
+/// A builder for a pusher, made by `rnet::Node::push`.
 #[must_use = "nothing is pushed until open() is called"]
 pub struct PushBuilder<J: Message + ?Sized> {
     node: NodeHandle,
@@ -82,40 +82,41 @@ impl<J: Message + ?Sized> PushBuilder<J> {
         }
     }
 
-    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_capacity`] sets the behaviour
-    /// beyond it.
+    /// Maximum number of open jobs: 1 to 65,536, 1,024 by default. [`PushBuilder::wait_for_capacity`] sets
+    /// the behaviour beyond it.
     pub fn backlog(mut self, jobs: usize) -> Self {
         self.backlog = jobs;
         self
     }
 
-    /// How long a push waits for room in a full backlog before it refuses. By default it refuses at once.
+    /// How long a push waits for capacity in a full backlog before it refuses. By default it refuses at once.
     pub fn wait_for_capacity(mut self, limit: Duration) -> Self {
         self.push_timeout = limit;
         self
     }
 
-    /// Time limit of a worker for a job. A worker that does not acknowledge in time, for example because its process is
-    /// stopped, counts as lost. By default there is no limit.
+    /// Time limit of a worker for a job. A worker that does not acknowledge in time, for example because its
+    /// process is stopped, counts as lost. By default there is no limit.
     pub fn ack_within(mut self, limit: Duration) -> Self {
         self.ack = Some(limit);
         self
     }
 
-    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and [`rnet_node::Dynamic`].
+    /// The type, for jobs that leave it open: `[u8]`, which are then sent as they are, and
+    /// [`rnet_node::Dynamic`].
     pub fn message_type(mut self, ty: MessageType) -> Self {
         self.ty = Some(ty);
         self
     }
 
-    /// Called on the pusher's thread with each job that no worker acknowledged. Without a callback, a line in the
-    /// node's log reports the job.
+    /// Called on the pusher's thread with each job that no worker acknowledged. Without a callback, a line in
+    /// the node's log reports the job.
     pub fn on_undelivered(mut self, callback: impl Fn(Undelivered<J>) + Send + 'static) -> Self {
         self.undelivered = Some(Box::new(callback));
         self
     }
 
-    /// Opens the pusher. Its workers may come later.
+    /// Opens the pusher. Its workers may start later.
     ///
     /// # Errors
     /// `BadName`; `BadValue` for a backlog that is not allowed; as `rnet::Node::subscriber`.
@@ -132,10 +133,10 @@ impl<J: Message + ?Sized> PushBuilder<J> {
                 let (ty, errors) = (ty.clone(), self.node.core.state.errors.clone());
                 let queue = name.clone();
                 Box::new(move |encoded, error| {
-                    // It was encoded by push: it can be decoded.
+                    // It was encoded by `push`, so it can be decoded.
                     if let Ok(job) = Received::decode(Bytes::copy_of(&encoded), &ty) {
                         let undelivered = Undelivered { job, error };
-                        // The other jobs go on.
+                        // The other jobs continue.
                         let called = catch_unwind(AssertUnwindSafe(|| callback(undelivered)));
                         if let Err(panic) = called {
                             errors.note_panic(&format!("on_undelivered of {queue}"), &*panic);
@@ -180,7 +181,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
 struct QueueState {
     waiting: VecDeque<PendingJob>,
     stats: PushStats,
-    /// Something has changed for the thread.
+    /// The thread has work.
     has_work: bool,
     closed: bool,
     /// Tasks that wait for jobs to end.
@@ -190,14 +191,14 @@ struct QueueState {
 #[derive(Default)]
 struct PusherShared {
     state: Mutex<QueueState>,
-    /// For the thread.
+    /// Wakes the thread.
     condvar: Condvar,
-    /// A job has ended.
+    /// Signals that a job has ended.
     ended: Condvar,
 }
 
 impl PusherShared {
-    /// Waits until there are at most so many open jobs; false if the time is over first.
+    /// Waits until at most this many jobs are open; false on a timeout.
     fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, QueueState>, bool) {
         let mut state = lock(&self.state);
         while state.stats.open > open {
@@ -230,12 +231,12 @@ pub struct Pusher<J: Message + ?Sized> {
 }
 
 impl<J: Message + ?Sized> Pusher<J> {
-    /// Gives a job to the queue. It is sent to a worker as soon as one is free; if that one is lost before it has
-    /// acknowledged, once more to another.
+    /// Adds a job to the queue. It is sent to a worker as soon as one is free. If that worker is lost before
+    /// it has acknowledged the job, the job is sent once more, to another worker.
     ///
     /// # Errors
-    /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with: the job was not taken.
-    /// `BadValue` for a job that is not of its type; `Closed` in a forked child.
+    /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with; the job was not
+    /// accepted. `BadValue` for a job of another type; `Closed` in a forked child.
     pub fn push(&self, job: &J) -> Result<()> {
         self.push_within(job, self.push_timeout)
     }
@@ -243,7 +244,7 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// As [`Pusher::push`], with its own time limit.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Pusher::push`].
     pub fn push_within(&self, job: &J, limit: Duration) -> Result<()> {
         self.client.shared().core.check_fork()?;
         let mut encoded = Vec::new();
@@ -265,7 +266,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         Ok(())
     }
 
-    /// Waits until every job has been acknowledged or handed back.
+    /// Waits until every job has been acknowledged or returned.
     ///
     /// # Errors
     /// `Timeout`; `Closed` in a forked child.
@@ -281,12 +282,13 @@ impl<J: Message + ?Sized> Pusher<J> {
         Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
     }
 
-    /// Whether every job has been acknowledged or handed back. If not, the task is woken once that may be so.
+    /// Whether every job has been acknowledged or returned. If not, the task is woken when that may have
+    /// changed.
     pub fn poll_done(&self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_open(context, 0)
     }
 
-    /// Whether a push would find room. If not, the task is woken once one may.
+    /// Whether a push would have capacity. If not, the task is woken when that may have changed.
     pub fn poll_capacity(&self, context: &mut Context<'_>) -> Poll<()> {
         self.poll_open(context, self.limit - 1)
     }
@@ -310,14 +312,14 @@ impl<J: Message + ?Sized> Pusher<J> {
         &self.name
     }
 
-    /// How many workers are there at this moment, free or not.
+    /// Number of connected workers, free or busy.
     pub fn worker_count(&self) -> usize {
         self.client.server_count()
     }
 
     /// Counters of the jobs so far.
     pub fn stats(&self) -> PushStats {
-        // The lock of a forked child may be held by a thread that it does not have.
+        // In a forked child, the lock may be held by a thread that exists only in the parent.
         if self.client.shared().core.is_from_parent() {
             return PushStats::default();
         }
@@ -334,7 +336,7 @@ impl<J: Message + ?Sized> Drop for Pusher<J> {
         }
         lock(&self.shared.state).closed = true;
         self.shared.condvar.notify_one();
-        // What it is handed back may be what drops it.
+        // The callback for a returned job may drop the pusher.
         join(Some(thread));
     }
 }
@@ -346,7 +348,7 @@ struct PendingJob {
     lost_worker: Option<u64>,
 }
 
-/// A job that a worker has, or that waits for the first.
+/// A job that a worker has, or that waits for the first worker.
 struct ActiveJob {
     job: PendingJob,
     pending: Pending<[u8]>,
@@ -372,7 +374,7 @@ impl PushLoop {
                     Poll::Ready(end) => refused |= self.on_job_ended(active.swap_remove(at), end),
                 }
             }
-            // With no worker there, one waits for the first: a type that does not fit is found by it.
+            // Without workers, one job waits for the first: it detects an incompatible type.
             let workers = self.client.server_count().max(1);
             let mut state = lock(&self.shared.state);
             if state.closed {
@@ -384,7 +386,7 @@ impl PushLoop {
             }
             let mut started = false;
             while !refused && active.len() < workers {
-                // One whose worker was lost waits for another, and holds up nothing else.
+                // A job whose worker was lost waits for another, and does not delay other jobs.
                 let core = &self.client.shared().core;
                 let is_next = |job: &PendingJob| {
                     job.lost_worker.is_none_or(|lost| core.server_count_without(Some(lost)) > 0)
@@ -396,7 +398,7 @@ impl PushLoop {
                 started = true;
                 state = lock(&self.shared.state);
             }
-            // What was started is polled first: else nobody wakes this thread for it.
+            // New calls are polled first: otherwise nothing wakes this thread for them.
             if !started && !state.has_work {
                 let until =
                     (!state.waiting.is_empty()).then(|| Instant::now() + WORKER_POLL_INTERVAL);
@@ -420,10 +422,10 @@ impl PushLoop {
         ActiveJob { job, pending }
     }
 
-    /// Whether every worker is busy with jobs of others.
+    /// Handles the end of a job; returns `true` if no worker was free, so that the job waits again.
     fn on_job_ended(&self, ActiveJob { mut job, pending }: ActiveJob, end: Result<()>) -> bool {
         let worker = pending.server();
-        // The call ends, and its worker is told, before another has the job.
+        // The call ends, and its worker is notified, before another worker gets the job.
         drop(pending);
         let error = match end {
             Ok(()) => {
@@ -433,7 +435,7 @@ impl PushLoop {
             Err(error) => error,
         };
         let busy = matches!(error, Error::Refused { .. } | Error::Full { .. });
-        // Its time was over before a worker had it.
+        // Its time limit passed before a worker had it.
         let unsent = matches!(error, Error::Timeout { .. }) && worker.is_none();
         if busy || unsent {
             lock(&self.shared.state).waiting.push_front(job);
@@ -467,13 +469,13 @@ impl PushLoop {
         state.stats.open -= 1;
         self.shared.ended.notify_all();
         let wakers = std::mem::take(&mut state.wakers);
-        // Without the lock: who wakes a task may have to wait for a lock of its own.
+        // Without the lock: waking a task may wait for a lock of that task.
         drop(state);
         wakers.into_iter().for_each(Waker::wake);
     }
 }
 
-/// Whether a worker has said how a job ended. Replies are no part of it.
+/// Whether a worker has reported the outcome of a job. Replies do not matter.
 fn poll_job(pending: &mut Pending<[u8]>, context: &mut Context<'_>) -> Poll<Result<()>> {
     loop {
         match Pin::new(&mut *pending).poll_next(context) {

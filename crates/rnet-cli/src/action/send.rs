@@ -13,7 +13,7 @@ use crate::service::call::{encode_request, print, read_request, types, wait_for_
 use crate::service::list::{Kind, snapshot_with_server};
 use crate::signal;
 
-/// Of raw bytes: what is printed is decoded here.
+/// For raw bytes: this command decodes what it prints.
 type Client = ActionClient<[u8], [u8], [u8]>;
 /// Of goal, feedback and result.
 type Types = [MessageType; 3];
@@ -79,7 +79,7 @@ fn client(node: &Node, action: &str, types: &Types) -> Outcome<Client> {
     Ok(node.action_client_of(action, goal, feedback, result)?)
 }
 
-/// The types; or that it is a service, which has no feedback also when it has been there for a while.
+/// The types; an error if it is a service, which still has no feedback after it has existed for a while.
 fn types_or_service(server: &ServerInfo<'_>, begun: Instant) -> Option<Outcome<Types>> {
     let is_service = server.replies.is_some() && server.feedback.is_none();
     match known_types(server) {

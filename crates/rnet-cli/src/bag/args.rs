@@ -1,4 +1,4 @@
-//! The words of `rnet bag`.
+//! The arguments of `rnet bag`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -155,14 +155,14 @@ pub struct RecoverArgs {
     pub output: Option<PathBuf>,
 }
 
-/// A topic and another name of it.
+/// A topic and its new name.
 pub fn remap(text: &str) -> Result<(String, String), String> {
     let (from, to) = text.split_once(":=").ok_or("write /old:=/new")?;
     let to = TopicName::from_str(to).map_err(|error| error.to_string())?;
     Ok((from.to_owned(), to.to_string()))
 }
 
-/// Other recorders give topics names that are not valid here.
+/// Other recorders use topic names that are invalid here.
 pub fn topic_pattern(text: &str) -> Result<NamePattern, String> {
     NamePattern::foreign("topic", text).map_err(|error| error.to_string())
 }

@@ -1,4 +1,4 @@
-//! `rnet bag cat`: messages as `rnet topic echo` prints them.
+//! `rnet bag cat`: prints messages as `rnet topic echo` does.
 
 use rnet_record::export::{ChannelTypes, document, json_text};
 use rnet_record::names;

@@ -46,7 +46,7 @@ pub fn run(context: &mut Context, args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Writes a file of ROS 2, and says what is not in it.
+/// Writes a ROS 2 file, and reports what it lacks.
 fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> Outcome {
     if !args.ros2 || extension != Some("mcap") {
         let what = "--ros2 requires NAME.mcap as the new file; to write MCAP without it, use rnet bag filter";
@@ -76,7 +76,7 @@ fn ros2(context: &mut Context, args: &ConvertArgs, extension: Option<&str>) -> O
     }
 }
 
-/// Says what there is now.
+/// Reports what was written.
 fn report_written(
     context: &mut Context,
     args: &ConvertArgs,

@@ -1,4 +1,4 @@
-//! Opening a recording, and choosing messages of it.
+//! Opens a recording, and selects messages of it.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 use rnet_format::text::escape_controls;
 
-/// Problems of a file that are told one by one.
+/// Problems of a file that are reported one by one.
 const MAX_REPORTED: usize = 10;
 
-/// Opens a file. That it has no index, and what is wrong with it, is told.
+/// Opens a file. Reports a missing index and damage.
 pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
     let opened = signal::with_immediate_exit(|| Recording::open(path))?;
     let recording = opened.map_err(|error| read_failure(path, &error))?;
@@ -22,7 +22,7 @@ pub fn open(context: &Context, path: &Path) -> Outcome<Recording> {
     Ok(recording)
 }
 
-/// Tells that a file has no index, and what is wrong with it.
+/// Reports that a file has no index, and its damage.
 pub fn report_damage(context: &Context, recording: &Recording) {
     let (found, path) = (recording.info(), recording.path());
     if let Some(why) = found.scan_reason {
@@ -43,13 +43,13 @@ pub fn read_failure(path: &Path, error: &ReadError) -> Failure {
     Failure::Failed(escape_controls(&format!("{}: {error}", path.display())).into_owned())
 }
 
-/// Tells what is wrong with a file. What it quotes may be anything.
+/// Reports damage of a file. The quoted text is untrusted.
 pub fn report_problem(context: &Context, path: &Path, problem: &ReadError) {
     let text = format!("{}: {problem}", path.display());
     context.note(&text);
 }
 
-/// The messages that the command line asks for.
+/// The messages that the command line selects.
 pub fn select(recording: &Recording, args: &SelectArgs) -> Outcome<Select> {
     let SelectArgs { topic, exclude, span } = args;
     Ok(tools::select(recording, topic, exclude, (span.start, span.end))?)

@@ -1,4 +1,4 @@
-//! `rnet bag info`, what the index says, and `ls`, each channel, by reading all messages.
+//! `rnet bag info` prints the index; `ls` reads all messages and prints each channel.
 
 use rnet_format::text::escape_controls;
 use rnet_record::summary::{channel_summary, summary_document, summary_rows, topic_rows};

@@ -1,4 +1,4 @@
-//! `rnet bag filter`, `merge` and `split`: recordings made of recordings.
+//! `rnet bag filter`, `merge` and `split`: write recordings from recordings.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::table;
 pub fn write_filtered(context: &mut Context, args: &FilterArgs) -> Outcome {
     let recording = file::open(context, &args.file)?;
     let mut select = file::select(&recording, &args.select)?;
-    // What the recorder wrote belongs to what it recorded.
+    // The recorder's own records belong to the recorded messages.
     select.with_reserved = true;
     select.with_latched = true;
     let remap = tools::remap(&recording, &args.remap)?;
@@ -58,7 +58,7 @@ pub fn write_split(context: &mut Context, args: &SplitArgs) -> Outcome {
     })
 }
 
-/// Makes files, tells what could not be read, and what there is now.
+/// Writes the files; reports what could not be read, and what was written.
 fn write_files(
     context: &mut Context,
     from: &[&Recording],

@@ -16,23 +16,24 @@ use rnet_bench::measure::{
 
 use crate::shared_args::{bytes, number_of};
 
-/// Highest rate.
+/// Maximum rate.
 const MAX_RATE_HZ: f64 = 1e6;
-/// Shortest and longest run, in seconds.
+/// Minimum and maximum duration of a run, in seconds.
 const RUN_SECONDS: std::ops::RangeInclusive<f64> = 0.05..=3600.0;
-/// Most runs of one command.
+/// Maximum number of runs per command.
 const MAX_REPEATS: i64 = 1000;
-/// Most idle nodes, each a process.
+/// Maximum number of idle nodes, each a process.
 const MAX_IDLE_NODES: i64 = 200;
-/// Most nodes of a large domain: the places that are not kept for tools, less that of the node that joins.
+/// Maximum number of nodes of a large domain: the slots that are not reserved for tools, minus one for the
+/// joining node.
 const MAX_NODES: i64 = (MAX_NODES_PER_DOMAIN - RESERVED_TOOL_NODES - 1) as i64;
-/// Most processes that share them.
+/// Maximum number of processes that run them.
 const MAX_PROCESSES: i64 = 1000;
-/// Most processes that one bench kills.
+/// Maximum number of processes that one bench kills.
 const MAX_KILLS: i64 = 100_000;
-/// Most processes that detect the deaths.
+/// Maximum number of processes that detect the deaths.
 const MAX_WATCHERS: i64 = 50;
-/// Longest life of a process that is to be killed, in seconds.
+/// Maximum lifetime of a process before it is killed, in seconds.
 const MAX_SETTLE_SECONDS: f64 = 60.0;
 
 #[derive(Debug, Subcommand)]

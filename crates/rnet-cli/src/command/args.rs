@@ -1,4 +1,4 @@
-//! The words of `rnet command …`.
+//! The arguments of `rnet command …`.
 
 use std::time::Duration;
 

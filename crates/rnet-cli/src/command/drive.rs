@@ -1,4 +1,4 @@
-//! `rnet command take` and `release`: a node that drives.
+//! `rnet command take` and `release`: run a driver node.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,14 @@ use rnet_format::yaml;
 
 /// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// Longest time for the receiver to say what its deadline is.
+/// How long the receiver may take to report its deadline.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
-/// Messages for each deadline of the receiver: two may be late.
+/// Messages per deadline of the receiver: two may be late.
 const SENDS_PER_DEADLINE: f64 = 3.0;
-/// Messages per second.
+/// Minimum rate, in messages per second.
 const MIN_RATE: f64 = 20.0;
 const MAX_RATE: f64 = 1e5;
-/// How long the authority lasts that ends another, should this command be killed.
+/// Lease of the authority that ends another driver's, in case this command is killed.
 const RELEASE_LEASE: Duration = Duration::from_millis(500);
 
 pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
@@ -41,7 +41,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
     let node = context.node("command", &args.own_node)?;
     let rate = rate_of(context, &node, &snapshot, args)?;
     let drive = node.drive::<[u8]>(topic).priority(args.priority).lease(args.lease);
-    // A robot that it drives falls back at once when it dies; one that it stops stays stopped.
+    // If this command dies, a driven robot falls back at once; a stopped robot stays stopped.
     let drive = drive.outlasts_driver(data.is_none()).message_type(message_type);
     let mut driver = acquire(drive, args.timeout)?;
     if context.json() {
@@ -52,7 +52,8 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
             "lease_ns": u64::try_from(args.lease.as_nanos()).unwrap_or(u64::MAX),
             "rate_hz": data.as_ref().map(|_| rate),
         }))?;
-        // Whoever reads it waits for authority, not for its end. That nobody does is no reason to give it back.
+        // A reader of the output waits for authority, not for the end. A closed stdout is no reason to
+        // release authority.
         let _ = context.flush();
     }
     context.eprintln(format_args!(
@@ -73,7 +74,7 @@ pub fn take(context: &mut Context, args: &TakeArgs) -> Outcome {
         }
         let now = Instant::now();
         if now < next {
-            // Told at once that it has lost authority.
+            // Reports a loss of authority at once.
             if !driver.in_force() {
                 driver.renew()?;
             }
@@ -106,7 +107,7 @@ pub fn release(context: &mut Context, args: &ReleaseArgs) -> Outcome {
     Ok(())
 }
 
-/// Authority; Ctrl-C ends the wait for it.
+/// Takes authority; Ctrl-C ends the wait.
 fn acquire(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> {
     match drive.take_interruptible(Some(timeout), || !signal::stop_requested()) {
         Err(Error::Interrupted) => Err(Failure::Interrupted),
@@ -114,10 +115,10 @@ fn acquire(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>
     }
 }
 
-/// What there is once the command has a receiver.
+/// A snapshot once the command has a receiver.
 fn wait_for_receiver(context: &Context, topic: &str, timeout: Duration) -> Outcome<Snapshot> {
     let end = Instant::now().checked_add(timeout);
-    // A receiver that opens says what it is before it takes messages.
+    // A receiver that opens declares its type before it accepts messages.
     let takes = |found: &Snapshot| found.subscriptions.iter().any(|of| of.topic == topic);
     let mut said = false;
     loop {
@@ -140,7 +141,7 @@ fn wait_for_receiver(context: &Context, topic: &str, timeout: Duration) -> Outco
     }
 }
 
-/// How often DATA is sent, so that the receiver does not fall back in between.
+/// The rate at which DATA is sent, so that the receiver does not fall back in between.
 fn rate_of(
     context: &mut Context,
     node: &Node,
@@ -168,7 +169,7 @@ fn rate_of(
     Ok(rate)
 }
 
-/// The type of what the receiver takes.
+/// The message type of the receiver.
 fn type_of(snapshot: &Snapshot, topic: &str) -> Outcome<MessageType> {
     let found =
         snapshot.subscriptions.iter().find(|of| of.topic == topic && of.type_desc.name().is_some());

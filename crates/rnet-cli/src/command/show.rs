@@ -1,4 +1,4 @@
-//! `rnet command list` and `who`: a node that hears what receivers say of themselves.
+//! `rnet command list` and `who`: a node that reads the receivers' status.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::failure::{Failure, Outcome};
 use crate::snapshot::take_snapshot;
 use crate::{domain, signal, table};
 
-/// How long receivers that are there may take to say so.
+/// How long present receivers may take to send their status.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
-/// What each has at least, when others have taken their time.
+/// Minimum time for each, if others were slow.
 const MIN_STATUS_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub fn list(context: &mut Context, args: &CommandListArgs) -> Outcome {
@@ -112,7 +112,8 @@ pub fn who(context: &mut Context, args: &WhoArgs) -> Outcome {
     Ok(())
 }
 
-/// What a receiver has said last. It speaks on changes only: its counts of commands are those of then.
+/// The last status of a receiver. A receiver sends it on changes only, so its counts of commands may be
+/// older.
 pub struct ReceiverStatus {
     pub status: CommandStatus,
     pub since: Duration,
@@ -126,7 +127,7 @@ fn status_json(topic: &str, receiver: &str, said: &Option<ReceiverStatus>) -> Va
     document
 }
 
-/// What is shown of a receiver that says nothing.
+/// Shown for a receiver without a status.
 const NO_ANSWER: &str = "no answer";
 
 fn report_no_answer(context: &mut Context, receiver: &str) {
@@ -135,7 +136,7 @@ fn report_no_answer(context: &mut Context, receiver: &str) {
     ));
 }
 
-/// What the receiver in this node has said last; `None` where it says nothing until then.
+/// The last status of the receiver in this node; `None` if there was none until then.
 pub fn status_of(
     node: &Node,
     topic: &str,
@@ -145,7 +146,7 @@ pub fn status_of(
     let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
     let mut said =
         node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
-    // One that has answered is heard at once, however late it is.
+    // An available status is read at once, even after the time limit.
     let until = until.max(Instant::now() + MIN_STATUS_TIMEOUT);
     while !signal::stop_requested() {
         match said.recv(Some(until.saturating_duration_since(Instant::now()))) {

@@ -27,7 +27,7 @@ pub fn run(context: &mut Context, args: &KeeperArgs) -> Outcome {
     })
 }
 
-/// Tells the launcher, which waits for it and for the end of this process's output.
+/// Replies to the launcher, which waits for this reply and for the end of this process's output.
 fn reply_to_launcher(context: &mut Context, text: &str) {
     let _ = context.line(format_args!("{text}"));
     let _ = context.flush();

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 /// A command of the program for the domain of the context.
 ///
 /// # Errors
-/// It is not installed.
+/// The program is not installed.
 pub fn command(context: &Context, word: &str, options: &LinkOptions) -> Outcome<Command> {
     let program = rnet::link_program(None).map_err(Failure::Failed)?;
     let mut command = Command::new(program);

@@ -19,7 +19,7 @@ use rnet_monitor::link::{INSECURE, STATUS_TOPIC, check_alive, elapsed_since, las
 use rnet_monitor::link_program::{Settings, settings};
 use rnet_monitor::{Finding, Findings, Level};
 
-/// For how long the first word of a link that has just begun is waited for.
+/// How long to wait for the first status of a link that has just started.
 const FIRST_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
@@ -64,7 +64,7 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
     Ok(())
 }
 
-/// Why there is no link, in words.
+/// A text with the reason why no link runs.
 fn why_none(context: &Context, options: &LinkOptions) -> String {
     let id = context.location().map(|location| location.id().to_string()).unwrap_or_default();
     let none = format!("no link is running in domain {id}");
@@ -153,7 +153,7 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         }
     }
     let topics = status.peers.iter().flat_map(|peer| peer.topics.iter().map(move |t| (peer, t)));
-    // Those of robot-net itself come last: calls, state, the log.
+    // Topics of robot-net itself come last: calls, state, the log.
     let (internal, users): (Vec<_>, Vec<_>) =
         topics.partition(|(_, topic)| topic.name.starts_with("/_rnet/"));
     let rows = users.into_iter().chain(internal).map(|(peer, topic)| topic_row(peer, topic));

@@ -1,4 +1,4 @@
-//! `rnet node kill`, `stop` and `restart`: of nodes that were launched, and of all others of this host.
+//! `rnet node kill`, `stop` and `restart`: for launched nodes, and for all other nodes of this host.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -15,8 +15,7 @@ use crate::launch::{ProcessSignals, keeper_command, run_folder};
 use crate::signal;
 use crate::snapshot::{not_found, take_snapshot};
 
-/// How long a node that nobody launched has after SIGINT, before SIGTERM: as one that was launched, if its file says
-/// nothing else.
+/// Time between SIGINT and SIGTERM for a node that was not launched: the default of a launched one.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
@@ -26,7 +25,7 @@ pub fn kill(context: &mut Context, node: &NodeName) -> Outcome {
         return report(context, node, "killed");
     }
     let process = find_process(context, node)?;
-    // This end is a death, also after a stop that the process ignored.
+    // This exit counts as a death, also after a stop request that the process ignored.
     context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
     send_signal(node, &process.fd, Signal::KILL)?;
     report(context, node, "killed")
@@ -46,17 +45,17 @@ pub fn stop(context: &mut Context, node: &NodeName) -> Outcome {
     location.set_stop_request(|pid| pid == process.pid, StopRequest::Stop);
     let done = stop_process(node, &process);
     if !rnet_launch::has_exited(&process.fd) {
-        // A later end of this process is a death again.
+        // A later exit of this process counts as a death again.
         context.location()?.set_stop_request(|pid| pid == process.pid, StopRequest::None);
     }
     done?;
     report(context, node, "stopped")
 }
 
-/// Stops a process that no launcher keeps, with SIGINT and then SIGTERM.
+/// Stops a process without a launcher, with SIGINT and then SIGTERM.
 ///
 /// # Errors
-/// `Interrupted` if a signal comes meanwhile; `Failed` if the process ignores both.
+/// `Interrupted` if a signal arrives meanwhile; `Failed` if the process ignores both.
 fn stop_process(node: &NodeName, process: &Process) -> Outcome {
     for signal in [Signal::INT, Signal::TERM] {
         send_signal(node, &process.fd, signal)?;
@@ -82,7 +81,7 @@ pub fn restart(context: &mut Context, node: &NodeName) -> Outcome {
     report_stop_result(context, node, stopped, "restarted")
 }
 
-/// Says what was done to a node.
+/// Reports the action on a node.
 fn report(context: &mut Context, node: &NodeName, done: &str) -> Outcome {
     match context.json() {
         true => context.document(&json!({"node": node, "done": done})),
@@ -114,7 +113,7 @@ pub fn find_launched(context: &Context, node: &NodeName) -> Outcome<LaunchedNode
     })
 }
 
-/// The process of a node that nobody has launched.
+/// The process of a node that was not launched.
 struct Process {
     pid: u32,
     fd: OwnedFd,
@@ -132,7 +131,8 @@ fn find_process(context: &mut Context, name: &NodeName) -> Outcome<Process> {
     let pid = Pid::from_raw(node.meta.pid as i32);
     let pid = pid.ok_or_else(|| node_failure(name, "it has no process id"))?;
     let fd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| node_failure(name, error))?;
-    // It was there when the descriptor was opened, so that the descriptor is of its process and of no later one.
+    // The node existed when the descriptor was opened, so the descriptor refers to its process and not to a
+    // later one.
     let is_same = |later: &NodeInfo| later.incarnation == node.incarnation;
     if !domain.snapshot()?.node(name.as_str()).is_some_and(is_same) {
         return Err(node_failure(name, "it has just exited"));

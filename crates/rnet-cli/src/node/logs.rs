@@ -17,7 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::launch::run_folder;
 use crate::signal;
 
-/// How often a log is looked at for more.
+/// How often a log is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
@@ -32,7 +32,7 @@ pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
                 read_available(&mut file, &path, &mut text)?;
                 current = (path == newest).then_some(file);
             }
-            // It was moved on in this moment.
+            // It is being rotated at this moment.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(read_failure(&path, &error)),
         }
@@ -62,7 +62,8 @@ pub fn run(context: &mut Context, args: &NodeLogsArgs) -> Outcome {
     }
 }
 
-/// Writes what a log has; as JSON, a document for each whole line, and the `rest` when it is whole.
+/// Writes the available text of a log; as JSON, one document per complete line. `rest` keeps the incomplete
+/// line.
 fn write_text(context: &mut Context, node: &NodeName, rest: &mut Vec<u8>, text: &[u8]) -> Outcome {
     if !context.json() {
         context.out().write_all(text)?;
@@ -77,7 +78,7 @@ fn write_text(context: &mut Context, node: &NodeName, rest: &mut Vec<u8>, text: 
     context.flush()
 }
 
-/// Writes a last line without an end.
+/// Writes a last line without a line end.
 fn write_unterminated_line(context: &mut Context, node: &NodeName, rest: &[u8]) -> Outcome {
     match rest.is_empty() {
         true => Ok(()),
@@ -97,7 +98,7 @@ fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Failed(format!("cannot read {}: {error}", path.display()))
 }
 
-/// The log that is written now: the one that is open, unless it has been moved away.
+/// The current log: the open one, unless it was rotated.
 fn reopen_if_rotated(current: Option<File>, newest: &Path) -> Option<File> {
     let open = current.as_ref().and_then(|file| file.metadata().ok()).map(|meta| meta.ino());
     let named = std::fs::metadata(newest).ok().map(|meta| meta.ino());

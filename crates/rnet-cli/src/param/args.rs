@@ -1,4 +1,4 @@
-//! The words of `rnet param …`.
+//! The arguments of `rnet param …`.
 
 use std::path::PathBuf;
 

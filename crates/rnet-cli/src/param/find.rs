@@ -1,4 +1,4 @@
-//! Which parameter is meant.
+//! Finds the parameter that an argument names.
 
 use rnet::NodeName;
 
@@ -10,12 +10,12 @@ use rnet_format::params::update::parameter_hint;
 use rnet_format::suggestions::did_you_mean;
 pub use rnet_monitor::documents::{NodeParam, params_by_node};
 
-/// All that are there now; none where there is no state.
+/// All present parameters; empty if the domain has no state.
 pub fn list_params(context: &Context, own_node: &NodeArg) -> Outcome<Vec<NodeParam>> {
     list_params_on(context, None, own_node)
 }
 
-/// The same of another host, or of this one where none is named.
+/// The same for another host, or for this one if no host is named.
 pub fn list_params_on(
     context: &Context,
     host: Option<&str>,
@@ -33,10 +33,10 @@ pub fn params_of(source: &StateSource) -> Outcome<Vec<NodeParam>> {
     })
 }
 
-/// Those of a node.
+/// The parameters of a node.
 ///
 /// # Errors
-/// There is none; with the node that may have been meant.
+/// The node has none; suggests a node with a similar name.
 pub fn of_node(all: Vec<NodeParam>, domain: &str, node: &NodeName) -> Outcome<Vec<NodeParam>> {
     let (of_node, others): (Vec<NodeParam>, Vec<NodeParam>) =
         all.into_iter().map(|named| seen_from(node, named)).partition(|(n, ..)| n == node.as_str());
@@ -49,10 +49,10 @@ pub fn of_node(all: Vec<NodeParam>, domain: &str, node: &NodeName) -> Outcome<Ve
     Err(Failure::Failed(format!("{node} has no parameters in domain {domain}; {hint}")))
 }
 
-/// One of a node: `/arm pid/gain`, or without a name of its own `/arm/pid/gain`.
+/// One parameter of a node: `/arm pid/gain`, or as one argument `/arm/pid/gain`.
 ///
 /// # Errors
-/// There is none; with the one that may have been meant.
+/// It does not exist; suggests one with a similar name.
 pub fn find_param(
     mut all: Vec<NodeParam>,
     domain: &str,
@@ -61,7 +61,7 @@ pub fn find_param(
 ) -> Outcome<NodeParam> {
     let name = name.map(slashed);
     let path = format!("{node}{}", name.as_deref().unwrap_or_default());
-    // Of a parameter that was not declared nobody knows where the node's name ends.
+    // For an undeclared parameter, it is unknown where the node's name ends.
     let found = |(n, m, _): &NodeParam| path.strip_prefix(n.as_str()) == Some(m.as_str());
     if let Some(at) = all.iter().position(found) {
         let found = all.swap_remove(at);
@@ -88,12 +88,12 @@ pub fn find_param(
     })
 }
 
-/// A name with slashes, which ROS 2 writes with dots.
+/// A name with slashes, for one in the ROS 2 notation with dots.
 pub fn slashed(name: &str) -> String {
     format!("/{}", name.strip_prefix('/').unwrap_or(name).replace('.', "/"))
 }
 
-/// A parameter that was not declared is one of `node` if its path says so.
+/// An undeclared parameter belongs to `node` if its path says so.
 fn seen_from(node: &NodeName, (n, m, info): NodeParam) -> NodeParam {
     let path = format!("{n}{m}");
     match path.strip_prefix(node.as_str()) {

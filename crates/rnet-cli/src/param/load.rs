@@ -60,13 +60,13 @@ pub fn run(context: &mut Context, args: &LoadArgs) -> Outcome {
     Ok(())
 }
 
-/// The file as text.
+/// Reads the file as text.
 fn read_text(path: &Path) -> Outcome<String> {
     String::from_utf8(input::read(path, &PARAM_FILE_LIMIT)?)
         .map_err(|_| Failure::Failed(format!("{} is not valid UTF-8", input::display_name(path))))
 }
 
-/// Tells each problem with its line.
+/// Reports each problem with its line.
 fn report_problems(context: &Context, file: &Path, mut problems: Vec<Problem>) -> Failure {
     problems.sort_by_key(|problem| problem.line);
     for Problem { line, why } in &problems {

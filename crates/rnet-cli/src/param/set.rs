@@ -21,7 +21,7 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     let all = find::params_of(&source)?;
     let (node, name, text) = match &args.value {
         Some(value) => (args.node.clone(), find::slashed(&args.name), value),
-        // Node and parameter are one word, and the second is the value.
+        // The first argument is node and parameter, and the second is the value.
         None => {
             let name = find::slashed(&args.name);
             if all.iter().any(|(n, m, _)| n == args.node.as_str() && *m == name) {
@@ -50,7 +50,7 @@ pub fn run(context: &mut Context, args: &SetArgs) -> Outcome {
     if let Some(host) = host {
         what += &format!(" on host {host}");
     }
-    // Of a parameter that was not declared nobody knows where the node's name ends.
+    // For an undeclared parameter, it is unknown where the node's name ends.
     let path = format!("{node}{name}");
     let before = all.iter().find(|(n, m, _)| path.strip_prefix(n.as_str()) == Some(m));
     let before = before.map(|(.., info)| info);
@@ -126,7 +126,7 @@ pub fn delete(context: &mut Context, args: &ParamArgs) -> Outcome {
     Ok(())
 }
 
-/// One that is there.
+/// An existing parameter.
 fn existing_param(
     context: &Context,
     args: &ParamArgs,
@@ -136,12 +136,12 @@ fn existing_param(
     let all = find::params_by_node(state.map(State::params).transpose()?.unwrap_or_default());
     let (node, name, before) =
         find::find_param(all, context.domain()?.id(), &args.node, args.name.as_deref())?;
-    // What was found stands in the state.
+    // The parameter was found, so the domain has state.
     let session = session.map_or_else(|| join(context, "param", &args.own_node), Ok)?;
     Ok((session, NodeName::new(&node)?, name, before))
 }
 
-/// Why a parameter that no node has declared is not set.
+/// The error for a parameter that no node has declared.
 fn undeclared_error(
     context: &Context,
     all: &[NodeParam],
@@ -170,7 +170,7 @@ fn display_name(node: &NodeName, name: &str) -> String {
     format!("parameter {name} of {node}")
 }
 
-/// What it is now: for people on stderr, for programs as a document.
+/// Reports the new value: as text on stderr, or as a JSON document.
 fn report_value(
     context: &mut Context,
     session: &Session,

@@ -83,7 +83,7 @@ pub fn describe(context: &mut Context, args: &DescribeArgs) -> Outcome {
     Ok(())
 }
 
-/// What there is to say, a line each.
+/// The description of a parameter, one line per row.
 fn rows(info: &ParamInfo) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("value", info.value().map_or_else(|| "none".to_owned(), text::line)),

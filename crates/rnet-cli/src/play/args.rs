@@ -1,4 +1,4 @@
-//! The words of `rnet play`.
+//! The arguments of `rnet play`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -47,7 +47,7 @@ pub struct PlayArgs {
     pub own_node: NodeArg,
 }
 
-/// Topics, and the quality of service that they are played with.
+/// Topics, and the QoS that they are played with.
 #[derive(Clone, Debug)]
 pub struct QosArg {
     pub topics: NamePattern,
@@ -82,7 +82,7 @@ impl FromStr for QosArg {
     }
 }
 
-/// How fast to play; `None` for as fast as possible.
+/// The playback rate; `None` for as fast as possible.
 #[derive(Clone, Copy, Debug)]
 pub struct RateArg(pub Option<f64>);
 

@@ -1,4 +1,4 @@
-//! Keys of the terminal, one by one and unseen.
+//! Reads single keys from the terminal without echo.
 
 use std::collections::VecDeque;
 use std::io::stdin;
@@ -11,20 +11,20 @@ use crate::failure::Outcome;
 use crate::keys::{Key, Keys};
 use crate::signal;
 
-/// How far the arrows go.
+/// Seek distance of the arrow keys.
 const SEEK_NS: i64 = 5_000_000_000;
-/// How much faster or slower the arrows play.
+/// Rate factor of the arrow keys.
 const RATE_FACTOR: f64 = 1.25;
 
-/// The terminal is as it was when this is dropped, or a second signal ends the process.
+/// Restores the terminal when dropped, or when a second signal ends the process.
 pub struct Keyboard {
     keys: Keys,
-    /// What was pressed and not looked at yet.
+    /// Keys that were pressed and not handled yet.
     pressed: VecDeque<Key>,
 }
 
 impl Keyboard {
-    /// `None` in the background of a shell: the keys are not for this process, which would be stopped.
+    /// `None` for a background job of a shell: keys are not for this process, and reading them would stop it.
     pub fn open() -> Outcome<Option<Keyboard>> {
         if tcgetpgrp(stdin()).is_ok_and(|group| group != getpgrp()) {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Keyboard {
         Ok(Some(Keyboard { keys, pressed: VecDeque::new() }))
     }
 
-    /// What the next key that was pressed means, if one means anything.
+    /// The command of the next pressed key that has one.
     pub fn control(&mut self) -> Option<PlaybackCommand> {
         self.pressed.extend(self.keys.take().unwrap_or_default());
         while let Some(key) = self.pressed.pop_front() {

@@ -1,7 +1,7 @@
-//! Control of a player by services of its node: `pause`, `resume`, `step`, `seek`.
+//! Services of the player's node that control it: `pause`, `resume`, `step`, `seek`.
 //!
-//! A handler hands what is asked to the player, which asks for it some fifty times a second, and replies when the player
-//! asks again: then it has been done.
+//! A handler passes the command to the player, which polls about 50 times a second. The handler replies at
+//! the next poll: the command has then been executed.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -14,7 +14,7 @@ use crate::failure::Outcome;
 /// Calls that wait for the player.
 const MAX_PENDING_CALLS: usize = 16;
 
-/// What a call may carry: only `seek` looks at it.
+/// The payload of a call: only `seek` reads it.
 #[derive(Clone, Copy, Debug, rnet::Plain)]
 #[repr(C)]
 struct PlayerRequest {
@@ -22,15 +22,15 @@ struct PlayerRequest {
     seconds: f64,
 }
 
-/// Where the player is.
+/// The position of the player.
 #[derive(Clone, Copy, Debug, rnet::Plain)]
 #[repr(C)]
 struct PlayerPosition {
     /// Seconds from the start of the recording.
     seconds: f64,
-    /// How many times as fast as it was.
+    /// Playback rate; 1 is the original speed.
     rate: f64,
-    /// 1 if it is stopped.
+    /// 1 if it is paused.
     paused: u64,
 }
 
@@ -47,10 +47,10 @@ struct PlayerCall {
     done: SyncSender<PlayerPosition>,
 }
 
-/// The services, and what they were asked.
+/// The services, and their pending calls.
 pub struct Services {
     calls: Receiver<PlayerCall>,
-    /// Done by the time of the next question.
+    /// These are done by the next poll.
     in_progress: VecDeque<SyncSender<PlayerPosition>>,
     start_ns: u64,
     _services: Vec<Service>,
@@ -74,7 +74,7 @@ impl Services {
         Ok(Services { calls, in_progress: VecDeque::new(), start_ns, _services: services })
     }
 
-    /// What is asked of the player now. Answers who asked before.
+    /// The next command for the player. Replies to the calls of the previous poll.
     pub fn control(&mut self, position: &Position) -> Option<PlaybackCommand> {
         let at_ns = position.now_ns as i64 - self.start_ns as i64;
         let now = PlayerPosition {
@@ -82,7 +82,7 @@ impl Services {
             rate: position.rate.unwrap_or(f64::INFINITY),
             paused: position.paused.into(),
         };
-        // Who has gone is not told.
+        // A caller that has gone gets no reply.
         for done in self.in_progress.drain(..) {
             let _ = done.try_send(now);
         }
@@ -92,7 +92,7 @@ impl Services {
             PlayerCommand::Pause => (!position.paused).then_some(PlaybackCommand::TogglePause),
             PlayerCommand::Resume => position.paused.then_some(PlaybackCommand::TogglePause),
             PlayerCommand::Step => Some(PlaybackCommand::Step),
-            // Out of range, the player goes as far as it can.
+            // If it is out of range, the player goes as far as it can.
             PlayerCommand::Seek(seconds) => {
                 Some(PlaybackCommand::Seek(((seconds * 1e9).round() as i64).saturating_sub(at_ns)))
             }

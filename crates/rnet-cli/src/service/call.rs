@@ -20,20 +20,20 @@ use rnet_format::value::{Limits, Message, message_input};
 
 /// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// Between two looks at what comes soon.
+/// Interval between two polls for something that is expected soon.
 const REPLY_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// How long servers may take to be ready that are there. One that stands still never is.
+/// How long present servers may take to become ready. A stopped server never does.
 const SERVERS_READY_TIMEOUT: Duration = Duration::from_secs(5);
 const REQUEST_LIMIT: InputLimit =
     InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a request", "MAX_MESSAGE_LEN_BYTES");
 
 type Replies = Pending<[u8]>;
 
-/// What the command line says of the request.
+/// The request of the command line.
 pub enum RequestInput {
     Bytes(Vec<u8>),
     Fields(Value),
-    /// Fields of a typed service, else bytes.
+    /// Fields for a typed service, otherwise bytes.
     File(Vec<u8>),
 }
 
@@ -59,7 +59,7 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     while let Some(reply) = next_reply(&replies)? {
         let document = json!({"service": service});
         print(context, document, &reply_type, &reply, (first, args.stream))?;
-        // One that waits for progress sees it.
+        // A reader that waits for progress sees it.
         context.flush()?;
         first = false;
         if !args.stream {
@@ -83,7 +83,7 @@ pub fn read_request(args: &DataArgs) -> Outcome<RequestInput> {
     Ok(RequestInput::Fields(message_input::fields(args.data.as_deref().unwrap_or("{}"))?))
 }
 
-/// The types of a service as `known` finds them of a server, for which it waits.
+/// The types of a service, as soon as `known` finds them for a server.
 pub fn types<T>(
     context: &Context,
     service: &str,
@@ -112,8 +112,8 @@ pub fn types<T>(
     })
 }
 
-/// Waits for all servers that are there. A key chooses among those that are ready: were there fewer, it might be another
-/// one than that of the call before.
+/// Waits for all present servers. A key chooses among the ready servers: with fewer of them, it might choose
+/// another server than that of the previous call.
 pub fn wait_for_servers(
     context: &Context,
     service: &str,
@@ -182,7 +182,8 @@ fn next_reply(replies: &Replies) -> Outcome<Option<Received<[u8]>>> {
     }
 }
 
-/// Prints a message: as one of several documents if there are `many`. `document` is what its JSON says beside it.
+/// Prints a message: as one of several documents if there are `many`. `document` has the additional JSON
+/// fields.
 pub fn print(
     context: &mut Context,
     mut document: Value,

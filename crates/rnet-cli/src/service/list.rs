@@ -10,7 +10,7 @@ use crate::snapshot::{not_found, take_snapshot};
 use crate::{domain, table};
 use rnet_monitor::link::{host_of, own_host};
 
-/// What there is, with a server of this name.
+/// A snapshot with a server of this name.
 pub fn snapshot_with_server(kind: Kind, context: &Context, name: &str) -> Outcome<Snapshot> {
     let (domain, snapshot) = take_snapshot(context)?;
     let names = kind.names(&snapshot);
@@ -20,7 +20,7 @@ pub fn snapshot_with_server(kind: Kind, context: &Context, name: &str) -> Outcom
     }
 }
 
-/// Lists names, or all that is known of each.
+/// Lists names, or all details of each.
 pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) -> Outcome {
     let (domain, snapshot) = take_snapshot(context)?;
     let (word, plural) = (kind.word(), format!("{}s", kind.word()));
@@ -28,7 +28,7 @@ pub fn list(context: &mut Context, kind: Kind, show_types: bool, verbose: bool) 
     if names.is_empty() {
         domain::report_none_found(context, &plural)?;
     }
-    // Servers that do not agree show the types of the first.
+    // If the servers disagree, the types of the first are shown.
     let found = names.into_iter().filter_map(|name| {
         let servers = kind.servers(&snapshot, name);
         let clients = servers.iter().map(|server| server.clients).max().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The words of `rnet state …`.
+//! The arguments of `rnet state …`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -259,7 +259,7 @@ fn key_or_remote(text: &str) -> Result<String, rnet::Error> {
     }
 }
 
-/// Likewise, the beginning of keys.
+/// As [`key_or_remote`], for a prefix of keys.
 fn prefix_or_remote(text: &str) -> Result<String, rnet::Error> {
     match split_host(text) {
         Some((host, there)) => Ok(format!("@{host}{}", prefix(there)?)),
@@ -267,7 +267,7 @@ fn prefix_or_remote(text: &str) -> Result<String, rnet::Error> {
     }
 }
 
-/// The beginning of keys: whole names, with or without a slash behind.
+/// A prefix of keys: complete names, with or without a trailing slash.
 fn prefix(text: &str) -> Result<String, rnet::Error> {
     match text.strip_suffix('/') {
         _ if text.is_empty() => Ok(String::new()),

@@ -39,7 +39,7 @@ pub fn add(context: &mut Context, args: &AddArgs) -> Outcome {
 pub fn del(context: &mut Context, args: &DelArgs) -> Outcome {
     let mut deleted = Vec::new();
     let mut failures: Vec<Failure> = Vec::new();
-    // Those of other hosts first: for each of them this command is a node by itself, and has one name.
+    // Keys of other hosts first: for each of them this command opens its own node, always with the same name.
     let (there, here): (Vec<&String>, Vec<&String>) =
         args.keys.iter().partition(|key| split_host(key).is_some());
     let mut last: Option<StateTarget<'_>> = None;
@@ -94,7 +94,7 @@ pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
             break;
         }
         match state.map_or(Ok(false), |state| state.delete(key)) {
-            // One that somebody else deleted meanwhile is not counted.
+            // A key that another process deleted meanwhile is not counted.
             Ok(was_there) => deleted += usize::from(was_there),
             Err(error) => {
                 context.eprintln(format_args!("rnet: {error}"));
@@ -110,7 +110,7 @@ pub fn flush(context: &mut Context, args: &FlushArgs) -> Outcome {
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether the user of this terminal agrees.
+/// Asks the user of this terminal for confirmation.
 fn confirm(what: &str) -> Outcome<bool> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
@@ -118,7 +118,7 @@ fn confirm(what: &str) -> Outcome<bool> {
             format!("this deletes {what}; without a terminal for confirmation, --yes is required");
         return Err(Failure::Usage(what));
     }
-    // A closed stderr asks nobody, and gets no answer.
+    // With a closed stderr, nothing is asked and the answer is no.
     let _ = write!(io::stderr(), "delete {what}? [y/N] ");
     signal::wait_readable(stdin.as_fd())?;
     signal::check()?;

@@ -44,7 +44,7 @@ pub fn dump(context: &mut Context, args: &DumpArgs) -> Outcome {
     }
 }
 
-/// Keys that stand in the way and are named.
+/// Maximum number of conflicting keys that are named.
 const MAX_NAMED: usize = 5;
 
 const DUMP_LIMIT: InputLimit = InputLimit {
@@ -53,16 +53,16 @@ const DUMP_LIMIT: InputLimit = InputLimit {
     name: "MAX_STATE_LEN_BYTES",
     first_line: Some(MAX_HEAD_LEN_BYTES),
 };
-/// Bytes of a dump's first line: more than the longest names of a domain and a key.
+/// Maximum length of a dump's first line in bytes: more than the longest names of a domain and a key.
 const MAX_HEAD_LEN_BYTES: usize = 4096;
 
-/// What becomes of the keys of a dump.
+/// What happens to the keys of a dump.
 #[derive(Default)]
 struct LoadPlan {
     set: Vec<LoadedKey>,
-    /// They hold it already.
+    /// Keys that already have the value.
     unchanged: usize,
-    /// Their time was over when they were dumped.
+    /// Keys that had expired when they were dumped.
     expired: usize,
 }
 
@@ -110,7 +110,7 @@ pub fn load(context: &mut Context, args: LoadArgs) -> Outcome {
     Ok(())
 }
 
-/// Compares what is loaded with what is there.
+/// Compares the loaded keys with the present ones.
 fn plan_load(state: &State, loaded: Vec<LoadedKey>, replace: bool) -> Outcome<LoadPlan> {
     let mut plan = LoadPlan::default();
     let mut in_the_way = Vec::new();
@@ -160,7 +160,7 @@ fn set_all(state: &State, keys: &[LoadedKey], replace: bool) -> Outcome {
             )));
         }
         let mut put = transaction.put(&one.key).change_type();
-        // Whether a parameter is on disk is for its node to say; a default never is.
+        // The node of a parameter decides whether it is durable; a default never is.
         if !one.key.starts_with("/params/") {
             put = put.durable(one.durable);
         }

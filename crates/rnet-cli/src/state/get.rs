@@ -47,7 +47,7 @@ pub fn run(context: &mut Context, args: GetArgs) -> Outcome {
     Ok(())
 }
 
-/// A field, as a message of that field alone would be printed.
+/// Prints a field as a message with only that field would be printed.
 fn print_field(out: &mut impl Write, value: &Value, path: &FieldPath, limits: Limits) -> Outcome {
     if let Some(field) = message_field(value, path)? {
         return Ok(field.print(out, limits)?);

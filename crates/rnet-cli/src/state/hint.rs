@@ -1,27 +1,27 @@
-//! "There is no such key", and what may have been meant.
+//! The error for a missing key, with suggestions.
 
 use rnet::state::State;
 
 use crate::failure::Failure;
 use rnet_format::suggestions::{did_you_mean, nearest};
 
-/// So many keys are compared: a name is looked for while somebody waits.
+/// Maximum number of compared keys, because a user waits for the result.
 const MAX_COMPARED: usize = 100_000;
-/// So many keys under a name are listed.
+/// Maximum number of listed keys under a name.
 const MAX_LISTED: usize = 3;
 
-/// Why there is nothing to be had of `key`.
+/// The error for a missing `key`.
 pub fn no_key(state: Option<&State>, domain: &str, key: &str) -> Failure {
-    // What cannot be listed now is only missing from the hint.
+    // Keys that cannot be listed now are only missing from the hint.
     let keys = state.and_then(|state| state.keys("").ok()).unwrap_or_default();
     Failure::Failed(format!("key {key} not found in domain {domain}; {}", hint(key, &keys)))
 }
 
-/// A key whose name is like this one, or the first part of it is.
+/// A key whose name, or the first part of it, is similar to this one.
 pub fn nearest_key(state: &State, key: &str) -> Option<String> {
     let keys = state.keys("").ok()?;
     let names = keys.iter().take(MAX_COMPARED).map(String::as_str);
-    // A prefix is like the beginning of a key, up to one of its slashes.
+    // A prefix is compared with the beginning of a key, up to one of its slashes.
     let parts = names.flat_map(|name| {
         let ends = name.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
         ends.chain([name.len()]).map(|end| &name[..end])

@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 use crate::{domain, table};
 use rnet_format::value::text;
 
-/// Characters of a value in a table.
+/// Maximum number of characters of a value in a table.
 const MAX_VALUE_CHARS: usize = 40;
 
 const TITLES: [&str; 8] = ["KEY", "TYPE", "VALUE", "REVISION ", "OWNER", "AGE ", "TTL ", "DURABLE"];
@@ -44,7 +44,7 @@ pub fn run(context: &mut Context, args: ListArgs) -> Outcome {
     entries.iter().try_for_each(|entry| context.line(format_args!("{}", entry.key)))
 }
 
-/// Nothing is under the prefix, or in the domain.
+/// Reports that no keys exist under the prefix, or in the domain.
 fn report_none(context: &Context, state: Option<&State>, prefix: &str) -> Outcome {
     match state {
         Some(state) if !state.keys("")?.is_empty() => {

@@ -16,12 +16,12 @@ use crate::signal;
 use rnet_format::value::input::last_will;
 use rnet_format::value::text;
 
-/// Longest time between two looks at whether somebody said stop.
+/// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Characters of the value that are said to have been set.
+/// Maximum number of characters of the reported value.
 const MAX_REPORTED_CHARS: usize = 60;
 
-/// A write with the options of the command line: `Put` of this host, `RemotePut` of another.
+/// A write with the options of the command line: `Put` on this host, `RemotePut` on another.
 macro_rules! with_options {
     ($put:expr, $args:expr, $if_revision:expr) => {{
         let mut put = $put;
@@ -51,7 +51,7 @@ pub fn run(
         return Err(Failure::Usage(what.to_owned()));
     }
     let at = StateTarget::join(context, key, &args.own_node)?;
-    // Which type the key has matters only where nothing says which one is meant.
+    // The present type matters only if the arguments neither name nor change the type.
     let present = match (&args.type_name, args.change_type) {
         (None, false) => at.entry()?.map(|entry| entry.value),
         _ => None,
@@ -63,7 +63,7 @@ pub fn run(
         None => "is deleted".to_owned(),
     };
     signal::check()?;
-    // Opened before the key is written: nothing that happens to it afterwards is missed.
+    // Opened before the key is written, so that no later change is missed.
     let watch = if stays { at.watch()? } else { None };
     let revision = match &at.source {
         StateSource::None => return Ok(()),
@@ -96,7 +96,7 @@ pub fn run(
     hold_last_will(context, watch, key, revision)
 }
 
-/// Says what a key is now.
+/// Reports the new value of a key.
 fn report_value(context: &Context, key: &str, value: &Value, why: TypeReason, revision: u64) {
     let why = match why {
         TypeReason::Requested => "",
@@ -107,7 +107,7 @@ fn report_value(context: &Context, key: &str, value: &Value, why: TypeReason, re
     context.eprintln(format_args!("{key} is {shown} (type {type_name}{why}), revision {revision}"));
 }
 
-/// Lives for the sake of a last will: until it is told to end, or somebody else has written the key.
+/// Keeps the node alive for its last will: until a stop request, or until another node has written the key.
 fn hold_last_will(context: &Context, mut watch: ChangeFeed, key: &str, revision: u64) -> Outcome {
     loop {
         match watch.recv(Some(STOP_CHECK_INTERVAL)) {

@@ -1,4 +1,4 @@
-//! The state that a command is about: that of this host, or of another one, whose keys are written `@host/key`.
+//! The state that a command works on: of this host, or of another one, whose keys are written `@host/key`.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::failure::{Failure, Outcome};
 use crate::session::StateSource;
 use crate::shared_args::NodeArg;
 
-/// A key or prefix, and the part that the command takes in the state.
+/// A key or prefix, and the command's access to the state.
 pub struct StateTarget<'a> {
-    /// The other host, if it is one.
+    /// The other host, if any.
     pub host: Option<&'a str>,
     pub name: &'a str,
     pub source: StateSource,
 }
 
 impl<'a> StateTarget<'a> {
-    /// Takes part; makes the domain of this host if it is not there yet.
+    /// Joins; creates the domain of this host if it does not exist.
     pub fn join(context: &Context, name: &'a str, own_node: &NodeArg) -> Outcome<StateTarget<'a>> {
         let at = StateTarget::observe(context, name, own_node)?;
         Ok(StateTarget { source: at.source.join(context, "state", own_node)?, ..at })
     }
 
-    /// Takes part where there is state, and makes none.
+    /// Joins only if state exists, and creates none.
     pub fn observe(
         context: &Context,
         name: &'a str,
@@ -42,7 +42,7 @@ impl<'a> StateTarget<'a> {
         })
     }
 
-    /// The state of this host, if there is one.
+    /// The state of this host, if it exists.
     pub fn local_state(&self) -> Option<&State> {
         if let StateSource::Local(session) = &self.source { Some(&session.state) } else { None }
     }
@@ -55,7 +55,7 @@ impl<'a> StateTarget<'a> {
         })
     }
 
-    /// The keys that begin so; of this host as of the revision.
+    /// The keys with this prefix; on this host with the revision.
     pub fn list(&self) -> Outcome<(u64, Vec<Entry>)> {
         Ok(match &self.source {
             StateSource::None => (0, Vec::new()),
@@ -67,7 +67,7 @@ impl<'a> StateTarget<'a> {
         })
     }
 
-    /// Deletes the key; `false` if there was none.
+    /// Deletes the key; `false` if it did not exist.
     pub fn delete(&self, if_revision: Option<u64>) -> Outcome<bool> {
         Ok(match (&self.source, if_revision) {
             (StateSource::None, _) => false,
@@ -82,7 +82,7 @@ impl<'a> StateTarget<'a> {
         })
     }
 
-    /// Follows the keys that begin so.
+    /// Watches the keys with this prefix.
     pub fn watch(&self) -> Outcome<Option<ChangeFeed>> {
         Ok(match &self.source {
             StateSource::None => None,
@@ -93,7 +93,7 @@ impl<'a> StateTarget<'a> {
         })
     }
 
-    /// Why there is no such key.
+    /// The error for a missing key.
     pub fn no_key(&self, context: &Context) -> Outcome<Failure> {
         let key = self.name;
         Ok(match self.host {
@@ -105,7 +105,7 @@ impl<'a> StateTarget<'a> {
     }
 }
 
-/// What tells the changes.
+/// The source of changes.
 pub enum ChangeFeed {
     Local(Box<Watch>),
     Remote(Replica),

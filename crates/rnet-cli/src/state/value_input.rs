@@ -1,4 +1,4 @@
-//! A value as it stands on the command line, and which type it is meant to have.
+//! Parses a value of the command line, and determines its type.
 
 use rnet::limits::MAX_VALUE_LEN_BYTES;
 use rnet::state::Value;
@@ -11,18 +11,19 @@ use rnet_format::value::input::{ValueInput, infer_value, kind_by_name, kind_of, 
 const VALUE_LIMIT: InputLimit =
     InputLimit::new(MAX_VALUE_LEN_BYTES, "a value of the state", "MAX_VALUE_LEN_BYTES");
 
-/// How a type came to be taken.
+/// How the type was determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeReason {
     /// By `--type`.
     Requested,
-    /// The key has it.
+    /// The key already has it.
     Unchanged,
     /// The text looks like it.
     Inferred,
 }
 
-/// Reads the value, of the type that is named, else of that which the key has, else of that which it looks like.
+/// Parses the value: with the named type, otherwise with the type of the key, otherwise with the type that
+/// the text looks like.
 pub fn value(args: &ValueArgs, present: Option<&Value>) -> Outcome<(Value, TypeReason)> {
     let given = match (&args.file, &args.value) {
         (Some(path), _) => ValueInput::File(input::read(path, &VALUE_LIMIT)?),

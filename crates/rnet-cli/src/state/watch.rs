@@ -14,9 +14,9 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 use rnet_format::value::text;
 
-/// Longest time between two looks at whether somebody said stop. A change ends the wait at once.
+/// Longest time between two checks for a stop request. A change ends the wait at once.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Characters of a value on a line; `--json` has all.
+/// Maximum number of characters of a value on a line; `--json` prints all.
 const MAX_VALUE_CHARS: usize = 1000;
 
 pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
@@ -27,7 +27,7 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
     let mut seen = 0;
     let mut is_reported = false;
     loop {
-        // A flood is printed in large pieces, and what comes seldom at once.
+        // Many changes are printed in large blocks, and a single one at once.
         let change = match feed.try_recv()? {
             Some(change) => change,
             None => {
@@ -65,7 +65,7 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
     }
 }
 
-/// What comes may be long in coming, if the name is wrong.
+/// If the name is wrong, no change may ever arrive, so this warns.
 fn report_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
     if state.keys(prefix)?.is_empty() {
         let near = hint::nearest_key(state, prefix);
@@ -79,7 +79,7 @@ fn report_if_empty(context: &Context, state: &State, prefix: &str) -> Outcome {
     Ok(())
 }
 
-/// Whether the time is over, or somebody said stop.
+/// Whether the time limit has passed, or a stop was requested.
 fn is_over(
     args: &WatchArgs,
     deadline: Option<Instant>,
@@ -110,7 +110,7 @@ fn print(context: &mut Context, change: &Change) -> Outcome {
         (Some(_), _, false) => "set",
         (None, Some(true), _) => "expired",
         (None, Some(false), _) => "deleted",
-        // Nobody can tell why.
+        // The reason is unknown.
         (None, None, _) => "gone",
     };
     if context.json() {

@@ -1,4 +1,4 @@
-//! The terminal on which `rnet top` draws, which may take no output: a window that is suspended, a connection that hangs.
+//! The terminal on which `rnet top` draws. It may accept no output: a suspended window, a hanging connection.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -13,12 +13,13 @@ use rustix::termios::{OptionalActions, tcgetwinsize, tcsetattr};
 use crate::keys::Keys;
 use crate::signal;
 
-/// Writes to the terminal, and waits for it until a signal comes: what it does not take then is left out, so that the
-/// command ends.
+/// Writes to the terminal, and waits for it until a signal arrives. Output that it does not accept then is
+/// dropped, so that the command ends.
 pub struct TerminalWriter(File);
 
 impl TerminalWriter {
-    /// The terminal of stdout, opened anew: whether a write waits is not to change for the shell, which has it as well.
+    /// Opens the terminal of stdout a second time: its non-blocking mode must not affect the shell, which
+    /// shares it.
     fn open() -> io::Result<TerminalWriter> {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
         File::options().write(true).custom_flags(flags).open("/proc/self/fd/1").map(TerminalWriter)
@@ -36,7 +37,7 @@ impl Write for TerminalWriter {
                     signal::wait_writable(self.0.as_fd())?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // It has hung up, which ends the command.
+                // The terminal has hung up, which ends the command.
                 Err(error) if error.raw_os_error() == Some(libc::EIO) => return Ok(bytes.len()),
                 written => return written,
             }
@@ -48,13 +49,13 @@ impl Write for TerminalWriter {
     }
 }
 
-/// xterm's other screen, without the cursor; and back.
+/// Enters xterm's alternate screen without a cursor; the other constant leaves it.
 const ENTER_ALTERNATE_SCREEN: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE_ALTERNATE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
-/// The size of a terminal that does not know its own.
+/// The default size, for a terminal that does not report its own.
 const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
-/// The terminal, which is as it was once this is dropped; a panic restores it too, before it is reported.
+/// Restores the terminal when dropped; a panic also restores it, before it is reported.
 pub struct Screen {
     out: TerminalWriter,
     shown: Canvas,
@@ -70,7 +71,7 @@ impl Screen {
         let mut out = TerminalWriter::open()?;
         let mut mode =
             signal::save_terminal(&keys.terminal, Some((&out.0, LEAVE_ALTERNATE_SCREEN)))?;
-        // Keys come at once, unseen and uninterpreted.
+        // Keys arrive at once, without echo and uninterpreted.
         mode.make_raw();
         tcsetattr(&keys.terminal, OptionalActions::Now, &mode)?;
         let entered = out.write_all(ENTER_ALTERNATE_SCREEN.as_bytes());
@@ -115,7 +116,7 @@ impl Screen {
     }
 }
 
-/// A row with the escape sequences of its styles.
+/// Writes a row with the escape sequences of its styles.
 fn write_row(text: &mut String, cells: &[(char, Style)]) {
     let blank = (' ', Style::new());
     let len = cells.iter().rposition(|cell| *cell != blank).map_or(0, |at| at + 1);
@@ -133,7 +134,8 @@ fn write_row(text: &mut String, cells: &[(char, Style)]) {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A terminal that takes no output until a signal comes cannot be told to leave the other screen either.
+        // If a terminal accepts no output until a signal arrives, it cannot leave the alternate screen
+        // either.
         let _ = signal::wait_writable(self.out.0.as_fd());
         signal::restore_terminal();
     }

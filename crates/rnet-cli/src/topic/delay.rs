@@ -1,10 +1,9 @@
-//! `rnet topic delay`: how long messages take.
+//! `rnet topic delay`: the latency of messages.
 //!
-//! Every subscriber counts the latency of each of its messages in a histogram in shared memory,
-//! from the publisher's time stamp to its own taking. This command reads those histograms. An
-//! observer's own times would say how often it polls, and nothing of what the subscribers have;
-//! so where there is no subscriber, there is no delay to show. Of a topic with publishers of other hosts this command is
-//! one itself (`interest`).
+//! Every subscriber counts the latency of each message in a histogram in shared memory, from the publisher's
+//! time stamp to its own receive. This command reads these histograms. An observer's own times would show how
+//! often it polls, not the latency of the subscribers; so without a subscriber no delay is shown. For a topic
+//! with publishers of other hosts, this command subscribes itself (`interest`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -50,7 +49,7 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
             }
             let clocks = clock_uncertainties(&domain.topic_snapshot(STATUS_TOPIC)?);
             let mut rows = channels(&snapshot, &clocks);
-            // Of this command's own subscription, what it has measured.
+            // Of this command's own subscription, only channels with measurements.
             rows.retain(|(_, row)| row.channel.received > 0 || !interest.is_own(&row.subscriber));
             if rows.is_empty() && !waiting_said {
                 let unheard = snapshot.publishers.is_empty();
@@ -59,7 +58,7 @@ pub fn run(context: &mut Context, args: DelayArgs) -> Outcome {
                 report_waiting(context, topic, whom, since);
             }
             waiting_said = rows.is_empty();
-            // The totals come first where that is all, and last.
+            // The totals are printed at the end, and at the start only if they are the whole output.
             let last = args.once || timed_out || stopped;
             let is_new = |(key, row): &(ChannelKey, DelayRow)| {
                 before.get(key).is_none_or(|old| old.received != row.channel.received)

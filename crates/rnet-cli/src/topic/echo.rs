@@ -1,8 +1,8 @@
 //! `rnet topic echo`.
 //!
-//! What a message is was said by its publisher, so each is shown by the type of its own publisher:
-//! a protobuf message without its code, a plain one by its layout, bytes as a dump. A message that is
-//! none of its type is reported on stderr, counted and skipped.
+//! Publishers declare their message types, so each message is shown with the type of its own publisher: a
+//! protobuf message without generated code, a plain one by its layout, bytes as a dump. An invalid message is
+//! reported on stderr, counted and skipped.
 
 use std::borrow::Cow;
 use std::io::IsTerminal;
@@ -23,7 +23,7 @@ use rnet_format::value::hex::hex;
 use rnet_format::value::{Limits, Message};
 use rnet_monitor::type_name;
 
-/// Publishers of different types that are told apart without building their tables anew.
+/// Maximum number of publisher types whose tables are kept.
 const MAX_TYPE_VIEWS: usize = 16;
 
 pub fn run(context: &mut Context, args: EchoArgs) -> Outcome {
@@ -50,16 +50,16 @@ struct Echo {
     seen: u64,
     limits: Limits,
     views: Vec<TypeView>,
-    /// The header that was printed last.
+    /// The last printed header.
     header: Vec<String>,
     malformed: MalformedReporter,
     on_terminal: bool,
 }
 
-/// What is shown of the messages of one protobuf type.
+/// The formatting of messages of one protobuf type.
 struct TypeView {
     schema: Schema,
-    /// The type does not have the field that is asked for: its messages are passed over.
+    /// The type lacks the requested field: its messages are skipped.
     lacks_field: bool,
     field: Option<schema::FieldPath>,
     /// With `--csv`.
@@ -70,7 +70,7 @@ struct TypeView {
 #[derive(Default)]
 struct MalformedReporter {
     total: u64,
-    /// Those that were not told yet, and why the last of them was none.
+    /// Messages that were not reported yet, and the error of the last one.
     unreported: u64,
     last: String,
 }
@@ -149,7 +149,7 @@ impl Listener for Echo {
     }
 }
 
-/// What a message carries beside its content; ids as text, like that of the publisher.
+/// The metadata of a message; ids as text, like that of the publisher.
 fn meta_json(meta: Meta) -> Option<Value> {
     let mut shown = serde_json::Map::new();
     if let Some(Origin { host, publisher, seq }) = meta.origin {
@@ -171,7 +171,8 @@ fn meta_json(meta: Meta) -> Option<Value> {
 }
 
 impl MalformedReporter {
-    /// The first is told at once, those that follow once a second: a flood of them must not be one of words.
+    /// Reports the first at once, and later ones once a second, so that a flood of messages does not flood
+    /// stderr.
     fn add(&mut self, context: &Context, heard: &ObservedMessage<'_>, why: String) {
         self.total += 1;
         self.unreported += 1;
@@ -193,7 +194,7 @@ impl MalformedReporter {
 }
 
 impl Echo {
-    /// Which view shows messages of this type, that of the node.
+    /// The formatting for messages of this type and node.
     fn view(&mut self, context: &Context, node: &str, schema: &Schema) -> Outcome<usize> {
         if let Some(at) = self.views.iter().position(|view| view.schema == *schema) {
             return Ok(at);
@@ -204,7 +205,7 @@ impl Echo {
         let lacks_field = parsed.is_err();
         let field = match parsed {
             Ok(field) => field,
-            // A publisher of another version of the type may have it.
+            // A publisher with another version of the type may have it.
             Err(error) if self.another_type_has_field(context) => {
                 context.eprintln(format_args!(
                     "messages of {node} are not shown: {}",
@@ -226,7 +227,7 @@ impl Echo {
         Ok(self.views.len() - 1)
     }
 
-    /// Whether the field that is asked for is in the type of another publisher, one that was heard or one that is there.
+    /// Whether the type of another publisher, received or present, has the requested field.
     fn another_type_has_field(&self, context: &Context) -> bool {
         let Some(field) = self.args.field.as_ref().map(FieldPath::text) else { return false };
         let has = |schema: &Schema| schema::FieldPath::parse(schema, field).is_ok();
@@ -277,7 +278,7 @@ impl Echo {
                 cells(name, &shown.json()?).into_iter().unzip()
             }
             Message::Protobuf(message, path) => {
-                // One list is what the row is about: its elements are the cells.
+                // A single list provides the cells: one per element.
                 if let Some(path) = path
                     && let list @ Value::Array(items) = &shown.json()?
                     && !items.iter().any(|item| item.is_object() || item.is_array())
@@ -304,7 +305,7 @@ impl Echo {
             self.header = header;
         }
         let line = csv_line(cells.iter().map(String::as_str));
-        // A program gets the text as it is; a terminal would do what it says.
+        // A program gets the text unchanged; a terminal would interpret control characters.
         let line = if self.on_terminal { escape_controls(&line).into_owned() } else { line };
         context.line(format_args!("{line}"))
     }

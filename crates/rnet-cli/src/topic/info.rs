@@ -23,7 +23,7 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     snapshot.forwarders.retain(|s| s.topic == topic);
     let types = type_names(&snapshot, topic);
     let comparisons = snapshot.compare_types(topic);
-    // Where all are of one host, nobody needs its name.
+    // If all publishers are on one host, its name is omitted.
     let nodes = snapshot.publishers.iter().map(|p| &p.node);
     let mut nodes = nodes.chain(snapshot.subscriptions.iter().map(|s| &s.node));
     let own = nodes.any(|node| host_of(node).0.is_some()).then(|| own_host(&all));
@@ -62,7 +62,7 @@ pub fn run(context: &mut Context, args: TopicInfoArgs) -> Outcome {
     print_comparisons(context, &comparisons)
 }
 
-/// The pairs whose types differ, whether they understand each other or not.
+/// Prints the pairs whose types differ, compatible or not.
 fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> Outcome {
     let differ: Vec<&TypeComparison> =
         comparisons.iter().filter(|c| !c.changes.is_empty() || !c.compared).collect();
@@ -80,7 +80,7 @@ fn print_comparisons(context: &mut Context, comparisons: &[TypeComparison]) -> O
         context.line(format_args!("  {publisher_node} -> {subscriber_node}: {word}"))?;
         for change in changes {
             let word = if change.breaking { "breaking " } else { "" };
-            // Names of fields are checked; defaults are texts of the peer.
+            // Field names are checked; defaults are untrusted text of the peer.
             let change = change.to_string();
             context.line(format_args!("    {word}{}", escape_controls(&change)))?;
         }

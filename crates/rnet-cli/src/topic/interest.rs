@@ -1,7 +1,8 @@
-//! Messages of other hosts cross the network only while somebody here subscribes, and an observer does not.
+//! Subscribes to topics of other hosts: their messages cross the network only while a subscription exists
+//! here, and an observer has none.
 //!
-//! So a command that listens to a topic with publishers of other hosts takes part after all: as the node of a tool, with
-//! a best_effort subscription of bytes, for as long as it listens.
+//! So a command that listens to a topic with publishers of other hosts takes part: as a tool node with a
+//! best_effort subscription of bytes, while it listens.
 
 use rnet::{Node, Subscription};
 
@@ -28,7 +29,7 @@ impl RemoteInterest {
         }
         self.is_attempted = true;
         let subscribed = context.node("topic", &NodeArg::default()).and_then(|node| {
-            // Its reads are the subscription's own; what is shown is what the observer sees.
+            // The subscription discards its messages; the observer's are shown.
             Ok((node.subscriber::<[u8]>(topic)?.on(|_| {}), node))
         });
         match subscribed {

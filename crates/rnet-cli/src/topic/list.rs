@@ -62,7 +62,7 @@ pub fn run(context: &mut Context, args: TopicListArgs) -> Outcome {
             ]
         });
         let mut rows: Vec<_> = rows.collect();
-        // Where all are of one host, nobody needs its name.
+        // If all publishers are on one host, its name is omitted.
         match snapshot.remote.is_empty() {
             true => rows.iter_mut().for_each(|row| row.truncate(titles.len())),
             false => titles.push("HOST"),
@@ -90,7 +90,7 @@ fn publishers(snapshot: &Snapshot, topic: &str) -> usize {
     snapshot.publishers.iter().filter(|p| p.topic == topic).count()
 }
 
-/// The names of a topic's types: more than one if its ends do not agree.
+/// The names of a topic's types: several if its endpoints disagree.
 pub fn type_of(context: &mut Context, topic: &str) -> Outcome {
     let (_, snapshot) = snapshot_with_topic(context, topic)?;
     let types = type_names(&snapshot, topic);
@@ -100,7 +100,7 @@ pub fn type_of(context: &mut Context, topic: &str) -> Outcome {
     types.into_iter().try_for_each(|name| context.line(format_args!("{name}")))
 }
 
-/// The topics that have a type.
+/// The topics with this type.
 pub fn find_by_type(context: &mut Context, name: &str) -> Outcome {
     let (domain, snapshot) = take_snapshot(context)?;
     let topics = snapshot.topics().into_iter().filter(|topic| !is_internal(topic));

@@ -1,7 +1,7 @@
-//! The loop of the commands that listen: poll, pause, report, end when told.
+//! The loop of the listening commands: poll, pause, report, stop on request.
 //!
-//! With nothing to read it sleeps, and publishers wake it at most once a millisecond; a log holds far
-//! more than a millisecond of messages, and what it cannot hold is counted and said.
+//! If nothing is available it sleeps, and publishers wake it at most once per millisecond. A log holds far
+//! more than a millisecond of messages; lost messages are counted and reported.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ use crate::failure::{Failure, Outcome};
 use crate::signal;
 use rnet_format::suggestions::did_you_mean;
 
-/// Between two reports, and between two words on stderr.
+/// Interval between two reports, and between two messages on stderr.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// For so long at least no message comes before that is told.
+/// Minimum silence before it is reported.
 const MIN_SILENCE: Duration = Duration::from_secs(2);
-/// Messages between two looks at the clock, in a flood.
+/// Messages between two clock reads, in a flood.
 const MESSAGES_PER_CLOCK_CHECK: u32 = 64;
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     Continue,
     Stop,
 }
 
-/// What a listening command does with what it hears.
+/// A listening command's callbacks.
 pub trait Listener {
-    /// A message.
+    /// A message was received.
     fn on_message(
         &mut self,
         context: &mut Context,
@@ -37,7 +37,7 @@ pub trait Listener {
         bytes: &[u8],
     ) -> Outcome<Flow>;
 
-    /// There is nothing to read at the moment.
+    /// No message is available at the moment.
     fn on_idle(&mut self, _context: &mut Context, _follow: &Follower) -> Outcome<Flow> {
         Ok(Flow::Continue)
     }
@@ -47,21 +47,21 @@ pub trait Listener {
         Ok(Flow::Continue)
     }
 
-    /// The last word, however it ended.
+    /// The final output, however the command ended.
     fn on_finish(&mut self, _context: &mut Context) -> Outcome {
         Ok(())
     }
 
-    /// Whether people want to know which publishers come and go.
+    /// Whether the user wants to see which publishers appear and disappear.
     fn reports_publishers(&self) -> bool {
         true
     }
 
-    /// At the end of the time: whether what was asked for has come.
+    /// At the time limit: whether the requested messages have arrived.
     fn is_satisfied(&self) -> bool;
 }
 
-/// Follows `topic` until the listener has enough, the time is over, or somebody says stop.
+/// Follows `topic` until the listener has enough, the time limit has passed, or a stop is requested.
 pub fn listen(
     context: &mut Context,
     topic: &str,
@@ -131,11 +131,11 @@ pub fn listen(
     ended
 }
 
-/// What is told while no messages come for long: once, and again when other publishers are left.
+/// Reports a long silence: once, and again when the set of publishers has changed.
 #[derive(Default)]
 pub struct SilenceReporter {
     last_report: Option<String>,
-    /// When messages came last.
+    /// When the last messages arrived.
     last: Option<Instant>,
     longest_gap: Duration,
 }
@@ -156,7 +156,7 @@ impl SilenceReporter {
         }
     }
 
-    /// A message has come.
+    /// A message has arrived.
     pub fn reset(&mut self) {
         self.last_report = None;
         let gap = self.last.replace(Instant::now()).map_or(Duration::ZERO, |last| last.elapsed());
@@ -164,7 +164,8 @@ impl SilenceReporter {
     }
 }
 
-/// Says that nobody is there, yet or any more; or that there is no such topic, and which one may have been meant.
+/// Reports that no publisher exists yet or any more, or that the topic does not exist, with a similar name as
+/// a suggestion.
 pub fn report_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
     let seen = context.domain().and_then(|mut domain| {
         let snapshot = domain.snapshot()?;
@@ -173,7 +174,7 @@ pub fn report_waiting(context: &Context, topic: &str, whom: &str, since: &str) {
         let near = did_you_mean(topic, topics.into_iter().filter(|topic| !is_internal(topic)));
         Ok((domain.id().to_owned(), exists, near))
     });
-    // What cannot be seen now is looked for, and told, by the loop.
+    // The loop retries and reports what cannot be read now.
     let Ok((id, exists, near)) = seen else { return };
     if exists {
         return context
@@ -188,7 +189,7 @@ fn report_events(context: &Context, follow: &mut Follower, publishers: bool) {
     for event in follow.take_events() {
         let is_reported = match &event {
             FollowEvent::Joined(_) | FollowEvent::Gone(_) => publishers,
-            // `Unreadable` has said it.
+            // `Unreadable` was already reported.
             FollowEvent::Unread(unheard) => unheard.why != UnreadCause::Unreadable,
             _ => true,
         };

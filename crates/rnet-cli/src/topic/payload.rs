@@ -1,4 +1,4 @@
-//! What `rnet topic pub` sends, and which type it has.
+//! The messages of `rnet topic pub`, and their types.
 
 use rnet::MessageType;
 use rnet::inspect::Snapshot;
@@ -18,19 +18,19 @@ use rnet_monitor::{message_type, type_name};
 const MESSAGE_LIMIT: InputLimit =
     InputLimit::new(MAX_MESSAGE_LEN_BYTES, "a message", "MAX_MESSAGE_LEN_BYTES");
 
-/// A message as it stands on the command line.
+/// A message as given on the command line.
 #[derive(Debug)]
 pub enum Payload {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// A file: a message where messages have a type, else bytes.
+    /// A file: a message if the type is known, otherwise bytes.
     File(Vec<u8>),
-    /// Fields, of a type that is to be found; named, if the user named it.
+    /// Fields of a type that must be found; with its name, if the user gave one.
     Fields { type_name: Option<String>, value: Value },
 }
 
 impl Payload {
-    /// Reads the command line, and the file that it may name.
+    /// Parses the command line, and reads the file that it may name.
     pub fn of(args: &PubArgs) -> Outcome<Payload> {
         let usage = |what: &str| Err(Failure::Usage(what.to_owned()));
         let bytes = match (&args.hex, &args.text) {
@@ -73,8 +73,8 @@ impl Payload {
         Payload::Fields { type_name: type_name.cloned(), value }
     }
 
-    /// The bytes, and the type under which they are published. `Ok(None)` if the type is not
-    /// known yet and may become so.
+    /// The bytes, and the type to publish them with. `Ok(None)` if the type is not known yet but may become
+    /// known.
     pub fn resolve(
         &self,
         topic: &str,
@@ -110,12 +110,12 @@ impl Payload {
     }
 }
 
-/// What the command line says of the types of messages.
+/// The message types of the command line.
 pub struct PayloadTypes {
-    /// By `--proto`, else what is built in.
+    /// From `--proto`, otherwise the built-in types.
     catalog: Catalog,
     from_files: bool,
-    /// `--raw`: bytes are a message of the topic's type.
+    /// `--raw`: the bytes are a message of the topic's type.
     raw: bool,
 }
 
@@ -128,13 +128,13 @@ impl PayloadTypes {
         Ok(PayloadTypes { catalog, from_files: !args.files.proto.is_empty(), raw: args.raw })
     }
 
-    /// Why a type that is named cannot be had without the topic; `None` if it can.
+    /// Why a named type cannot be resolved without the topic; `None` if it can.
     pub fn why_type_is_unknown(&self, payload: &Payload) -> Option<String> {
         let Payload::Fields { type_name: Some(name), .. } = payload else { return None };
         self.catalog.find(name).err().map(|error| error.to_string())
     }
 
-    /// A word where fields are wanted, and no type that it may be of.
+    /// The error for a single word in place of fields, without a type.
     fn not_fields_error(&self, topic: &str, word: &str) -> Failure {
         Failure::Usage(match self.catalog.find(word) {
             Ok(found) => format!(
@@ -148,7 +148,7 @@ impl PayloadTypes {
         })
     }
 
-    /// The type of a message: that of the files, else that of the topic, else a built-in one.
+    /// The type of a message: from the files, otherwise from the topic, otherwise a built-in one.
     fn choose_type(
         &self,
         topic: &str,
@@ -182,7 +182,7 @@ impl PayloadTypes {
         }
     }
 
-    /// The one type of the files.
+    /// The only type of the files.
     fn only_type(&self) -> Outcome<MessageType> {
         let names: Vec<&str> =
             self.catalog.names().filter(|n| !is_nested(n, self.catalog.names())).collect();
@@ -196,7 +196,7 @@ impl PayloadTypes {
     }
 }
 
-/// Any text is some message of most protobuf types, with fields that nobody knows and all others at zero.
+/// Any text is a valid message of most protobuf types, with unknown fields and all others at zero.
 fn raw_bytes_error(topic: &str, in_use: &MessageType) -> Failure {
     let desc = in_use.desc();
     let name = type_name(&desc);
@@ -214,7 +214,7 @@ fn resolve_bytes(
     in_use: Option<MessageType>,
 ) -> Outcome<(Vec<u8>, MessageType)> {
     match in_use.unwrap_or(MessageType::Raw) {
-        // Raw bytes on a typed topic go under its type, which its subscribers insist on.
+        // Raw bytes on a typed topic are published with its type, which its subscribers require.
         MessageType::Plain(plain) if !plain.accepts_len(bytes.len()) => {
             Err(Failure::Failed(format!(
                 "messages on {topic} are {} of {} bytes{}, but {} bytes were given",
@@ -235,7 +235,7 @@ fn resolve_bytes(
     }
 }
 
-/// The bytes of a last will of the type of the messages: its fields, or text where they are bytes.
+/// The bytes of a last will of the message type: fields, or text for a topic of bytes.
 pub fn encode_last_will(data: &str, ty: &MessageType) -> Outcome<Vec<u8>> {
     match ty {
         MessageType::Raw => Ok(data.as_bytes().to_vec()),

@@ -1,8 +1,7 @@
 //! `rnet topic pub`.
 //!
-//! The one command that takes part: it is a node with a publisher. It offers reliable and transient_local,
-//! which every subscriber can ask for, and detaches a subscriber that makes no progress, so that it never
-//! hangs on one.
+//! Runs a node with a publisher. It offers reliable and transient_local, which satisfies every subscriber,
+//! and evicts a subscriber that makes no progress, so that it never hangs.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +18,11 @@ use rnet_monitor::type_name;
 
 /// Longest time between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a subscriber may stand still before the messages go on without it.
+/// How long a subscriber may make no progress before it is evicted.
 const STALL_LIMIT: Duration = Duration::from_secs(1);
-/// How long a publisher stays at least: observers look for new ones ten times a second.
+/// Minimum lifetime of the publisher: observers scan for new ones ten times a second.
 const MIN_PUBLISHER_LIFETIME: Duration = Duration::from_millis(300);
-/// How long the last messages wait for their readers before the publisher goes.
+/// How long the publisher waits until its last messages are read.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
@@ -76,7 +75,8 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     ended
 }
 
-/// Who publishes on the topic of a command sees subscribers, and nothing moves.
+/// Warns that the topic is a command: its publisher sees subscribers, but the receiver ignores messages
+/// without authority.
 fn warn_if_command(context: &Context, domain: &mut Domain, topic: &str) -> Outcome {
     let status = domain.topic_snapshot(&rnet::command_status_topic(topic))?;
     if let Some(receiver) = status.publishers.first() {
@@ -89,7 +89,7 @@ fn warn_if_command(context: &Context, domain: &mut Domain, topic: &str) -> Outco
     Ok(())
 }
 
-/// The bytes to send and their type, which may have to be waited for.
+/// The bytes to send and their type, which may not be known yet.
 fn resolve(
     context: &Context,
     domain: &mut Domain,
@@ -129,7 +129,7 @@ fn resolve(
 fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
     let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_LIMIT });
     let options = options.transient_local(1);
-    // A topic has one lane, so the one that is in use already is the right one.
+    // A topic has one lane, so use the one that other publishers use.
     let publishers = snapshot.publishers.iter().map(|p| p.qos.lane);
     let lane = match args.lane {
         Some(LaneArg::Urgent) => Some(Lane::Urgent),
@@ -175,7 +175,7 @@ fn send_all(
         next += period;
         let now = Instant::now();
         if next + STALL_LIMIT < now {
-            // Held back for long: go on at the rate, and do not make up for what is past.
+            // After a long block, continue at the rate without catching up.
             next = now;
         }
         while let Some(left) = next.checked_duration_since(Instant::now()) {
@@ -187,7 +187,7 @@ fn send_all(
     }
 }
 
-/// Waits until the subscribers have taken what was sent: a publisher's log goes with it.
+/// Waits until the subscribers have read everything: the log is removed with its publisher.
 pub fn wait_until_drained(context: &Context, domain: &mut Domain, topic: &str, publisher: u64) {
     let deadline = Instant::now() + DRAIN_TIMEOUT;
     while let Ok(snapshot) = domain.topic_snapshot(topic) {

@@ -1,7 +1,7 @@
-//! `rnet topic hz` and `bw`: a window of the last messages, and a report on it each second.
+//! `rnet topic hz` and `bw`: report every second on a window of the last messages.
 //!
-//! A rate is computed from the time stamps that publishers put on their messages, so it is the rate at which they were
-//! sent, whatever the observer did meanwhile.
+//! A rate is computed from the publishers' time stamps, so it is the send rate, regardless of the observer's
+//! own timing.
 
 use std::collections::VecDeque;
 
@@ -21,13 +21,13 @@ const DEFAULT_BW_WINDOW: u32 = 100;
 /// The last messages of a topic.
 struct Window {
     topic: String,
-    /// When each was sent, in ns, and its length in bytes.
+    /// Send time in ns, and length in bytes, of each message.
     last: VecDeque<(u64, usize)>,
-    /// Messages so far.
+    /// Total number of messages.
     seen: u64,
 }
 
-/// Prints what there is to say of a window; whether there was anything.
+/// Prints a report on a window; returns whether there was anything to print.
 type Report = fn(&mut Context, &Window) -> Outcome<bool>;
 
 struct RateListener {
@@ -35,7 +35,7 @@ struct RateListener {
     capacity: usize,
     report: Report,
     max_reports: Option<u64>,
-    /// `seen` at the last report.
+    /// The value of `seen` at the last report.
     reported: u64,
     reports: u64,
     silence: SilenceReporter,
@@ -76,7 +76,7 @@ impl Listener for RateListener {
 
     fn on_second(&mut self, context: &mut Context, follow: &Follower) -> Outcome<Flow> {
         if self.window.seen == self.reported {
-            // That nobody is there yet was said.
+            // The missing publisher was already reported.
             if self.window.seen > 0 || follow.publisher_count() > 0 {
                 self.silence.report(context, follow.publishers());
             }
@@ -98,7 +98,7 @@ impl Listener for RateListener {
 
 pub fn hz(context: &mut Context, args: RateArgs) -> Outcome {
     let window = args.window.unwrap_or(DEFAULT_HZ_WINDOW) as usize;
-    // So many intervals.
+    // The number of intervals.
     run(context, &args, window + 1, report_hz)
 }
 

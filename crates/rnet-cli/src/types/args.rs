@@ -1,4 +1,4 @@
-//! The words of `rnet type …`.
+//! The arguments of `rnet type …`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `rnet type check` and `rnet type diff`: an old version of types against a new one.
+//! `rnet type check` and `rnet type diff`: compare an old version of types with a new one.
 
 use rnet::schema::Diff;
 use rnet_format::types::{CheckedType, Sides, TypeReport, check_types, diff_types};
@@ -39,7 +39,7 @@ fn print<T: Serialize>(
     } else {
         let lines = report.types.iter().flat_map(lines).chain(report.unmatched_lines());
         lines.into_iter().try_for_each(|line| context.line(format_args!("{line}")))?;
-        // Behind the lines that it sums up, on a terminal too.
+        // After the lines that it summarises, on a terminal too.
         context.flush()?;
         context.eprintln(format_args!("{}", report.summary()));
     }

@@ -103,7 +103,7 @@ fn in_use(context: &mut Context, word: Option<&str>, host: Option<&str>) -> Outc
         return context.document(&json!({"domain": domain.id(), "types": documents}));
     }
     let row = |used: &UsedType<'_>| vec![used.name().to_owned(), used.topics.join(", ")];
-    // Where all are of one host, nobody needs its name.
+    // If all topics are on one host, its name is omitted.
     if !snapshot.remote.is_empty() {
         let hosts =
             |used: &UsedType<'_>| used.hosts(&own).into_iter().collect::<Vec<_>>().join(", ");

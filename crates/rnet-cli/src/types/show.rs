@@ -24,7 +24,7 @@ pub fn run(context: &mut Context, args: TypeShowArgs) -> Outcome {
     }
 }
 
-/// A type of files, or a built-in one, or else one that a topic of the domain has.
+/// A type of files, or a built-in one, or otherwise one of a topic of the domain.
 fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
     let failure = match Catalog::of(&args.files.proto, &args.files.include)?.find(name) {
         Ok(MessageType::Protobuf(schema)) => return protobuf(context, &schema, args),
@@ -35,7 +35,7 @@ fn by_name(context: &mut Context, name: &str, args: &TypeShowArgs) -> Outcome {
     if !args.files.proto.is_empty() {
         return Err(failure);
     }
-    // A domain that cannot be looked at has no types for us.
+    // A domain that cannot be inspected provides no types.
     let snapshot = context.domain().and_then(|mut domain| Ok(domain.snapshot()?));
     let Ok(snapshot) = snapshot else { return Err(failure) };
     let used = types(&snapshot, None);
@@ -53,7 +53,7 @@ fn of_topic(context: &mut Context, topic: &str, args: &TypeShowArgs) -> Outcome 
     show(context, &used.iter().collect::<Vec<_>>(), args)
 }
 
-/// The first of the versions; that there are others is told.
+/// Shows the first version, and reports that others exist.
 fn show(context: &mut Context, used: &[&UsedType<'_>], args: &TypeShowArgs) -> Outcome {
     let Some((first, others)) = used.split_first() else { return Ok(()) };
     for other in others {

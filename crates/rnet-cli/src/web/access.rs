@@ -1,4 +1,4 @@
-//! What `rnet dashboard` and `rnet foxglove` ask of those who come: a token, and TLS.
+//! Access control of `rnet dashboard` and `rnet foxglove`: a token, and TLS.
 
 use rnet_dashboard::Tls;
 
@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{self, InputLimit};
 use crate::shared_args::ServeArgs;
 
-/// A file of a token, a certificate or a key.
+/// Size limit of a file with a token, a certificate or a key.
 const SECRET_LIMIT: InputLimit = InputLimit::new(1 << 20, "a token, certificate or key", "1 MiB");
 
 impl ServeArgs {
@@ -19,7 +19,7 @@ impl ServeArgs {
         Ok(Some(text.trim().to_owned()))
     }
 
-    /// The certificate and the key, where both are named.
+    /// The certificate and the key, if both are given.
     pub fn tls(&self) -> Outcome<Option<Tls>> {
         let (Some(cert), Some(key)) = (&self.tls_cert, &self.tls_key) else { return Ok(None) };
         let [cert_pem, key_pem] =

@@ -1,4 +1,4 @@
-//! The words of `rnet dashboard`.
+//! The arguments of `rnet dashboard`.
 
 use std::path::PathBuf;
 

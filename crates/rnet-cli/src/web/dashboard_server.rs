@@ -1,4 +1,4 @@
-//! `rnet dashboard`: the library's server, with this program's words and signals.
+//! `rnet dashboard`: runs the library's server with this program's arguments and signals.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::{launch, signal};
 
-/// A signal ends it sooner.
+/// A signal ends the sleep sooner.
 const SLEEP_TIME: Duration = Duration::from_secs(3600);
 
 impl From<DashboardError> for Failure {
@@ -37,7 +37,7 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     options.access = access(&args)?;
     options.read_only = args.read_only;
     options.recordings = Some(args.recordings.clone().unwrap_or_else(|| ".".into()));
-    // Nobody has said that there will be recordings where it is just started: there the page tells.
+    // Without `--recordings`, a missing folder is no error here: the page reports it.
     if args.recordings.is_some() {
         options.check_recordings()?;
     }
@@ -59,7 +59,7 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     context.eprintln(format_args!("dashboard of domain {domain}: {url}{asks}"));
     if let Some(viewers) = viewers {
         context.eprintln(format_args!("viewers of the Foxglove protocol: {}", viewers.url()));
-        // Who has stopped a robot by the page has not released it because viewers see nothing any more.
+        // If the viewers' server fails, a robot that the page has stopped must stay stopped.
         if let Err(Failure::Failed(why)) = viewers.run_until_stopped(context) {
             context.eprintln(format_args!("{why}; the dashboard continues"));
         }
@@ -73,7 +73,7 @@ pub fn run(context: &mut Context, args: DashboardArgs) -> Outcome {
     Err(stopped)
 }
 
-/// The server of the Foxglove protocol, for whom the dashboard would let in, too.
+/// The Foxglove server, with the same access rules as the dashboard.
 fn start_foxglove(location: Location, args: &DashboardArgs, port: u16) -> Outcome<FoxgloveServer> {
     let mut options = foxglove::options(location, &args.serve, port)?;
     options.token = token(args)?;

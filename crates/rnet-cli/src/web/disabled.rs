@@ -1,4 +1,4 @@
-//! What both commands say in a build without them.
+//! The error of both commands in a build without them.
 
 use super::{DashboardArgs, FoxgloveArgs};
 use crate::context::Context;

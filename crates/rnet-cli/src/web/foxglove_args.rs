@@ -1,4 +1,4 @@
-//! The words of `rnet foxglove`.
+//! The arguments of `rnet foxglove`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 
 use crate::shared_args::ServeArgs;
 
-/// That of the library, which is not there without the feature `web`.
+/// The library's default port; the library is missing without the feature `web`.
 pub const DEFAULT_PORT: u16 = 8765;
 
 #[derive(Debug, Args)]

@@ -16,14 +16,14 @@ use crate::shared_args::ServeArgs;
 use crate::signal;
 use rnet_format::text::escape_controls;
 
-/// Between two looks at whether somebody said stop.
+/// Interval between two checks for a stop request.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// What the server says while nobody takes it: more is left out.
+/// Messages of the server that wait to be printed: further ones are dropped.
 const MAX_QUEUED_MESSAGES: usize = 256;
 
 const _: () = assert!(DEFAULT_PORT == rnet_foxglove::DEFAULT_PORT);
 
-/// A server that runs, and what it says.
+/// A running server, and its messages.
 pub struct FoxgloveServer {
     server: ServerHandle,
     messages: Receiver<String>,
@@ -47,7 +47,7 @@ pub fn run(context: &mut Context, args: &FoxgloveArgs) -> Outcome {
     viewers.run_until_stopped(context)
 }
 
-/// What both commands that serve viewers have in common.
+/// The common options of both commands that serve viewers.
 pub fn options(location: Location, args: &ServeArgs, port: u16) -> Outcome<Options> {
     let mut options = Options::new(location);
     options.listen = SocketAddr::new(args.bind, port);
@@ -59,7 +59,7 @@ pub fn options(location: Location, args: &ServeArgs, port: u16) -> Outcome<Optio
 impl FoxgloveServer {
     pub fn start(mut options: Options) -> Outcome<FoxgloveServer> {
         let (sender, messages) = sync_channel::<String>(MAX_QUEUED_MESSAGES);
-        // What does not fit is left out: a flood of clients must not hold the server up.
+        // Messages beyond the queue are dropped: a flood of clients must not block the server.
         options.on_event = Arc::new(move |text| drop(sender.try_send(text.to_owned())));
         let scheme = if options.tls.is_some() { "wss" } else { "ws" };
         let server = serve(options).map_err(|error| match error {
@@ -71,12 +71,12 @@ impl FoxgloveServer {
         Ok(FoxgloveServer { server, messages, scheme })
     }
 
-    /// What viewers connect to.
+    /// The URL for viewers.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme, self.server.addr())
     }
 
-    /// Tells what the server says, until somebody says stop.
+    /// Prints the server's messages until a stop is requested.
     pub fn run_until_stopped(self, context: &mut Context) -> Outcome {
         while !signal::stop_requested() {
             match self.messages.recv_timeout(STOP_CHECK_INTERVAL) {
@@ -90,7 +90,7 @@ impl FoxgloveServer {
         }
         let (stats, addr) = (self.server.stats(), self.server.addr());
         drop(self.server);
-        // What it said meanwhile is not lost.
+        // Prints its remaining messages.
         for text in self.messages.try_iter() {
             context.eprintln(format_args!("{}", escape_controls(&text)));
         }

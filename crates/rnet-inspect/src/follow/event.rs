@@ -1,4 +1,4 @@
-//! What is told of the publishers that are followed.
+//! Events about the followed publishers.
 
 use super::unread::UnreadPublisher;
 
@@ -6,16 +6,17 @@ use super::unread::UnreadPublisher;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FollowEvent {
-    /// A publisher in this node is followed from now on.
+    /// A publisher in this node is now followed.
     Joined(String),
-    /// A publisher in this node has closed or died, and all it sent has been polled.
+    /// A publisher in this node has closed or died, and all its messages have been polled.
     Gone(String),
-    /// A publisher in this node cannot be followed (any more), and why. If this process has run out
-    /// of something, file descriptors say, it is tried again without another word.
+    /// A publisher in this node cannot be followed (any more), with the reason. If this process has run out
+    /// of a resource such as file descriptors, it is tried again without a further event.
     Unreadable(String, String),
-    /// A publisher in this node is followed, but the type that it names cannot be read, and why.
+    /// A publisher in this node is followed, but its declared type cannot be read, with the reason.
     Untyped(String, String),
-    /// A publisher was seen, and is not heard, or not to its end. One that cannot be read has an `Unreadable` before.
+    /// A publisher was seen but not received, or not to its end. For an unreadable one, `Unreadable` comes
+    /// first.
     Unread(UnreadPublisher),
 }
 

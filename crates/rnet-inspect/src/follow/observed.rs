@@ -1,41 +1,41 @@
-//! What an observer is told: messages that passed by, and those that it missed.
+//! What an observer receives: messages, and reports of missed messages.
 
 use rnet_core::{Meta, PublisherQos, TypeDesc};
 use rnet_schema::Schema;
 use rnet_shm::channel::observe::MissedMessages;
 use rnet_shm::channel::received::Stamp;
 
-/// A message that passed by.
+/// A message as an observer sees it.
 #[derive(Debug)]
 pub struct ObservedMessage<'a> {
-    /// Publisher, number, times. `taken_ns` is when the observer saw it, which says nothing of
-    /// the latency that subscribers have.
+    /// Publisher, number, times. `taken_ns` is the time at which the observer saw it; it does not measure the
+    /// latency of subscribers.
     pub stamp: Stamp,
-    /// What it carries beside its content.
+    /// The metadata of the message.
     pub meta: Meta,
-    /// Its topic.
+    /// The topic.
     pub topic: &'a str,
     /// Name of the publisher's node.
     pub node: &'a str,
-    /// What the publisher says its messages are.
+    /// The message type that the publisher declares.
     pub type_desc: &'a TypeDesc,
     /// What the publisher offers.
     pub qos: &'a PublisherQos,
-    /// The protobuf type that it names; `None` if its messages are of another kind, or the type
-    /// could not be read.
+    /// The protobuf type that it declares; `None` if its messages are of another kind, or the type could not
+    /// be read.
     pub schema: Option<&'a Schema>,
 }
 
-/// What [`Follower::poll_all`](super::Follower::poll_all) finds.
+/// The result of [`Follower::poll_all`](super::Follower::poll_all).
 #[derive(Debug)]
 pub enum Observed<'a> {
     /// A message.
     Message(ObservedMessage<'a>),
     /// Messages that the observer did not see.
     Missed {
-        /// Which, and why.
+        /// The messages, and why they were missed.
         missed: MissedMessages,
-        /// Their topic.
+        /// The topic.
         topic: &'a str,
         /// Name of the publisher's node.
         node: &'a str,

@@ -1,29 +1,29 @@
-//! How long one sleeps that follows many topics: no send rings it.
+//! The poll interval of an observer of many topics, which publishers do not wake.
 //!
 //! docs/design/observers.md has the table.
 
 use std::time::{Duration, Instant};
 
-/// How long it sleeps at most: each wake-up costs as much as some twenty messages.
+/// The longest interval: each wake-up costs as much as about 20 messages.
 const MAX_INTERVAL: Duration = Duration::from_millis(5);
-/// The same for the first second of a new publisher, of which it is not known how much it sends.
+/// The longest interval in the first second of a new publisher, whose send rate is unknown.
 const NEW_PUBLISHER_INTERVAL: Duration = Duration::from_millis(2);
 const NEW_PUBLISHER_TIME: Duration = Duration::from_secs(1);
-/// It sleeps shorter where more than this part of a log waits by the end.
+/// The interval is shorter if more than this share of a log would be unread at its end.
 const MAX_FILL: f32 = 1.0 / 16.0;
-/// How long it sleeps at least, and how often it looks from one large message of a publisher to the next: without readers
-/// the memory of one is used anew for the next.
+/// The shortest interval, and the number of polls between two large messages of a publisher: without readers,
+/// the memory of one is reused for the next.
 const MIN_INTERVAL: Duration = Duration::from_micros(100);
 const POLLS_PER_LARGE: u32 = 4;
 
-/// What decides about it.
+/// The inputs that determine the interval.
 pub struct PollInterval {
     last: Duration,
-    /// What part of a log waited after the last pause, at most.
+    /// The largest unread share of a log after the last interval.
     fill: f32,
-    /// The shortest time between two large messages of a publisher since the last look at the domain, and before it.
+    /// The shortest time between two large messages of a publisher, since the last scan and before it.
     large_every: [Option<Duration>; 2],
-    /// When a publisher was found that was not there before.
+    /// When the last new publisher was found.
     joined: Option<Instant>,
 }
 
@@ -34,29 +34,29 @@ impl Default for PollInterval {
 }
 
 impl PollInterval {
-    /// A message was found in a log of which this part was unread.
+    /// A message was found in a log with this unread share.
     pub fn message_found(&mut self, fill: f32) {
         self.fill = self.fill.max(fill);
     }
 
-    /// A large message was found, so long after the one before it.
+    /// A large message was found, this long after the previous one.
     pub fn large_message_found(&mut self, every: Option<Duration>) {
         let shortest = &mut self.large_every[0];
         *shortest = (*shortest).into_iter().chain(every).min();
     }
 
-    /// A publisher was found.
+    /// A new publisher was found.
     pub fn publisher_found(&mut self) {
         self.joined = Some(Instant::now());
     }
 
-    /// The domain was looked at.
+    /// The domain was scanned.
     pub fn domain_scanned(&mut self) {
         self.large_every = [None, self.large_every[0]];
     }
 
-    /// The next one: shorter where large messages follow each other closely, and where logs fill fast; twice as long as the
-    /// last one at most.
+    /// The next interval: shorter if large messages follow each other closely or logs fill fast, and at most
+    /// twice the last one.
     pub fn next(&mut self) -> Duration {
         let is_new = self.joined.is_some_and(|at| at.elapsed() < NEW_PUBLISHER_TIME);
         let longest = if is_new { NEW_PUBLISHER_INTERVAL } else { MAX_INTERVAL };
@@ -78,7 +78,7 @@ mod tests {
         let doubled: Vec<Duration> = (0..8).map(|_| pause.next()).collect();
         assert!(doubled.is_sorted() && doubled[0] == 2 * MIN_INTERVAL, "{doubled:?}");
         assert_eq!(doubled[7], MAX_INTERVAL);
-        // Half a log came in 5 ms: an eighth of that, for a sixteenth.
+        // Half a log in 5 ms: one eighth of that time for one sixteenth of the log.
         pause.message_found(0.25);
         pause.message_found(0.5);
         assert_eq!(pause.next(), MAX_INTERVAL / 8);
@@ -98,7 +98,7 @@ mod tests {
         pause.large_message_found(Some(Duration::from_millis(8)));
         pause.large_message_found(Some(Duration::from_millis(12)));
         assert_eq!(pause.next(), Duration::from_millis(2));
-        // It counts until the look after the next.
+        // It counts until the scan after the next.
         pause.domain_scanned();
         assert_eq!(pause.next(), Duration::from_millis(2));
         pause.domain_scanned();

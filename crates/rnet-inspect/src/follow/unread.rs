@@ -1,28 +1,28 @@
-//! Publishers that were seen and not heard.
+//! Publishers that were seen but not received.
 
 use std::fmt;
 
 use rnet_core::TopicName;
 
-/// A publisher that was seen, and of which nothing was heard, or not all. Nobody knows how many messages that is.
+/// A publisher that was seen, but whose messages were not received, or not all. Their number is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnreadPublisher {
-    /// Its topic; `None` if it closed before it could be asked.
+    /// The topic; `None` if the publisher closed before the topic could be read.
     pub topic: Option<String>,
-    /// Hash of its topic, which is known in any case.
+    /// Hash of the topic, which is always known.
     topic_hash: u64,
     /// Its node.
     pub node: String,
-    /// Why it was not heard.
+    /// The cause.
     pub why: UnreadCause,
 }
 
-/// Why a publisher was not heard.
+/// Why a publisher was not received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum UnreadCause {
-    /// It closed between the look that found it and the attempt to follow it.
+    /// It closed between the scan that found it and the attempt to follow it.
     Closed,
     /// Its log, or its description, cannot be read.
     Unreadable,
@@ -38,7 +38,7 @@ impl UnreadPublisher {
         UnreadPublisher { topic, topic_hash, node, why }
     }
 
-    /// Whether its topic may be this one. Of an unknown topic the hash is compared.
+    /// Whether its topic may be this one. If the topic is unknown, the hash is compared.
     pub fn may_be_of(&self, topic: &TopicName) -> bool {
         match &self.topic {
             Some(known) => known == topic.as_str(),

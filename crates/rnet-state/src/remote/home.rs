@@ -1,8 +1,9 @@
-//! The home of a host's keys: what answers for them to other hosts (docs/design/state-hosts.md).
+//! The home of a host's keys: it answers requests of other hosts for them (docs/design/state-hosts.md).
 //!
-//! Two services, one to read and one to write, and a feed for each prefix that somebody follows: a topic on which
-//! a watch of the state tells every change, numbered, and four times a second that there was none. The state is
-//! opened with the first question, so that a host that nobody asks pays for two services.
+//! It has two services, one for reads and one for writes, and a feed for each prefix that a replica follows.
+//! A feed is a topic on which a watch of the state publishes every change, numbered, and a heartbeat four
+//! times a second. The state is opened at the first request, so a host without requests pays only for two
+//! services.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
@@ -19,19 +20,20 @@ use crate::msgs::{StateAsk, StateChange, StateEntry, StateReply};
 use rnet_call::{Service, ServiceBuilder};
 use rnet_node::{NodeHandle, Publisher, PublisherOptions, Timer, TimerOptions};
 
-/// How often a feed says something at least: a replica that hears nothing for longer knows that it is behind.
+/// Longest interval between two messages of a feed: a replica that receives nothing for longer is behind.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
-/// After so many beats without a subscriber a feed ends.
+/// A feed ends after this many heartbeats without a subscriber.
 const MAX_IDLE_HEARTBEATS: u32 = 40;
-/// Prefixes of a host that others follow.
+/// Maximum number of followed prefixes per host.
 pub const MAX_FEEDS: usize = 256;
-/// Keys of one list or replica.
+/// Maximum number of keys of one list or replica.
 pub const MAX_KEYS: usize = 65_536;
-/// Bytes of the values of one list or replica, but for a single one, which may be as long as a value is.
+/// Maximum total length of the values of one list or replica, in bytes. A single value may be as long as the
+/// value limit.
 pub const MAX_LEN_BYTES: usize = 64 << 20;
-/// Questions that wait while others are answered.
+/// Requests that wait while others are answered.
 const BACKLOG: usize = 1024;
-/// Writes at once: one that waits for the disk does not hold up those that do not.
+/// Concurrent writes: one that waits for the disk does not delay those that do not.
 const MAX_CONCURRENT_WRITES: usize = 4;
 
 /// Answers for the keys of this host until it is dropped; made by [`serve`].
@@ -41,8 +43,8 @@ pub struct Home {
     _feeds: Arc<Feeds>,
 }
 
-/// Answers other hosts for the keys of this host, which they know as `host`. The node's time is to be the host's:
-/// in a simulated one that stands, feeds would be silent.
+/// Serves the keys of this host, which other hosts know as `host`. The node must use the host's time: with a
+/// simulated clock that is stopped, feeds would send nothing.
 ///
 /// # Errors
 /// As `rnet::Node::service`.
@@ -77,7 +79,7 @@ fn to_reply(done: Result<StateReply>) -> StateReply {
     })
 }
 
-/// What tells the changes below one prefix.
+/// Publishes the changes below one prefix.
 struct Feed {
     number: u64,
     sender: Arc<Mutex<FeedSender>>,
@@ -89,13 +91,13 @@ struct FeedSender {
     publisher: Publisher<StateChange>,
     number: u64,
     seq: u64,
-    /// Types that were told since somebody has asked last.
+    /// Types sent since the last request for the keys.
     types: HashSet<u64>,
 }
 
 impl FeedSender {
     fn send_change(&mut self, change: &Change) {
-        // It is in the keys that an asker gets.
+        // The keys in the reply contain it.
         if change.initial {
             return;
         }
@@ -114,7 +116,7 @@ impl FeedSender {
         self.send(Some(entry), change.skipped);
     }
 
-    /// A message that does not go out leaves its number out: who follows misses it there, and asks anew.
+    /// If a message is not sent, its number is skipped: followers detect the gap and request the keys again.
     fn send(&mut self, entry: Option<StateEntry>, skipped: Option<u64>) {
         let change = StateChange { feed: self.number, seq: self.seq, entry, skipped };
         let _ = self.publisher.send(&change);
@@ -126,7 +128,7 @@ struct Feeds {
     open_state: Box<dyn Fn() -> Result<State> + Send + Sync>,
     host: String,
     feeds: Mutex<HashMap<String, Feed>>,
-    /// From the first feed on: a home that nobody follows wakes nobody.
+    /// Created with the first feed: a home without followers causes no wake-ups.
     beat: Mutex<Option<Timer>>,
     this: Weak<Feeds>,
 }
@@ -180,7 +182,7 @@ impl Feeds {
         feed.idle_heartbeats = 0;
         let (number, sender) = (feed.number, feed.sender.clone());
         drop(feeds);
-        // Before the keys are read: what is told afterwards describes its types to the one who asks now.
+        // Before the keys are read: later messages describe their types to this requester.
         let seq = {
             let mut sender = lock(&sender);
             sender.types.clear();
@@ -192,7 +194,7 @@ impl Feeds {
 
     fn open_feed(&self, state: &State, prefix: &str) -> Result<Feed> {
         let number = random_u64();
-        // The newest one is kept for who comes late: it says how far the feed is.
+        // The newest message is kept for late joiners: it carries the feed's position.
         let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
         let publisher = self.node.publisher(&wire::feed_topic(&self.host, number), options)?;
         let sender = FeedSender { publisher, number, seq: 0, types: HashSet::new() };
@@ -283,7 +285,7 @@ fn list_keys(state: &State, prefix: &str) -> Result<StateReply> {
     Ok(StateReply { revision: snapshot.revision, entries, ..StateReply::default() })
 }
 
-/// Whether as much crosses to another host at a time.
+/// Checks the limits of one transfer to another host.
 ///
 /// # Errors
 /// `LimitReached`.

@@ -1,4 +1,4 @@
-//! The state of another host, as a program reads and writes it.
+//! Reads and writes the state of another host.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,15 +19,16 @@ use crate::msgs::{StateAsk, StateEntry, StateReply};
 use rnet_node::NodeHandle;
 use rnet_shm::os::clock::boot_ns;
 
-/// For how long an answer is waited for unless [`RemoteState::with_timeout`] says otherwise.
+/// Default time limit of a request; see [`RemoteState::with_timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Prefixes that one [`RemoteState`] follows.
+/// Maximum number of prefixes that one [`RemoteState`] follows.
 const MAX_REPLICAS: usize = 64;
-/// Keys whose last value is cached for when their home is away; of more the one goes that was read longest ago.
+/// Maximum number of keys whose last value is cached for when their home is away; the least recently read is
+/// evicted.
 const MAX_CACHED: usize = 1024;
-/// Bytes of these values.
+/// Maximum total length of the cached values, in bytes.
 const MAX_CACHED_LEN_BYTES: usize = 16 << 20;
-/// What the keys of descriptions begin with.
+/// Prefix of the keys of descriptions.
 const DESCRIPTIONS: &str = "!";
 
 /// Splits `@host/key` into host and key; `None` for a key of this host.
@@ -47,9 +48,10 @@ pub fn split_host(key: &str) -> Option<(&str, &str)> {
 pub struct WithAge<T> {
     /// The value.
     pub value: T,
-    /// How long ago it was known to be so at its home; the time for which this machine was suspended counts.
+    /// Time since the value was known to be current at its home, including time for which this machine was
+    /// suspended.
     pub age: Duration,
-    /// Whether its home is away, so that it may be otherwise there by now.
+    /// Whether the home is away, so the value may have changed there.
     pub is_stale: bool,
 }
 
@@ -66,10 +68,10 @@ impl<T> WithAge<T> {
 
 /// The state of another host, created by `rnet::Node::state_of`. Cheap to clone; usable from any thread.
 ///
-/// A key belongs to the host that stores it, its *home*. A read asks the home, or a [`Replica`] of it. While the home
-/// is not reachable, a read returns the last known value with its age. A write asks the home once and returns when it
-/// is applied there; while the home is not reachable it fails with `HomeAway`, which tells whether the write may have
-/// been applied.
+/// A key belongs to the host that stores it, its *home*. A read asks the home, or a [`Replica`] of it. While
+/// the home is not reachable, a read returns the last known value with its age. A write asks the home once
+/// and returns when it is applied there; while the home is not reachable it fails with `HomeAway`, which
+/// tells whether the write may have been applied.
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
@@ -97,10 +99,10 @@ pub(super) struct RemoteShared {
     replicas: Mutex<Vec<Weak<ReplicaShared>>>,
 }
 
-/// What was read last.
+/// The values read last.
 #[derive(Default)]
 struct ValueCache {
-    /// Each with its length, and when it was so.
+    /// Each with its length and the time at which it was current.
     keys: HashMap<String, (Option<Entry>, usize, u64)>,
     len_bytes: usize,
 }
@@ -128,10 +130,10 @@ impl ValueCache {
 }
 
 impl RemoteState {
-    /// Opens it; `rnet::Node::state_of` is how users do.
+    /// Opens it; users call `rnet::Node::state_of`.
     ///
     /// # Errors
-    /// As there.
+    /// As `rnet::Node::state_of`.
     #[doc(hidden)]
     pub fn open(node: &NodeHandle, host: &str) -> Result<RemoteState> {
         if host.is_empty() || host.len() > rnet_core::MAX_HOST_LEN_BYTES || host.contains('/') {
@@ -155,7 +157,7 @@ impl RemoteState {
 }
 
 impl RemoteShared {
-    /// An entry under a prefix that the home has told.
+    /// An entry under a prefix, as sent by the home.
     fn entry(&self, entry: StateEntry, under: &Prefix) -> Result<Entry> {
         let entry = lock(&self.types).decode_entry(entry).map_err(|why| self.bad_value(why))?;
         match under.matches(&entry.key) {
@@ -168,7 +170,7 @@ impl RemoteShared {
         Error::bad_value(format!("state received from host {}", self.host), why)
     }
 
-    /// The newest of what replicas know of a key.
+    /// The newest entry of a key among the replicas.
     fn in_replica(&self, key: &str) -> Option<WithAge<Option<Entry>>> {
         let replicas = lock(&self.replicas);
         let known =
@@ -178,15 +180,15 @@ impl RemoteShared {
 }
 
 impl RemoteState {
-    /// Waits for answers for so long, instead of 10 s.
+    /// Sets the time limit of requests, 10 s by default.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> RemoteState {
         self.timeout = timeout;
         self
     }
 
-    /// Interrupts a wait for an answer with `Interrupted` if `stop` returns `true`; it is called 20 times a second. An
-    /// interrupted write may have been applied. For bindings that handle Ctrl-C.
+    /// Interrupts a wait for an answer with `Interrupted` if `stop` returns `true`; it is called 20 times a
+    /// second. An interrupted write may have been applied. For bindings that handle Ctrl-C.
     #[doc(hidden)]
     #[must_use]
     pub fn with_stop(mut self, stop: Arc<dyn Fn() -> bool + Send + Sync>) -> RemoteState {
@@ -217,7 +219,7 @@ impl RemoteState {
         Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
     }
 
-    /// The value of a key there with all that is known of it. Its revision is one of that host's state.
+    /// The entry of a key: its value and metadata. The revision is one of that host's state.
     ///
     /// # Errors
     /// As [`RemoteState::get`].
@@ -227,7 +229,7 @@ impl RemoteState {
         if let Some(fresh) = followed.as_ref().filter(|known| !known.is_stale) {
             return Ok(fresh.clone());
         }
-        // It was so at some moment after the question.
+        // The value was current at some moment after the request.
         let asked_boot_ns = boot_ns();
         match self.ask(Action::Get, &key) {
             Ok(reply) => {
@@ -246,7 +248,7 @@ impl RemoteState {
         }
     }
 
-    /// The keys under a prefix there, as of one revision, in order.
+    /// The keys under a prefix at the home, as of one revision, in order.
     ///
     /// # Errors
     /// `HomeAway`; `LimitReached` for more than 65,536 keys or 64 MiB of values; `BadName`.
@@ -257,7 +259,7 @@ impl RemoteState {
         entries.collect()
     }
 
-    /// All parameters of the nodes there.
+    /// All parameters of the nodes of that host.
     ///
     /// # Errors
     /// As [`RemoteState::list`].
@@ -272,12 +274,12 @@ impl RemoteState {
         Ok(transfer::collect_params(about, values?))
     }
 
-    /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no request.
-    /// Returns when it has the current values.
+    /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no
+    /// request. Returns when it has the current values.
     ///
     /// # Errors
-    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 followed prefixes at the home, 65,536
-    /// keys or 64 MiB of values; `BadName`.
+    /// `HomeAway`; `LimitReached` beyond 64 replicas of one `RemoteState`, 256 followed prefixes at the home,
+    /// 65,536 keys or 64 MiB of values; `BadName`.
     pub fn mirror(&self, prefix: &str) -> Result<Replica> {
         let mut replicas = lock(&self.shared.replicas);
         replicas.retain(|replica| replica.strong_count() > 0);
@@ -293,8 +295,8 @@ impl RemoteState {
         Ok(replica)
     }
 
-    /// Sets a key at its home, and returns the revision of the change once it is applied. The home checks it as a local
-    /// write, including the rules of parameters.
+    /// Sets a key at its home, and returns the revision of the change once it is applied. The home checks it
+    /// as a local write, including the rules of parameters.
     ///
     /// # Errors
     /// `HomeAway`, which tells whether the write may have been applied; errors of the home, as in
@@ -311,10 +313,10 @@ impl RemoteState {
         self.put(key).set(StateMessage::of(message)?)
     }
 
-    /// Sets a key that is at this revision of its home; 0: that is absent.
+    /// Sets a key if it has this revision at its home; 0 means that the key is absent.
     ///
     /// # Errors
-    /// `Conflict` if it is at another one; as [`RemoteState::set`].
+    /// `Conflict` if the key has another revision; as [`RemoteState::set`].
     pub fn compare_and_set(
         &self,
         key: &str,
@@ -324,7 +326,7 @@ impl RemoteState {
         self.put(key).if_revision(revision).set(value)
     }
 
-    /// Deletes a key; `false` if there was none.
+    /// Deletes a key; `false` if it did not exist.
     ///
     /// # Errors
     /// As [`RemoteState::set`].
@@ -341,7 +343,7 @@ impl RemoteState {
 
 rnet_node::debug_by!([] RemoteState, "RemoteState", |this| "host": this.host());
 
-/// A write at another host; made by [`RemoteState::put`]. It is sent once, and never again by itself.
+/// A write at another host; made by [`RemoteState::put`]. It is sent once, and never retried automatically.
 #[must_use = "nothing is written until set or delete"]
 pub struct RemotePut<'a> {
     state: &'a RemoteState,
@@ -349,30 +351,31 @@ pub struct RemotePut<'a> {
 }
 
 impl RemotePut<'_> {
-    /// Only if the key is at this revision of its home; 0: if it is absent. Else `Conflict`.
+    /// Writes only if the key has this revision at its home; 0 means that the key is absent. Otherwise
+    /// `Conflict`.
     pub fn if_revision(mut self, revision: u64) -> Self {
         self.ask.if_revision = Some(revision);
         self
     }
 
-    /// Only if the key is absent. Else `Conflict`.
+    /// Writes only if the key is absent. Otherwise `Conflict`.
     pub fn if_absent(self) -> Self {
         self.if_revision(0)
     }
 
-    /// The key is deleted when it was not written again for so long, by the home's clock.
+    /// Deletes the key if it is not written again within this time, by the home's clock.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ask.ttl_ns = Some(u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX));
         self
     }
 
-    /// Whether the key is kept on the home's disk; the write then returns when it is.
+    /// Whether the key is stored on the home's disk; the write then returns once it is stored.
     pub fn durable(mut self, yes: bool) -> Self {
         self.ask.durable = Some(yes);
         self
     }
 
-    /// The key may hold a value of another type, and holds this one's afterwards.
+    /// Allows the write to change the type of the key's value.
     pub fn change_type(mut self) -> Self {
         self.ask.change_type = true;
         self
@@ -387,7 +390,7 @@ impl RemotePut<'_> {
         self.send(Action::Set)
     }
 
-    /// Deletes the key; `false` if there was none.
+    /// Deletes the key; `false` if it did not exist.
     ///
     /// # Errors
     /// As [`RemoteState::set`].

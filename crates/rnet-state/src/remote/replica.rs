@@ -1,9 +1,9 @@
 //! A replica of the keys under a prefix of another host.
 //!
-//! A thread asks the home for the keys and for the topic on which it tells their changes, and applies these in
-//! the order of their numbers. Whatever breaks that order (a number is missing, another feed, silence for longer
-//! than the home is ever silent, bytes that are no change) begins anew with the keys, and what differs from before
-//! is told as changes. While the home is away the keys stay as they were, and their age grows.
+//! A thread requests the keys and subscribes to the topic of their changes, and applies these in the order of
+//! their numbers. If the order breaks (a missing number, another feed, a silence longer than the heartbeat
+//! allows, bytes that are not a change), it fetches the keys again and reports the differences as changes.
+//! While the home is away, the keys keep their values and their age grows.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,18 +25,18 @@ use crate::msgs::{StateAsk, StateChange, StateEntry};
 use rnet_node::{Interrupter, Subscriber, SubscriberOptions};
 use rnet_shm::os::clock::boot_ns;
 
-/// After so long without a word of its home a replica counts as left behind, and asks again.
+/// A replica that receives nothing for this long counts as behind, and requests the keys again.
 const FEED_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_mul(4);
-/// Before a home that was away, or that has refused, is asked again.
+/// Delay before the next request to a home that was away or has refused.
 const RETRY_INTERVAL: Duration = HEARTBEAT_INTERVAL;
-/// For how long the keys are waited for.
+/// Time limit of a request for the keys.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A copy of another host's keys under a prefix, kept up to date; created by
-/// [`RemoteState::mirror`](super::RemoteState::mirror). It has a thread, which stops when this is dropped.
+/// [`RemoteState::mirror`](super::RemoteState::mirror). Its thread stops when the replica is dropped.
 ///
-/// It also reports changes, as a [`Watch`](crate::Watch) does: from the first call of [`Replica::recv`], first the
-/// current values, then the newest value of each changed key.
+/// It also reports changes, as a [`Watch`](crate::Watch) does: from the first call of [`Replica::recv`],
+/// first the current values, then the newest value of each changed key.
 pub struct Replica {
     shared: Arc<ReplicaShared>,
     thread: Option<JoinHandle<()>>,
@@ -49,7 +49,7 @@ pub(super) struct ReplicaShared {
     state: Mutex<ReplicaState>,
     changed: Condvar,
     closed: AtomicBool,
-    /// Ends the wait of the thread.
+    /// Interrupts the wait of the thread.
     interrupter: Mutex<Option<Interrupter>>,
 }
 
@@ -58,16 +58,16 @@ struct ReplicaState {
     keys: BTreeMap<String, (Entry, usize)>,
     len_bytes: usize,
     revision: u64,
-    /// When it was known that these are the keys; `None`: never.
+    /// When the keys were last known to be current; `None`: never.
     known_boot_ns: Option<u64>,
     is_stale: bool,
-    /// Why the home does not tell.
+    /// Why the home does not send changes.
     error: Option<Error>,
-    /// Once somebody wants to be told.
+    /// Created at the first call of [`Replica::recv`].
     queue: Option<ChangeQueue>,
 }
 
-/// Changes that nobody has taken yet: one for each key.
+/// Changes not received yet: one per key.
 #[derive(Default)]
 struct ChangeQueue {
     changes: HashMap<String, Change>,
@@ -132,11 +132,11 @@ impl ReplicaState {
     }
 }
 
-/// How the thread goes on.
+/// The next step of the thread.
 enum NextStep {
-    /// With the keys.
+    /// Fetch the keys again.
     Refetch,
-    /// After a pause, because the home is away or does not tell.
+    /// Retry after a pause, because the home is away or refuses.
     RetryLater,
 }
 
@@ -189,7 +189,7 @@ impl Replica {
         Ok(self.entry(key)?.map(|entry| entry.map(|entry| entry.value)))
     }
 
-    /// The value of a key with all that is known of it.
+    /// The entry of a key: its value and metadata.
     ///
     /// # Errors
     /// As [`Replica::get`].
@@ -210,7 +210,8 @@ impl Replica {
         WithAge::new(entries, state.known_boot_ns.unwrap_or_default(), state.is_stale)
     }
 
-    /// How long ago the keys were known to be so at their home: at most a fraction of a second while that is there.
+    /// Time since the keys were known to be current at their home: at most a fraction of a second while the
+    /// home is reachable.
     pub fn age(&self) -> Duration {
         let known = lock(&self.shared.state).known_boot_ns.unwrap_or_default();
         Duration::from_nanos(boot_ns().saturating_sub(known))
@@ -221,11 +222,11 @@ impl Replica {
         lock(&self.shared.state).is_stale
     }
 
-    /// The next change; waits for it, for ever without a timeout.
+    /// Waits for the next change; without a timeout, forever.
     ///
     /// # Errors
-    /// `Timeout`; `LimitReached` if changes of more than 65,536 keys wait: the next call begins again with the
-    /// present values.
+    /// `Timeout`; `LimitReached` if changes of more than 65,536 keys wait: the next call starts again with
+    /// the current values.
     pub fn recv(&self, timeout: Option<Duration>) -> Result<Change> {
         let until = deadline(timeout);
         let mut state = lock(&self.shared.state);
@@ -301,7 +302,7 @@ impl ReplicaShared {
         Error::timeout("", what, after)
     }
 
-    /// What is known of a key; `None` for one that this is no replica of, or while nothing is known.
+    /// The known value of a key; `None` for a key outside this replica's prefix, or before the first fetch.
     pub(super) fn get_with_age(&self, key: &str) -> Option<WithAge<Option<Entry>>> {
         if !self.matcher.matches(key) {
             return None;
@@ -330,8 +331,8 @@ impl ReplicaShared {
         }
     }
 
-    /// Takes the keys, and follows their changes for as long as these are in order. The subscription of a feed is
-    /// kept for the next time.
+    /// Fetches the keys, and applies their changes as long as these are in order. The subscription to a feed
+    /// is reused at the next fetch.
     fn follow_feed(
         &self,
         feed: &mut Option<(String, Subscriber<StateChange>)>,
@@ -363,12 +364,12 @@ impl ReplicaShared {
                 Err(error) => return Err(error),
             };
             if change.feed != reply.feed || change.seq < seq {
-                // What was told before the keys were asked for, and waited.
+                // Sent before the keys were requested.
                 continue;
             }
             let is_next = change.seq == seq + u64::from(change.entry.is_some());
             if !is_next {
-                // One that was taken in with the keys says nothing new.
+                // A change that the fetched keys already contain has no effect.
                 if change.seq == seq {
                     continue;
                 }
@@ -383,7 +384,7 @@ impl ReplicaShared {
         Ok(NextStep::RetryLater)
     }
 
-    /// Takes all keys, and tells what differs from before.
+    /// Replaces all keys, and reports the differences.
     fn replace_keys(
         &self,
         entries: Vec<StateEntry>,
@@ -429,7 +430,7 @@ impl ReplicaShared {
         Ok(())
     }
 
-    /// Applies a change, if it is one; whether it could be.
+    /// Applies a change if it is valid; returns whether it was.
     fn apply_change(
         &self,
         told: Option<StateEntry>,
@@ -453,7 +454,7 @@ impl ReplicaShared {
             }
             let before = state.keys.get(&key).map(|(entry, _)| entry.revision);
             match (entry, before) {
-                // The keys that were asked for had it already.
+                // The fetched keys already contained it.
                 (Some(_), Some(before)) if revision <= before => {}
                 (None, Some(before)) if revision < before => {}
                 (_, None) if revision <= state.revision => {}
@@ -461,7 +462,7 @@ impl ReplicaShared {
                 (Some((entry, len_bytes)), _) => {
                     let keys = state.keys.len() + 1;
                     if check_limits(&self.prefix, keys, state.len_bytes + len_bytes).is_err() {
-                        // The home says so by name when it is asked.
+                        // The home names the error when it is asked.
                         return false;
                     }
                     state.put(entry, len_bytes, skipped);

@@ -1,4 +1,4 @@
-//! Asking the home of a key, and what is said when it is away.
+//! Requests to the home of a key, and the error when it is away.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -12,26 +12,26 @@ use rnet_call::{CallOptions, Client};
 use rnet_call::{ServerFilter, service_name};
 use rnet_node::NodeHandle;
 
-/// For how long a home that is not there is waited for: one that is found takes a few milliseconds, and a link that
-/// changes hands less than this.
+/// How long a request waits for a missing home: discovery takes a few milliseconds, and a handover of the
+/// link less than this.
 const FIND_TIMEOUT: Duration = Duration::from_secs(1);
-/// Between two looks at whether the home is there, and whether to go on.
+/// Interval between two checks whether the home exists and whether to continue.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
-/// The same for a home that was looked for in vain before.
+/// The same for a home that was not found before.
 const MISSING_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// One of the two services of a home.
 pub struct StateEndpoint {
     host: String,
-    /// For the name that the host is shown by here, and, if that may be a numbered one, for the name that it says
-    /// itself, which its services go by.
+    /// One for the name that this host shows for the other host. If that may be a numbered name, also one for
+    /// the host's own name, which its services use.
     clients: Vec<Client<StateAsk, StateReply>>,
-    /// Since when the home is not there.
+    /// Since when the home is missing.
     missing: Mutex<Option<Instant>>,
 }
 
 impl StateEndpoint {
-    /// `service` names the service of a host.
+    /// `service` builds the name of a host's service.
     pub fn open(
         node: &NodeHandle,
         service: fn(&str) -> String,
@@ -48,7 +48,7 @@ impl StateEndpoint {
         Ok(StateEndpoint { host: host.to_owned(), clients, missing })
     }
 
-    /// The client whose server is there, else the first.
+    /// The client whose server exists, otherwise the first.
     fn client(&self) -> &Client<StateAsk, StateReply> {
         self.clients.iter().find(|client| client.has_server()).unwrap_or(&self.clients[0])
     }
@@ -69,11 +69,11 @@ impl StateEndpoint {
         Error::HomeAway { key, host, why: why.to_owned(), may_hold }
     }
 
-    /// Asks once; it is never asked again by itself, so that nothing is written twice. `stop` ends the wait with
-    /// `Interrupted`.
+    /// Sends one request; it is never repeated automatically, so that nothing is written twice. `stop` ends
+    /// the wait with `Interrupted`.
     ///
     /// # Errors
-    /// `HomeAway`; what the home said.
+    /// `HomeAway`; the error that the home returned.
     pub fn request(
         &self,
         ask: &StateAsk,
@@ -88,7 +88,7 @@ impl StateEndpoint {
         loop {
             let sent = pending.is_sent();
             if !sent && !std::ptr::eq(self.client(), client) {
-                // It is not sent twice, so one that has left meanwhile is not asked of the other.
+                // A request that was sent meanwhile is not repeated with the other client.
                 if pending.abandon() {
                     return Err(self.home_away(key, "it was lost before it answered", writes));
                 }
@@ -139,7 +139,7 @@ impl StateEndpoint {
     }
 }
 
-/// The name that a host says which is shown by a numbered one, as another host says the same.
+/// The host's own name, for a host shown under a numbered name because another host has the same name.
 fn unnumbered_host(host: &str) -> Option<&str> {
     let (said, number) = host.rsplit_once('-')?;
     number.parse::<u32>().ok().filter(|number| *number > 1 && !said.is_empty()).map(|_| said)

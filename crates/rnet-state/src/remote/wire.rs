@@ -1,6 +1,7 @@
-//! What crosses between the home of a key and who reads it there: entries and errors as messages, and back.
+//! The wire format between the home of a key and its readers: converts entries and errors to messages and
+//! back.
 //!
-//! What comes from another host is not trusted: keys, kinds, lengths and types are checked as they are read.
+//! Data from another host is not trusted: keys, kinds, lengths and types are checked as they are read.
 
 use std::collections::HashMap;
 
@@ -12,21 +13,22 @@ use crate::msgs::{StateEntry, state_reply::Refusal};
 use rnet_node::MessageType;
 use rnet_shm::os::clock::boot_ns;
 
-/// Types of one home that are remembered; then they are asked for anew.
+/// Maximum number of cached types of one home; beyond it they are requested again.
 const MAX_TYPES: usize = 1024;
 
-/// The names of what a host offers to others. Names of hosts may hold what names of topics do not, so that a hash
-/// stands for them; one that is of two hosts would be heard by both, and both answer to their own name only.
+/// The service and topic names of a host. Host names may contain characters that topic names may not, so the
+/// name contains a hash. If two hosts have the same hash, both receive the request, and each answers only to
+/// its own name.
 pub fn read_service(host: &str) -> String {
     format!("{}/read", root(host))
 }
 
-/// As [`read_service`], for writes: rules of the configuration tell the two apart.
+/// As [`read_service`], for writes: configuration rules distinguish the two.
 pub fn write_service(host: &str) -> String {
     format!("{}/write", root(host))
 }
 
-/// Where a feed tells changes.
+/// The topic of the changes of a feed.
 pub fn feed_topic(host: &str, feed: u64) -> String {
     format!("{}/f{feed:016x}", root(host))
 }
@@ -35,7 +37,7 @@ fn root(host: &str) -> String {
     format!("/_rnet/state/h{:016x}", fnv1a_64(host.as_bytes()))
 }
 
-/// The number of a type at its home, and its description, for those who do not know it.
+/// The number of a type at its home, and its description for receivers that do not know it.
 ///
 /// # Errors
 /// `BadValue` for a type that cannot be described.
@@ -48,7 +50,7 @@ fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
 /// A value for a write.
 ///
 /// # Errors
-/// `BadValue` for one that cannot be written.
+/// `BadValue` for a value that cannot be written.
 pub fn encode_write(key: &str, value: &Value) -> Result<StateEntry> {
     let bad = |why| Error::bad_value(format!("value of {key}"), why);
     if let Value::Unreadable(_) = value {
@@ -65,7 +67,7 @@ pub fn encode_write(key: &str, value: &Value) -> Result<StateEntry> {
     })
 }
 
-/// What is told of a key. The description of its type is left out where `is_known` says so of the type's number.
+/// Encodes an entry. Omits the description of its type if `is_known` returns `true` for the type's number.
 pub fn encode_entry(entry: &Entry, mut is_known: impl FnMut(u64) -> bool) -> StateEntry {
     let value = match &entry.value {
         Value::Message(message) if message.type_id().is_some_and(&mut is_known) => {
@@ -104,7 +106,7 @@ impl TypeCache {
     /// The value of an entry.
     ///
     /// # Errors
-    /// In words, what is wrong with it.
+    /// A text that says what is wrong with it.
     pub fn decode_value(&mut self, entry: &StateEntry) -> Result<Value, String> {
         let kind = u16::try_from(entry.kind).map_err(|_| format!("of kind {}", entry.kind))?;
         if !entry.type_description.is_empty() {
@@ -117,10 +119,10 @@ impl TypeCache {
         transfer::unpack(kind, self.0.get(&entry.r#type), &entry.value)
     }
 
-    /// What another host tells of a key that is there.
+    /// Decodes an entry that another host sent.
     ///
     /// # Errors
-    /// In words, what is wrong with it.
+    /// A text that says what is wrong with it.
     pub fn decode_entry(&mut self, entry: StateEntry) -> Result<Entry, String> {
         let key = key_name(&entry.key).map_err(|error| error.to_string())?.into_owned();
         let value = self.decode_value(&entry).map_err(|why| format!("{key}: {why}"))?;
@@ -133,7 +135,7 @@ impl TypeCache {
     }
 }
 
-/// An error of the home, for who asked.
+/// Encodes an error of the home for the requester.
 pub fn encode_error(error: &Error) -> Refusal {
     let text = error.to_string();
     let (words, numbers) = match error {
@@ -147,8 +149,8 @@ pub fn encode_error(error: &Error) -> Refusal {
     Refusal { code: error.code().to_owned(), words, numbers }
 }
 
-/// The error that a home has told; those that say nothing of the asker's doing are a `CallFailed` that names the
-/// host.
+/// Decodes an error that a home returned; errors that the requester did not cause become a `CallFailed` that
+/// names the host.
 pub fn decode_error(service: &str, host: &str, refusal: &Refusal) -> Error {
     let mut words = refusal.words.iter().cloned();
     let mut word = || words.next().unwrap_or_default();
