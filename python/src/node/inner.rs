@@ -16,7 +16,7 @@ use crate::receive::SubscriberCore;
 use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
 
-/// Where the programs of this Python stand: beside its own, which may be a link to another's.
+/// The directory of this Python's programs: that of its executable, which may be a link to another one.
 pub(super) fn programs(py: Python<'_>) -> Option<PathBuf> {
     let executable = py.import("sys").and_then(|sys| sys.getattr("executable")).ok()?;
     Some(executable.extract::<PathBuf>().ok()?.parent()?.to_owned())
