@@ -18,7 +18,7 @@ Make = Callable[..., rnet.Node]
 def wait_until(done: Callable[[], bool]) -> None:
     """Waits for a condition; the limit of the test ends it."""
     while not done():
-        threading.Event().wait(0.001)  # sleep: between two looks at a condition
+        threading.Event().wait(0.001)  # sleep: between two checks of a condition
 
 
 @pytest.fixture

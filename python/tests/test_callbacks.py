@@ -303,13 +303,13 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     publisher.close()
     assert events.get(timeout=LIMIT_S).kind == "unmatched"
     while subscriber.publisher_count:
-        time.sleep(0.001)  # sleep: between two looks
+        time.sleep(0.001)  # sleep: between two checks
     wrong = sender.publisher("/t", One)
     typed = node("typed").subscriber("/t", Two, on=got.put)
     with pytest.raises(rnet.IncompatibleTypeError):
         typed.wait_for_publishers(1, timeout=LIMIT_S)
     while wrong.subscriber_count != 1:  # the untyped one
-        time.sleep(0.001)  # sleep: between two looks
+        time.sleep(0.001)  # sleep: between two checks
 
 
 def test_a_wait_for_the_publishers_of_a_callback_ends_with_the_subscriber(node):

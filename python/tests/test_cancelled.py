@@ -241,7 +241,7 @@ TOPIC_WAYS: dict[str, Callable[[Topic], Any]] = {
 
 def until(look: Callable[[], Any]) -> Any:
     while (found := look()) is None:
-        time.sleep(0)  # sleep: only lets other threads run, between two looks
+        time.sleep(0)  # sleep: only lets other threads run, between two checks
     return found
 
 
@@ -365,7 +365,7 @@ def test_two_event_loops_share_what_comes(source):
         thread.start()
     with Steady(source, 500) as steady:
         while not steady.is_over or len(got) < 500:
-            time.sleep(PERIOD_S)  # sleep: between two looks
+            time.sleep(PERIOD_S)  # sleep: between two checks
     for number in range(2):
         source.send(-1 - number)
     for thread in threads:

@@ -27,7 +27,7 @@ def eventually(condition):
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.001)  # sleep: between two looks at a condition
+        time.sleep(0.001)  # sleep: between two checks of a condition
 
 
 class Wheels:
@@ -219,7 +219,7 @@ def test_a_command_that_waited_for_the_interpreter_past_its_deadline_is_not_appl
             )
             wheels.wait_for(1)
             interval = sys.getswitchinterval()
-            # No other thread gets the lock of the interpreter before this one waits.
+            # No other thread gets the GIL before this one waits.
             sys.setswitchinterval(1000)
             try:
                 shared[0] = 1
@@ -353,7 +353,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
             driver = hand.drive("/cmd", lease=0.2, timeout=60)
             command.close()
             while driver.in_force:
-                time.sleep(0.001)  # sleep: between two looks at a condition
+                time.sleep(0.001)  # sleep: between two checks of a condition
 
             def again():
                 try:

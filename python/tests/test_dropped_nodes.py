@@ -30,7 +30,7 @@ def close():
     closing.start()
     # Where the node is not used by another it is the last, and waits for the callback.
     closing.join(1)
-    # No other thread gets the lock of the interpreter before this one waits.
+    # No other thread gets the GIL before this one waits.
     sys.setswitchinterval(1000)
     release.set()
 

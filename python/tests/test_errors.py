@@ -331,7 +331,7 @@ def test_a_send_that_waits_ends_when_its_publisher_is_closed(node, send, closes)
         before = subscriber.behind.messages
         settled = time.monotonic() + 0.05
         while time.monotonic() < settled:
-            time.sleep(0.01)  # sleep: between two looks
+            time.sleep(0.01)  # sleep: between two checks
     (publisher if closes == "publisher" else sender).close()
     error = raised.get(timeout=LIMIT_S)
     assert isinstance(error, rnet.ClosedError), error

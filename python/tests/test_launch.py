@@ -47,7 +47,7 @@ def until(holds: Callable[[], object]) -> None:
     end = time.monotonic() + LIMIT_S
     while not holds():
         assert time.monotonic() < end, "it does not come"
-        time.sleep(0.01)  # sleep: between two looks at a condition
+        time.sleep(0.01)  # sleep: between two checks of a condition
 
 
 def is_alive(pid: int) -> bool:
@@ -276,7 +276,7 @@ def test_the_end_of_the_program_stops_the_nodes(robot, program):
     file = robot(sleeper("a"))
     # No sooner than the node would catch SIGINT.
     order = str(file.with_name("order"))
-    look = "time.sleep(0.01)"  # sleep: between two looks at a condition
+    look = "time.sleep(0.01)"  # sleep: between two checks of a condition
     ends = f"import os, time\nwhile not os.path.exists({order!r}): {look}"
     launcher, pid = start(program, file, ends)
     assert finish(launcher)[0] == 0

@@ -32,7 +32,7 @@ def until(condition, what: str) -> None:
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end, what
-        time.sleep(0.001)  # sleep: between two looks at a condition
+        time.sleep(0.001)  # sleep: between two checks of a condition
 
 
 def double(request: N) -> N:
@@ -376,7 +376,7 @@ def test_the_death_of_a_caller_cancels_its_call(node, program):
     def wait(request: bytes, context: rnet.CallContext) -> bytes:
         begun.put(context.caller)
         while not context.cancelled:
-            time.sleep(0.001)  # sleep: between two looks at a condition
+            time.sleep(0.001)  # sleep: between two checks of a condition
         return b""
 
     service = node().service("/wait", None, None, wait)

@@ -29,7 +29,7 @@ def eventually(what: str, done: Callable[[], bool]) -> None:
     until = time.monotonic() + LIMIT_S
     while not done():
         assert time.monotonic() < until, what
-        time.sleep(0.01)  # sleep: between two looks at a condition
+        time.sleep(0.01)  # sleep: between two checks of a condition
 
 
 @contextlib.contextmanager
