@@ -88,7 +88,7 @@ impl Subscriber {
         py.detach(start).or_raise(py)
     }
 
-    /// What the user gets for a message: its sample, or an object of the topic's type.
+    /// The object that the user gets for a message: its sample, or an object of the topic's type.
     fn to_object<'py>(
         &self,
         py: Python<'py>,

@@ -1,4 +1,4 @@
-"""What callbacks, timers and handlers raise is counted for their node, and reported on `/log`."""
+"""Exceptions of callbacks, timers and handlers are counted for their node, and reported on `/log`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def lines(node: Make) -> rnet.Subscriber[Log]:
-    """What nodes log, from now on."""
+    """The lines that nodes log from now on."""
     return node("reader").subscriber("/log", Log, transient_local=True, keep_all=True)
 
 

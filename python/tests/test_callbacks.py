@@ -1,4 +1,4 @@
-"""Callbacks: for messages and for peers that come and go."""
+"""Callbacks for messages and for peer events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_callback_gets_values_of_a_typed_topic(pair):
 def test_a_callback_lives_as_long_as_the_node(node):
     got: queue.Queue = queue.Queue()
     receiver = node("receiver")
-    receiver.subscriber("/t", on=got.put)  # What it returns is not kept.
+    receiver.subscriber("/t", on=got.put)  # The returned object is not kept.
     gc.collect()
     publisher = node("sender").publisher("/t")
     publisher.wait_for_subscribers(1, timeout=LIMIT_S)
@@ -88,7 +88,7 @@ def test_a_bulk_callback_delays_no_urgent_one(node):
     stop.wait_for_subscribers(1, timeout=LIMIT_S)
     load.send(b"x")
     assert busy.wait(LIMIT_S)
-    # The bulk thread is held for as long as this test wants it to be.
+    # Blocks the bulk thread for as long as this test requires.
     for n in range(10):
         stop.send(bytes([n]))
         assert bytes(stopped.get(timeout=LIMIT_S)) == bytes([n])

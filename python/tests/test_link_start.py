@@ -1,4 +1,4 @@
-"""A node starts the link between hosts, which stands beside the Python that runs it."""
+"""A node starts the link between hosts, whose program is next to the Python executable."""
 
 from __future__ import annotations
 

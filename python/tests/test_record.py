@@ -1,4 +1,4 @@
-"""Recordings that Python begins, by the program `rnet` of this checkout."""
+"""Recording from Python, with the program `rnet` of this checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of a node: that of its host, or what /clock says."""
+"""The time of a node: that of its host, or that of /clock."""
 
 from __future__ import annotations
 

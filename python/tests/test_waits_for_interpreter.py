@@ -1,4 +1,4 @@
-"""What is over when a callback gets the lock of the interpreter does not begin."""
+"""A callback whose event has ended or expired by the time it gets the GIL does not run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_what_is_over_when_the_interpreter_is_free_does_not_begin(node, program,
             shared[0] = 1
             while not shared[1]:
                 pass
-            # The threads of the server hear of the cancels, and the messages become old.
+            # The server threads receive the cancels, and the messages become old.
             end = time.monotonic() + 1
             while time.monotonic() < end:
                 pass
