@@ -150,7 +150,7 @@ impl Codec {
         }
     }
 
-    /// The bytes of a message, copied if sending is what builds it.
+    /// The bytes of a message. A message that is usually written to a loan is copied into bytes.
     pub(crate) fn bytes<'py>(
         &self,
         message: &Bound<'py, PyAny>,

@@ -105,9 +105,9 @@ impl<T> FairMutex<T> {
         Ok((guard, limit.saturating_sub(began.elapsed())))
     }
 
-    /// Takes the lock to wait with it and with others. Hold it briefly, because the holder does not notice
-    /// new requests meanwhile. Waits for `turn` in turn, and after that ahead of the threads that want to
-    /// wait. Release the GIL first.
+    /// Takes the lock in order to wait with it together with other locks. The caller must not wait here for
+    /// long, because requests for those other locks are not noticed meanwhile. It waits for `turn` in turn,
+    /// and after that ahead of the threads that want to wait. Release the GIL first.
     pub(crate) fn lock_for_wait_set(
         &self,
         turn: Duration,

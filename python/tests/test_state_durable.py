@@ -120,6 +120,6 @@ def test_ctrl_c_ends_a_write_that_waits_for_the_disk(domain, program):
             persister.send_signal(signal.SIGCONT)
         # The disk write had not begun, so it was withdrawn.
         assert state["/memory"] == 1 and not state.entry("/memory").durable
-        # Later writes succeed.
+        # The next write succeeds.
         state.set("/memory", 3, durable=True)
         assert state.entry("/memory").durable

@@ -23,7 +23,7 @@ type Reply = Received<[u8]>;
 
 /// State shared by the Python object, its client and the queue of its waiters.
 pub(crate) struct CallCore {
-    /// Held until no more replies can come: it holds the node.
+    /// Kept until no more replies can come: it holds the node.
     resource: Arc<Resource<Arc<Pending<[u8]>>>>,
     ready: Arc<WaitCondition<Pending<[u8]>>>,
     /// The error that this process ended it with.
@@ -77,7 +77,7 @@ impl CallCore {
         drop(pending);
         match next {
             Err(error) if self.stream => Err(self.end_error().unwrap_or(error)),
-            // Later callers get the same error.
+            // Further callers get the same error.
             Err(error) => Err(self.close_error.get_or_init(|| error).clone()),
             next => next,
         }

@@ -34,7 +34,7 @@ pub(crate) struct GoalCodecs {
 
 /// State shared by the Python object, its client and its waiters.
 pub(crate) struct GoalCore {
-    /// Held until it is closed: it holds the node.
+    /// Kept until it is closed: it holds the node.
     resource: Arc<Resource<Arc<Inner>>>,
     feedback: Arc<WaitCondition<Inner>>,
     result: Arc<WaitCondition<Inner>>,

@@ -92,7 +92,8 @@ impl StateCore {
     }
 
     /// Options for a write of a value that was computed from `entry`. The write takes effect only if the key
-    /// still has that revision. The metadata of the key stays, as with the changes of crate `rnet`.
+    /// still has that revision. Its expiry, and a last will of this node, are kept, as with the changes of
+    /// crate `rnet`.
     pub(crate) fn options_of(&self, entry: Option<Entry>) -> WriteOptions {
         let Some(entry) = entry else {
             return WriteOptions { if_revision: Some(0), ..WriteOptions::default() };

@@ -36,7 +36,7 @@ use crate::wait;
 #[pyclass(frozen, mapping, module = "rnet.state", weakref)]
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
-    /// Held until the transaction ends, or the state is closed: it would keep a closed node alive.
+    /// Kept until the transaction ends, or the state is closed: it would keep a closed node alive.
     resource: Arc<Resource<Option<state::Transaction>>>,
     revision: OnceLock<u64>,
 }
