@@ -171,7 +171,7 @@ def _bad(why: str) -> BadValueError:
 
 
 def _refuse_addresses(format: str) -> None:
-    """For unions and packed structures, the format of ctypes contains only the size in bytes."""
+    """Raises TypeError for addresses. Formats of unions and packed structures contain only their size."""
     # For a structure, the format contains the field names between colons.
     if _ADDRESS.search(re.sub(":[^:]*:", ":", format)):
         raise TypeError(
