@@ -1,4 +1,4 @@
-"""The classes of the state: a part of the stub of the compiled part. The module does not exist at run time."""
+"""The classes of the state: part of the stub of the compiled part. The module does not exist at run time."""
 
 import builtins
 from collections.abc import Callable, Iterator
