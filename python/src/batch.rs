@@ -1,7 +1,7 @@
 //! Many messages with one call: arrays of rows, each of which is a message.
 //!
-//! `rnet.batch` says what an array has to look like, and makes those that are given to the user;
-//! here their memory is filled and read, without the GIL.
+//! `rnet.batch` specifies the form of the arrays, and creates the arrays that the user gets. This module
+//! fills and reads their memory, without the GIL.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::publisher::{Inner, PublisherCore};
 use crate::receive::SubscriberCore;
 use crate::wait::WaitLimit;
 
-/// The arguments of `recv_many`, as the user gave them: max, out, dtype, stamps.
+/// The arguments of `recv_many`, as the user passed them: max, out, dtype, stamps.
 pub(crate) type RecvManyArgs<'a, 'py> =
     (Option<i64>, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>, bool);
 
-/// What `rnet.batch.Rows.prepare_receive` answers: the array, rows to fill, bytes of a row, whether messages of
-/// another length fit, and the array of the stamps.
+/// The result of `rnet.batch.Rows.prepare_receive`: the array, number of rows to fill, bytes per row, whether
+/// messages of another length are allowed, and the array of the stamps.
 type BatchArray<'py> = (Bound<'py, PyAny>, usize, usize, bool, Option<Bound<'py, PyAny>>);
 
 /// `Subscriber.recv_many`.
@@ -54,15 +54,15 @@ pub(crate) fn receive<'py>(
     rows.call_method1("finish_receive", (array, count, args.1, times))
 }
 
-/// Rows of an array that messages are copied into.
+/// Rows of an array that receive copies of messages.
 struct BatchFill<'a> {
     topic: &'a str,
     rows: &'a mut [u8],
-    /// One int64 a row: when it was sent.
+    /// One int64 per row: the send time.
     stamps: Option<&'a mut [u8]>,
     row_len: usize,
-    /// Whether the rows have a type, which that of a publisher may be longer or shorter than: of a
-    /// longer message the prefix is read, behind a shorter one zeros.
+    /// Whether the rows have a type, which may be shorter or longer than the publisher's type. Of a longer
+    /// message the prefix is read; a shorter one is extended with zeros.
     is_typed: bool,
     max: usize,
     count: usize,
@@ -71,15 +71,15 @@ struct BatchFill<'a> {
 const STAMP_LEN: usize = size_of::<i64>();
 
 impl BatchFill<'_> {
-    /// Copies a message; `false` if it has another length than a row and that may not be.
+    /// Copies a message; `false` if it has another length than a row and that is not allowed.
     fn put(&mut self, message: &[u8], sent_ns: u64) -> bool {
         if message.len() != self.row_len && !self.is_typed {
             return false;
         }
         let at = self.count * self.row_len;
-        // `rnet.batch` saw to it that the array has `max` rows. Should another thread have shrunk
-        // it since, before its buffer was exported, that is found here. Later it must not be:
-        // numpy does not count exports, and the docs of `out` forbid it.
+        // `rnet.batch` has checked that the array has `max` rows. If another thread shrank it before its
+        // buffer was exported, this line finds that. Shrinking it later is undetected: numpy does not count
+        // exports, and the docs of `out` forbid it.
         let Some(row) = self.rows.get_mut(at..at + self.row_len) else { return false };
         let known = message.len().min(row.len());
         row[..known].copy_from_slice(&message[..known]);
@@ -94,7 +94,7 @@ impl BatchFill<'_> {
         true
     }
 
-    /// Why a message was not taken.
+    /// The error for a message that was not taken.
     fn wrong_length(&self, message: &rnet::OwnedSample<[u8]>) -> Error {
         let (len, row_len) = (message.len(), self.row_len);
         let (seq, publisher) = (message.seq(), message.publisher());
@@ -109,7 +109,7 @@ impl BatchFill<'_> {
 }
 
 impl SubscriberCore {
-    /// Fills rows: waits for the first message, and takes of the others what is there.
+    /// Fills rows: waits for the first message, and takes further ones that are available.
     fn fill(
         self: &Arc<Self>,
         py: Python<'_>,
@@ -142,10 +142,10 @@ impl SubscriberCore {
     }
 }
 
-/// How long a batch is sent without a look for signals, and without a turn for other senders.
+/// How long a batch is sent between two checks for signals, and without a turn for other senders.
 const SEND_SLICE: Duration = Duration::from_millis(100);
-/// How many rows that had to wait for nothing are sent without a look at the clock, which costs as
-/// much as one of them.
+/// Number of rows that are sent without waiting between two readings of the clock; one reading costs as much
+/// as one row.
 const ROWS_PER_CLOCK_CHECK: usize = 64;
 
 /// `Publisher.send_many`.
@@ -168,9 +168,9 @@ pub(crate) fn send(
     let result = core.with_detached(py, |inner: &mut Inner| {
         let began = Instant::now();
         let mut looks = false;
-        // Taken up again after a look for signals, from where it was.
+        // After a check for signals, the loop resumes at the next row.
         for number in sent.load(Ordering::Relaxed)..count {
-            // If it was closed meanwhile, that is what the next attempt says.
+            // If the publisher was closed meanwhile, the next attempt reports that.
             if core.is_closed() || looks && began.elapsed() >= SEND_SLICE {
                 return Err(Error::Interrupted);
             }
@@ -188,7 +188,7 @@ pub(crate) fn send(
     match result {
         Ok(()) => Ok(sent),
         Err(error) => {
-            // Exceptions of Python's own, KeyboardInterrupt say, have room for it, too.
+            // Built-in exceptions such as KeyboardInterrupt accept the attribute, too.
             error.value(py).setattr("sent", sent)?;
             Err(error)
         }

@@ -1,8 +1,8 @@
-//! Memory of Python objects, by the buffer protocol.
+//! Access to the memory of Python objects, by the buffer protocol.
 //!
-//! The protocol is in the stable ABI since Python 3.11; its functions and the layout of
-//! `Py_buffer` have been the same since 3.10, which we support, so they are declared here. (Python
-//! 3.10 will not change any more.)
+//! The protocol is part of the stable ABI since Python 3.11. Its functions and the layout of `Py_buffer` have
+//! been the same since 3.10, which we support, so they are declared here. (Python 3.10 will not change any
+//! more.)
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -14,7 +14,7 @@ pub(crate) const SLOT_GET_BUFFER: c_int = 1;
 pub(crate) const SLOT_RELEASE_BUFFER: c_int = 2;
 const PYBUF_SIMPLE: c_int = 0;
 const PYBUF_WRITABLE: c_int = 1;
-/// With the format of the elements, which a memoryview gives with the shape alone.
+/// Requests the element format and the shape; a memoryview provides the format only together with the shape.
 const PYBUF_FORMAT: c_int = 4 | 8;
 
 /// `Py_buffer` of CPython 3.10 and later.
@@ -33,7 +33,7 @@ pub(crate) struct RawBuffer {
     pub(crate) internal: *mut c_void,
 }
 
-// Four pointers, two sizes, two ints, and the last three with `buf` and `obj`: as in CPython.
+// Four pointers, two sizes, two ints, and the last three pointers, including `buf` and `obj`: as in CPython.
 const _: () =
     assert!(size_of::<RawBuffer>() == 80 && std::mem::offset_of!(RawBuffer, format) == 40);
 
@@ -50,7 +50,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Why an object cannot be sent.
+/// The reason why an object cannot be sent.
 fn refusal(object: &Bound<'_, PyAny>, error: &PyErr) -> PyResult<PyErr> {
     let py = object.py();
     let name = object.get_type().fully_qualified_name()?;
@@ -68,9 +68,9 @@ fn refusal(object: &Bound<'_, PyAny>, error: &PyErr) -> PyResult<PyErr> {
     })
 }
 
-/// Addresses of this process among the elements of a format, in words.
+/// A description of the addresses of this process that a format contains.
 fn address_in(format: &[u8]) -> Option<&'static str> {
-    // Names of fields stand between colons.
+    // Field names are enclosed in colons.
     format.split(|byte| *byte == b':').step_by(2).find_map(|codes| {
         codes.iter().enumerate().find_map(|(at, code)| match (code, codes.get(at + 1)) {
             (b'O', _) => Some("Python objects"),
@@ -82,13 +82,13 @@ fn address_in(format: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Whether it is of numpy, which says so without a format, and has Python objects among its elements.
+/// Whether it is a numpy object with Python objects as elements; numpy exposes those without a format.
 fn has_objects(object: &Bound<'_, PyAny>) -> bool {
     let has = || object.getattr("dtype")?.getattr("hasobject")?.extract::<bool>();
     has().unwrap_or(false)
 }
 
-/// The bytes of a Python object, which stay where they are while this lives.
+/// The bytes of a Python object, which do not move while this lives.
 pub(crate) struct Bytes<'py> {
     // On the heap: some exporters keep the address of the view.
     view: Box<RawBuffer>,
@@ -100,14 +100,14 @@ impl<'py> Bytes<'py> {
         let py = object.py();
         // SAFETY: all-zero bytes are a valid value of this struct of integers and pointers.
         let mut view: Box<RawBuffer> = Box::new(unsafe { std::mem::zeroed() });
-        // SAFETY: the object is alive, the view is ours to be filled, and we hold the GIL.
+        // SAFETY: the object is alive, we own the view to be filled, and we hold the GIL.
         let code = unsafe { PyObject_GetBuffer(object.as_ptr(), &raw mut *view, flags) };
         if code == 0 { Ok(Bytes { view, _py: py }) } else { Err(PyErr::fetch(py)) }
     }
 
-    /// To be sent.
+    /// Requests the bytes in order to send them.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
-        // Some have bytes and no format: numpy's times.
+        // Some objects have bytes and no format: numpy's times.
         let (bytes, addresses) = match Bytes::ask(object, PYBUF_FORMAT) {
             Ok(bytes) => {
                 let addresses = bytes.format().and_then(address_in);
@@ -126,7 +126,7 @@ impl<'py> Bytes<'py> {
         bytes.map_err(|error| refusal(object, &error).unwrap_or_else(|while_asking| while_asking))
     }
 
-    /// How its elements are laid out, in the language of Python's `struct` and of PEP 3118.
+    /// The layout of its elements, in the notation of Python's `struct` and of PEP 3118.
     fn format(&self) -> Option<&[u8]> {
         // SAFETY: a format is a C string, and the exporter keeps it until the view is released on drop.
         let format =
@@ -134,19 +134,18 @@ impl<'py> Bytes<'py> {
         format.map(CStr::to_bytes)
     }
 
-    /// To be written to.
+    /// Requests the bytes in order to write to them.
     pub(crate) fn writable(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
         Bytes::ask(object, PYBUF_WRITABLE)
     }
 
-    /// As [`Bytes::as_slice`], of memory that was asked for by [`Bytes::writable`]. Others may
-    /// write to it meanwhile, as with every buffer in Python.
+    /// Like [`Bytes::as_slice`], for memory requested with [`Bytes::writable`]. Other threads may write to it
+    /// meanwhile, as with every buffer in Python.
     pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
         if self.view.readonly != 0 || self.len() == 0 {
             return &mut [];
         }
-        // SAFETY: the exporter keeps `len` bytes at `buf`, which may be written to, until the
-        // view is released on drop.
+        // SAFETY: the exporter keeps `len` writable bytes at `buf` until the view is released on drop.
         unsafe { std::slice::from_raw_parts_mut(self.view.buf.cast::<u8>(), self.len()) }
     }
 
@@ -154,8 +153,8 @@ impl<'py> Bytes<'py> {
         usize::try_from(self.view.len).unwrap_or(0)
     }
 
-    /// The bytes. Another thread may write to them meanwhile if the object is one that can be
-    /// written to; then the message has some of both, as with every buffer in Python.
+    /// The bytes. Another thread may write to them meanwhile if the object is writable; the message then
+    /// mixes old and new bytes, as with every buffer in Python.
     pub(crate) fn as_slice(&self) -> &[u8] {
         if self.len() == 0 {
             return &[];

@@ -1,4 +1,4 @@
-//! Functions that the user gives, to be called later.
+//! Functions of the user that are called later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,8 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 use crate::callback_errors::{self, ErrorCounter};
 use crate::node_core::NodeCore;
 
-/// An argument that can be called: what cannot is refused where it is given, not when the first
-/// message comes.
+/// An argument that must be callable. Other objects are rejected when they are passed, not when the first
+/// message arrives.
 pub(crate) struct Callback(Py<PyAny>);
 
 impl Callback {
@@ -25,8 +25,9 @@ impl Callback {
         event_loop_module(py)?.call_method1("is_async", (&self.0,))?.extract()
     }
 
-    /// What threads of robot-net call: the function, or for an `async def` an object that has the event loop of the
-    /// caller run it. The last `max_pending` calls wait for the loop, or all.
+    /// The function that threads of robot-net call: the user's function, or for an `async def` an object that
+    /// runs it on the event loop of the caller. The last `max_pending` calls wait for the loop; `None` keeps
+    /// all.
     pub(crate) fn for_threads(
         &self,
         py: Python<'_>,
@@ -35,7 +36,7 @@ impl Callback {
         Ok(event_loop_module(py)?.call_method1("for_threads", (&self.0, max_pending))?.unbind())
     }
 
-    /// The same of one that may be left out.
+    /// The same for an optional callback.
     pub(crate) fn optional(
         py: Python<'_>,
         callback: Option<Callback>,
@@ -44,7 +45,7 @@ impl Callback {
         callback.map(|callback| callback.for_threads(py, max_pending)).transpose()
     }
 
-    /// As [`Callback::for_threads`]; no call begins once it is `over`.
+    /// Like [`Callback::for_threads`]; once `over` is set, no call begins.
     pub(crate) fn for_threads_until(
         &self,
         py: Python<'_>,
@@ -62,8 +63,8 @@ impl Callback {
         Ok(function)
     }
 
-    /// For an `async def`: has a task of the caller's event loop call it with each message of a subscriber, or change
-    /// of a watch, that `source` is, until `node` is closed.
+    /// For an `async def`: starts a task on the caller's event loop that calls it with each item of `source`,
+    /// a subscriber or a watch, until `node` is closed.
     pub(crate) fn deliver(
         &self,
         source: &Bound<'_, PyAny>,
@@ -94,13 +95,13 @@ impl<'py> FromPyObject<'_, 'py> for Callback {
     }
 }
 
-/// Counts an exception of a callback, and shows it as Python shows what nobody catches.
+/// Counts an exception of a callback, and reports it as Python reports uncaught exceptions.
 pub(crate) fn report(py: Python<'_>, error: PyErr, callback: &Py<PyAny>) {
     callback_errors::count(&error, callback.bind(py));
     error.write_unraisable(py, Some(callback.bind(py)));
 }
 
-/// [`report`], for the callbacks that an event loop runs: counted by `counter`.
+/// [`report`] for callbacks that an event loop runs; `counter` counts the exception.
 #[pyfunction]
 pub(crate) fn report_exception(
     error: Bound<'_, PyAny>,
@@ -119,7 +120,7 @@ unsafe extern "C-unwind" {
     fn PyObject_CallObject(function: *mut PyObject, arguments: *mut PyObject) -> *mut PyObject;
 }
 
-/// Hangs a thread that is unwound.
+/// Hangs a thread that is being unwound.
 struct HangThread;
 
 impl Drop for HangThread {
@@ -130,11 +131,11 @@ impl Drop for HangThread {
     }
 }
 
-/// Calls a function of the user's on a thread of robot-net.
+/// Calls a function of the user on a thread of robot-net.
 ///
-/// Before Python 3.14, a thread that takes the GIL after the end of the interpreter is unwound by `pthread_exit`, which
-/// aborts the process in frames of Rust. So the innermost of these frames hangs the thread, as Python 3.14 does, and as
-/// PyO3 does where it takes the GIL.
+/// Before Python 3.14, a thread that takes the GIL after the end of the interpreter is unwound by
+/// `pthread_exit`, which aborts the process in Rust frames. So the innermost of these frames hangs the
+/// thread, as Python 3.14 does, and as PyO3 does where it takes the GIL.
 pub(crate) fn call<'py, A>(
     function: &Bound<'py, PyAny>,
     arguments: A,
@@ -148,6 +149,6 @@ where
     // SAFETY: both objects are alive, the arguments are a tuple, and we hold the GIL.
     let returned = unsafe { PyObject_CallObject(function.as_ptr(), arguments.as_ptr()) };
     std::mem::forget(guard);
-    // SAFETY: the call has returned a reference that is ours, or null with an exception set.
+    // SAFETY: the call has returned a reference that we own, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, returned) }
 }

@@ -1,28 +1,28 @@
-//! What the user's functions raise on threads of a node.
+//! Exceptions of the user's functions on threads of a node.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 use rnet::CallbackErrors;
 
-/// What counts the exceptions of a node's callbacks, for those that an event loop runs.
+/// Counts the exceptions of a node's callbacks that an event loop runs.
 #[pyclass(frozen)]
 pub(crate) struct ErrorCounter(pub(crate) Arc<CallbackErrors>);
 
-/// That of the node whose thread this is.
+/// The counter of the node that owns this thread.
 #[pyfunction]
 pub(crate) fn error_counter() -> Option<ErrorCounter> {
     CallbackErrors::of_this_thread().map(ErrorCounter)
 }
 
-/// Counts an exception of a function, and reports it on the topic `/log`, for the node whose thread this is.
+/// Counts an exception of a function, and reports it on the topic `/log`, for the node that owns this thread.
 pub(crate) fn count(error: &PyErr, function: &Bound<'_, PyAny>) {
     if let Some(errors) = CallbackErrors::of_this_thread() {
         count_by(&errors, error, function);
     }
 }
 
-/// The same for another node.
+/// The same for a given node.
 pub(crate) fn count_by(errors: &CallbackErrors, error: &PyErr, function: &Bound<'_, PyAny>) {
     let py = function.py();
     let named = function.getattr("__qualname__").and_then(|name| name.extract::<String>());
@@ -30,13 +30,13 @@ pub(crate) fn count_by(errors: &CallbackErrors, error: &PyErr, function: &Bound<
         named.or_else(|_| function.repr()?.extract()).unwrap_or_else(|_| "a callback".into());
     let Some(unreported) = errors.count(&name) else { return };
     let described = py.import("rnet._callback_errors").and_then(|module| {
-        // Before it is raised again, an exception may not have its traceback yet.
+        // An exception may lack its traceback until it is raised again.
         if let Some(traceback) = error.traceback(py) {
             error.value(py).setattr("__traceback__", traceback)?;
         }
         module.call_method1("describe", (error.value(py),))?.extract::<(String, String, u32)>()
     });
     let (text, file, line) = described.unwrap_or_else(|_| (error.to_string(), String::new(), 0));
-    // The first line of the log opens a publisher.
+    // The first log line opens a publisher.
     py.detach(|| errors.report(&name, &text, unreported, &file, line));
 }

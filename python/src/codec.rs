@@ -14,42 +14,42 @@ use crate::errors::{self, OrRaise};
 use crate::receive::RawSample;
 use crate::{sample, schema};
 
-/// Longest protobuf message that is decoded unseen, in bytes (64 KiB). The runtime does not count what
-/// it builds: of two bytes it makes tens, so a longer message is walked within rnet's limits first.
+/// Longest protobuf message that is decoded without a check, in bytes (64 KiB). The runtime does not limit
+/// what it builds: two bytes can become tens. So rnet first checks a longer message against its limits.
 const MAX_UNCHECKED_LEN_BYTES: usize = 64 << 10;
 
-/// How objects become messages and messages objects. Raw bytes have none of it.
+/// Converts objects to messages and messages to objects. For raw bytes all fields are empty.
 pub(crate) struct Codec {
     pub(crate) message_type: MessageType,
-    /// The class of which sent objects must be.
+    /// The class that sent objects must have.
     class: Option<Py<PyAny>>,
-    /// Makes an object with the buffer protocol of what is sent.
+    /// Converts a sent object to an object with the buffer protocol.
     encode: Option<Py<PyAny>>,
-    /// Sends an object by a loan that it is written to.
+    /// Sends an object by writing it to a loan.
     pub(crate) send: Option<Py<PyAny>>,
     decode: Decode,
     /// The type as the user gave it.
     given: Option<Py<PyAny>>,
-    /// What `rnet.batch` knows of it, once it was asked.
+    /// The row description of `rnet.batch`, once it was requested.
     rows: PyOnceLock<Py<PyAny>>,
-    /// Counts what is no message, of a subscriber.
+    /// Counts the malformed messages of a subscriber.
     malformed_counter: MalformedCounter,
 }
 
-/// What the user gets for a message.
+/// The object that the user gets for a message.
 enum Decode {
     /// Its sample.
     Sample,
     /// Its bytes, copied.
     Bytes,
-    /// What this makes of its sample, or the exception that it raises for one that is no message.
+    /// The result of `make` for its sample, or the exception that it raises for a malformed message.
     Object { make: Py<PyAny>, raises: Option<Py<PyAny>> },
-    /// What this makes of its bytes, or the exception that it raises for bytes that are no message.
+    /// The result of `make` for its bytes, or the exception that it raises for malformed bytes.
     Message { make: Py<PyAny>, raises: Py<PyAny>, schema: Schema },
 }
 
 impl Codec {
-    /// Asks `rnet.types.codec` for a type as the user gave it.
+    /// Calls `rnet.types.codec` for a type as the user gave it.
     pub(crate) fn new(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<Codec> {
         let Some(given) = given.filter(|given| !given.is_none()) else {
             return Ok(Codec {
@@ -88,7 +88,7 @@ impl Codec {
         })
     }
 
-    /// Whether messages are bytes of any kind, sent as they are.
+    /// Whether messages are arbitrary bytes, sent unchanged.
     pub(crate) fn is_raw(&self) -> bool {
         self.class.is_none() && self.encode.is_none()
     }
@@ -119,7 +119,7 @@ impl Codec {
         Ok(self.rows.get_or_try_init(py, make)?.bind(py))
     }
 
-    /// The object whose memory is the message. `place`: where it is to go, as errors name it.
+    /// The object whose memory is the message. `place`: its destination, for errors.
     pub(crate) fn encode<'py>(
         &self,
         object: &Bound<'py, PyAny>,
@@ -150,7 +150,7 @@ impl Codec {
         }
     }
 
-    /// The bytes of a message, copied where it is built by being sent.
+    /// The bytes of a message. A message that is usually written to a loan is copied into bytes.
     pub(crate) fn bytes<'py>(
         &self,
         message: &Bound<'py, PyAny>,
@@ -163,7 +163,7 @@ impl Codec {
         Bytes::of(&object)
     }
 
-    /// An object of bytes that are Python's already; or why they are no message of the type.
+    /// An object for bytes that Python already owns; or the reason why they are malformed.
     #[inline]
     pub(crate) fn object<'py>(
         &self,
@@ -182,7 +182,7 @@ impl Codec {
         }
     }
 
-    /// A copy of a message with zeros behind it, if the publisher's plain type lacks fields of ours.
+    /// A copy of a message with zeros appended, if the publisher's plain type lacks fields of ours.
     #[inline]
     fn zero_extended<'py>(&self, py: Python<'py>, message: &[u8]) -> Option<Bound<'py, PyBytes>> {
         match &self.message_type {
@@ -193,13 +193,14 @@ impl Codec {
         }
     }
 
-    /// For the messages that a subscriber receives.
+    /// The codec for the messages that a subscriber receives.
     pub(crate) fn for_subscriber(self, malformed_counter: MalformedCounter) -> Arc<Codec> {
         Arc::new(Codec { malformed_counter, ..self })
     }
 }
 
-/// A type as `rnet.types.Codec` describes it: JSON, or a descriptor set and the full name of a message in it.
+/// A type as `rnet.types.Codec` describes it: JSON, or a descriptor set and the full name of one of its
+/// messages.
 pub(crate) fn described_type(described: &Bound<'_, PyAny>) -> PyResult<MessageType> {
     let py = described.py();
     if let Ok(json) = described.cast::<PyString>() {
@@ -211,7 +212,7 @@ pub(crate) fn described_type(described: &Bound<'_, PyAny>) -> PyResult<MessageTy
     made.map(MessageType::from).map_err(|error| schema::raise(py, &error))
 }
 
-/// What `rnet.dtype_encoder` refuses, with the place where it was to go.
+/// An error of `rnet.dtype_encoder`, with the destination of the message added.
 #[cold]
 fn with_place(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
     let named = || {
@@ -225,7 +226,7 @@ fn with_place(py: Python<'_>, error: PyErr, place: &str) -> PyErr {
     named().ok().flatten().unwrap_or(error)
 }
 
-/// What `make` makes of the memory of a message; or why that is none.
+/// The result of `make` for the memory of a message; or the reason why the message is malformed.
 #[inline]
 fn make_object<'py>(
     memory: &Bound<'py, PyAny>,
@@ -241,7 +242,7 @@ fn make_object<'py>(
     })
 }
 
-/// A protobuf message of its bytes; or why they are none.
+/// A protobuf message decoded from its bytes; or the reason why they are malformed.
 #[inline]
 fn decode_protobuf<'py>(
     bytes: &Bound<'py, PyBytes>,
@@ -261,13 +262,13 @@ fn decode_protobuf<'py>(
         if !raised.is_instance(py, raises.bind(py)) {
             return Err(raised);
         }
-        // The runtime says that something is wrong, the walk of rnet-schema says where.
+        // The runtime only detects an error; rnet-schema finds its position.
         let found = py.detach(|| Dynamic::decode(schema, message).err());
         Ok(Err(found.map_or_else(|| raised.value(py).to_string(), |error| error.to_string())))
     })
 }
 
-/// A message whose bytes were copied to be Python's.
+/// A message whose bytes were copied into a Python object.
 pub(crate) struct CopiedMessage<'py> {
     bytes: Bound<'py, PyBytes>,
     publisher: u64,
@@ -286,15 +287,15 @@ impl<'py> CopiedMessage<'py> {
     }
 }
 
-/// Objects of received messages.
+/// Decoding of received messages.
 impl Codec {
-    /// Whether objects are made of a copy of the bytes, for which there need be no sample.
+    /// Whether objects are made from a copy of the bytes, so that a sample is not needed.
     #[inline]
     pub(crate) fn copies(&self) -> bool {
         matches!(self.decode, Decode::Bytes | Decode::Message { .. })
     }
 
-    /// What the user gets for a message.
+    /// The object that the user gets for a message.
     pub(crate) fn value<'py>(
         self: &Arc<Self>,
         py: Python<'py>,
@@ -302,7 +303,7 @@ impl Codec {
     ) -> PyResult<Bound<'py, PyAny>> {
         if self.copies() {
             let copied = CopiedMessage::new(py, &received, received.publisher(), received.seq());
-            // A large one is pinned no longer than needed.
+            // A large message is not pinned longer than needed.
             drop(received);
             return self.value_of_copy(copied);
         }
@@ -318,7 +319,7 @@ impl Codec {
         made.map_err(|why| self.malformed(py, why, from, &OnceLock::new()))
     }
 
-    /// The same, of a sample that the user has; `counted_error` is kept with it.
+    /// Like [`Codec::value`], for a sample that the user has; `counted_error` is kept with it.
     pub(crate) fn value_of_sample<'py>(
         &self,
         sample: &Bound<'py, PyAny>,
@@ -341,7 +342,7 @@ impl Codec {
         }
     }
 
-    /// The same, where [`Codec::copies`] says so.
+    /// Like [`Codec::value`], if [`Codec::copies`] is true.
     #[inline]
     pub(crate) fn value_of_copy<'py>(
         &self,
@@ -350,7 +351,7 @@ impl Codec {
         self.value_of_copy_once(copied, &OnceLock::new())
     }
 
-    /// `counted_error`: the error that was made of it before, for it is counted but once.
+    /// `counted_error`: the error made earlier for this message, which is counted only once.
     #[inline]
     fn value_of_copy_once<'py>(
         &self,

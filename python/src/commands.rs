@@ -23,7 +23,7 @@ use crate::resource::Resource;
 use crate::state::disk;
 use crate::wait::{DEFAULT_TIMEOUT, answer_limit, seconds};
 
-/// What the user's functions raise while a receiver is opened, which is raised where it is opened.
+/// Keeps the exception of a user function during the opening of a receiver, which then raises it.
 struct OpeningError(Mutex<Option<Option<PyErr>>>);
 
 impl OpeningError {
@@ -31,7 +31,7 @@ impl OpeningError {
         Arc::new(OpeningError(Mutex::new(Some(None))))
     }
 
-    /// Keeps what was raised; later it is reported and counted as of any callback.
+    /// Stores the exception; after the opening, it is reported and counted like that of any callback.
     fn raised(&self, py: Python<'_>, error: PyErr, function: &Py<PyAny>) {
         let mut opening = lock(&self.0);
         if let Some(first) = &mut *opening {
@@ -48,8 +48,8 @@ impl OpeningError {
     }
 }
 
-/// Calls a function of the user's on the command's thread, if the command is still valid when the lock of the interpreter
-/// is held. What it raises is to robot-net a panic of the code that applies commands.
+/// Calls a function of the user on the command's thread, if the command is still valid once the GIL is held.
+/// For robot-net, its exception is a panic of the code that applies commands.
 fn call(
     function: &Py<PyAny>,
     opening: &OpeningError,
@@ -64,8 +64,8 @@ fn call(
         argument(py).and_then(call).map_err(|error| opening.raised(py, error, function))
     });
     if called != Some(Ok(())) {
-        // Without a message of its own: the exception is reported, and counted. Where the program is ending, nothing was
-        // done.
+        // Without a message: the exception is already reported and counted. At the end of the program,
+        // nothing was done.
         resume_unwind(Box::new(AlreadyCounted));
     }
 }
@@ -88,21 +88,21 @@ fn reason_name(reason: FallbackReason) -> &'static str {
 const FALLBACKS: &str =
     "pass a message of the type, \"zero\", \"hold\", or a function that takes the reason";
 
-/// Says what a fallback may be, because of another error.
+/// Wraps an error: names the fallbacks that are allowed.
 fn bad_fallback(py: Python<'_>, topic: &str, why: &str, cause: PyErr) -> PyErr {
     let error = PyTypeError::new_err(format!("the fallback of {topic} {why}; {FALLBACKS}"));
     error.set_cause(py, Some(cause));
     error
 }
 
-/// What a receiver does when no command is in force.
+/// The action of a receiver when no command is in force.
 enum Fallback {
     Hold,
     Message(Vec<u8>),
     Function(Py<PyAny>),
 }
 
-/// What a receiver does with commands.
+/// The destination of the commands of a receiver.
 pub(crate) enum Target {
     Apply(Py<PyAny>),
     /// Publishes them on this topic.
@@ -298,7 +298,7 @@ impl Driver {
             let driver = drive.take_interruptible(Some(timeout), disk::run_signal_handlers)?;
             let topic = driver.topic().to_owned();
             let resource = Arc::new(Resource::new(format!("the driver of {topic}"), driver));
-            // Ahead of the publishers of the node, to say that it is over.
+            // Closed before the publishers of the node, because it publishes its release.
             node.members.add(MemberKind::Client, &resource);
             Ok((topic, resource))
         };
@@ -337,7 +337,7 @@ impl Driver {
     #[pyo3(signature = (*, timeout = None))]
     fn retake(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let (begun, timeout) = (Instant::now(), answer_limit(py, timeout, self.timeout)?);
-        // The driver is unlocked between the parts: a signal handler, or another thread, may close it.
+        // The driver is unlocked between the steps: a signal handler or another thread may close it.
         let part = |driver: &mut rnet::Driver<[u8]>| driver.retake_step(begun, timeout);
         while !py.detach(|| self.resource.with(part)).or_raise(py)? {
             if let Err(raised) = py.check_signals() {

@@ -1,4 +1,4 @@
-//! Types held against each other, and the types of a topic's publishers; `rnet.compare` is the Python side.
+//! Comparison of types, and the types of a topic's publishers; `rnet.compare` is the Python side.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use rnet::schema::Schema;
 use crate::codec::described_type;
 use crate::errors::OrRaise;
 
-/// How the type of a publisher differs from that of a subscriber: for each difference rule, whether it breaks, path, and what both have.
+/// The differences between a publisher's and a subscriber's type. For each one: rule, whether it is breaking,
+/// path, and the values of both sides.
 #[pyfunction]
 pub(crate) fn compare_types<'py>(
     publisher: &Bound<'py, PyAny>,
@@ -32,7 +33,7 @@ pub(crate) fn published_types(
     topic: &str,
     (domain, path, group): (&str, &Path, Option<&str>),
 ) -> PyResult<Vec<Py<PyAny>>> {
-    // The directory that the node has joined, whatever the environment says by now.
+    // The directory that the node has joined, even if the environment has changed since.
     let look = || {
         let base = path.parent().map(Path::to_owned);
         Domain::open(Some(domain), base, group.map(str::to_owned))?.topic_snapshot(topic)

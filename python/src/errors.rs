@@ -37,7 +37,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
-/// An exception of a class of `rnet.errors`, with fields that it has beside its text.
+/// An exception of a class of `rnet.errors`, with fields in addition to its text.
 pub(crate) fn build_of(
     py: Python<'_>,
     class: &str,
@@ -49,7 +49,7 @@ pub(crate) fn build_of(
     built.map_or_else(|while_building| while_building, PyErr::from_value)
 }
 
-/// Whether it says that one message could not be decoded: iterations go on.
+/// Whether the error means that one message could not be decoded: iterations continue after it.
 pub(crate) fn is_malformed(py: Python<'_>, error: &PyErr) -> bool {
     is_of_class(py, error, "MalformedError")
 }
@@ -120,7 +120,7 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::Cancelled { reason, .. } => put!(dict, reason = reason.name()),
         Error::CallLost { lost, .. } => put!(dict, lost),
         Error::NotInForce { why, .. } => put!(dict, why),
-        // Has none, or is newer than this package, which then shows its text.
+        // The error has no fields, or is newer than this package, which then shows only its text.
         _ => {}
     }
     Ok(dict)

@@ -1,4 +1,4 @@
-//! Callbacks for peers that come and go, and for messages.
+//! Callbacks for peer events and for messages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::errors::{is_malformed, raise};
 use crate::meta::make;
 use crate::receive::Incoming;
 
-/// Calls `callback` with what `event` makes; what it raises goes to `sys.unraisablehook`.
+/// Calls `callback` with the result of `event`; exceptions go to `sys.unraisablehook`.
 pub(crate) fn call_with_event(
     callback: &Py<PyAny>,
     event: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>,
@@ -24,12 +24,12 @@ pub(crate) fn call_with_event(
     call_with_optional_event(callback, |py| event(py).map(Some));
 }
 
-/// The same of an event that may be over when the interpreter is there.
+/// The same for an event that may have expired by the time that the GIL is held.
 pub(crate) fn call_with_optional_event(
     callback: &Py<PyAny>,
     event: impl FnOnce(Python<'_>) -> PyResult<Option<Py<PyAny>>>,
 ) {
-    // After the interpreter has been taken down nobody is told.
+    // Does nothing after the interpreter has ended.
     crate::interpreter::attach(|py| {
         let call = |event| callback::call(callback.bind(py), (event,)).map(drop);
         if let Err(error) = event(py).and_then(|event| event.map_or(Ok(()), call)) {
@@ -44,7 +44,7 @@ pub(crate) fn tick(py: Python<'_>, tick: Tick) -> PyResult<Py<PyAny>> {
     make(py, "Tick", (tick.number, tick.due_ns, late_s, tick.missed))
 }
 
-/// A hook of rnet that calls `callback` with what `make` makes of its event.
+/// A hook of rnet that calls `callback` with the object that `make` returns for its event.
 pub(crate) fn hook<E: 'static>(
     callback: Py<PyAny>,
     make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
@@ -116,13 +116,13 @@ pub(crate) fn endpoint(py: Python<'_>, event: &EndpointEvent) -> PyResult<Py<PyA
     make(py, "EndpointEvent", (kind, make(py, "Endpoint", parts)?))
 }
 
-/// What runs for each message of a subscriber with a callback.
+/// The function that runs for each message of a subscriber with a callback.
 pub(crate) struct MessageCallback {
     pub(crate) callback: Py<PyAny>,
-    /// Called with errors; without it those that are not counted go to `sys.unraisablehook`.
+    /// Called with errors. If it is absent, errors that are not counted go to `sys.unraisablehook`.
     pub(crate) on_error: Option<Py<PyAny>>,
     pub(crate) decoder: Arc<Codec>,
-    /// Set when the subscriber is closed, from which moment no call may begin.
+    /// Set when the subscriber is closed: no call may begin after that.
     pub(crate) closed: Arc<AtomicBool>,
 }
 
@@ -136,14 +136,14 @@ impl MessageCallback {
             let outcome = match result {
                 Ok(received) => match (self.decoder.value(py, received), &self.on_error) {
                     (Ok(value), _) => {
-                        // Until now the thread has waited for the interpreter, and the message was decoded.
+                        // Until now the thread waited for the GIL, and the message was decoded.
                         rnet::trace::callback_begins();
                         callback::call(self.callback.bind(py), (value,))
                     }
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {
                         callback::call(on_error.bind(py), (error.into_value(py),))
                     }
-                    // It is the message's error, and not the callback's.
+                    // The error comes from the message and not from the callback.
                     (Err(error), _) => {
                         return error.write_unraisable(py, Some(self.callback.bind(py)));
                     }
@@ -164,7 +164,8 @@ impl MessageCallback {
     }
 }
 
-/// Calls `on_error`; without it an error that is not counted goes to `sys.unraisablehook`, for `callback`.
+/// Calls `on_error`. If it is absent, an error that is not counted goes to `sys.unraisablehook`, for
+/// `callback`.
 fn report_error_attached(
     py: Python<'_>,
     callback: &Py<PyAny>,
@@ -184,7 +185,7 @@ fn report_error_attached(
     }
 }
 
-/// As [`report_error_attached`], from outside of Python.
+/// Like [`report_error_attached`], for a thread without the GIL.
 pub(crate) fn report_error(callback: &Py<PyAny>, on_error: Option<&Py<PyAny>>, error: &Error) {
     crate::interpreter::attach(|py| report_error_attached(py, callback, on_error, error));
 }

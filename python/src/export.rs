@@ -1,8 +1,7 @@
-//! Python types whose objects lend their memory: [`crate::sample`] and the memory of
-//! [`crate::loan`].
+//! Python types whose objects export their memory: [`crate::sample`] and the memory of [`crate::loan`].
 //!
-//! PyO3 cannot give a class the buffer protocol below Python 3.11, so these few types are made by
-//! hand from slots. An object is a Python head and a Rust body; only this file knows that.
+//! PyO3 cannot give a class the buffer protocol below Python 3.11, so these few types are built from slots by
+//! hand. An object consists of a Python head and a Rust body; only this file knows that.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,14 +13,14 @@ use pyo3::types::PyType;
 
 use crate::buffer::{PyBuffer_FillInfo, RawBuffer, SLOT_GET_BUFFER, SLOT_RELEASE_BUFFER};
 
-/// Where an object's bytes are, and whether Python may write to them.
+/// The memory of an object, and whether Python may write to it.
 pub(crate) struct Memory {
     pub(crate) at: *const u8,
     pub(crate) len: usize,
     pub(crate) writable: bool,
 }
 
-/// An attribute that is computed.
+/// A computed attribute.
 pub(crate) struct Getter<T> {
     name: &'static CStr,
     doc: &'static CStr,
@@ -36,7 +35,7 @@ pub(crate) fn getter<T>(
     Getter { name, doc, get }
 }
 
-/// The Rust body of an object with memory.
+/// The Rust body of an object that exports memory.
 pub(crate) trait BufferExporter: Send + Sync + 'static {
     /// Name of the Python type, with its module.
     const NAME: &'static CStr;
@@ -45,10 +44,10 @@ pub(crate) trait BufferExporter: Send + Sync + 'static {
     fn getters() -> Vec<Getter<Self>>
     where
         Self: Sized;
-    /// The memory, which stays there at least as long as the object lives or
-    /// [`BufferExporter::view_released`] has been called as often as this; or why there is none now.
+    /// The memory. It stays valid as long as the object lives, or until [`BufferExporter::view_released`] was
+    /// called as often as this. The error says why no memory is available.
     fn export(&self) -> Result<Memory, &'static str>;
-    /// A view of the memory is gone.
+    /// Called when a view of the memory is released.
     fn view_released(&self) {}
     fn len(&self) -> usize;
     fn describe(&self) -> String;
@@ -60,9 +59,9 @@ struct Object<T> {
     body: T,
 }
 
-/// Makes the Python type of `T`.
+/// Creates the Python type of `T`.
 pub(crate) fn make_type<T: BufferExporter>(py: Python<'_>) -> PyResult<Py<PyType>> {
-    // The type keeps addresses of these, and it is never taken down.
+    // The type keeps the addresses of these, and is never freed.
     let mut attributes: Vec<ffi::PyGetSetDef> = Vec::new();
     for getter in T::getters() {
         let getter: &'static Getter<T> = Box::leak(Box::new(getter));
@@ -95,15 +94,15 @@ pub(crate) fn make_type<T: BufferExporter>(py: Python<'_>) -> PyResult<Py<PyType
         flags: (ffi::Py_TPFLAGS_DEFAULT | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION) as c_uint,
         slots: slots.as_mut_ptr(),
     };
-    // SAFETY: the spec, and the slots in it, have the form that this function asks for; it copies
-    // what is not leaked above.
+    // SAFETY: the spec and its slots have the form that this function requires; it copies everything that is
+    // not leaked above.
     let made = unsafe { ffi::PyType_FromSpec(&raw mut spec) };
     // SAFETY: the function returns a new reference or null with an exception set.
     let made = unsafe { Bound::from_owned_ptr_or_err(py, made) }?;
     Ok(made.cast_into::<PyType>()?.unbind())
 }
 
-/// An object of a type that [`make_type`] made for `T`.
+/// Creates an object of the type that [`make_type`] made for `T`.
 pub(crate) fn new_object<'py, T: BufferExporter>(
     class: &Bound<'py, PyType>,
     body: T,
@@ -113,32 +112,32 @@ pub(crate) fn new_object<'py, T: BufferExporter>(
     if made.is_null() {
         return Err(PyErr::fetch(class.py()));
     }
-    // SAFETY: the memory has `basicsize` bytes, and nobody else has seen the object yet; an
-    // allocation of Python is aligned to 16 bytes.
+    // SAFETY: the memory has `basicsize` bytes, and the object is not shared yet; a Python allocation is
+    // aligned to 16 bytes.
     let place = unsafe { &raw mut (*made.cast::<Object<T>>()).body };
-    // SAFETY: as above; what is overwritten are zero bytes.
+    // SAFETY: as above; the overwritten bytes are zero.
     unsafe { place.write(body) };
     // SAFETY: a new reference, which we own.
     Ok(unsafe { Bound::from_owned_ptr(class.py(), made) })
 }
 
-/// The body of an object, if it is of the type that was made for `T`.
+/// The body of an object, if its type was made for `T`.
 pub(crate) fn body_of<'a, T: BufferExporter>(
     object: &'a Bound<'_, PyAny>,
     class: &Bound<'_, PyType>,
 ) -> Option<&'a T> {
-    // SAFETY: the exact type says what the object is (the types cannot be subclassed).
+    // SAFETY: the exact type determines the layout (the types cannot be subclassed).
     object.get_type().is(class).then(|| unsafe { body::<T>(object.as_ptr()) })
 }
 
 /// # Safety
 /// `object` was made by [`new_object`] for `T`, and lives as long as `'a`.
 unsafe fn body<'a, T: BufferExporter>(object: *mut ffi::PyObject) -> &'a T {
-    // SAFETY: the caller's promise; bodies are only ever shared.
+    // SAFETY: the caller's promise; bodies are only shared, never borrowed mutably.
     unsafe { &(*object.cast::<Object<T>>()).body }
 }
 
-/// Runs what Python calls; a panic becomes an exception.
+/// Runs a function that Python calls; a panic becomes an exception.
 fn catch_panics<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R {
     // SAFETY: Python calls slots with the GIL held.
     let py = unsafe { Python::assume_attached() };
@@ -151,9 +150,9 @@ fn catch_panics<R>(failed: R, run: impl FnOnce(Python<'_>) -> PyResult<R>) -> R 
 }
 
 unsafe extern "C" fn dealloc<T: BufferExporter>(object: *mut ffi::PyObject) {
-    // SAFETY: Python hands a slot an object of its type, and the count of references is zero.
+    // SAFETY: Python passes a slot an object of its type, and the reference count is zero.
     let class = unsafe { ffi::Py_TYPE(object) };
-    // SAFETY: as above: the body is there, and nobody will see it again.
+    // SAFETY: as above: the body is initialized, and is not used again.
     let place = unsafe { &raw mut (*object.cast::<Object<T>>()).body };
     let dropped = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: as above.
@@ -162,7 +161,7 @@ unsafe extern "C" fn dealloc<T: BufferExporter>(object: *mut ffi::PyObject) {
     debug_assert!(dropped.is_ok());
     // SAFETY: the object was allocated by PyType_GenericAlloc, without garbage collection.
     unsafe { ffi::PyObject_Free(object.cast()) };
-    // SAFETY: an object of a heap type owns a reference on it.
+    // SAFETY: an object of a heap type owns a reference to it.
     unsafe { ffi::Py_DECREF(class.cast()) };
 }
 
@@ -173,7 +172,7 @@ unsafe extern "C" fn get<T: BufferExporter>(
     catch_panics(std::ptr::null_mut(), |py| {
         // SAFETY: the closure of our attributes is a leaked `Getter<T>`.
         let getter = unsafe { &*getter.cast::<Getter<T>>() };
-        // SAFETY: Python hands a live object to the attributes of its type.
+        // SAFETY: Python passes a live object to the attributes of its type.
         let bound = unsafe { Bound::from_borrowed_ptr(py, object) };
         // SAFETY: as above.
         let body = unsafe { body::<T>(object) };
@@ -183,14 +182,14 @@ unsafe extern "C" fn get<T: BufferExporter>(
 
 unsafe extern "C" fn repr<T: BufferExporter>(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     catch_panics(std::ptr::null_mut(), |py| {
-        // SAFETY: Python hands a slot a live object of its type.
+        // SAFETY: Python passes a slot a live object of its type.
         let body = unsafe { body::<T>(object) };
         Ok(body.describe().into_pyobject(py)?.into_ptr())
     })
 }
 
 unsafe extern "C" fn length<T: BufferExporter>(object: *mut ffi::PyObject) -> ffi::Py_ssize_t {
-    // SAFETY: Python hands a slot a live object of its type.
+    // SAFETY: Python passes a slot a live object of its type.
     catch_panics(-1, |_| Ok(unsafe { body::<T>(object) }.len() as ffi::Py_ssize_t))
 }
 
@@ -200,7 +199,7 @@ unsafe extern "C" fn get_buffer<T: BufferExporter>(
     flags: c_int,
 ) -> c_int {
     catch_panics(-1, |py| {
-        // SAFETY: Python hands a slot a live object of its type.
+        // SAFETY: Python passes a slot a live object of its type.
         let body = unsafe { body::<T>(object) };
         let refused = |why: &str| {
             // SAFETY: a getbuffer that fails leaves no object in the view.
@@ -210,8 +209,8 @@ unsafe extern "C" fn get_buffer<T: BufferExporter>(
         let memory = body.export().map_err(refused)?;
         let (at, len) = (memory.at.cast_mut().cast(), memory.len as ffi::Py_ssize_t);
         let readonly = c_int::from(!memory.writable);
-        // SAFETY: the view is Python's to be filled; it takes a reference on the object, which
-        // keeps the memory there.
+        // SAFETY: Python passes a view to be filled; the view takes a reference to the object, which keeps
+        // the memory valid.
         let code = unsafe { PyBuffer_FillInfo(view, object, at, len, readonly, flags) };
         if code != 0 {
             body.view_released();

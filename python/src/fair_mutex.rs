@@ -1,19 +1,17 @@
-//! A mutex for what one thread may hold for long, because it waits for messages with it.
+//! A mutex for data that one thread may hold for long, because it waits for messages with it.
 //!
-//! - Threads get it in the order in which they asked: a thread that lets go of it and asks again
-//!   is behind those who asked meanwhile.
-//! - Who only wants a look ([`FairMutex::lock_briefly`]) is ahead of those who want to wait, and is
-//!   given a chance to ask the holder to let go. What it asks of one holder the next does not
-//!   hear: who got the lock for a look, and then waits with it, has to see that nobody stands
-//!   behind it ([`FairMutexGuard::has_brief_waiter`]).
-//! - Who wants to wait ([`FairMutex::lock_to_wait`]) gives up when its time is over, or when a signal
-//!   comes, for which Python may have a handler.
+//! - Threads get the lock in the order of their requests: a thread that releases it and requests it again
+//!   queues behind the requests made meanwhile.
+//! - A brief request ([`FairMutex::lock_briefly`]) goes ahead of waits, and can ask the holder to release the
+//!   lock. Only the current holder gets that request. So a thread that took the lock briefly and then waits
+//!   with it must check that no other brief request is queued ([`FairMutexGuard::has_brief_waiter`]).
+//! - A wait ([`FairMutex::lock_to_wait`]) gives up at its time limit, or on a signal, for which Python may
+//!   have a handler.
 //!
-//! Never taken with the GIL held, except by [`FairMutex::try_lock`]: its holder may want the GIL next.
+//! Never taken with the GIL held, except by [`FairMutex::try_lock`]: the holder may need the GIL next.
 //!
-//! Free and taken are one word, which is all that happens while nobody waits. Those who wait
-//! stand in a queue; who lets go gives the lock to the first of them,
-//! so that nobody can get in between.
+//! Without contention, the lock is one atomic word. Waiters queue, and the thread that unlocks passes the
+//! lock directly to the first of them, so that no other thread can barge in.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -30,7 +28,7 @@ use crate::lock::lock;
 
 const UNLOCKED: u32 = 0;
 const LOCKED: u32 = 1;
-/// Locked, and somebody may stand in the queue.
+/// Locked, and the queue may contain waiters.
 const CONTENDED: u32 = 2;
 
 #[derive(Debug)]
@@ -43,9 +41,9 @@ pub(crate) struct FairMutex<T> {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Who wants a look.
+    /// Brief requests.
     brief: VecDeque<Parker>,
-    /// Who wants to wait; after those.
+    /// Requests of waits; served after the brief ones.
     waits: VecDeque<Parker>,
 }
 
@@ -59,7 +57,7 @@ impl Queue {
     }
 }
 
-// SAFETY: the value is used by whoever has the guard, of which there is one at a time.
+// SAFETY: only the holder of the guard uses the value, and one guard exists at a time.
 unsafe impl<T: Send> Sync for FairMutex<T> {}
 
 impl<T> FairMutex<T> {
@@ -71,14 +69,14 @@ impl<T> FairMutex<T> {
     /// Takes the lock if it is free, with or without the GIL.
     #[inline]
     pub(crate) fn try_lock(&self) -> Option<FairMutexGuard<'_, T>> {
-        // Acquire: what the last holder did is seen.
+        // Acquire: makes the writes of the last holder visible.
         let had =
             self.state.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed);
         had.is_ok().then(|| FairMutexGuard { lock: self, _stays: PhantomData })
     }
 
-    /// Takes the lock, ahead of those who want to wait with it; `ask` is run if it is taken, once
-    /// the place in the queue is sure. Release the GIL first.
+    /// Takes the lock ahead of the threads that want to wait with it. If it is taken, `ask` runs after this
+    /// thread has joined the queue. Release the GIL first.
     pub(crate) fn lock_briefly(&self, ask: impl FnOnce()) -> FairMutexGuard<'_, T> {
         if let Some(guard) = self.try_lock() {
             return guard;
@@ -92,7 +90,7 @@ impl<T> FairMutex<T> {
         FairMutexGuard { lock: self, _stays: PhantomData }
     }
 
-    /// Takes the lock to wait with it, in turn with others who do; says what is left of `limit`, too.
+    /// Takes the lock in order to wait with it, in turn with other waiters. Also returns the rest of `limit`.
     /// Release the GIL first.
     pub(crate) fn lock_to_wait(
         &self,
@@ -107,8 +105,9 @@ impl<T> FairMutex<T> {
         Ok((guard, limit.saturating_sub(began.elapsed())))
     }
 
-    /// Takes the lock to wait with it and with others: not for long, since nobody hears those meanwhile.
-    /// For `turn` in turn, after that ahead of those who want to wait. Release the GIL first.
+    /// Takes the lock in order to wait with it together with other locks. The caller must not wait here for
+    /// long, because requests for those other locks are not noticed meanwhile. It waits for `turn` in turn,
+    /// and after that ahead of the threads that want to wait. Release the GIL first.
     pub(crate) fn lock_for_wait_set(
         &self,
         turn: Duration,
@@ -118,7 +117,7 @@ impl<T> FairMutex<T> {
         Ok(guard.unwrap_or_else(|| self.lock_briefly(ask)))
     }
 
-    /// Takes the lock, in turn; `None` if that is not possible within `limit`. Release the GIL first.
+    /// Takes the lock in turn; `None` if that is not possible within `limit`. Release the GIL first.
     ///
     /// # Errors
     /// `Interrupted` when a signal comes.
@@ -141,20 +140,20 @@ impl<T> FairMutex<T> {
         if self.leave_queue(&place) {
             return why;
         }
-        // The lock was given to us meanwhile.
+        // The lock was passed to this thread meanwhile.
         while place.sleep(None) != SleepEnd::Woken {}
         Ok(Some(FairMutexGuard { lock: self, _stays: PhantomData }))
     }
 
-    /// Stands in the queue; or has the lock, if it became free meanwhile.
+    /// Joins the queue, or takes the lock if it became free meanwhile.
     fn enqueue(
         &self,
         line: impl FnOnce(&mut Queue) -> &mut VecDeque<Parker>,
     ) -> Result<FairMutexGuard<'_, T>, Parker> {
         let mut queue = lock(&self.queue);
-        // Whoever lets go from here on finds CONTENDED, and then waits for the queue.
+        // An unlocking thread finds CONTENDED from here on, and then waits for the queue.
         if self.state.swap(CONTENDED, Ordering::Acquire) == UNLOCKED {
-            // The queue was empty, or it would have been given to the first.
+            // The queue was empty; otherwise its first thread would hold the lock.
             self.state.store(LOCKED, Ordering::Relaxed);
             return Ok(FairMutexGuard { lock: self, _stays: PhantomData });
         }
@@ -163,11 +162,11 @@ impl<T> FairMutex<T> {
         Err(place)
     }
 
-    /// Leaves the queue of those who want to wait; `false` if the lock was given to us meanwhile.
+    /// Leaves the queue of waits; `false` if the lock was passed to this thread meanwhile.
     fn leave_queue(&self, place: &Parker) -> bool {
         let turns = &mut lock(&self.queue).waits;
         let at = turns.iter().position(|other| other.is(place));
-        // An empty queue under CONTENDED is found by the holder when it lets go.
+        // If the queue is now empty, the holder finds that out when it unlocks.
         at.and_then(|at| turns.remove(at)).is_some()
     }
 
@@ -175,7 +174,7 @@ impl<T> FairMutex<T> {
     fn hand_off(&self) {
         let mut queue = lock(&self.queue);
         let Some(first) = queue.pop() else {
-            // Release: what we did is seen by who takes it.
+            // Release: makes this thread's writes visible to the next holder.
             self.state.store(UNLOCKED, Ordering::Release);
             return;
         };
@@ -183,23 +182,23 @@ impl<T> FairMutex<T> {
             self.state.store(LOCKED, Ordering::Relaxed);
         }
         drop(queue);
-        // The word lives on in our `Arc`, whatever its owner does.
+        // The atomic word stays alive in our `Arc`, even if the waiter drops its own.
         first.wake();
     }
 }
 
-/// Whoever has it has the lock.
+/// Proof that its owner holds the lock.
 #[derive(Debug)]
 pub(crate) struct FairMutexGuard<'a, T> {
     lock: &'a FairMutex<T>,
-    /// Stays in its thread, as the guards of other locks do.
+    /// Not `Send`: a guard stays in its thread, as with other locks.
     _stays: PhantomData<*const ()>,
 }
 
 impl<T> FairMutexGuard<'_, T> {
-    /// Whether somebody wants a look. Who comes after this was asked asks for it himself.
+    /// Whether a brief request is queued. A request made after this check interrupts the holder itself.
     pub(crate) fn has_brief_waiter(&self) -> bool {
-        // Relaxed: the queue says what is so.
+        // Relaxed: the queue has the exact answer.
         self.lock.state.load(Ordering::Relaxed) == CONTENDED
             && !lock(&self.lock.queue).brief.is_empty()
     }
@@ -208,14 +207,14 @@ impl<T> FairMutexGuard<'_, T> {
 impl<T> Deref for FairMutexGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: there is one guard at a time, and this borrows it.
+        // SAFETY: one guard exists at a time, and this borrows it.
         unsafe { &*self.lock.value.get() }
     }
 }
 
 impl<T> DerefMut for FairMutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: there is one guard at a time, and this borrows it mutably.
+        // SAFETY: one guard exists at a time, and this borrows it mutably.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -224,7 +223,7 @@ impl<T> Drop for FairMutexGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         let state = &self.lock.state;
-        // Release: what we did is seen by who takes it.
+        // Release: makes this thread's writes visible to the next holder.
         if state.compare_exchange(LOCKED, UNLOCKED, Ordering::Release, Ordering::Relaxed).is_err() {
             self.lock.hand_off();
         }

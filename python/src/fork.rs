@@ -1,8 +1,8 @@
-//! `os.fork`, and so `multiprocessing` where it forks.
+//! Support for `os.fork`, and for `multiprocessing` where it forks.
 //!
-//! In a child, what was made before is closed, and left alone when it is dropped: that is so in
-//! crate `rnet`, whose handler runs in every fork, whoever calls it. Here the question is asked
-//! before a lock of this package's own is taken, which a thread of the parent may hold, and before
-//! the GIL is let go of for it.
+//! In a child, objects that were created before the fork are closed, and dropping them has no effect. Crate
+//! `rnet` does that; its handler runs in every fork, whichever code calls it. This package checks for a fork
+//! before it takes one of its own locks, which a thread of the parent may hold, and before it releases the
+//! GIL for that.
 
 pub(crate) use rnet::fork::{ForkGuard, ProcessOwned};

@@ -1,5 +1,5 @@
-//! Sleeping until another thread wakes, as the standard library does it, but for one thing: a signal
-//! ends the sleep, so that Python's handlers can run.
+//! Sleeping until another thread wakes this one, as in the standard library, except that a signal ends the
+//! sleep, so that Python's handlers can run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
-/// How a sleep ended.
+/// The reason why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SleepEnd {
     Woken,
@@ -17,16 +17,16 @@ pub(crate) enum SleepEnd {
     Signal,
 }
 
-/// What a thread sleeps at until it is woken, once.
+/// A one-shot wake-up that a thread sleeps on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parker(Arc<AtomicU32>);
 
-/// What its word says.
+/// Values of its atomic word.
 const PARKED: u32 = 0;
 const NOTIFIED: u32 = 1;
 
 impl Parker {
-    /// Sleeps until it is woken, at the longest for `limit`. What was done before that is seen.
+    /// Sleeps until it is woken, at most for `limit`. Writes made before the wake-up are visible.
     pub(crate) fn sleep(&self, limit: Option<Duration>) -> SleepEnd {
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         // Acquire: pairs with the release of `wake`.
@@ -45,7 +45,7 @@ impl Parker {
         SleepEnd::Woken
     }
 
-    /// Wakes the thread, or has its next sleep end at once.
+    /// Wakes the thread, or makes its next sleep end at once.
     pub(crate) fn wake(&self) {
         self.0.store(NOTIFIED, Ordering::Release);
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);

@@ -1,4 +1,4 @@
-//! `rnet.CallbackHandle`: what runs for a callback until it is cancelled or its node is closed.
+//! `rnet.CallbackHandle`: a callback that runs until it is cancelled or its node is closed.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -21,13 +21,13 @@ use crate::receive::Incoming;
 use crate::resource::Resource;
 use crate::sample;
 
-/// Publishers whose types are remembered.
+/// Number of publishers whose types are cached.
 const MAX_CACHED_TYPES: usize = 4096;
-/// Messages that wait for the event loop of an async callback. Each may be large and in place, and a reader may keep
-/// 64 of these.
+/// Number of messages that wait for the event loop of an async callback. Each may be large and in place, and
+/// a reader may keep 64 of these.
 const MAX_PENDING: usize = 16;
 
-/// A running callback, kept by its node until it is cancelled: what ends the callback when it is dropped.
+/// A running callback, kept by its node until it is cancelled. Dropping the value ends the callback.
 type HandleCore = Resource<Box<dyn Any + Send>>;
 
 /// A registered callback, called until it is cancelled or its node is closed. Created by `Node.on_endpoint`
@@ -35,7 +35,7 @@ type HandleCore = Resource<Box<dyn Any + Send>>;
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct CallbackHandle {
     core: Arc<HandleCore>,
-    /// What has an event loop run an async callback.
+    /// The object that runs an async callback on an event loop.
     on_loop: Option<Py<PyAny>>,
 }
 
@@ -107,13 +107,13 @@ impl CallbackHandle {
     }
 }
 
-/// The types of publishers, as `rnet.types.PublishedType`, by their ids. The lock is not held while Python runs: its
-/// threads change in between.
+/// The types of publishers, as `rnet.types.PublishedType`, by publisher id. The lock is not held while Python
+/// runs, because Python may switch threads.
 #[derive(Default)]
 struct TypeCache(Mutex<HashMap<u64, Py<PyAny>>>);
 
 impl TypeCache {
-    /// That of a message's publisher.
+    /// The type of a message's publisher.
     fn of(&self, py: Python<'_>, sample: &Sample<'_, [u8]>) -> PyResult<Py<PyAny>> {
         let publisher = sample.publisher();
         if let Some(known) = lock(&self.0).get(&publisher) {

@@ -1,9 +1,9 @@
-//! The way of robot-net's threads into Python, and the end of callbacks.
+//! Entry of robot-net's threads into Python, and the end of callbacks.
 //!
-//! To close a thing that has a callback waits for the callback, which is the user's and may take for ever. So the main
-//! thread closes on a thread of its own ([`close`]): Ctrl-C ends the wait, and the end of the program waits for all at
-//! once, for two seconds. A callback that still runs when the interpreter ends is left where it is
-//! ([`crate::callback::call`]).
+//! Closing an object with a callback waits for the callback, which is user code and may never return. So the
+//! main thread closes on a separate thread ([`close`]): Ctrl-C ends the wait. The exit of the program waits
+//! for all of them together, for two seconds. A callback that still runs when the interpreter ends is
+//! abandoned ([`crate::callback::call`]).
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,29 +17,29 @@ use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple};
 use crate::drop_without_gil::drop_without_gil;
 use crate::lock::lock;
 
-/// How long the end of a program waits for all callbacks that are running.
+/// How long the exit of a program waits for all running callbacks.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
-/// Between two looks at whether the last callbacks are done.
+/// Interval between two checks whether the last callbacks are done.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// How long a close goes on without a look for signals, which do not end its sleep.
+/// How long a close waits between two checks for signals, which do not interrupt it.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-// Facts of the process, as the interpreter is one.
+// Facts of the process, like the interpreter itself.
 static INTERPRETER_CLOSED: AtomicBool = AtomicBool::new(false);
-/// Threads in Python that the end of the program waits for, with a generation in the upper half: those of an earlier one
-/// are not waited for.
+/// Number of threads in Python that the exit of the program waits for, with a generation in the upper half.
+/// Threads of an earlier generation are not waited for.
 static THREADS_IN_PYTHON: AtomicU64 = AtomicU64::new(0);
-/// Whether a close has waited in vain: to drop what a callback uses may wait for ever.
+/// Whether a close has timed out: dropping data that a callback uses may then wait forever.
 static HAS_HUNG: AtomicBool = AtomicBool::new(false);
-/// When the end of the program waits no longer; set when all that it closes is being closed.
+/// When the exit stops waiting; set once all closes at exit have begun.
 static EXIT_DEADLINE: OnceLock<Instant> = OnceLock::new();
-/// What the end of the program has begun to close, and is not closed yet.
+/// Closes that the exit has begun and that are not done yet.
 static CLOSING_AT_EXIT: Mutex<Vec<BackgroundClose>> = Mutex::new(Vec::new());
 
-/// Threads that wait for a close, by their numbers in Python.
+/// Threads that wait for a close, by their Python thread ids.
 static CLOSING: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
-/// Notes that a thread waits for a close, until it is dropped.
+/// Registers a thread that waits for a close, until it is dropped.
 struct ClosingThread(u64);
 
 impl ClosingThread {
@@ -59,7 +59,7 @@ impl Drop for ClosingThread {
     }
 }
 
-/// Whether a thread waits for a close: an event loop on it runs nothing meanwhile.
+/// Whether a thread waits for a close: an event loop on it does not run meanwhile.
 #[pyfunction]
 pub(crate) fn is_closing(thread: u64) -> bool {
     lock(&CLOSING).contains(&thread)
@@ -89,15 +89,15 @@ impl Drop for ThreadInPython {
     }
 }
 
-/// The end of the program does not wait for the threads that are in Python now.
+/// Makes the exit ignore the threads that are in Python now.
 fn forget_threads_in_python() {
     let next = |inside| Some((generation(inside) + 1) << 32);
     let _ = THREADS_IN_PYTHON.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
 }
 
-/// Runs `f` in Python, on a thread that Python does not know. `None` if the program is ending.
+/// Runs `f` in Python, on a thread that Python did not create. `None` if the program is exiting.
 pub(crate) fn attach<R>(f: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    // Counted first and asked then; `close_at_exit` does the reverse, so one of both sees the other.
+    // Counted first, then checked; `close_at_exit` does the reverse, so at least one of them sees the other.
     let _inside = ThreadInPython::enter();
     if is_closed() { None } else { Python::try_attach(f) }
 }
@@ -107,7 +107,7 @@ pub(crate) fn is_closed() -> bool {
     INTERPRETER_CLOSED.load(Ordering::SeqCst)
 }
 
-/// Whether dropping something might wait for a callback for ever, at the end of the program.
+/// Whether dropping an object at exit might wait for a callback forever.
 pub(crate) fn may_hang() -> bool {
     is_closed() && (HAS_HUNG.load(Ordering::SeqCst) || exit_time_left().is_zero())
 }
@@ -117,10 +117,10 @@ fn exit_time_left() -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Has the end of the program close the way. Called once, as the module is imported: what is registered first runs
-/// last.
+/// Registers the function that stops further calls into Python at exit. Called once, when the module is
+/// imported: the first function registered runs last.
 pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
-    // The threads of a parent are not there.
+    // The threads of the parent do not exist in a forked child.
     let forked = |_: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| forget_threads_in_python();
     let forked = PyCFunction::new_closure(py, None, None, forked)?;
     let forked = [("after_in_child", forked)].into_py_dict(py)?;
@@ -137,8 +137,8 @@ pub(crate) fn close_at_exit(py: Python<'_>) -> PyResult<()> {
     })
 }
 
-/// Has the end of the program run `close`. It is waited for when all are being closed; only the first that takes long
-/// holds up what was registered before it.
+/// Registers `close` to run at exit. The exit waits for it together with all other closes; only the first
+/// close that takes long delays those that were registered before it.
 pub(crate) fn at_exit(
     py: Python<'_>,
     close: impl Fn() + Clone + Send + Sync + 'static,
@@ -153,7 +153,7 @@ pub(crate) fn at_exit(
     })
 }
 
-/// Registers something with `atexit` that runs without the GIL.
+/// Registers a function with `atexit` that runs without the GIL.
 fn register(py: Python<'_>, run: impl Fn() + Send + Sync + 'static) -> PyResult<()> {
     let run = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
         args.py().detach(&run);
@@ -164,12 +164,12 @@ fn register(py: Python<'_>, run: impl Fn() + Send + Sync + 'static) -> PyResult<
 }
 
 thread_local! {
-    /// Whether this thread is about to close something in [`close_in_time`].
+    /// Whether this thread is about to close an object in [`close_in_time`].
     static CLOSES_IN_TIME: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a `close` or `cancel` that waits no longer than the end of a program does: at the end of a `with` block that
-/// ends the program.
+/// Runs a `close` or `cancel` that waits no longer than the exit of a program does: for the end of a `with`
+/// block that ends the program.
 #[pyfunction]
 pub(crate) fn close_in_time(close: &Bound<'_, PyAny>) -> PyResult<()> {
     CLOSES_IN_TIME.set(true);
@@ -178,11 +178,11 @@ pub(crate) fn close_in_time(close: &Bound<'_, PyAny>) -> PyResult<()> {
     closed.map(drop)
 }
 
-/// As [`drop_without_gil`], for a thing that may have a callback that runs. The end of a Python object cannot raise, so the main
-/// thread waits no longer than the end of a program does.
+/// Like [`drop_without_gil`], for an object that may have a running callback. The destructor of a Python
+/// object cannot raise, so the main thread waits no longer than the exit of a program does.
 pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
     let (is_main, _closing) = Python::try_attach(|py| {
-        // The object may end while an exception is raised.
+        // The object may be destroyed while an exception is raised.
         let raised = PyErr::take(py);
         let found = (is_main_thread(py).unwrap_or(false), ClosingThread::new(py).ok());
         if let Some(raised) = raised {
@@ -200,13 +200,13 @@ pub(crate) fn drop_in_time<T: Send + 'static>(thing: T) {
     }
 }
 
-/// Runs `close`, which may wait for callbacks. On the main thread a signal handler that raises (Ctrl-C) ends the wait,
-/// and the rest is done meanwhile.
+/// Runs `close`, which may wait for callbacks. On the main thread a signal handler that raises (Ctrl-C) ends
+/// the wait, and the close continues in the background.
 pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> PyResult<()> {
     let limit = CLOSES_IN_TIME.take().then_some(EXIT_LIMIT);
     let _closing = ClosingThread::new(py)?;
-    // Signals are for the main thread. And a callback that closes what it is called by must do so on its own thread,
-    // which is not waited for.
+    // Python runs signal handlers on the main thread only. And a callback that closes its own caller must do
+    // so on its own thread, which the close does not wait for.
     if !is_main_thread(py)? {
         py.detach(close);
         return Ok(());
@@ -227,7 +227,8 @@ pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> Py
     }
 }
 
-/// A wait has taken as long as the end of the program waits, which does not wait again for what runs now.
+/// Called when a wait has reached the time limit of the exit; the exit then does not wait again for the same
+/// threads.
 fn give_up_waiting() {
     HAS_HUNG.store(true, Ordering::SeqCst);
     forget_threads_in_python();
@@ -239,7 +240,7 @@ fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.eq(threading.call_method0("get_ident")?)
 }
 
-/// Something that is being closed on a thread of its own.
+/// A close that runs on a separate thread.
 struct BackgroundClose(Mutex<Receiver<()>>);
 
 impl BackgroundClose {
@@ -251,14 +252,14 @@ impl BackgroundClose {
         })));
         let theirs = close.clone();
         if rnet::spawn_thread("rnet-close", move || run_once(&theirs)).is_err() {
-            // No thread can be started: without Ctrl-C then. The callback may wait for the GIL.
+            // A thread cannot be started, so Ctrl-C cannot end this wait. The callback may wait for the GIL.
             let _ = Python::try_attach(|py| py.detach(|| run_once(&close)));
             run_once(&close);
         }
         BackgroundClose(Mutex::new(closed))
     }
 
-    /// Whether it is done, at the latest after `limit`.
+    /// Waits up to `limit`; returns whether the close is done.
     fn wait(&self, limit: Duration) -> bool {
         let closed = lock(&self.0);
         !matches!(closed.recv_timeout(limit), Err(RecvTimeoutError::Timeout))

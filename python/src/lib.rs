@@ -1,9 +1,9 @@
 //! The Python package `rnet`: converts between Python and crate `rnet`, where the logic lives.
 //!
-//! Two rules keep Python threads and rnet's own from waiting for each other in a circle:
-//! - whatever may wait, be it for a message, a lock or a thread that ends, is done without the
-//!   GIL ([`wait`], [`drop_without_gil`]), and
-//! - the GIL is not taken with a lock held that is waited for with the GIL held ([`fair_mutex`]).
+//! Two rules prevent deadlocks between Python threads and rnet's own threads:
+//! - an operation that may wait, for a message, a lock or the end of a thread, runs without the GIL
+//!   ([`wait`], [`drop_without_gil`]), and
+//! - the GIL is not taken while holding a lock that threads wait for with the GIL held ([`fair_mutex`]).
 
 mod batch;
 mod buffer;

@@ -1,9 +1,9 @@
-//! `rnet.Loan`: memory of the publisher's, lent to be filled.
+//! `rnet.Loan`: memory that a publisher lends to be filled.
 //!
-//! What is lent shows itself to Python as an object of its own with the buffer protocol, so that
-//! every view that is made of it is counted. A loan of which a view is left cannot be sent in
-//! place, or the view could write to what subscribers read: it is then sent as a copy, and the
-//! lent memory goes back when the last view is gone.
+//! Python sees the lent memory as a separate object with the buffer protocol, so that each view of it is
+//! counted. A loan with a remaining view cannot be sent in place, because the view could write to memory that
+//! subscribers read. Such a loan is sent as a copy, and the lent memory is returned when the last view is
+//! released.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,7 +35,7 @@ struct LoanedMemory {
     views: AtomicUsize,
 }
 
-// SAFETY: `at` is memory of `loan`, used by whoever the GIL lets use the object.
+// SAFETY: `at` is memory of `loan`, and only a thread with the GIL uses the object.
 unsafe impl Send for LoanedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for LoanedMemory {}
@@ -80,7 +80,7 @@ impl Drop for LoanedMemory {
     }
 }
 
-/// What a loan has of Python while it is open.
+/// The Python objects of a loan while it is open.
 struct OpenLoan {
     memory: Py<PyAny>,
     view: Py<PyMemoryView>,
@@ -121,14 +121,14 @@ impl Loan {
         errors::closed(py, format!("this loan of {}", self.core.topic()))
     }
 
-    /// Sends in place if no view is left, else a copy.
+    /// Sends in place if no view remains, else sends a copy.
     fn send_open(&self, py: Python<'_>, open: &OpenLoan) -> PyResult<()> {
-        // Our own view; one that was made of it, by numpy say, goes on and is counted.
+        // Our own view. A view that was made from it, such as by numpy, stays and is counted.
         let _ = open.view.call_method0(py, "release");
         let memory = open.memory.bind(py);
         let lent =
             body_of::<LoanedMemory>(memory, class(py)?).ok_or_else(|| self.ended_error(py))?;
-        // numpy.ndarray(buffer=view) lets go of the buffer and keeps the object that has the memory.
+        // numpy.ndarray(buffer=view) releases the buffer and keeps the object that has the memory.
         // SAFETY: the object is alive and we hold the GIL; one reference is that of `open`.
         let is_kept = unsafe { ffi::Py_REFCNT(memory.as_ptr()) } > 1;
         if is_kept || lent.views.load(Ordering::Relaxed) > 0 {
@@ -144,7 +144,7 @@ impl Loan {
         }
         let mut waited = WaitProgress::default();
         loop {
-            // Taken with the GIL held: from here on no view can be made.
+            // Taken with the GIL held: no view can be created from here on.
             let Some(loan) = lock(&lent.loan).take() else { return Err(self.ended_error(py)) };
             let mut kept = Some(loan);
             let sent = py.detach(|| {

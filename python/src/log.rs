@@ -1,4 +1,4 @@
-//! `Node.log`: lines for people. `rnet.log` has the methods that make them.
+//! `Node.log`: log lines for people. The methods that create them are in `rnet.log`.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Logger {
         self.with(py, |log| log.is_enabled(level))
     }
 
-    /// A line that a file has logged.
+    /// A line that code in a file has logged.
     fn _log_from(
         &self,
         py: Python<'_>,

@@ -1,26 +1,26 @@
-//! What is closed with the object that it was made of: the endpoints of a node, the watches of its state.
+//! Objects that are closed with their owner: the endpoints of a node, the watches of its state.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::fork::ForkGuard;
 use crate::lock::lock;
 
-/// Something that its owner closes.
+/// An object that its owner closes.
 pub(crate) trait Member: Send + Sync {
     /// Call it without the GIL.
     fn close(&self);
 
-    /// Whether it has come to its end, so that its owner need not keep it alive any more.
+    /// Whether it has ended, so that its owner need not keep it alive any more.
     fn is_finished(&self) -> bool {
         false
     }
 }
 
-/// What a member is; in this order they are closed. Callbacks of a subscriber may still publish.
+/// The kind of a member. Members are closed in this order. Callbacks of a subscriber may still publish.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MemberKind {
     WaitSet,
-    /// Ahead of services: a handler that calls waits no longer.
+    /// Before services: this ends the wait of a handler that calls another service.
     Client,
     Service,
     Subscriber,
@@ -36,13 +36,13 @@ pub(crate) enum MemberKind {
 #[derive(Default)]
 struct Lists {
     all: Vec<(MemberKind, Weak<dyn Member>)>,
-    /// Those that run without an object of Python: they have a callback.
+    /// Members that run without a Python object, because they have a callback.
     retained: Vec<Arc<dyn Member>>,
-    /// Whether the owner was closed: who comes now is closed at once.
+    /// Whether the owner was closed: a later member is closed at once.
     closed: bool,
 }
 
-/// The members of one owner. In a forked child those of its parent are left alone.
+/// The members of one owner. A forked child does not touch the members of its parent.
 pub(crate) struct Members {
     lists: Mutex<Lists>,
     fork_guard: ForkGuard,
@@ -53,13 +53,13 @@ impl Members {
         Members { lists: Mutex::default(), fork_guard: ForkGuard::here() }
     }
 
-    /// `None` in a child: the lock may be held by a thread that only the parent has.
+    /// `None` in a child: the lock may be held by a thread that exists only in the parent.
     fn lists(&self) -> Option<MutexGuard<'_, Lists>> {
         let ours = !self.fork_guard.is_from_parent();
         ours.then(|| lock(&self.lists))
     }
 
-    /// Has a member closed with its owner. Call it without the GIL.
+    /// Registers a member that is closed with its owner. Call it without the GIL.
     pub(crate) fn add<M: Member + 'static>(&self, kind: MemberKind, member: &Arc<M>) {
         let Some(mut lists) = self.lists() else { return };
         if lists.closed {
@@ -71,7 +71,8 @@ impl Members {
         lists.all.push((kind, member));
     }
 
-    /// Keeps a member alive, until it is over, forgotten, or closed with its owner. Call it without the GIL.
+    /// Keeps a member alive until it has ended, is forgotten, or is closed with its owner. Call it without
+    /// the GIL.
     pub(crate) fn retain<M: Member + 'static>(&self, member: &Arc<M>) {
         let Some(mut lists) = self.lists() else { return };
         let over: Vec<_> = lists.retained.extract_if(.., |kept| kept.is_finished()).collect();
@@ -82,13 +83,13 @@ impl Members {
         drop(over);
     }
 
-    /// Both. Call it without the GIL.
+    /// Does both of the above. Call it without the GIL.
     pub(crate) fn add_retained<M: Member + 'static>(&self, kind: MemberKind, member: &Arc<M>) {
         self.add(kind, member);
         self.retain(member);
     }
 
-    /// Keeps it no longer. Call it without the GIL.
+    /// Stops keeping it alive. Call it without the GIL.
     pub(crate) fn forget<M: Member>(&self, member: &Arc<M>) {
         let Some(mut lists) = self.lists() else { return };
         let forgotten = position(&lists.retained, member).map(|at| lists.retained.swap_remove(at));
@@ -96,7 +97,7 @@ impl Members {
         drop(forgotten);
     }
 
-    /// Those that were kept, to be dropped without the GIL.
+    /// The retained members, to be dropped without the GIL.
     pub(crate) fn take(&mut self) -> Vec<Arc<dyn Member>> {
         std::mem::take(&mut self.lists.get_mut().unwrap_or_else(PoisonError::into_inner).retained)
     }

@@ -1,4 +1,4 @@
-//! What messages carry beside their content, as Python gives and gets it.
+//! Message metadata, in both directions between Python and Rust.
 
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ pub(crate) type OriginTuple = (u64, u64, u64);
 /// `rnet.events.KnownGap`, or any tuple of cause and size.
 pub(crate) type GapTuple = (String, u64);
 
-/// What the arguments of `Publisher.send` say.
+/// The metadata for the arguments of `Publisher.send`.
 pub(crate) fn meta(
     py: Python<'_>,
     origin: Option<OriginTuple>,
@@ -28,7 +28,7 @@ pub(crate) fn meta(
     Ok(meta)
 }
 
-/// The cause of this name.
+/// The loss cause with this name.
 pub(crate) fn cause_of(py: Python<'_>, name: &str) -> PyResult<LossCause> {
     let found = LossCause::ALL.into_iter().find(|cause| cause.name() == name);
     found.ok_or_else(|| {
@@ -41,7 +41,7 @@ pub(crate) fn cause_of(py: Python<'_>, name: &str) -> PyResult<LossCause> {
     })
 }
 
-/// An object of a class of `rnet.events`.
+/// Creates an object of a class of `rnet.events`.
 pub(crate) fn make<'py>(
     py: Python<'py>,
     class: &str,

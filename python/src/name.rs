@@ -1,4 +1,4 @@
-//! Names of topics, services and the like, as arguments.
+//! Names of topics, services, actions and queues as arguments.
 
 use std::ops::Deref;
 
@@ -6,7 +6,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
-/// The name of a topic, service, action or queue. In ROS 2 the type comes before it: the error for a type says so.
+/// The name of a topic, service, action or queue. In ROS 2 the type comes first, so the error for a type says
+/// that.
 pub(crate) struct Name(String);
 
 impl Deref for Name {

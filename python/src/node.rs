@@ -42,7 +42,7 @@ use crate::{compare, events, interpreter};
 /// ...     talker.publisher("/hello").send(b"hello")  # not an error without subscribers
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Node {
-    /// Once it was asked for. Dropped before `shared`, which lets go of it without the GIL.
+    /// Created at its first use. Dropped before `shared`, which drops the last handle without the GIL.
     state: OnceLock<Arc<StateCore>>,
     pub(crate) shared: Arc<NodeCore>,
 }
@@ -293,7 +293,7 @@ impl Node {
         durable: bool,
         on_change: Option<Callback>,
     ) -> PyResult<Param> {
-        // As a slow function: the newest value.
+        // Like a slow callback of a topic, it gets only the newest value.
         let on_change = Callback::optional(py, on_change, Some(1))?;
         let calls_back = on_change.is_some();
         let words = format!("parameter {name} of {}", self.shared.name);
@@ -303,7 +303,8 @@ impl Node {
         };
         let kind = r#type.filter(|kind| !kind.is_none()).map(param::kind_of).transpose()?;
         let (default, min, max) = (value(default)?, value(min)?, value(max)?);
-        // It holds the node: from here on nothing raises until `declare` has it, which drops it without the GIL.
+        // The builder holds the node: no code may raise until `declare` has the builder and drops it without
+        // the GIL.
         let builder = self.shared.with(py, |node| node.param::<Value>(name))?;
         let builder = builder
             .set_opt(default, ParamBuilder::default)

@@ -1,4 +1,4 @@
-//! What a node's Python objects share: they keep it alive, and it closes them.
+//! State shared by a node's Python objects: they keep it alive, and it closes them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::interpreter;
 use crate::members::{Member, Members};
 use crate::resource::Resource;
 
-/// A node and what was made of it.
+/// A node and the objects created from it.
 pub(crate) struct NodeCore {
     pub(crate) name: String,
     pub(crate) domain: String,
@@ -33,13 +33,13 @@ impl NodeCore {
         })
     }
 
-    /// The node itself, unless it was closed. To drop it may wait for callbacks, if it was closed meanwhile: call this,
-    /// and drop what it gives, without the GIL. [`NodeCore::with`] is for those that have the GIL.
+    /// The node itself, unless it was closed. If it was closed meanwhile, dropping it may wait for callbacks:
+    /// call this, and drop the result, without the GIL. Threads that have the GIL use [`NodeCore::with`].
     pub(crate) fn node(&self) -> rnet::Result<rnet::Node> {
         self.resource.get()
     }
 
-    /// What `act` comes to for the node itself.
+    /// The result of `act` for the node itself.
     pub(crate) fn with<R>(
         &self,
         py: Python<'_>,
@@ -61,7 +61,7 @@ impl NodeCore {
         if self.resource.is_from_parent() {
             return;
         }
-        // A callback may sleep until a simulated time, and is waited for below.
+        // A callback may sleep until a simulated time, and the close below waits for it.
         if let Ok(node) = self.node() {
             node.end_time();
         }
@@ -69,8 +69,7 @@ impl NodeCore {
         self.resource.close();
     }
 
-    /// Closes it at the end of the program, while there still is an interpreter that its
-    /// callbacks can be waited for in.
+    /// Closes the node at the end of the program, while the interpreter can still run its callbacks.
     pub(crate) fn close_at_exit(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let shared = Arc::downgrade(self);
         interpreter::at_exit(py, move || {
@@ -80,7 +79,7 @@ impl NodeCore {
         })
     }
 
-    /// What closes a member that the node keeps.
+    /// The function that closes a member that the node keeps.
     pub(crate) fn closing<M: Member + 'static>(
         self: &Arc<Self>,
         member: &Arc<M>,
@@ -99,7 +98,7 @@ impl Drop for NodeCore {
             return;
         }
         let (kept, node) = (self.members.take(), self.resource.take());
-        // As in `close`.
+        // Like in `close`.
         if let Some(node) = &node {
             node.end_time();
         }

@@ -19,7 +19,8 @@ use crate::state::value::{plain_number, scalar, scalar_to_object};
 
 type Inner = rnet::Param<Value>;
 
-/// What the Python object and its node share: the parameter, and its callbacks, which run as long as the node is there.
+/// State shared by the Python object and its node: the parameter, and its callbacks, which run until the node
+/// is closed.
 type ParamCore = Resource<(Inner, Vec<WatchHandle>)>;
 
 /// A parameter of a node, declared with `Node.param`.
@@ -51,14 +52,14 @@ pub(crate) struct Param {
 }
 
 impl Param {
-    /// Declares what a builder says; `calls_back`: with a callback.
+    /// Declares the parameter that a builder describes; `calls_back`: with a callback.
     pub(crate) fn declare(
         py: Python<'_>,
         node: &Arc<NodeCore>,
         builder: ParamBuilder<Value>,
         calls_back: bool,
     ) -> PyResult<Param> {
-        // It is told below, as a warning of Python.
+        // Reported below, as a Python warning.
         let builder = builder.on_refused(|_| {});
         let inner = py.detach(|| builder.declare()).or_raise(py)?;
         let refused = inner.refused().cloned();
@@ -77,7 +78,8 @@ impl Param {
         Ok(param)
     }
 
-    /// Runs what may wait for the disk, on a handle that stays usable while others close this.
+    /// Runs an operation that may wait for the disk, on a handle that stays usable while other threads close
+    /// this.
     fn detached<R: Send>(
         &self,
         py: Python<'_>,
@@ -88,7 +90,7 @@ impl Param {
         })
     }
 
-    /// Tells of a value that did not fit.
+    /// Warns about an existing value that was not allowed.
     fn warn(&self, py: Python<'_>) -> PyResult<()> {
         let Some(RefusedValue { value, why, set_by, .. }) = &self.refused else { return Ok(()) };
         let words = self.core.what();
@@ -125,12 +127,12 @@ impl Param {
     /// that it can be used as a decorator.
     #[pyo3(signature = (callback, /))]
     fn on_change(&self, py: Python<'_>, callback: Callback) -> PyResult<Py<PyAny>> {
-        // As a slow function: the newest value.
+        // Like a slow callback of a topic, it gets only the newest value.
         let hook = hook(callback.for_threads(py, Some(1))?);
         let handle = self.detached(py, |param| param.on_change(hook))?;
         let keep = || {
             let mut handle = Some(handle);
-            // If it was closed meanwhile, the callback ends here.
+            // If the parameter was closed meanwhile, the callback ends here.
             self.core.with(|(_, handles)| {
                 handles.extend(handle.take());
                 Ok(())
@@ -160,10 +162,10 @@ impl Param {
     }
 }
 
-/// A callback of Python as one of rnet.
+/// A Python callback as a hook of rnet.
 pub(crate) fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
     move |value| {
-        // After the interpreter has been taken down nobody is told.
+        // Does nothing after the interpreter has ended.
         interpreter::attach(|py| {
             let called = to_object(py, &value);
             if let Err(error) = called.and_then(|value| call(callback.bind(py), (value,))) {
@@ -173,11 +175,11 @@ pub(crate) fn hook(callback: Py<PyAny>) -> impl FnMut(Value) + Send + 'static {
     }
 }
 
-/// The type that `type=` asks for: a class, `list[float]`, or its name.
+/// The kind that `type=` requests: a class, `list[float]`, or a name.
 pub(crate) fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
     let name = match (given.cast::<PyString>(), given.cast::<PyType>()) {
         (Ok(name), _) => name.to_cow()?.into_owned(),
-        // `list[float]` is an object of its own, which is written so.
+        // `list[float]` is a generic alias, and its text is the name of the kind.
         (_, Ok(class)) if !given.hasattr("__origin__")? => class.name()?.to_cow()?.into_owned(),
         _ => given.str()?.to_cow()?.into_owned(),
     };
@@ -189,7 +191,7 @@ pub(crate) fn kind_of(given: &Bound<'_, PyAny>) -> PyResult<ParamKind> {
     })
 }
 
-/// The value of a parameter that an object is.
+/// The parameter value for an object.
 pub(crate) fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Some(value) = scalar(words, object)? {
         return Ok(value);
@@ -199,7 +201,7 @@ pub(crate) fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Valu
             object.try_iter()?.map(|item| of_object(words, &item?)).collect();
         return Ok(list(items?));
     }
-    // What is a number without being one of Python's: numpy.float32.
+    // A number that is not a Python number, such as numpy.float32.
     match plain_number(object)? {
         Some(number) => of_object(words, &number),
         None => {
@@ -211,7 +213,7 @@ pub(crate) fn of_object(words: &str, object: &Bound<'_, PyAny>) -> PyResult<Valu
     }
 }
 
-/// In a list of numbers that are not all ints, all are floats.
+/// In a list of numbers that are not all ints, all become floats.
 fn list(items: Vec<Value>) -> Value {
     let number = |value: &Value| match value {
         Value::Int(int) => Some(Value::Float(*int as f64)),
@@ -225,7 +227,7 @@ fn list(items: Vec<Value>) -> Value {
     }
 }
 
-/// The object that a value is.
+/// The object for a value.
 fn to_object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match (scalar_to_object(py, value)?, value) {
         (Some(object), _) => Ok(object),

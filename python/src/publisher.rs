@@ -24,29 +24,30 @@ use crate::meta::{self, GapTuple, OriginTuple};
 use crate::node_core::NodeCore;
 use crate::wait::{SIGNAL_CHECK_INTERVAL, WaitLimit};
 
-/// Up to this length a message is copied with the GIL held: letting go of it and getting it back
-/// costs more than the copy. Longer ones go to the pool.
+/// Up to this length a message is copied with the GIL held: releasing and retaking the GIL costs more than
+/// the copy. Longer messages go to the pool.
 const SMALL_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
 
 pub(crate) type Inner = rnet::Publisher<[u8]>;
 
-/// The wait for room that the attempts at one message share; those of another thread may come in between.
+/// The wait for capacity that all attempts to send one message share; attempts of another thread may come in
+/// between.
 #[derive(Default)]
 pub(crate) struct WaitProgress(Option<InterruptedWait>);
 
-/// What the Python object, its loans and its node share.
+/// State shared by the Python object, its loans and its node.
 pub(crate) struct PublisherCore {
     topic: String,
     inner: FairMutex<Option<ProcessOwned<Inner>>>,
-    /// Ends the send that waits for room.
+    /// Ends a send that waits for capacity.
     interrupter: Interrupter,
     fork_guard: ForkGuard,
-    /// Loans that ended while somebody else had the lock.
+    /// Loans that ended while another thread had the lock.
     returned: Mutex<Vec<OwnedLoan>>,
     closed: AtomicBool,
-    /// Loans that are out; their memory is the publisher's.
+    /// Open loans; their memory belongs to the publisher.
     open_loans: AtomicU64,
-    /// Loans that were copied because a view of them was still there.
+    /// Loans that were copied because a view of them still existed.
     pub(crate) copied_loan_count: AtomicU64,
 }
 
@@ -76,18 +77,18 @@ impl PublisherCore {
         self.fork_guard.is_from_parent() || self.closed.load(Ordering::Acquire)
     }
 
-    /// Runs `act` on the publisher, in turn with others; `Interrupted` if it has to be tried again, with the same
-    /// `waited`, after a look for signals. Call it without the GIL.
+    /// Runs `act` on the publisher, in turn with other threads. `Interrupted` means: check for signals, then
+    /// try again with the same `waited`. Call it without the GIL.
     pub(crate) fn with<R>(
         &self,
         waited: &mut WaitProgress,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
     ) -> rnet::Result<R> {
         if self.fork_guard.is_from_parent() {
-            // Its lock may be held by a thread that only the parent has.
+            // Its lock may be held by a thread that exists only in the parent.
             return Err(self.closed_error());
         }
-        // Whatever ends this wait, there may be signals to handle; then it is taken up again.
+        // After each interruption of this wait the caller handles signals, and then resumes it.
         let mut guard =
             self.inner.lock_in_turn(SIGNAL_CHECK_INTERVAL)?.ok_or(Error::Interrupted)?;
         self.act(&mut guard, |inner| {
@@ -98,7 +99,7 @@ impl PublisherCore {
         })
     }
 
-    /// As [`PublisherCore::with`], ahead of senders, and not ended by signals.
+    /// Like [`PublisherCore::with`], but ahead of senders, and not interrupted by signals.
     fn with_priority<R>(&self, act: impl FnOnce(&mut Inner) -> rnet::Result<R>) -> rnet::Result<R> {
         if self.fork_guard.is_from_parent() {
             return Err(self.closed_error());
@@ -106,7 +107,7 @@ impl PublisherCore {
         self.act(&mut self.lock_with_priority(), act)
     }
 
-    /// What `act` says of the publisher, as [`PublisherCore::with_priority`], without the GIL.
+    /// The result of `act` for the publisher, like [`PublisherCore::with_priority`], without the GIL.
     fn query<R: Send>(
         &self,
         py: Python<'_>,
@@ -115,7 +116,7 @@ impl PublisherCore {
         py.detach(|| self.with_priority(|inner| Ok(act(inner)))).or_raise(py)
     }
 
-    /// A send that waits for room keeps the lock for a second, or for as long as one attempt takes.
+    /// A send that waits for capacity keeps the lock for a second, or for the duration of one attempt.
     fn lock_with_priority(&self) -> FairMutexGuard<'_, Option<ProcessOwned<Inner>>> {
         self.inner.lock_briefly(|| ())
     }
@@ -131,8 +132,8 @@ impl PublisherCore {
         }
     }
 
-    /// As [`PublisherCore::with`], without waiting and with the GIL held; `None` if somebody
-    /// else has the lock.
+    /// Like [`PublisherCore::with`], without waiting and with the GIL held; `None` if another thread has the
+    /// lock.
     fn try_with<R>(
         &self,
         act: impl FnOnce(&mut Inner) -> rnet::Result<R>,
@@ -140,8 +141,7 @@ impl PublisherCore {
         self.inner.try_lock().map(|mut guard| self.act(&mut guard, act))
     }
 
-    /// Runs `act` without the GIL; signals that arrive meanwhile are handled, after which it is
-    /// run again.
+    /// Runs `act` without the GIL. After signals have been handled, it runs again.
     pub(crate) fn with_detached<R: Send>(
         &self,
         py: Python<'_>,
@@ -156,7 +156,7 @@ impl PublisherCore {
         }
     }
 
-    /// Lends memory, after taking back what was returned meanwhile; says where it is, too.
+    /// Lends memory, after taking back the loans that were returned meanwhile. Also returns its address.
     pub(crate) fn lend(&self, py: Python<'_>, len: usize) -> PyResult<(OwnedLoan, usize)> {
         self.with_detached(py, |inner| {
             self.drop_returned_loans(inner);
@@ -167,7 +167,7 @@ impl PublisherCore {
         })
     }
 
-    /// The loan has been sent or dropped.
+    /// Called when the loan was sent or dropped.
     pub(crate) fn loan_ended(&self) {
         self.open_loans.fetch_sub(1, Ordering::Relaxed);
     }
@@ -196,14 +196,14 @@ impl PublisherCore {
 }
 
 impl Member for PublisherCore {
-    /// Closes the publisher. While views of loans are there, their memory is too; the last one
-    /// takes the publisher with it.
+    /// Closes the publisher. Memory with views stays valid while the views exist; the last one drops the
+    /// publisher.
     fn close(&self) {
         if self.fork_guard.is_from_parent() {
             return;
         }
         self.closed.store(true, Ordering::Release);
-        // A send that waits for room has the lock. It is tried again, and then sees that it is closed.
+        // A send that waits for capacity has the lock. It is retried, and then finds the publisher closed.
         self.interrupter.interrupt();
         let mut guard = self.lock_with_priority();
         if self.open_loans.load(Ordering::Relaxed) == 0 {
@@ -361,7 +361,7 @@ impl Publisher {
     #[pyo3(signature = (n = 1, *, timeout = None))]
     fn wait_for_subscribers(&self, py: Python<'_>, n: usize, timeout: Option<f64>) -> PyResult<()> {
         let changes = self.core.query(py, |inner| inner.match_changes())?;
-        // Slept outside of the lock: other threads may send meanwhile.
+        // Waits outside of the lock: other threads may send meanwhile.
         let wait = |slice| {
             let seen = changes.count();
             let now = |inner: &mut Inner| inner.wait_for_subscribers(n, Some(Duration::ZERO));

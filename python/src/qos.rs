@@ -1,4 +1,4 @@
-//! Quality of service, as Python says it.
+//! Quality of service, as Python passes it.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use rnet::{Lane, OnFull, SubscriberOptions, Wait};
 use crate::errors::bad_value;
 use crate::wait::seconds;
 
-/// Options of which a keyword argument may be left out.
+/// Builders with optional keyword arguments.
 pub(crate) trait OptionalSetters: Sized {
-    /// With what was given.
+    /// Sets `value`, if it was passed.
     fn set_opt<T>(self, value: Option<T>, set: impl FnOnce(Self, T) -> Self) -> Self {
         match value {
             Some(value) => set(self, value),
@@ -19,7 +19,7 @@ pub(crate) trait OptionalSetters: Sized {
         }
     }
 
-    /// With what was asked for.
+    /// Applies `set`, if it was requested.
     fn set_if(self, asked: bool, set: impl FnOnce(Self) -> Self) -> Self {
         if asked { set(self) } else { self }
     }
@@ -27,7 +27,7 @@ pub(crate) trait OptionalSetters: Sized {
 
 impl<T> OptionalSetters for T {}
 
-/// Nothing, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
+/// None, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
 pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<OnFull> {
     let Some(given) = given else { return Ok(OnFull::default()) };
     if let Ok(name) = given.extract::<String>() {
@@ -48,7 +48,7 @@ pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyRes
     Err(PyTypeError::new_err(format!("on_full: {}", expected(&given.repr()?.to_string()))))
 }
 
-/// Options of a subscriber that every form of receiving has.
+/// The subscriber options that all forms of receiving share.
 pub(crate) fn subscriber(
     py: Python<'_>,
     reliable: bool,
@@ -66,7 +66,7 @@ pub(crate) fn subscriber(
         .set_if(keep_all, SubscriberOptions::keep_all))
 }
 
-/// A time that may be given.
+/// An optional duration.
 pub(crate) fn optional_seconds(
     py: Python<'_>,
     what: &str,
@@ -79,7 +79,7 @@ fn expected(got: &str) -> String {
     format!("it is {got}, and must be rnet.Wait(seconds), \"refuse\" or rnet.Detach(stall)")
 }
 
-/// One of several words.
+/// One of several names.
 fn one_of<T: Copy>(py: Python<'_>, what: &str, name: &str, known: &[(&str, T)]) -> PyResult<T> {
     let found = known.iter().find(|(word, _)| *word == name);
     found.map(|(_, value)| *value).ok_or_else(|| {

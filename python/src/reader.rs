@@ -1,7 +1,7 @@
-//! What is received from, behind `rnet.Subscriber` and `rnet.state.Watch`: read directly, by tasks of asyncio, or by a
+//! The receiver behind `rnet.Subscriber` and `rnet.state.Watch`: read directly, by asyncio tasks, or by a
 //! callback.
 //!
-//! A thread that waits holds the lock; who wants a look, or to close it, ends that wait.
+//! A thread that waits holds the lock. A brief caller, or one that closes the reader, interrupts that wait.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,16 +20,16 @@ use crate::members::Member;
 use crate::wait::{SIGNAL_CHECK_INTERVAL, SPIN_SIGNAL_CHECK_INTERVAL, WaitLimit};
 use crate::wait_queue::{self, Pollable, WaitQueue};
 
-/// A subscriber, or a watch, of crate `rnet`.
+/// A subscriber or a watch of crate `rnet`.
 pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
-    /// What is received.
+    /// The item that it receives.
     type Item: Send;
-    /// The same for tasks.
+    /// The same receiver for asyncio tasks.
     type Stream: Send;
-    /// The same for a callback, which goes on until this is dropped.
+    /// The same receiver for a callback, which runs until this is dropped.
     type Subscription: Send;
 
-    /// What `Item`s are called.
+    /// The plural name of the items, for messages.
     const ITEMS: &str;
 
     fn interrupter(&mut self) -> Interrupter;
@@ -41,10 +41,10 @@ pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
     fn poll_ready(stream: &mut Self::Stream, context: &mut Context<'_>) -> Poll<()>;
 }
 
-/// How long a wait with the lock may be while tasks wait for messages of the same subscriber.
+/// Limit of a wait with the lock while tasks wait for messages of the same subscriber.
 pub(crate) const SHARED_WAIT_LIMIT: Duration = Duration::from_millis(10);
 
-/// Who reads. Reading and awaiting may alternate, at any moment; a callback stays.
+/// The current way of reading. Reading and awaiting may alternate at any moment; a callback is permanent.
 pub(crate) enum Mode<R: Receiver> {
     Direct(R),
     Stream(R::Stream),
@@ -52,10 +52,10 @@ pub(crate) enum Mode<R: Receiver> {
     Closed,
 }
 
-/// What the lock of a reader protects.
+/// The data that the lock of a reader protects.
 pub(crate) struct ReaderState<R: Receiver> {
     pub(crate) mode: Mode<R>,
-    /// A message that came in a batch and did not fit it: the next one, for whoever asks.
+    /// The next message: it was taken for a batch and did not fit into it.
     pub(crate) lookahead: Option<R::Item>,
 }
 
@@ -65,7 +65,7 @@ impl<R: Receiver> ReaderState<R> {
     }
 }
 
-/// How a reader calls itself, and what it waits for.
+/// The name of a reader in errors, and the things that it waits for.
 pub(crate) struct Labels {
     /// Topic of a subscriber.
     pub(crate) topic: String,
@@ -73,25 +73,25 @@ pub(crate) struct Labels {
     pub(crate) awaited_item: String,
 }
 
-/// What the Python object, its callback and its node share.
+/// State shared by the Python object, its callback and its node.
 pub(crate) struct Reader<R: Receiver> {
     pub(crate) labels: Labels,
     pub(crate) state: FairMutex<ProcessOwned<ReaderState<R>>>,
     fork_guard: ForkGuard,
-    /// When no call of a callback may begin any more.
+    /// Set when no call of a callback may begin any more.
     pub(crate) closed: Arc<AtomicBool>,
-    /// Whether it goes to an async callback; set with the lock.
+    /// Whether messages go to an async callback; changed only with the lock held.
     pub(crate) has_async_callback: AtomicBool,
-    /// Has a thread that waits let go of the lock. Gone when it is closed: it may hold the node.
+    /// Makes a waiting thread release the lock. `None` after closing, since it may hold the node.
     interrupter: Mutex<Option<ProcessOwned<Interrupter>>>,
-    /// How long a wait goes on without a look for signals.
+    /// Limit of a sleep between two checks for signals.
     slice: Duration,
-    /// Tasks of asyncio, and threads beside them.
+    /// Waiting asyncio tasks, and the threads that wait at the same time as a task.
     pub(crate) wait_queue: WaitQueue,
 }
 
 impl<R: Receiver> Reader<R> {
-    /// `spins`: its waits do not sleep.
+    /// `spins`: its waits busy-wait instead of sleeping.
     pub(crate) fn new(mut inner: R, labels: Labels, spins: bool) -> Arc<Reader<R>> {
         inner.make_interruptible();
         Arc::new(Reader {
@@ -128,20 +128,19 @@ impl<R: Receiver> Reader<R> {
         }
     }
 
-    /// Takes the lock for something short; a thread that waits lets go of it. Call it without
-    /// the GIL.
+    /// Takes the lock for a short operation; a waiting thread releases it. Call it without the GIL.
     pub(crate) fn lock(&self) -> rnet::Result<FairMutexGuard<'_, ProcessOwned<ReaderState<R>>>> {
         self.check_fork()?;
         Ok(self.state.lock_briefly(|| self.interrupt()))
     }
 
     fn check_fork(&self) -> rnet::Result<()> {
-        // The lock may be held by a thread that only the parent has.
+        // The lock may be held by a thread that exists only in the parent.
         self.fork_guard.check(|| self.labels.description.clone())
     }
 
-    /// Takes the lock to wait with it, in turn with others who do; says what is left
-    /// of `limit`, too. Call it without the GIL.
+    /// Takes the lock in order to wait with it, in turn with other waiters. Also returns the rest of `limit`.
+    /// Call it without the GIL.
     pub(crate) fn lock_to_wait(
         &self,
         limit: Duration,
@@ -153,7 +152,7 @@ impl<R: Receiver> Reader<R> {
         })
     }
 
-    /// As [`FairMutex::lock_for_wait_set`]. Call it without the GIL.
+    /// Like [`FairMutex::lock_for_wait_set`]. Call it without the GIL.
     pub(crate) fn lock_for_wait_set(
         &self,
         turn: Duration,
@@ -162,8 +161,8 @@ impl<R: Receiver> Reader<R> {
         self.state.lock_for_wait_set(turn, || self.interrupt())
     }
 
-    /// The receiver itself, and the message that is held for it. Tasks that await one are
-    /// not woken any more until [`wait_queue::wake_or_arm`], which the caller runs without the lock.
+    /// The receiver itself, and the lookahead message. Waiting tasks are not woken again until
+    /// [`wait_queue::wake_or_arm`], which the caller runs without the lock.
     pub(crate) fn direct<'a>(
         &self,
         state: &'a mut ReaderState<R>,
@@ -175,7 +174,7 @@ impl<R: Receiver> Reader<R> {
         self.inner(state)
     }
 
-    /// It is for who asks, and not for an async callback.
+    /// Fails if the messages go to an async callback.
     fn check_no_async_callback(&self) -> rnet::Result<()> {
         match self.has_async_callback.load(Ordering::Acquire) {
             true => Err(self.has_callback()),
@@ -183,7 +182,7 @@ impl<R: Receiver> Reader<R> {
         }
     }
 
-    /// As [`Reader::direct`], also of one that somebody is about to close, who ends its waits.
+    /// Like [`Reader::direct`], also while another thread is about to close the reader and ends its waits.
     pub(crate) fn inner<'a>(
         &self,
         state: &'a mut ReaderState<R>,
@@ -203,21 +202,20 @@ impl<R: Receiver> Reader<R> {
         }
     }
 
-    /// Has everything go to an async callback, which takes it by [`Reader::try_next_for_delivery`]. Call it without
-    /// the GIL.
+    /// Sends every item to an async callback, which takes it with [`Reader::try_next_for_delivery`]. Call it
+    /// without the GIL.
     pub(crate) fn begin_delivery(&self) -> rnet::Result<()> {
         let mut guard = self.lock()?;
         self.direct(&mut guard)?;
         self.has_async_callback.store(true, Ordering::Release);
         drop(guard);
-        // Whoever waits is told that there is a callback now.
+        // Waiters must learn that a callback now receives the messages.
         self.wait_queue.wake_all();
         Ok(())
     }
 
-    /// Runs `act` on the receiver, for a wait: all of it may take `limit`. `act` is told
-    /// what is left of that, which is nothing while tasks wait, too; then it is run again when it is
-    /// this thread's turn. Call it without the GIL.
+    /// Runs `act` on the receiver as a wait of at most `limit`. `act` gets the remaining time; it gets zero
+    /// while tasks wait, and runs again when it is this thread's turn. Call it without the GIL.
     pub(crate) fn wait_with<T>(
         self: &Arc<Self>,
         limit: Duration,
@@ -230,17 +228,17 @@ impl<R: Receiver> Reader<R> {
         })
     }
 
-    /// The next one, if it is there. Call it without the GIL.
+    /// The next item, if one is available. Call it without the GIL.
     pub(crate) fn try_next(&self) -> rnet::Result<Option<R::Item>> {
         self.try_next_locked(&mut *self.lock()?)
     }
 
-    /// The next one for the async callback, if it is there. Call it without the GIL.
+    /// The next item for the async callback, if one is available. Call it without the GIL.
     pub(crate) fn try_next_for_delivery(&self) -> rnet::Result<Option<R::Item>> {
         self.take_next(&mut *self.lock()?)
     }
 
-    /// As [`Reader::try_next`], by who has the lock.
+    /// Like [`Reader::try_next`], for a caller that holds the lock.
     fn try_next_locked(&self, state: &mut ReaderState<R>) -> rnet::Result<Option<R::Item>> {
         self.check_no_async_callback()?;
         self.take_next(state)
@@ -262,19 +260,19 @@ impl<R: Receiver> Reader<R> {
         }
     }
 
-    /// A descriptor that is readable while there may be something. Call it without the GIL.
+    /// A descriptor that is readable while an item may be available. Call it without the GIL.
     pub(crate) fn fileno(self: &Arc<Self>) -> rnet::Result<RawFd> {
-        // It must not be closed, nor have a callback.
+        // Fails if the reader is closed or has a callback.
         self.direct(&mut *self.lock()?)?;
         wait_queue::fileno(self)
     }
 
-    /// The wait that was asked for, in slices as this reader's waits need them.
+    /// The requested wait, in slices of the length that this reader needs.
     pub(crate) fn in_slices(&self, wait_limit: &WaitLimit) -> WaitLimit {
         wait_limit.in_slices(self.slice)
     }
 
-    /// Has a callback get everything from now on, as `begin` begins it. Call it without the GIL.
+    /// Passes every item from now on to a callback, which `begin` starts. Call it without the GIL.
     pub(crate) fn begin_callback(
         &self,
         begin: impl FnOnce(R) -> R::Subscription,
@@ -286,20 +284,20 @@ impl<R: Receiver> Reader<R> {
             *mode = Mode::Callback(begin(inner));
         }
         drop(guard);
-        // Whoever waits is told that there is a callback now.
+        // Waiters must learn that a callback now receives the messages.
         self.wait_queue.wake_all();
         Ok(())
     }
 }
 
 impl<R: Receiver> Member for Reader<R> {
-    /// Ends it; whoever waits is told.
+    /// Closes the reader and wakes the waiters.
     fn close(&self) {
         if self.fork_guard.is_from_parent() || self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        // A callback that closes what calls it has the lock of nobody but is waited for by
-        // everybody: so the lock is let go of before anything is dropped.
+        // A callback that closes its own reader does not hold the lock, but all closers wait for that
+        // callback. So the lock is released before anything is dropped.
         let before = self.state.lock_briefly(|| self.interrupt()).close();
         drop(before);
         let interrupter = lock(&self.interrupter).take();
@@ -332,7 +330,7 @@ impl<R: Receiver> Pollable for Reader<R> {
             Mode::Stream(stream) => {
                 R::poll_ready(stream, &mut Context::from_waker(waker)).is_ready()
             }
-            // What there is is an error.
+            // Only an error is available.
             _ => true,
         }
     }

@@ -1,4 +1,4 @@
-//! The receiving half behind `rnet.Subscriber`.
+//! The receiver behind `rnet.Subscriber`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ pub(crate) enum Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The message, unless it has expired while the thread of the callback has waited for the interpreter.
+    /// The message, unless it has expired while the thread of the callback waited for the GIL.
     pub(crate) fn unless_expired(self) -> Option<RawSample> {
         match self {
             Incoming::Borrowed(sample) => (!sample.expire()).then(|| sample.into_owned()),
@@ -65,11 +65,11 @@ impl Incoming<'_> {
     }
 }
 
-/// What a look that does not wait for the lock came to.
+/// The result of an attempt that does not wait for the lock.
 pub(crate) enum FastRecv<R> {
     Found(R),
     Empty,
-    /// Somebody else has the lock, or there is more to do than a glance can.
+    /// Another thread has the lock, or the fast path cannot do all of the work.
     NeedsSlowPath,
 }
 
@@ -84,14 +84,14 @@ impl<R> FastRecv<R> {
     }
 }
 
-/// Which message is wanted.
+/// The requested message.
 #[derive(Clone, Copy)]
 pub(crate) enum WhichMessage {
     Next,
     Newest,
 }
 
-/// Calls a method that a subscriber has however it is read. Call it without the GIL.
+/// Calls a method that a subscriber has in every reading mode. Call it without the GIL.
 macro_rules! in_any_mode {
     ($core:expr, $inner:ident => $call:expr) => {
         match &mut $core.lock()?.mode {
@@ -116,8 +116,8 @@ impl SubscriberCore {
         &self.labels.topic
     }
 
-    /// As [`SubscriberCore::wait_with`], for a wait for something else than messages, which tasks that
-    /// await messages are not to notice.
+    /// Like [`SubscriberCore::wait_with`], for a wait for something other than messages, which must not
+    /// affect the tasks that await messages.
     pub(crate) fn wait_for_status<R>(
         self: &Arc<Self>,
         limit: Duration,
@@ -137,9 +137,9 @@ impl SubscriberCore {
         result
     }
 
-    /// The next message, as `make` makes it, or `make_owned` where it cannot be borrowed, if it can
-    /// be had at once and with the GIL held: to let go of the GIL and to get it back costs more than
-    /// the look.
+    /// The next message, converted by `make`, or by `make_owned` if it cannot be borrowed. Returns it only if
+    /// that is possible at once with the GIL held, because releasing and retaking the GIL costs more than the
+    /// check.
     #[inline]
     pub(crate) fn recv_fast<R>(
         &self,
@@ -187,15 +187,15 @@ impl SubscriberCore {
         })
     }
 
-    /// Hands all messages to `callback` from now on, and at once the error that keeps it from being
-    /// called, if there is one. Call it without the GIL.
+    /// Passes all messages to `callback` from now on. If an error prevents the callback from being called, it
+    /// gets that error at once. Call it without the GIL.
     pub(crate) fn start_callback(
         self: &Arc<Self>,
         callback: impl Fn(rnet::Result<Incoming<'_>>) + Clone + Send + 'static,
     ) -> rnet::Result<()> {
         let lookahead = self.direct(&mut *self.lock()?)?.1.take();
         if let Some(sample) = lookahead {
-            // The dispatch thread does not know of it.
+            // The dispatch thread does not have this message.
             callback(Ok(Incoming::Owned(sample)));
         }
         let tell = callback.clone();
@@ -215,7 +215,7 @@ impl SubscriberCore {
         Ok(())
     }
 
-    /// Waits for a slice until `n` publishers serve it. Call it without the GIL.
+    /// Waits for a slice until `n` publishers are connected. Call it without the GIL.
     pub(crate) fn wait_for_publishers(
         self: &Arc<Self>,
         n: usize,
@@ -229,7 +229,7 @@ impl SubscriberCore {
             Err(Error::Timeout { .. }) => {}
             result => return result,
         }
-        // Slept outside of the lock: the callback may look at its subscriber meanwhile.
+        // Waits outside of the lock: the callback may use its subscriber meanwhile.
         changes.wait(seen, slice)?;
         match self.callback_match_status(n)? {
             Some((_, _, now)) => now,
@@ -237,7 +237,8 @@ impl SubscriberCore {
         }
     }
 
-    /// Whether `n` publishers serve the callback now, and how to hear of a change; `None` if it has none.
+    /// Whether `n` publishers are connected to the callback now, and how to wait for a change; `None` without
+    /// a callback.
     #[allow(clippy::type_complexity, reason = "used by its neighbour alone")]
     fn callback_match_status(
         &self,
@@ -251,7 +252,7 @@ impl SubscriberCore {
         Ok(Some((changes, seen, now)))
     }
 
-    /// What was received and lost, by publisher. Call it without the GIL.
+    /// Received and lost messages by publisher. Call it without the GIL.
     pub(crate) fn stats(&self) -> rnet::Result<Vec<PublisherStats>> {
         in_any_mode!(self, inner => inner.stats())
     }

@@ -1,4 +1,4 @@
-//! Recordings, read; `rnet.recording_file` is the Python side.
+//! Reading of recordings; `rnet.recording_file` is the Python side.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use crate::errors::build_of;
 /// Messages that are read at once, without the GIL.
 const BATCH: usize = 256;
 
-/// The exception for what cannot be read: `rnet.errors.ReadFailedError`.
+/// The exception for a failed read: `rnet.errors.ReadFailedError`.
 fn failed(py: Python<'_>, why: &str) -> PyErr {
     build_of(py, "ReadFailedError", why.to_owned(), None)
 }
 
-/// An MCAP file, opened.
+/// An open MCAP file.
 #[pyclass(frozen, module = "rnet._rnet")]
 pub(crate) struct RecordingReader {
     recording: Recording,
@@ -50,20 +50,20 @@ impl RecordingReader {
         self.recording.library()
     }
 
-    /// The first and last log time, in ns since 1970 UTC; None of a file without messages.
+    /// The first and last log time, in ns since 1970 UTC; None for a file without messages.
     #[getter]
     fn times(&self) -> Option<(u64, u64)> {
         self.recording.info().times
     }
 
-    /// Metadata records in the order of the file: name, and what it says.
+    /// Metadata records in the order of the file: name and entries.
     #[getter]
     fn metadata(&self) -> Vec<(String, BTreeMap<String, String>)> {
         let records = self.recording.info().metadata.iter();
         records.map(|record| (record.name.clone(), record.metadata.clone())).collect()
     }
 
-    /// What opening the file has found to be wrong with it.
+    /// The problems that opening the file has found.
     #[getter]
     fn problems(&self) -> Vec<String> {
         let found = self.recording.info();
@@ -71,7 +71,8 @@ impl RecordingReader {
         found.problems.iter().map(ToString::to_string).chain(more).collect()
     }
 
-    /// Of each channel: id, topic, message encoding, name, encoding and data of the schema, metadata, number of messages.
+    /// For each channel: id, topic, message encoding, name, encoding and data of the schema, metadata, number
+    /// of messages.
     fn channels<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let counts = &self.recording.info().counts;
         let described = |channel: &Arc<Channel>| {
@@ -85,7 +86,7 @@ impl RecordingReader {
         self.recording.channels().map(described).collect()
     }
 
-    /// The protobuf type of a channel of ROS 2: its full name, and its descriptor set. None of another channel.
+    /// The protobuf type of a ROS 2 channel: its full name and its descriptor set. None for other channels.
     fn described<'py>(
         &self,
         py: Python<'py>,
@@ -104,7 +105,7 @@ impl RecordingReader {
         }
     }
 
-    /// A message of a channel as its type says: those of ROS 2 as protobuf, others as they are.
+    /// The content of a message of a channel: ROS 2 messages converted to protobuf, others unchanged.
     fn content<'py>(
         &self,
         py: Python<'py>,
@@ -119,15 +120,15 @@ impl RecordingReader {
         }
     }
 
-    /// The fields of a channel that are numbers.
+    /// The numeric fields of a channel.
     fn number_fields(&self, py: Python<'_>, channel: u16) -> PyResult<Vec<String>> {
         let found = self.recording.channels().find(|known| known.id == channel);
         let fields = found.map(|channel| channel.number_fields()).transpose();
         Ok(fields.map_err(|error| failed(py, &error.to_string()))?.unwrap_or_default())
     }
 
-    /// Fields of a topic: log times, times of sending, of each field the name of its numbers' type, shape, numbers and the
-    /// rows without any; and what could not be read.
+    /// Fields of a topic: log times, send times; for each field the name of its number type, shape, numbers
+    /// and the rows without numbers; and the errors.
     #[pyo3(signature = (topic, fields, start_ns, end_ns))]
     fn series<'py>(
         &self,
@@ -159,7 +160,7 @@ impl RecordingReader {
         (log, sent, columns, series.problems).into_pyobject(py)
     }
 
-    /// The messages of these topics, of all that publishers had if none are named.
+    /// The messages of these topics, or of all topics that publishers had if none are named.
     fn messages(
         &self,
         topics: Vec<String>,
@@ -172,7 +173,7 @@ impl RecordingReader {
     }
 }
 
-/// Numbers of 8 bytes as a bytearray, so that numpy can write to what it makes of it.
+/// Numbers of 8 bytes as a bytearray, so that numpy arrays made from it are writable.
 fn array(
     py: Python<'_>,
     numbers: impl ExactSizeIterator<Item = u64>,
@@ -185,8 +186,8 @@ fn array(
     })
 }
 
-/// The messages of a file, in the order of time: channel, sequence, log time, time of sending, bytes. What cannot be read
-/// is a text where it stands.
+/// The messages of a file in time order: channel, sequence, log time, send time, bytes. A part that cannot be
+/// read is represented by its error text.
 #[pyclass(module = "rnet._rnet")]
 pub(crate) struct RecordedMessages {
     messages: Messages,

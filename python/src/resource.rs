@@ -1,4 +1,4 @@
-//! What an object of Python has of robot-net, until it or its node is closed.
+//! The part of robot-net that a Python object holds until it or its node is closed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,14 +15,14 @@ use crate::lock::lock;
 use crate::members::Member;
 use crate::wait_queue::{Pollable, WaitQueue};
 
-/// What a Python object and its node share.
+/// State shared by a Python object and its node.
 pub(crate) struct Resource<T: Send + 'static> {
-    /// What errors call it.
+    /// The name in errors.
     what: String,
     inner: Mutex<Option<ProcessOwned<T>>>,
-    /// Set first when it is closed: the lock may be held for long.
+    /// Set first when it is closed, because the lock may be held for long.
     closed: Arc<AtomicBool>,
-    /// Whether to drop it waits for a function of the user's.
+    /// Whether dropping it waits for a function of the user.
     calls_back: bool,
     fork_guard: ForkGuard,
 }
@@ -38,7 +38,8 @@ impl<T: Send + 'static> Resource<T> {
         }
     }
 
-    /// Of something that calls functions of the user's until it is dropped. `closed` becomes true before.
+    /// For a resource that calls functions of the user until it is dropped. `closed` becomes true before
+    /// that.
     pub(crate) fn with_callbacks(what: String, inner: T, closed: Arc<AtomicBool>) -> Resource<T> {
         let mut resource = Resource::new(what, inner);
         (resource.closed, resource.calls_back) = (closed, true);
@@ -53,7 +54,7 @@ impl<T: Send + 'static> Resource<T> {
         Error::Closed { what: self.fork_guard.name(self.what.clone()) }
     }
 
-    /// Whether it belongs to the process that this one was forked from, whose threads may hold its lock.
+    /// Whether it belongs to the parent of this forked process, whose threads may hold its lock.
     pub(crate) fn is_from_parent(&self) -> bool {
         self.fork_guard.is_from_parent()
     }
@@ -62,7 +63,8 @@ impl<T: Send + 'static> Resource<T> {
         self.is_from_parent() || self.closed.load(Ordering::SeqCst)
     }
 
-    /// Runs on what is held, with its lock. With the GIL only what neither waits nor lets go of the GIL.
+    /// Runs `run` on the value, under its lock. With the GIL held, `run` must neither wait nor release the
+    /// GIL.
     #[inline]
     pub(crate) fn with<R>(&self, run: impl FnOnce(&mut T) -> rnet::Result<R>) -> rnet::Result<R> {
         if self.is_closed() {
@@ -74,7 +76,7 @@ impl<T: Send + 'static> Resource<T> {
         }
     }
 
-    /// What is held, which stays usable while others close this.
+    /// A clone of the value, which stays usable while other threads close this.
     pub(crate) fn get(&self) -> rnet::Result<T>
     where
         T: Clone,
@@ -82,8 +84,8 @@ impl<T: Send + 'static> Resource<T> {
         self.with(|inner| Ok(inner.clone()))
     }
 
-    /// Drops what [`Resource::get`] has given, with the GIL: it may be the last that holds the node, if this was
-    /// closed meanwhile.
+    /// Drops a clone from [`Resource::get`], with the GIL held. It may be the last one that holds the node,
+    /// if this was closed meanwhile.
     pub(crate) fn drop_clone(&self, inner: T) {
         let mut inner = Some(inner);
         let _ = self.with(|_| {
@@ -95,7 +97,7 @@ impl<T: Send + 'static> Resource<T> {
         }
     }
 
-    /// What `ask` says of what is held, without the GIL.
+    /// The result of `ask` for the value, without the GIL.
     pub(crate) fn query<R: Send>(
         &self,
         py: Python<'_>,
@@ -104,7 +106,7 @@ impl<T: Send + 'static> Resource<T> {
         py.detach(|| self.with(|inner| Ok(ask(inner)))).or_raise(py)
     }
 
-    /// Closes it, and gives what was held, to be dropped without the GIL.
+    /// Closes it, and returns the value, to be dropped without the GIL.
     pub(crate) fn take(&self) -> Option<ProcessOwned<T>> {
         if self.is_from_parent() {
             return None;
@@ -115,7 +117,7 @@ impl<T: Send + 'static> Resource<T> {
 }
 
 impl<T: Send + 'static> Resource<Option<T>> {
-    /// Closes it, and gives what was held to whoever asks first.
+    /// Closes it, and returns the value to the first caller.
     pub(crate) fn close_and_take(&self) -> rnet::Result<T> {
         let taken = self.with(|inner| Ok(inner.take()))?;
         drop(self.take());
@@ -125,7 +127,8 @@ impl<T: Send + 'static> Resource<Option<T>> {
 
 impl<T: Send + 'static> Member for Resource<T> {
     fn close(&self) {
-        // Unlocked again before it ends: that may wait for a function of the user's, which may close it itself.
+        // Unlocks before the drop, because the drop may wait for a function of the user, which may close this
+        // resource.
         let inner = self.take();
         drop(inner);
     }
@@ -145,7 +148,7 @@ impl<T: Send + 'static> Drop for Resource<T> {
     }
 }
 
-/// One of the things that may be waited for of what is held, and the line of those who do.
+/// One condition of the value that callers may wait for, and the queue of its waiters.
 pub(crate) struct WaitCondition<T: Send + Sync + 'static> {
     resource: Arc<Resource<Arc<T>>>,
     poll: fn(&T, &mut Context<'_>) -> Poll<()>,
@@ -164,7 +167,7 @@ impl<T: Send + Sync + 'static> WaitCondition<T> {
         })
     }
 
-    /// Whether it has come. Call it without the GIL.
+    /// Whether the condition is met. Call it without the GIL.
     pub(crate) fn is_ready(&self) -> rnet::Result<bool> {
         let context = &mut Context::from_waker(Waker::noop());
         self.resource.get().map(|inner| (self.poll)(&inner, context).is_ready())

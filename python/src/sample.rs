@@ -1,4 +1,4 @@
-//! `rnet.Sample`: a received message, read where it is.
+//! `rnet.Sample`: a received message, read in place.
 
 use std::sync::{Arc, OnceLock};
 
@@ -33,7 +33,7 @@ pub(crate) fn new<'py>(
 struct SampleExporter {
     sample: ProcessOwned<OwnedSample<[u8]>>,
     decoder: Arc<Codec>,
-    /// That it is malformed, once that is known.
+    /// The error for a malformed message, once it was found.
     counted_error: OnceLock<Error>,
 }
 

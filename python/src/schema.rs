@@ -77,7 +77,7 @@ pub(crate) fn compile_file(
     })
 }
 
-/// As `compile_file`, of a text; `imports` are texts that it may import by name.
+/// Like `compile_file`, for a text; `imports` are texts that it may import by name.
 #[pyfunction]
 pub(crate) fn compile_text<'py>(
     py: Python<'py>,
@@ -93,14 +93,14 @@ pub(crate) fn compile_text<'py>(
     })
 }
 
-/// The full names, of those that are known, that a name may mean.
+/// The full names among `known` that a name may mean.
 #[pyfunction]
 pub(crate) fn find_types(name: &str, known: Vec<String>) -> Vec<String> {
     let found = rnet::schema::find_types(name, known.iter().map(String::as_str));
     found.into_iter().map(str::to_owned).collect()
 }
 
-/// A descriptor set of anybody, within the limits, without what no message needs.
+/// Reads an untrusted descriptor set within the limits, and removes the parts that messages do not need.
 #[pyfunction]
 pub(crate) fn read_descriptor_set<'py>(
     py: Python<'py>,

@@ -63,7 +63,7 @@ impl Subscriber {
         Subscriber { core, decoder, node }
     }
 
-    /// Hands the messages to a callback, from now on and until the node or this is closed.
+    /// Passes the messages to a callback, from now on and until the node or this is closed.
     pub(crate) fn start_callback(
         slf: &Bound<'_, Self>,
         callback: Callback,
@@ -88,7 +88,7 @@ impl Subscriber {
         py.detach(start).or_raise(py)
     }
 
-    /// What the user gets for a message: its sample, or an object of the topic's type.
+    /// The object that the user gets for a message: its sample, or an object of the topic's type.
     fn to_object<'py>(
         &self,
         py: Python<'py>,
@@ -102,7 +102,7 @@ impl Subscriber {
         }
     }
 
-    /// What the user gets for a message that is there, if that can be said at once.
+    /// The object that the user gets for the next message, if it can be had at once.
     fn recv_fast<'py>(
         &self,
         py: Python<'py>,
@@ -158,7 +158,7 @@ impl Subscriber {
         &self.node
     }
 
-    /// The next message if it is there.
+    /// The next message, if one is available.
     fn try_next<'py>(
         &self,
         py: Python<'py>,
@@ -178,7 +178,8 @@ impl Subscriber {
         given
     }
 
-    /// What a task awaits. With `iterates`, what happens to single publishers is not for it, and closing is the end.
+    /// The coroutine that a task awaits. With `iterates`, it skips errors of single publishers, and closing
+    /// ends the iteration.
     fn coroutine(slf: Py<Self>, as_sample: bool, iterates: bool) -> Next {
         Next::new(slf.get().core.clone(), move |py| {
             let subscriber = slf.get();
@@ -196,7 +197,7 @@ impl Subscriber {
         })
     }
 
-    /// Whether an iteration goes on after an error; not if the subscriber is closed.
+    /// Whether an iteration continues after an error; it does not if the subscriber is closed.
     fn skips_error(slf: &Bound<'_, Self>, error: PyErr) -> PyResult<bool> {
         let py = slf.py();
         if slf.get().core.is_closed() && is_of_class(py, &error, "ClosedError") {
@@ -206,8 +207,7 @@ impl Subscriber {
         Ok(true)
     }
 
-    /// The next message, whatever happens to single publishers: that is counted. `None` once
-    /// the subscriber is closed.
+    /// The next message. Errors of single publishers are only counted. `None` once the subscriber is closed.
     fn iterate<'py>(
         slf: &Bound<'py, Self>,
         as_sample: bool,
@@ -325,7 +325,7 @@ impl Subscriber {
         Subscriber::coroutine(slf, true, false)
     }
 
-    /// Has its messages go to an async callback from now on.
+    /// Sends its messages to an async callback from now on.
     fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
         let (core, decoder) = (self.core.clone(), self.decoder.clone());
         let next = move || {

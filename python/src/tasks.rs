@@ -1,8 +1,8 @@
-//! What a task of asyncio awaits: the next message of a subscriber, the next change of a watch.
+//! The coroutine of an asyncio task that waits for the next message of a subscriber or the next change of a
+//! watch.
 //!
-//! It is a coroutine, as that of `asyncio.Queue.get`: nothing happens before it runs, and it takes
-//! what there is at the moment at which it returns it. Being cancelled, it has taken nothing; see
-//! `crate::wait_queue`.
+//! Like that of `asyncio.Queue.get`, it does nothing before it runs, and takes an item at the moment at which
+//! it returns it. A cancelled coroutine has not taken an item; see `crate::wait_queue`.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,8 @@ use crate::lock::lock;
 use crate::members::{Member, Members};
 use crate::wait_queue::{self, Pollable};
 
-/// What hands the messages of a subscriber, or the changes of a watch, to an async callback. It does not keep the node.
+/// Passes the messages of a subscriber, or the changes of a watch, to an async callback. It does not keep the
+/// node.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Delivery {
     next: Box<dyn Fn() -> Next + Send + Sync>,
@@ -21,7 +22,7 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
-    /// Of what `members` keep, and close when their owner is let go of.
+    /// For a source that `members` keeps, and closes when its owner is closed.
     pub(crate) fn new<M: Member + 'static>(
         source: &Arc<M>,
         members: &Members,
@@ -35,12 +36,12 @@ impl Delivery {
 
 #[pymethods]
 impl Delivery {
-    /// The next one.
+    /// The next item.
     fn recv_async(&self) -> Next {
         (self.next)()
     }
 
-    /// Closes the subscriber, or the watch: nobody reads it any more.
+    /// Closes the subscriber or the watch: it has lost its reader.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.source.close());
     }
@@ -66,7 +67,7 @@ impl Drop for CloseOnDrop {
 
 enum CoroutineState {
     NotStarted,
-    /// Is in the line, or was woken.
+    /// Is in the queue, or was woken.
     Waiting(u64),
     Finished,
 }
@@ -74,11 +75,11 @@ enum CoroutineState {
 /// A coroutine that returns the next message, change, reply or job.
 #[pyclass(frozen, module = "rnet")]
 pub(crate) struct Next {
-    /// What is waited for.
+    /// The source that it waits for.
     source: Arc<dyn Pollable>,
-    /// Takes what is there, if something is.
+    /// Takes an item, if one is available.
     try_take: Box<TryTake>,
-    /// Runs when an exception ends the wait, that of a task that was cancelled for one.
+    /// Runs when an exception ends the wait, such as the cancellation of the task.
     cancel: Box<dyn Fn() + Send + Sync>,
     state: Mutex<CoroutineState>,
 }
@@ -98,13 +99,14 @@ impl Next {
         }
     }
 
-    /// Has an exception that ends the wait run `cancel`, without the GIL.
+    /// Runs `cancel` without the GIL when an exception ends the wait.
     pub(crate) fn on_cancel(mut self, cancel: impl Fn() + Send + Sync + 'static) -> Next {
         self.cancel = Box::new(cancel);
         self
     }
 
-    /// Runs on: gives what the task sleeps on, or raises StopIteration with the result.
+    /// Runs the next step: returns the object that the task sleeps on, or raises StopIteration with the
+    /// result.
     fn run(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let wait_queue = self.source.wait_queue();
         let woken = match &*lock(&self.state) {
@@ -120,7 +122,7 @@ impl Next {
             }
         };
         if woken.is_none() && wait_queue.must_yield() {
-            // Messages that are always there must not keep everything else from running.
+            // Messages that are always available must not starve the other tasks.
             return Ok(py.None());
         }
         let looked = (self.try_take)(py);
@@ -138,11 +140,11 @@ impl Next {
         Ok(yielded.unbind())
     }
 
-    /// Ends it, wherever it is.
+    /// Ends the coroutine in any state.
     fn end(&self, py: Python<'_>) {
         let before = std::mem::replace(&mut *lock(&self.state), CoroutineState::Finished);
         let CoroutineState::Waiting(id) = before else { return };
-        // In a forked child the line may be locked by a thread that is not there.
+        // In a forked child the queue may be locked by a thread that does not exist there.
         if self.source.is_from_parent() {
             return;
         }

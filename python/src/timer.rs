@@ -16,14 +16,14 @@ use crate::qos::OptionalSetters;
 use crate::resource::Resource;
 use crate::wait::WaitLimit;
 
-/// What the Python object and the callback share.
+/// Counters shared by the Python object and the callback.
 #[derive(Default)]
 struct Counts {
     ticks: AtomicU64,
     missed: AtomicU64,
 }
 
-/// A timer, kept by its node until it is cancelled or over.
+/// A timer, which its node keeps until it is cancelled or has ended.
 pub(crate) struct TimerCore {
     resource: Resource<rnet::Timer>,
     counts: Arc<Counts>,
@@ -62,7 +62,7 @@ impl Timer {
         callback: Callback,
         (once, urgent): (bool, bool),
     ) -> PyResult<Timer> {
-        // From which moment on no call may begin.
+        // Once this is set, no call may begin.
         let cancelled = Arc::<AtomicBool>::default();
         let counts = Arc::<Counts>::default();
         let (shared, over) = (counts.clone(), cancelled.clone());
@@ -74,7 +74,7 @@ impl Timer {
                 return;
             }
             if is_async && is_busy(&callback) {
-                // Its event loop has not come to the end of the tick before.
+                // The event loop has not finished the previous tick.
                 let missed = tick.missed + 1;
                 shared.missed.fetch_add(missed, Ordering::Relaxed);
                 skipped.fetch_add(missed, Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Timer {
     }
 }
 
-/// Whether an async callback runs, or is about to.
+/// Whether an async callback is running or scheduled.
 fn is_busy(callback: &Py<PyAny>) -> bool {
     let busy = interpreter::attach(|py| callback.getattr(py, "is_busy")?.is_truthy(py));
     busy.is_none_or(|busy| busy.unwrap_or(false))
@@ -163,9 +163,9 @@ impl Rate {
         Rate { rate }
     }
 
-    /// Another one that is due at the same time, for a wait set.
+    /// Another rate with the same next tick, for a wait set.
     pub(crate) fn clone_rate(&mut self) -> rnet::Rate {
-        // Whoever waits looks before it is due.
+        // The waiter checks before the tick is due.
         self.rate.is_due();
         self.rate.clone()
     }

@@ -1,11 +1,10 @@
-//! Waits: time limits as Python gives them, and Ctrl-C while one goes on.
+//! Waits: time limits as Python passes them, and Ctrl-C during a wait.
 //!
-//! A wait sleeps without the GIL for as long as it takes, and a signal that the kernel gives to
-//! the waiting thread ends the sleep: Python's handlers run, and the wait goes on. That is the
-//! main thread for every signal sent to the process, Ctrl-C among them, unless the program blocks
-//! it there. What cannot be seen by the sleep is a signal that another thread took (for CPython's
-//! own locks, too), or that came in the moment between looking for signals and falling asleep;
-//! it is found when the slice is over.
+//! A wait sleeps without the GIL. A signal that the kernel delivers to the waiting thread ends the sleep:
+//! Python's handlers run, and the wait continues. The kernel delivers a process signal, such as Ctrl-C, to
+//! the main thread unless the program blocks it there. The sleep cannot notice a signal that another thread
+//! took (as with CPython's own locks), or one that arrived between the check for signals and the start of the
+//! sleep. Such a signal is found when the slice is over.
 
 use std::time::{Duration, Instant};
 
@@ -14,12 +13,12 @@ use rnet::Error;
 
 use crate::errors::{bad_value, raise};
 
-/// How long a sleep goes on without a look for signals: one wake-up a second at most.
+/// Longest sleep between two checks for signals: at most one wake-up a second.
 pub(crate) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// The same for a wait that spins, which no signal ends, and which has nobody to wake.
+/// The same for a wait that spins, which signals do not end, and which needs no wake-ups.
 pub(crate) const SPIN_SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Seconds as given by the user.
+/// Seconds as the user passed them.
 pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Duration> {
     Duration::try_from_secs_f64(seconds).map_err(|_| {
         let why = format!("it is {seconds} s, and must be a finite number of seconds, 0 or more");
@@ -27,16 +26,16 @@ pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Dura
     })
 }
 
-/// Time limit of calls, drivers and other hosts' state when none is given.
+/// Time limit of calls, drivers and other hosts' state if none is given.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A time-out as given by the user, who gives `math.inf` for none.
+/// A time-out as the user passed it: `math.inf` means none.
 pub(crate) fn timeout(py: Python<'_>, given: f64) -> PyResult<Option<Duration>> {
     let is_finite = given != f64::INFINITY;
     is_finite.then(|| seconds(py, "timeout", given)).transpose()
 }
 
-/// How long an answer may take: `configured` unless the user gives a time-out.
+/// Time limit for an answer: `configured` unless the user passes a time-out.
 pub(crate) fn answer_limit(
     py: Python<'_>,
     given: Option<f64>,
@@ -45,11 +44,11 @@ pub(crate) fn answer_limit(
     given.map_or(Ok(configured), |given| Ok(timeout(py, given)?.unwrap_or(Duration::MAX)))
 }
 
-/// How long a wait may be.
+/// The limit of a wait.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitLimit {
     limit: Option<Duration>,
-    /// The time-out that the user gave, of which `limit` is the rest: the error names it.
+    /// The time-out that the user passed, for errors; `limit` is the rest of it.
     given: Option<Duration>,
     slice: Duration,
 }
@@ -60,24 +59,23 @@ impl WaitLimit {
         Ok(WaitLimit { limit, given: limit, ..WaitLimit::unlimited() })
     }
 
-    /// For as long as it takes.
+    /// A wait without a limit.
     pub(crate) fn unlimited() -> WaitLimit {
         WaitLimit { limit: None, given: None, slice: SIGNAL_CHECK_INTERVAL }
     }
 
-    /// With other slices than [`SIGNAL_CHECK_INTERVAL`].
+    /// The same limit with another slice than [`SIGNAL_CHECK_INTERVAL`].
     pub(crate) fn in_slices(self, slice: Duration) -> WaitLimit {
         WaitLimit { slice, ..self }
     }
 
-    /// A part of a wait that may take `given` seconds altogether.
+    /// A part of a wait whose total limit is `given` seconds.
     pub(crate) fn part_of(self, py: Python<'_>, given: Option<f64>) -> PyResult<WaitLimit> {
         Ok(WaitLimit { given: given.map_or(Ok(None), |given| timeout(py, given))?, ..self })
     }
 
-    /// Runs `wait` without the GIL until it has a result other than that its slice is over or
-    /// was interrupted; between slices Python's signal handlers run, and what they raise ends
-    /// the wait.
+    /// Runs `wait` without the GIL until its result is neither a time-out of the slice nor an interruption.
+    /// Between slices Python's signal handlers run, and an exception from them ends the wait.
     pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -86,8 +84,8 @@ impl WaitLimit {
         self.try_run(py, wait)?.map_err(|timeout| raise(py, &timeout))
     }
 
-    /// As [`WaitLimit::run`]. The inner error says that the time is over; the outer one may be a `Timeout`, too, which
-    /// a signal handler has raised.
+    /// Like [`WaitLimit::run`]. The inner error is the time-out of this wait. The outer error may also be a
+    /// `Timeout`, raised by a signal handler.
     pub(crate) fn try_run<T: Send>(
         &self,
         py: Python<'_>,

@@ -1,24 +1,24 @@
-//! The line of those who wait for messages of one subscriber, or changes of one watch: tasks of
-//! asyncio, and the threads that wait at the same time as a task.
+//! The queue of those that wait for messages of one subscriber, or changes of one watch: asyncio tasks, and
+//! the threads that wait at the same time as a task.
 //!
-//! **To wake is not to give.** A waiter that is woken has nothing yet: it looks by itself when it
-//! runs, and what it finds is taken at that moment. A task that is cancelled, or a loop that ends,
-//! between the two has therefore taken nothing, whatever the moment.
+//! **A wake-up does not hand over a message.** A woken waiter checks the receiver when it runs, and takes a
+//! message at that moment. So a task that is cancelled, or a loop that ends, between the two has not taken a
+//! message.
 //!
-//! **Nobody is forgotten.** While somebody is in the line, either the stream of rnet is armed (it
-//! wakes the line once there is something), or one who was woken has not looked yet. So whoever
-//! leaves after it was woken, with a message or without, calls [`wake_or_arm`], which wakes the next
-//! ones or arms the stream. A call too many does no harm.
+//! **No wake-up is lost.** While the queue is not empty, either the stream of rnet is armed (it wakes the
+//! queue once an item is available), or a woken waiter has not checked yet. So each waiter that leaves after
+//! a wake-up, with a message or without, calls [`wake_or_arm`], which wakes the next ones or arms the stream.
+//! An extra call is harmless.
 //!
-//! Woken are the oldest task of each event loop and the oldest thread. A loop that is stopped, or
-//! busy with something else, thus keeps nothing from the others; the loser of two goes back to the
-//! front. Who comes while others are on their way looks at once, and may be ahead of them, as with
-//! `asyncio.Queue`.
+//! A wake-up goes to the oldest task of each event loop and to the oldest thread. So a loop that is stopped
+//! or busy does not block the others. A woken waiter that finds nothing goes back to the front. A new waiter
+//! that arrives meanwhile checks at once, and may overtake the woken ones, as with `asyncio.Queue`.
 //!
-//! A thread that waits alone is not in the line: it waits with the lock of the subscriber (`fair_mutex`).
+//! A thread that waits alone is not in the queue: it waits with the lock of the subscriber (`fair_mutex`).
 //!
-//! A loop that waits for descriptors has an [`Event`] beside the line. It is raised when the line is woken,
-//! and stays so until a look finds nothing; while it is lowered the stream is armed, as for a waiter.
+//! An event loop that polls descriptors uses an [`Event`] beside the queue. The event is raised when the
+//! queue is woken, and stays raised until a check finds nothing. While it is lowered, the stream is armed, as
+//! for a waiter.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -33,23 +33,22 @@ use rnet::{Error, Event};
 use crate::futex::{Parker, SleepEnd};
 use crate::lock::lock;
 
-/// A task may take this many messages without letting its event loop run in between.
+/// Messages that a task may take before it must let its event loop run.
 const MAX_WITHOUT_YIELD: u32 = 64;
 
-/// What tasks and threads may wait for in a line.
+/// A source that tasks and threads may wait for in a queue.
 pub(crate) trait Pollable: Send + Sync + 'static {
     fn wait_queue(&self) -> &WaitQueue;
 
-    /// Whether there may be something to take, or nothing will come any more. If not, `waker` is
-    /// woken once there is. Called without the GIL.
+    /// Whether an item may be available, or the source has ended. If not, `waker` is woken once one of these
+    /// is true. Called without the GIL.
     fn poll_ready(&self, waker: &Waker) -> bool;
 
-    /// Whether it belongs to the process that this one was forked from, whose threads may hold its
-    /// locks.
+    /// Whether it belongs to the parent of this forked process, whose threads may hold its locks.
     fn is_from_parent(&self) -> bool;
 }
 
-/// The future of an event loop that a task sleeps on; called by the loop, it wakes the task.
+/// The future that a task sleeps on. When the event loop calls it, it wakes the task.
 #[pyclass(frozen, module = "rnet")]
 struct TaskWaker {
     event_loop: Py<PyAny>,
@@ -59,7 +58,7 @@ struct TaskWaker {
 #[pymethods]
 impl TaskWaker {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        // A task that was cancelled has been woken by that.
+        // A cancelled task is already awake.
         if !self.future.call_method0(py, "done")?.is_truthy(py)? {
             self.future.call_method1(py, "set_result", (py.None(),))?;
         }
@@ -79,38 +78,37 @@ struct Waiter {
     kind: WaiterKind,
 }
 
-/// The line.
+/// The queue.
 #[derive(Default)]
 pub(crate) struct WaitQueue {
     /// Never held while another lock or the GIL is taken.
     queue: Mutex<VecDeque<Waiter>>,
     next_id: AtomicU64,
-    /// What the stream wakes.
+    /// The waker that the stream wakes.
     waker: OnceLock<Waker>,
-    /// Messages that tasks took since one of them let its loop run.
+    /// Messages that tasks took since one of them last let its loop run.
     since_yield: AtomicU32,
-    /// What a loop waits for, once it has asked for its descriptor.
+    /// The event that an event loop polls; set when its descriptor is requested.
     event: OnceLock<Event>,
 }
 
 impl WaitQueue {
-    /// Whether somebody waits in the line.
+    /// Whether the queue has waiters.
     pub(crate) fn has_waiters(&self) -> bool {
         !lock(&self.queue).is_empty()
     }
 
-    /// Whether the stream is to be armed, for somebody in the line or for a loop.
+    /// Whether the stream must be armed, for a waiter in the queue or for an event loop.
     fn must_arm(&self) -> bool {
         self.event.get().is_some_and(|event| !event.is_raised()) || self.has_waiters()
     }
 
-    /// How long a wait with the lock may be whose limit is `limit`: who is in the line is not served
-    /// meanwhile.
+    /// Longest wait with the lock for a wait of `limit`: queued waiters are not served meanwhile.
     pub(crate) fn max_locked_wait(&self, limit: Duration) -> Duration {
         if self.has_waiters() { Duration::ZERO } else { limit }
     }
 
-    /// Whether the task that asks has to let its event loop run before it takes the next message.
+    /// Whether the calling task must let its event loop run before it takes the next message.
     pub(crate) fn must_yield(&self) -> bool {
         let must = self.since_yield.fetch_add(1, Ordering::Relaxed) >= MAX_WITHOUT_YIELD;
         if must {
@@ -131,7 +129,7 @@ impl WaitQueue {
         id
     }
 
-    /// Takes a waiter out of the line; `false` if it is not there, because it was woken.
+    /// Removes a waiter from the queue; `false` if it was already woken.
     pub(crate) fn remove(&self, id: u64) -> bool {
         let mut line = lock(&self.queue);
         let at = line.iter().position(|waiter| waiter.id == id);
@@ -140,13 +138,13 @@ impl WaitQueue {
         left.is_some()
     }
 
-    /// Whether a waiter is in the line still, and was not woken.
+    /// Whether a waiter is still in the queue and was not woken.
     pub(crate) fn is_waiting(&self, id: u64) -> bool {
         lock(&self.queue).iter().any(|waiter| waiter.id == id)
     }
 
-    /// Puts the running task into the line and gives what it yields to its event loop; the caller
-    /// calls [`wake_or_arm`] next. `in_front`: it was woken, and found nothing.
+    /// Adds the running task to the queue, and returns what the task must yield to its event loop. The caller
+    /// calls [`wake_or_arm`] next. `in_front`: the task was woken and found nothing.
     pub(crate) fn enqueue_task<'py>(
         &self,
         py: Python<'py>,
@@ -154,7 +152,7 @@ impl WaitQueue {
     ) -> PyResult<(u64, Bound<'py, PyAny>)> {
         let event_loop = py.import("asyncio")?.call_method0("get_running_loop")?;
         let future = event_loop.call_method0("create_future")?;
-        // The first step of awaiting it: it comes back, marked as what a task sleeps on.
+        // The first step of awaiting the future returns it, marked as the object that the task sleeps on.
         let yielded = future.call_method0("__await__")?.call_method0("__next__")?;
         let address = event_loop.as_ptr() as usize;
         let task_waker =
@@ -180,7 +178,7 @@ impl WaitQueue {
         woken.into_iter().for_each(|waiter| self.wake_waiter(waiter));
     }
 
-    /// Wakes everybody: there is nothing to wait for any more. Call it without the GIL.
+    /// Wakes all waiters: the source has ended. Call it without the GIL.
     pub(crate) fn wake_all(&self) {
         self.raise_event();
         let all = std::mem::take(&mut *lock(&self.queue));
@@ -193,7 +191,7 @@ impl WaitQueue {
         }
     }
 
-    /// Whether a look that finds nothing has to call [`mark_drained`].
+    /// Whether a check that finds nothing must call [`mark_drained`].
     pub(crate) fn is_raised(&self) -> bool {
         self.event.get().is_some_and(Event::is_raised)
     }
@@ -224,7 +222,7 @@ impl WaitQueue {
     }
 }
 
-/// Wakes the line of `A`.
+/// Wakes the queue of `A`.
 struct QueueWaker<A: ?Sized>(Weak<A>);
 
 impl<A: Pollable + ?Sized> Wake for QueueWaker<A> {
@@ -235,8 +233,8 @@ impl<A: Pollable + ?Sized> Wake for QueueWaker<A> {
     }
 }
 
-/// Sees to it that the line is woken once there is something. Call it without the GIL, after whatever
-/// may have taken a message, or the arming, from those in the line.
+/// Makes sure that the queue is woken once an item is available. Call it without the GIL, after each
+/// operation that may have taken a message, or the arming, from the queued waiters.
 pub(crate) fn wake_or_arm<A: Pollable + ?Sized>(of: &Arc<A>) {
     if of.is_from_parent() || !of.wait_queue().must_arm() {
         return;
@@ -248,19 +246,18 @@ pub(crate) fn wake_or_arm<A: Pollable + ?Sized>(of: &Arc<A>) {
     }
 }
 
-/// A look has found nothing: who waits for the descriptor is to be told of what comes from here on. Call it
-/// without the GIL.
+/// Called after a check that found nothing: the descriptor then signals later items. Call it without the GIL.
 pub(crate) fn mark_drained<A: Pollable + ?Sized>(of: &Arc<A>) {
     if !of.is_from_parent() && of.wait_queue().event.get().is_some_and(Event::lower) {
         wake_or_arm(of);
     }
 }
 
-/// A descriptor that is readable while there may be something. Call it without the GIL.
+/// A descriptor that is readable while an item may be available. Call it without the GIL.
 pub(crate) fn fileno<A: Pollable>(of: &Arc<A>) -> rnet::Result<RawFd> {
     let event = &of.wait_queue().event;
     if event.get().is_none() {
-        // Of two threads that make one, the first wins.
+        // If two threads create an event, the first one wins.
         let _ = event.set(Event::new()?);
     }
     wake_or_arm(of);
@@ -268,7 +265,7 @@ pub(crate) fn fileno<A: Pollable>(of: &Arc<A>) -> rnet::Result<RawFd> {
     event.get().map(|event| event.as_fd().as_raw_fd()).ok_or_else(closed)
 }
 
-/// The place of a thread in the line.
+/// The position of a thread in the queue.
 struct QueuedThread<'a> {
     wait_queue: &'a WaitQueue,
     id: u64,
@@ -292,9 +289,9 @@ impl Drop for QueuedThread<'_> {
     }
 }
 
-/// Waits for `limit` until `attempt` has another result than a time-out. It is told how long it may
-/// wait by itself, and asks [`WaitQueue::max_locked_wait`] once it has the lock: beside others it only
-/// looks, and the wait is here, in the line. Call it without the GIL.
+/// Waits for `limit` until `attempt` returns anything but a time-out. `attempt` gets the time that it may
+/// wait by itself, and asks [`WaitQueue::max_locked_wait`] once it has the lock: if others wait, it only
+/// checks, and this function waits in the queue. Call it without the GIL.
 pub(crate) fn wait_in_queue<A: Pollable, R>(
     of: &Arc<A>,
     limit: Duration,
@@ -309,7 +306,7 @@ pub(crate) fn wait_in_queue<A: Pollable, R>(
             result => break result,
         };
         if !of.wait_queue().has_waiters() {
-            // Those beside us have left meanwhile, or the time is over.
+            // The other waiters have left meanwhile, or the time is over.
             turn = None;
             continue;
         }

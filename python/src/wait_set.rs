@@ -1,7 +1,7 @@
 //! `rnet.WaitSet`: one wait for messages, changes of the state and ticks. `rnet.Merge` waits with one, too.
 //!
-//! A thread that waits holds the locks of all that it waits for: the others are heard by nobody while one of the locks
-//! is waited for, so a thread that waits with one of them is asked for it.
+//! A waiting thread holds the locks of all members. While it waits for one of these locks, it does not notice
+//! requests for the others. So it asks a thread that waits with the lock to release it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -26,23 +26,23 @@ use crate::timer::Rate;
 use crate::wait::WaitLimit;
 use crate::wait_queue::{self, Pollable};
 
-/// How long who was asked to let go of the locks waits for its turn, before it asks: two that wait for the same
-/// receivers would do nothing but ask each other.
+/// If a wait set was asked to release its locks, it queues for this long before it asks for them itself.
+/// Otherwise two waits for the same receivers would only interrupt each other.
 const MAX_QUEUE_WAIT: Duration = Duration::from_millis(10);
 
-/// A reader whose lock a set takes.
+/// A reader whose lock a wait set takes.
 pub(crate) trait WaitSetReader: Pollable {
-    /// As [`FairMutex::lock_for_wait_set`]. Call it without the GIL.
+    /// Like [`FairMutex::lock_for_wait_set`]. Call it without the GIL.
     fn lock_member(&self, turn: Duration) -> rnet::Result<Box<dyn LockedMember + '_>>;
 }
 
-/// One whose lock is held.
+/// A member whose lock is held.
 pub(crate) trait LockedMember {
-    /// What rnet waits for. `None` where nothing will come: a message is held, or it was closed. One that is
-    /// being closed ends the wait.
+    /// The part that rnet waits for. `None` if nothing will arrive: a message is already held, or the member
+    /// was closed. A member that is being closed ends the wait.
     fn waitable(&mut self) -> rnet::Result<Option<&mut dyn Waitable>>;
 
-    /// Whether somebody wants a look meanwhile.
+    /// Whether a brief request for the lock is queued.
     fn has_brief_waiter(&self) -> bool {
         false
     }
@@ -84,7 +84,7 @@ struct AttachedMember {
     source: MemberSource,
 }
 
-/// What is waited for in one wait.
+/// One item of a wait.
 enum WaitItem {
     Reader(Arc<dyn WaitSetReader>),
     Rate(rnet::Rate),
@@ -106,7 +106,7 @@ impl AttachedMember {
 }
 
 impl WaitItem {
-    /// Locks are taken in the order of these, which is the same for everybody.
+    /// Every thread takes the locks in the order of these addresses.
     fn address(&self) -> usize {
         self.reader().map_or(0, |core| Arc::as_ptr(core).addr())
     }
@@ -126,7 +126,7 @@ impl WaitItem {
     }
 }
 
-/// The places of those that may have something to take, or an error to hear.
+/// The indices of the members that may have an item or an error.
 fn ready(locked: &mut [Box<dyn LockedMember + '_>]) -> rnet::Result<Vec<usize>> {
     let mut ready = Vec::new();
     for (at, one) in locked.iter_mut().enumerate() {
@@ -137,12 +137,12 @@ fn ready(locked: &mut [Box<dyn LockedMember + '_>]) -> rnet::Result<Vec<usize>> 
     Ok(ready)
 }
 
-/// What the Python object and the node share.
+/// State shared by the Python object and the node.
 struct WaitSetCore {
     name: String,
     /// Threads wait in turn.
     set: FairMutex<rnet::WaitSet>,
-    /// Ends the wait that goes on.
+    /// Ends the current wait.
     handle: WaitSetHandle,
     closed: AtomicBool,
     fork_guard: ForkGuard,
@@ -157,8 +157,8 @@ impl WaitSetCore {
         Ok(())
     }
 
-    /// Waits for a slice of time until some of `ones`, which are in the order of their addresses, are ready.
-    /// `was_asked`: the last slice ended because somebody asked for a lock. Call it without the GIL.
+    /// Waits for a slice of time until some of `ones`, which are sorted by address, are ready. `was_asked`:
+    /// the last slice ended because another thread requested a lock. Call it without the GIL.
     fn wait(
         &self,
         ones: &[WaitItem],
@@ -186,7 +186,7 @@ impl WaitSetCore {
             left = left.min(SHARED_WAIT_LIMIT);
         }
         set.wait(&mut awaited, Some(left))?;
-        // Before the time is said to be over, too.
+        // Also before the time-out is reported.
         let found = ready(&mut locked)?;
         if found.is_empty() { Err(timed_out()) } else { Ok(found) }
     }
@@ -217,7 +217,7 @@ impl Member for WaitSetCore {
 pub(crate) struct WaitSet {
     core: Arc<WaitSetCore>,
     node: Arc<NodeCore>,
-    /// In the order in which they were attached. Never held while anything else is waited for.
+    /// In the order of attachment. Never held during a wait.
     attached: Mutex<Vec<Arc<AttachedMember>>>,
 }
 
@@ -236,7 +236,7 @@ impl WaitSet {
         Ok(WaitSet { core, node: node.clone(), attached: Mutex::default() })
     }
 
-    /// Waits until something is ready. The inner error says that the time is over.
+    /// Waits until a member is ready. The inner error is a time-out.
     fn take(&self, py: Python<'_>, limit: WaitLimit) -> PyResult<rnet::Result<Vec<Py<PyAny>>>> {
         let mut was_asked = false;
         let ready = limit.try_run(py, |slice| {
@@ -253,7 +253,7 @@ impl WaitSet {
             let mut ready: Vec<_> = ready?.into_iter().map(|at| places[at]).collect();
             ready.sort_unstable();
             let mut ready: Vec<_> = ready.into_iter().map(|at| attached[at].clone()).collect();
-            // What was detached meanwhile has nothing to say; then the wait goes on.
+            // Members that were detached meanwhile are not reported; the wait then continues.
             let still = lock(&self.attached);
             ready.retain(|one| still.iter().any(|other| Arc::ptr_eq(one, other)));
             drop(still);
@@ -349,11 +349,12 @@ impl WaitSet {
     /// the node is closed.
     #[pyo3(signature = (*, timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
-        // That the time is over. A signal handler may raise a WaitTimeoutError, too, which is raised.
+        // The inner error is the time-out of this wait. A WaitTimeoutError of a signal handler is raised.
         Ok(self.take(py, WaitLimit::new(py, timeout)?)?.unwrap_or_default())
     }
 
-    /// As `wait`; raises WaitTimeoutError when the time is over, which is the rest of `timeout`.
+    /// Like `wait`, with `left`, the rest of `timeout`, as its limit; raises WaitTimeoutError when that is
+    /// over.
     fn _wait(&self, py: Python<'_>, left: Option<f64>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, left)?.part_of(py, timeout)?;
         self.take(py, limit)?.map(drop).or_raise(py)

@@ -1,4 +1,4 @@
-"""A domain for each test, which is gone afterwards, and nodes in it."""
+"""A domain for each test, which is removed afterwards, and nodes in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import rnet
 
-#: Far longer than anything here takes: what hangs is to fail, not to hang the tests.
+#: Far longer than any operation here takes: a hanging test fails instead of blocking the run.
 LIMIT_S = 100.0
 
 _numbers = itertools.count()
@@ -32,7 +32,7 @@ def stable_repr(value: object) -> str:
 
 @pytest.fixture(autouse=True)
 def limit() -> Iterator[None]:
-    """Ends a test that waits without end: a loop over messages has no time limit of its own."""
+    """Ends a test that hangs: a loop over messages does not have its own time limit."""
 
     def end(*_: object) -> None:
         raise TimeoutError(f"the test took more than {3 * LIMIT_S:.0f} s")
@@ -46,7 +46,7 @@ def limit() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def domain(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The directory of the test's own domain, which new nodes and processes join by themselves."""
+    """The directory of the test's domain, which new nodes and processes join by default."""
     base = tempfile.mkdtemp(prefix="rnet-pytest-", dir="/dev/shm")
     name = f"t{next(_numbers)}"
     monkeypatch.setenv("RNET_DIR", base)
@@ -73,7 +73,7 @@ def node(domain: str) -> Iterator[Callable[..., rnet.Node]]:
 
 @pytest.fixture
 def unraisable(monkeypatch: pytest.MonkeyPatch) -> queue.Queue:
-    """What goes to sys.unraisablehook."""
+    """The arguments of sys.unraisablehook."""
     told: queue.Queue = queue.Queue()
     monkeypatch.setattr(sys, "unraisablehook", lambda args: told.put(args.exc_value))
     return told
@@ -84,7 +84,7 @@ Pair = tuple[rnet.Publisher, rnet.Subscriber]
 
 @pytest.fixture
 def pair(node: Callable[..., rnet.Node]) -> Callable[..., Pair]:
-    """Makes a publisher and a subscriber that have found each other."""
+    """Makes a publisher and a subscriber that are connected."""
 
     def make(topic: str = "/t", type: object = None, *, pub: dict = {}, sub: dict = {}) -> Pair:
         publisher = node("sender").publisher(topic, type, **pub)
@@ -116,19 +116,19 @@ def program() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     yield start
     for process in started:
         process.kill()
-        # A grandchild may hold the pipes: it is not waited for.
+        # A grandchild may hold the pipes: do not wait for it.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=LIMIT_S)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Exit code, output and errors of a process that ends by itself."""
+    """Exit code, output and errors of a process that exits by itself."""
     out, err = process.communicate(timeout=LIMIT_S)
     return process.returncode, out, err
 
 
 def settle(process: subprocess.Popen[str], waits: str = "S") -> None:
-    """Returns when the main thread is found waiting many times in a row: asleep, or spinning."""
+    """Returns when many checks in a row have found the main thread waiting: asleep, or spinning."""
     looks = 0
     while looks < 100:
         with open(f"/proc/{process.pid}/task/{process.pid}/stat") as stat:

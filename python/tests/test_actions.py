@@ -1,4 +1,4 @@
-"""Actions: goals of threads and tasks, feedback, policies and ends."""
+"""Actions: goals of threads and tasks, feedback, policies and outcomes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def until(condition, what: str) -> None:
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end, what
-        time.sleep(0.001)  # sleep: between two looks at a condition
+        time.sleep(0.001)  # sleep: between two checks of a condition
 
 
 def count(goal: N):
@@ -42,7 +42,7 @@ def robot(node) -> rnet.Node:
 
 
 class Worker:
-    """A handler that says which goals it has, and works until it is let go or cancelled."""
+    """A handler that reports its goals, and works until it is released or cancelled."""
 
     def __init__(self) -> None:
         self.begun: queue.Queue[int] = queue.Queue()
@@ -70,7 +70,7 @@ def test_a_goal_has_feedback_and_a_result(robot: rnet.Node) -> None:
     assert not goal.done
     assert goal.result(timeout=LIMIT_S).x == 6
     assert goal.done
-    # As often as it is asked, also in a task.
+    # Each call returns the same result, also in a task.
     assert (goal.result().x, asyncio.run(again(goal)).x) == (6, 6)
     with goal:
         pass
@@ -79,7 +79,7 @@ def test_a_goal_has_feedback_and_a_result(robot: rnet.Node) -> None:
     assert client.send(N(100)).result(on_feedback=lambda n: heard.append(n.x)).x == 200
     assert heard == list(range(100))
     assert client.stats() == rnet.events.ClientStats(calls=2, open=0, late=0, rerouted=0, feedback_skipped=0, feedback_lost=0)
-    # A plain function with a context, of messages and of bytes.
+    # A plain function with a context, for messages and for bytes.
     def move(goal: Twist, context: rnet.ActionContext) -> Vector3:
         context.feedback(goal.linear)
         assert (context.caller, context.cancelled, context.reason) == (robot.name, False, None)
@@ -101,7 +101,7 @@ def test_async_goals(robot: rnet.Node) -> None:
         heard = [n.x async for n in goal]
         assert heard == list(range(50))
         assert (await goal).x == 100
-        # Feedback and the result by two tasks.
+        # Two tasks read the feedback and the result.
         goal = client.send(N(200))
 
         async def hear():
@@ -191,7 +191,7 @@ def test_cancel(robot: rnet.Node) -> None:
     with pytest.raises(rnet.WaitTimeoutError):
         client.send(N(3), timeout=0.05).result()
     assert worker.ended.get(timeout=LIMIT_S) == "timed_out"
-    # Its client is closed.
+    # The client is closed.
     until(lambda: action.stats().running == 0, "it has ended")
     goal = client.send(N(4))
     waits: queue.Queue[Exception] = queue.Queue()

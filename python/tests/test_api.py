@@ -1,4 +1,4 @@
-"""The listing of the public API, docs/api/rnet.pyi.txt, says what there is: a change of the API is a change of it."""
+"""The listing docs/api/rnet.pyi.txt matches the public API: each API change must update it."""
 
 from __future__ import annotations
 

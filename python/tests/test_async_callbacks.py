@@ -237,7 +237,7 @@ def test_a_loop_that_is_behind_gets_the_newest_of_many_topics(node):
         publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         for n in range(100):
             publisher.send(bytes([n]))
-        # The loop runs nothing until all are there.
+        # The loop does not run until all messages have arrived.
         while handle.skipped < 84:
             pass
         await until(lambda: len(got) == 16)
@@ -302,7 +302,7 @@ def test_nothing_begins_after_the_end(node):
         publisher, others = home.publisher("/t"), home.subscriber("/t", on=callback)
         publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         publisher.send(b"1")
-        # Until here the loop has not run.
+        # The loop has not run before this point.
         while timer.ticks == 0:
             pass
         for one in (handle.cancel, timer.cancel, others.close):
@@ -420,7 +420,7 @@ def test_a_transaction_with_an_async_body_is_awaited_and_tried_again(node):
             before = t["/n"]
             await asyncio.sleep(0)
             if tries == 1:
-                # Somebody is faster.
+                # Another writer interferes.
                 state["/n"] = 10
             t["/n"] = before + 1
             return before

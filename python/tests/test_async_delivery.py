@@ -1,4 +1,4 @@
-"""Async callbacks of subscribers and watches: what ends them, and who reads beside them."""
+"""Async callbacks of subscribers and watches: their end, and concurrent readers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ needs_cancelling = pytest.mark.skipif(
 
 
 def await_cancelled() -> Any:
-    """What raises CancelledError when it is awaited."""
+    """An awaitable that raises CancelledError."""
     future = asyncio.get_running_loop().create_future()
     future.cancel()
     return future

@@ -22,7 +22,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 class Slow:
-    """A handler that has begun and waits for its release."""
+    """A running handler that waits for its release."""
 
     def __init__(self) -> None:
         self.begun, self.release, self.cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()

@@ -1,4 +1,4 @@
-"""``async with`` closes whatever ``with`` closes, while the event loop runs its handlers."""
+"""``async with`` closes the same objects as ``with``, while the event loop runs their handlers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_event_loop_runs_a_handler_while_its_node_closes(node):
 
         async def slow(text: bytes) -> bytes:
             begun.set()
-            # sleep: the node is to be closing when this returns
+            # sleep: the node must be closing when this returns
             await asyncio.sleep(0.05)
             return text.upper()
 

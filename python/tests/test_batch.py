@@ -37,7 +37,7 @@ def imus(count: int, first: int = 0) -> np.ndarray:
 
 
 def all_of(subscriber, count: int, **arguments) -> np.ndarray:
-    """As many messages as that, in however many batches they come."""
+    """This many messages, in any number of batches."""
     parts = []
     while sum(map(len, parts)) < count:
         parts.append(subscriber.recv_many(timeout=LIMIT_S, **arguments))
@@ -50,7 +50,7 @@ def test_rows_are_messages(pair):
     assert publisher.send_many(sent) == 1000 == publisher.sent
     first = subscriber.recv_many(10, timeout=LIMIT_S)
     assert first.dtype == IMU and len(first) == 10
-    # An array of the caller's own: nothing of it is shared, it can be written to.
+    # The array belongs to the caller: it shares no memory and is writable.
     assert first.flags.owndata and first.flags.c_contiguous and first.flags.writeable
     one = subscriber.recv(timeout=LIMIT_S)
     assert one["n"] == 10
@@ -124,7 +124,7 @@ def test_a_given_array_is_filled_and_nothing_is_allocated(pair):
     assert len(part) == 8 and np.shares_memory(part, out)
     part = subscriber.recv_many(2, out=out)
     assert part["n"].tolist() == [8, 9] and out["n"].tolist() == [8, 9, 2, 3, 4, 5, 6, 7]
-    # A part of another array will do.
+    # A part of another array is accepted.
     part = subscriber.recv_many(out=out[4:])
     assert len(part) == 1 and out["n"][4] == 10
 
@@ -276,7 +276,7 @@ def test_of_a_refused_message_and_that_of_another_publisher_one_is_skipped(node,
     for publisher in (one, two):
         publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     subscriber.wait_for_publishers(2, timeout=LIMIT_S)
-    # From here on it is the turn of the first.
+    # The first one gets its turn from here on.
     two.send(b"turn")
     assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"turn"
     if newest == b"odd":
@@ -389,7 +389,7 @@ except KeyboardInterrupt as stop:
     assert finish(process) == (0, "interrupted True True\n", "")
 
 
-#: More than could be sent before somebody looks.
+#: More than can be sent before the check.
 MANY = 400_000_000
 
 
@@ -404,7 +404,7 @@ def test_a_batch_ends_when_its_publisher_is_closed(node):
 
     sending = threading.Thread(target=send)
     sending.start()
-    # Others have their turn while the batch goes on.
+    # Other senders get their turn during the batch.
     while publisher.sent == 0:
         assert sending.is_alive()
     before = publisher.sent
@@ -454,7 +454,7 @@ def test_what_recv_many_does_not_take(pair, arguments, error, why):
     publisher.send_many(imus(1))
     with pytest.raises(error, match=why):
         subscriber.recv_many(**arguments)
-    # Whatever it was, nothing was taken for it.
+    # After each error, no message was taken.
     assert len(subscriber.recv_many(timeout=LIMIT_S, dtype=IMU)) == 1
 
 

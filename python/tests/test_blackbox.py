@@ -1,4 +1,4 @@
-"""The black box, as a program in Python asks it for a file, and as others read that file."""
+"""The black box: Python requests a file, and other programs read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callbacks, timers and handlers raise is counted for their node, and reported on `/log`."""
+"""Exceptions of callbacks, timers and handlers are counted for their node, and reported on `/log`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Make = Callable[..., rnet.Node]
 def wait_until(done: Callable[[], bool]) -> None:
     """Waits for a condition; the limit of the test ends it."""
     while not done():
-        threading.Event().wait(0.001)  # sleep: between two looks at a condition
+        threading.Event().wait(0.001)  # sleep: between two checks of a condition
 
 
 @pytest.fixture
 def lines(node: Make) -> rnet.Subscriber[Log]:
-    """What nodes log, from now on."""
+    """The lines that nodes log from now on."""
     return node("reader").subscriber("/log", Log, transient_local=True, keep_all=True)
 
 

@@ -1,4 +1,4 @@
-"""Callbacks: for messages and for peers that come and go."""
+"""Callbacks for messages and for peer events."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_callback_gets_values_of_a_typed_topic(pair):
 def test_a_callback_lives_as_long_as_the_node(node):
     got: queue.Queue = queue.Queue()
     receiver = node("receiver")
-    receiver.subscriber("/t", on=got.put)  # What it returns is not kept.
+    receiver.subscriber("/t", on=got.put)  # The returned object is not kept.
     gc.collect()
     publisher = node("sender").publisher("/t")
     publisher.wait_for_subscribers(1, timeout=LIMIT_S)
@@ -88,7 +88,7 @@ def test_a_bulk_callback_delays_no_urgent_one(node):
     stop.wait_for_subscribers(1, timeout=LIMIT_S)
     load.send(b"x")
     assert busy.wait(LIMIT_S)
-    # The bulk thread is held for as long as this test wants it to be.
+    # Blocks the bulk thread for as long as this test requires.
     for n in range(10):
         stop.send(bytes([n]))
         assert bytes(stopped.get(timeout=LIMIT_S)) == bytes([n])
@@ -303,13 +303,13 @@ def test_a_subscriber_with_a_callback_knows_its_publishers(node):
     publisher.close()
     assert events.get(timeout=LIMIT_S).kind == "unmatched"
     while subscriber.publisher_count:
-        time.sleep(0.001)  # sleep: between two looks
+        time.sleep(0.001)  # sleep: between two checks
     wrong = sender.publisher("/t", One)
     typed = node("typed").subscriber("/t", Two, on=got.put)
     with pytest.raises(rnet.IncompatibleTypeError):
         typed.wait_for_publishers(1, timeout=LIMIT_S)
     while wrong.subscriber_count != 1:  # the untyped one
-        time.sleep(0.001)  # sleep: between two looks
+        time.sleep(0.001)  # sleep: between two checks
 
 
 def test_a_wait_for_the_publishers_of_a_callback_ends_with_the_subscriber(node):

@@ -1,4 +1,4 @@
-"""Awaits that are cancelled: what is sent is received by somebody, once and in order.
+"""Cancelled awaits: each message is still received, once and in order.
 
 Each test runs for messages of a topic and for changes of the state.
 """
@@ -41,7 +41,7 @@ class Topic:
 
 
 class Keys:
-    """Numbers as values of the state, each of a key of its own: no newer value replaces one."""
+    """Numbers as values of the state, each with a separate key, so that newer values do not replace them."""
 
     def __init__(self, node: Callable[..., rnet.Node]) -> None:
         self.state = node("sender").state
@@ -72,7 +72,7 @@ def run(main: Awaitable[Any]) -> Any:
 
 
 class Steady:
-    """Sends numbers at 1 kHz from a thread, until it is told to end or has sent `count`."""
+    """Sends numbers at 1 kHz from a thread, until it is stopped or has sent `count`."""
 
     def __init__(self, source: Source, count: int | None = None) -> None:
         self.sent = 0
@@ -99,7 +99,7 @@ class Steady:
 
 
 def rest(source: Source) -> Iterator[int]:
-    """What is left after the tasks, received by a plain thread."""
+    """The messages left by the tasks, received by a plain thread."""
     source.send(-1)
     while (number := source.number(source.receiver.recv(timeout=LIMIT_S))) != -1:
         yield number
@@ -196,7 +196,7 @@ def test_sixty_four_tasks_that_are_cancelled_at_random(source):
 
     with Steady(source, 2000) as steady:
         got = run(main(steady))
-    # Each task notes what it takes before another one runs: that is the order of the sender's.
+    # Each task records the messages that it takes before another task runs: this is the order of the sender.
     assert got == list(range(2000))
     assert source.lost() == 0
 
@@ -241,7 +241,7 @@ TOPIC_WAYS: dict[str, Callable[[Topic], Any]] = {
 
 def until(look: Callable[[], Any]) -> Any:
     while (found := look()) is None:
-        time.sleep(0)  # sleep: only lets other threads run, between two looks
+        time.sleep(0)  # sleep: only lets other threads run, between two checks
     return found
 
 
@@ -293,7 +293,7 @@ def test_while_a_task_awaits_threads_receive_too(source, way):
 
 
 def test_threads_that_wait_are_not_disturbed_by_tasks_that_come_and_go(source):
-    """All that is sent goes to a thread or to a task, and no thread is refused."""
+    """Each message goes to a thread or to a task, and no thread gets an error."""
     got: list[int] = []
 
     def read() -> None:
@@ -327,7 +327,7 @@ def test_threads_that_wait_are_not_disturbed_by_tasks_that_come_and_go(source):
 
 
 def test_a_thread_and_a_task_share_what_comes(source):
-    """Neither is left without messages while both wait for them."""
+    """Both get messages while both wait for them."""
     counts = {"thread": 0, "task": 0}
     end = threading.Event()
 
@@ -365,7 +365,7 @@ def test_two_event_loops_share_what_comes(source):
         thread.start()
     with Steady(source, 500) as steady:
         while not steady.is_over or len(got) < 500:
-            time.sleep(PERIOD_S)  # sleep: between two looks
+            time.sleep(PERIOD_S)  # sleep: between two checks
     for number in range(2):
         source.send(-1 - number)
     for thread in threads:
@@ -459,7 +459,7 @@ def test_what_is_awaited_is_a_coroutine(source):
             await tasks[1]
         source.send(1)
         assert source.number(await tasks[0]) == 1
-        # Made, and never awaited: it has taken nothing.
+        # A coroutine that was never awaited has not taken a message.
         source.receiver.recv_async()
         source.receiver.recv_async().close()
         source.send(2)

@@ -1,4 +1,4 @@
-"""Commands: one driver is in force, and what is safe is done when it is not heard."""
+"""Commands: one driver has authority, and the receiver falls back if its commands stop."""
 
 import mmap
 import os
@@ -27,11 +27,11 @@ def eventually(condition):
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.001)  # sleep: between two looks at a condition
+        time.sleep(0.001)  # sleep: between two checks of a condition
 
 
 class Wheels:
-    """What was applied, in order."""
+    """The applied commands, in order."""
 
     def __init__(self):
         self.speeds = []
@@ -178,7 +178,7 @@ def test_an_exception_is_followed_by_the_fallback(base, monkeypatch):
 
 @pytest.fixture
 def child(base):
-    """Starts a program of Python in the domain of `base`, which is ended with the test."""
+    """Starts a Python program in the domain of `base`; it is killed at the end of the test."""
     started = []
 
     def start(source, *arguments):
@@ -219,7 +219,7 @@ def test_a_command_that_waited_for_the_interpreter_past_its_deadline_is_not_appl
             )
             wheels.wait_for(1)
             interval = sys.getswitchinterval()
-            # No other thread gets the lock of the interpreter before this one waits.
+            # No other thread gets the GIL before this one waits.
             sys.setswitchinterval(1000)
             try:
                 shared[0] = 1
@@ -353,7 +353,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
             driver = hand.drive("/cmd", lease=0.2, timeout=60)
             command.close()
             while driver.in_force:
-                time.sleep(0.001)  # sleep: between two looks at a condition
+                time.sleep(0.001)  # sleep: between two checks of a condition
 
             def again():
                 try:
@@ -362,7 +362,7 @@ def test_a_retake_without_an_end_is_ended_by_who_closes_the_driver(program, end)
                     print("closed")
 
             def settle():
-                time.sleep(0.3)  # sleep: until the thread is in retake, which nothing shows
+                time.sleep(0.3)  # sleep: until the thread is in retake, which cannot be observed
 
             thread = threading.Thread(target=again)
             exec(sys.argv[1])
@@ -386,7 +386,7 @@ def test_a_command_at_a_receiver_whose_program_is_ending_has_failed(base, progra
                 print("ends", flush=True)
                 sys.stdin.readline()
 
-            # Ahead of rnet: it runs last.
+            # Registered before rnet, so it runs last.
             atexit.register(wait)
             import threading
             import rnet
@@ -397,7 +397,7 @@ def test_a_command_at_a_receiver_whose_program_is_ending_has_failed(base, progra
                 begun.set()
                 threading.Event().wait()
 
-            # The node waits for this handler before it closes the receiver.
+            # The close of the node waits for this handler before it closes the receiver.
             service = node.service("/hangs", None, None, hangs)
             call = node.client("/hangs").start(b"")
             begun.wait()

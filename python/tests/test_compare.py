@@ -1,4 +1,4 @@
-"""Types held against each other, and the types of a topic's publishers."""
+"""Comparison of types, and the types of a topic's publishers."""
 
 from __future__ import annotations
 

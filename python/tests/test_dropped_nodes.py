@@ -1,12 +1,12 @@
-"""A node that is closed while it is used: its last handle is dropped without the lock of the interpreter."""
+"""A node that is closed while it is used: its last handle is dropped without the GIL."""
 
 from __future__ import annotations
 
 import pytest
 from conftest import finish
 
-#: Closes the node in another thread while an argument is read. A callback runs meanwhile, and needs the lock of the
-#: interpreter to return: a thread that holds the lock and waits for the callback waits forever.
+#: Closes the node in another thread while an argument is read. Meanwhile a callback runs, which needs the GIL
+#: to return: a thread that holds the GIL and waits for the callback waits forever.
 CLOSED_MEANWHILE = """
 import inspect, sys, threading
 import rnet
@@ -28,9 +28,9 @@ closing = threading.Thread(target=node.close)
 
 def close():
     closing.start()
-    # Where the node is not used by another it is the last, and waits for the callback.
+    # If the node has no other user, this is the last handle, and dropping it waits for the callback.
     closing.join(1)
-    # No other thread gets the lock of the interpreter before this one waits.
+    # No other thread gets the GIL before this one waits.
     sys.setswitchinterval(1000)
     release.set()
 

@@ -72,7 +72,7 @@ def test_what_a_callback_raises_is_shown_and_the_next_event_is_told(node, unrais
 
     def callback(event: rnet.events.EndpointEvent) -> None:
         if event.endpoint.topic == "/log":
-            return  # of the first report of what is raised here
+            return  # the topic of the first report of the exception below
         told.put(event.endpoint.topic)
         raise ValueError(event.endpoint.topic)
 
@@ -129,8 +129,8 @@ def test_a_handle_may_be_cancelled_by_a_thread_and_its_callback_at_once(node):
         handle = handles.get(timeout=LIMIT_S)
         inside.set()
         while not handle.cancelled:
-            threading.Event().wait(0.001)  # between two looks
-        threading.Event().wait(0.1)  # The other thread goes on to wait for this callback.
+            threading.Event().wait(0.001)  # between two checks
+        threading.Event().wait(0.1)  # The other thread then waits for this callback.
         handle.cancel()
         done.set()
 
@@ -174,7 +174,7 @@ def test_every_topic_that_matches_is_received_with_its_type(node):
     assert other.subscriber_count == 0
     handle.cancel()
     while old.subscriber_count:
-        threading.Event().wait(0.001)  # between two looks
+        threading.Event().wait(0.001)  # between two checks
     assert told.empty()
 
 

@@ -1,4 +1,4 @@
-"""The exceptions, and what leads to them."""
+"""The exceptions, and their causes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_every_error_code_has_its_exception():
 
 @pytest.mark.parametrize("cls", errors.BY_CODE.values())
 def test_each_has_code_topic_and_node_and_survives_a_pickle(cls):
-    # OSError has an errno of its own, which is to be ours.
+    # OSError has its own errno, which must be ours.
     fields = {"topic": "/t", "node": "/n"} | ({"errno": 2} if cls is rnet.errors.IoError else {})
     for given, topic, node in (({}, None, None), (fields, "/t", "/n")):
         error = cls("so; do this", **given)
@@ -325,13 +325,13 @@ def test_a_send_that_waits_ends_when_its_publisher_is_closed(node, send, closes)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    # Until nothing more is sent, because nobody reads; or a little later, which proves as much.
+    # Waits until the sender is blocked, because nothing reads its messages; a later moment is equally good.
     before = -1
     while before != subscriber.behind.messages:
         before = subscriber.behind.messages
         settled = time.monotonic() + 0.05
         while time.monotonic() < settled:
-            time.sleep(0.01)  # sleep: between two looks
+            time.sleep(0.01)  # sleep: between two checks
     (publisher if closes == "publisher" else sender).close()
     error = raised.get(timeout=LIMIT_S)
     assert isinstance(error, rnet.ClosedError), error

@@ -1,4 +1,4 @@
-"""The end of a program whose callbacks are busy, or hang: it waits two seconds for them and ends as it would have."""
+"""Exit of a program with busy or hanging callbacks: it waits two seconds for them, and exits normally."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WAYS = {
 
 
 def without_log(text: str) -> list[str]:
-    """The lines that are not of the node's log: it reports jobs that are not done."""
+    """The lines that are not from the node's log, which reports unfinished jobs."""
     return [line for line in text.splitlines() if not line.startswith("[WARN]")]
 
 
@@ -152,7 +152,7 @@ print("closed")"""
 def works(_):
     begun.set()
     for _ in range(20):
-        threading.Event().wait(0.02)  # sleep: the callback works while it is closed
+        threading.Event().wait(0.02)  # sleep: the callback runs while it is closed
 """
     text = PROGRAM.replace("MAKE", works + make).replace("END", end)
     assert finish(program(text)) == (0, "main ends\nclosed\n", "")

@@ -1,4 +1,4 @@
-"""Our Foxglove messages are theirs: each file has the descriptor that the package of PyPI has."""
+"""Our Foxglove messages match the originals: each file has the same descriptor as in the PyPI package."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_file_has_the_same_descriptor(ours: Files, published: Files) -> Non
 
 
 def test_both_can_live_in_one_process(ours: Files, published: Files) -> None:
-    """The default pool refuses a second file of a name unless it says the same."""
+    """The default pool rejects a second file with a name unless its content is the same."""
     pool: Any = descriptor_pool.Default()
     for name in published:
         pool.AddSerializedFile(ours[name].SerializeToString())

@@ -1,4 +1,4 @@
-"""Mistakes of users who come from ROS 2: the answer says what to do."""
+"""Mistakes of ROS 2 users: the error states the fix."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_time_as_a_number(stamp):
         Imu(timestamp=stamp)
     text = str(caught.value)
     assert "Imu.timestamp is google.protobuf.Timestamp" in text and "datetime" in text
-    # What it says works.
+    # The suggested code works.
     message = Imu()
     message.timestamp.FromNanoseconds(time.time_ns())
     assert message.timestamp.seconds > 0
@@ -48,7 +48,7 @@ def test_a_number_where_a_message_is_wanted():
     with pytest.raises(TypeError, match=r"Twist.linear is foxglove.Vector3, or a dict of its fields; got 1 \(int\)"):
         Twist(linear=1)
     assert Twist(linear={"x": 1.0}).linear.x == 1.0
-    # Other mistakes are the runtime's to report.
+    # The runtime reports other mistakes.
     with pytest.raises(TypeError):
         LaserScan(ranges="x")
 
@@ -87,7 +87,7 @@ def test_an_encoding_that_is_not_known():
         Image.from_array(pixels, "bgr")
     with pytest.raises(rnet.errors.BadValueError, match="'jpeg' is not known; known are mono8.* needs a row_stride"):
         Image(width=6, height=4, encoding="jpeg", data=bytes(72))
-    # One of the user's own.
+    # An encoding of the user.
     assert Image.from_array(pixels[:, :, 0], "mine", width=2).array.shape == (4, 6)
 
 

@@ -1,4 +1,4 @@
-"""``help(rnet)``: everything public says what it is, and the examples of the main classes run."""
+"""``help(rnet)``: every public name is documented, and the examples of the main classes run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MODULES = [rnet, rnet.errors, rnet.events, rnet.launching, rnet.log, rnet.record
 
 
 def public() -> Iterator[tuple[str, str | None]]:
-    """The names of the public modules that are called, with those of their members, and the doc string of each."""
+    """The public callables and their members, with their doc strings."""
     for module in MODULES:
         for name in module.__all__:
             value = getattr(module, name)
@@ -47,7 +47,7 @@ def public() -> Iterator[tuple[str, str | None]]:
             if not inspect.isclass(value):
                 continue
             for member, inside in vars(value).items():
-                # Fields of a NamedTuple are described in its own text.
+                # The text of a NamedTuple describes its fields.
                 if not member.startswith("_") and not hasattr(value, "_fields"):
                     function = getattr(inside, "__func__", inside)
                     if callable(function) or inspect.isdatadescriptor(function):

@@ -1,4 +1,4 @@
-"""Which unread messages a subscriber still wants, in every form of receiving."""
+"""The unread messages that a subscriber keeps, in every form of receiving."""
 
 from __future__ import annotations
 

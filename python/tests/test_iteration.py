@@ -1,4 +1,4 @@
-"""Publishers whose types do not fit end no loop over messages; who hears nobody is warned."""
+"""Incompatible publishers do not end a loop over messages; a loop without compatible ones warns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def awaited(subscriber: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def warned() -> Iterator[queue.Queue[warnings.WarningMessage]]:
-    """What is warned of, in any thread."""
+    """The warnings of all threads."""
     told: queue.Queue[warnings.WarningMessage] = queue.Queue()
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""The table of JSON forms that rnet-schema is held to is what Python's protobuf runtime writes."""
+"""Python's protobuf runtime writes the JSON forms of the table that rnet-schema is tested with."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ def test_the_runtime_writes_what_the_table_says(row) -> None:
             json_format.MessageToDict(message)
     else:
         made = json_format.MessageToDict(message)
-        # As text, which tells -0.0 from 0.0.
+        # Compared as text, which distinguishes -0.0 from 0.0.
         assert json.dumps(made, sort_keys=True) == json.dumps(row["json"], sort_keys=True)

@@ -1,4 +1,4 @@
-"""The last will of a publisher: what its subscribers receive when its process has died."""
+"""The last will of a publisher, which its subscribers receive when its process has died."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robots that Python launches, by the program `rnet` of this checkout."""
+"""Launching robots from Python, with the program `rnet` of this checkout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
     monkeypatch.delenv("RNET_CONFIG", raising=False)
 
     def write(text: str) -> Path:
-        # At once: a launcher may be looking.
+        # Atomically: a launcher may be reading the file.
         (tmp_path / "draft").write_text(text + "\n[blackbox]\nenabled = false\n")
         return (tmp_path / "draft").rename(tmp_path / "robot.toml")
 
@@ -38,7 +38,7 @@ def robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Robot:
 
 
 def sleeper(name: str, more: str = "") -> str:
-    """A node that appends `+name` to `order` when it starts, and `-name` when it is told to stop."""
+    """A node that appends `+name` to `order` when it starts, and `-name` when it is stopped."""
     script = f"trap 'echo -{name} >> order; exit 0' INT; echo +{name} >> order; while :; do sleep 0.02; done"
     return f'[node.{name}]\ncommand = ["sh", "-c", "{script}"]\n{more}\n'
 
@@ -47,7 +47,7 @@ def until(holds: Callable[[], object]) -> None:
     end = time.monotonic() + LIMIT_S
     while not holds():
         assert time.monotonic() < end, "it does not come"
-        time.sleep(0.01)  # sleep: between two looks at a condition
+        time.sleep(0.01)  # sleep: between two checks of a condition
 
 
 def is_alive(pid: int) -> bool:
@@ -216,7 +216,7 @@ def test_a_stop_runs_finally_and_atexit_and_is_no_death(robot, tmp_path):
     states = rnet.Node("watcher").subscriber("/motor/state")
     for _ in range(2):
         with rnet.launch(file):
-            # The second motor speaks first: neither a last will nor PeerLostError is between the two.
+            # The second motor sends first: neither a last will nor PeerLostError comes between the two.
             assert bytes(states.recv(timeout=LIMIT_S)) == b"runs"
         assert (tmp_path / "ends").read_text().split() == ["finally", "atexit"]
         (tmp_path / "ends").unlink()
@@ -258,7 +258,7 @@ def start(program: Callable[..., subprocess.Popen[str]], file: Path, then: str) 
     launcher = program(PROGRAM, str(file), then)
     line = launcher.stdout.readline()
     assert line, launcher.stderr.read()
-    until(file.with_name("order").exists)  # before, it would not catch SIGINT
+    until(file.with_name("order").exists)  # before that, it would not catch SIGINT
     return launcher, int(line)
 
 
@@ -274,9 +274,9 @@ def test_ctrl_c_while_it_waits_stops_the_nodes(robot, program):
 
 def test_the_end_of_the_program_stops_the_nodes(robot, program):
     file = robot(sleeper("a"))
-    # No sooner than the node would catch SIGINT.
+    # Not before the node would catch SIGINT.
     order = str(file.with_name("order"))
-    look = "time.sleep(0.01)"  # sleep: between two looks at a condition
+    look = "time.sleep(0.01)"  # sleep: between two checks of a condition
     ends = f"import os, time\nwhile not os.path.exists({order!r}): {look}"
     launcher, pid = start(program, file, ends)
     assert finish(launcher)[0] == 0
@@ -293,7 +293,7 @@ def test_a_killed_program_harms_no_node_and_the_next_launch_takes_it_over(robot,
     def next_one() -> rnet.launching.Launch | None:
         try:
             return rnet.launch(file)
-        except rnet.errors.LaunchFailedError as error:  # the kernel is just ending the launcher
+        except rnet.errors.LaunchFailedError as error:  # the kernel is killing the launcher
             assert "is already launched" in str(error)
             return None
 
@@ -313,4 +313,4 @@ def test_the_thread_that_launches_may_end_before_the_nodes(robot):
     with found[0] as launched:
         launched.wait_ready(timeout=LIMIT_S)
         with pytest.raises(rnet.WaitTimeoutError):
-            launched.wait(timeout=0.2)  # sleep: a launcher that died with the thread would have ended by then
+            launched.wait(timeout=0.2)  # sleep: a launcher that died with the thread would have exited

@@ -1,4 +1,4 @@
-"""A node starts the link between hosts, which stands beside the Python that runs it."""
+"""A node starts the link between hosts, whose program is next to the Python executable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_link_is_found_beside_python(tmp_path: Path) -> None:
         until = time.monotonic() + LIMIT_S
         while not said.exists():
             assert time.monotonic() < until and node.poll() is None, "no link is started"
-            time.sleep(0.01)  # sleep: between two looks at a condition
+            time.sleep(0.01)  # sleep: between two checks of a condition
         assert said.read_text() == "start --domain t\n"
         node.communicate()
     assert node.returncode == 0

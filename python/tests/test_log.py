@@ -47,7 +47,7 @@ def test_lines_below_the_level_are_dropped_and_not_formatted(node, reader):
     assert heard(reader).message == "the end"
     with pytest.raises(rnet.errors.BadValueError, match="must be debug, info"):
         arm.log.level = "loud"
-    # To log ends no program: what cannot be formatted says so.
+    # Logging does not raise: a text that cannot be formatted is logged with the reason.
     arm.log.error("%d", "no number")
     text = heard(reader).message
     assert text.startswith("'%d' % ('no number',) (TypeError: "), text
@@ -95,7 +95,7 @@ def test_many_threads_log(node, reader):
 
 def test_the_records_of_logging_are_lines(node, reader, capfd):
     arm = node("arm")
-    arm.log.level = "fatal"  # the records have passed a level of their own
+    arm.log.level = "fatal"  # the records have passed their own level
     logger = logging.getLogger("test_log")
     logger.propagate = False
     logger.setLevel(logging.DEBUG)

@@ -1,4 +1,4 @@
-"""Loans, and samples that are read in place."""
+"""Loans, and reading samples in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGE = 100_000
 
 
 def mapped_file(address: int) -> str:
-    """The file behind a place in memory."""
+    """The file that is mapped at an address."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             span, _, _, _, _, *path = line.split(maxsplit=5)
@@ -54,7 +54,7 @@ def test_a_view_outlives_sample_subscriber_and_nodes(node, length):
     publisher.wait_for_subscribers(1, timeout=LIMIT_S)
     publisher.send(b"\7" * length)
     view = np.frombuffer(subscriber.recv(timeout=LIMIT_S), np.uint8)[10:]
-    for n in range(50):  # Would come to stand in the same memory, were it free.
+    for n in range(50):  # Would reuse the same memory if it were free.
         publisher.send(bytes([n]) * length)
         subscriber.recv(timeout=LIMIT_S)
     subscriber.close()
@@ -115,7 +115,7 @@ def test_a_view_of_a_loan_cannot_write_to_what_was_sent(pair, length):
         image = np.frombuffer(memory, np.uint8)
         image[:] = 7
     sample = subscriber.recv(timeout=LIMIT_S)
-    image[:] = 8  # Still memory that may be written to, and read by nobody.
+    image[:] = 8  # The memory is still writable, and not readable by subscribers.
     assert bytes(sample) == b"\7" * length
     assert publisher.copied_loan_count == 1
     for n in range(20):

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 PER_EXAMPLE = settings(
     deadline=None,
     max_examples=50,
-    # The topic stays as it is between examples, which is what is wanted here.
+    # The topic keeps its state between examples, which is intended here.
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
-# Around the border between the log and the pool, which is at 4096 bytes.
+# Lengths around the border between the log and the pool, 4096 bytes.
 LENGTHS = st.one_of(st.integers(0, 64), st.integers(4090, 4100), st.integers(0, 300_000))
 
 
@@ -53,7 +53,7 @@ def link(pair):
     )
 )
 def test_any_order_of_operations(link, steps):
-    """Whatever is done in whatever order, what arrives is what was sent, in that order."""
+    """After any sequence of operations, the received messages are the sent ones, in the same order."""
     publisher, subscriber = link
     sent: list[bytes] = []
     held: list[tuple[rnet.Sample, bytes]] = []
@@ -84,7 +84,7 @@ def test_any_order_of_operations(link, steps):
     for expected in sent:
         assert bytes(subscriber.recv(timeout=LIMIT_S)) == expected
     assert subscriber.try_recv() is None
-    # What is kept stays as it was, however much came after it.
+    # A kept message does not change, however many follow.
     assert all(bytes(sample) == expected for sample, expected in held)
     assert sum(subscriber.lost.values()) == 0
 
@@ -113,7 +113,7 @@ def test_every_kind_of_buffer_is_sent(pair):
         publisher.send(message)
     received = [bytes(subscriber.recv(timeout=LIMIT_S)) for _ in messages]
     assert received == [b"\1\0\2\0"] * len(messages)
-    # A sample is a buffer too, and can be sent on.
+    # A sample is a buffer too, and can be sent.
     publisher.send(b"again")
     publisher.send(subscriber.recv(timeout=LIMIT_S))
     assert bytes(subscriber.recv(timeout=LIMIT_S)) == b"again"
@@ -240,7 +240,7 @@ def test_a_subscriber_that_waits_can_be_looked_at(pair):
     publisher, subscriber = pair()
     waiting = threading.Thread(target=subscriber.recv)
     waiting.start()
-    # Each of these waits for the thread that waits, and gets its turn.
+    # Each of these waits for the waiting thread, and gets its turn.
     for _ in range(3):
         assert sum(subscriber.lost.values()) == 0
         assert subscriber.publisher_count == 1
@@ -250,7 +250,7 @@ def test_a_subscriber_that_waits_can_be_looked_at(pair):
 
 
 def test_looks_do_not_wait_for_threads_that_wait(pair, node):
-    """A hundred looks, each of which asks the waiting threads to let go for a moment."""
+    """A hundred brief requests, each of which interrupts the waiting threads for a moment."""
     publisher, subscriber = pair()
     other = node("other").subscriber("/other")
     looks = 100
@@ -320,7 +320,7 @@ def test_merge_hears_all_while_a_thread_waits_for_one(node):
 
     def talk() -> None:
         for _ in range(100):
-            # Whoever looks ends a wait, and both threads go for the lock of the other one.
+            # Each brief request ends a wait, and both threads then request the lock of the other one.
             assert other.publisher_count == 0
             publisher.send(b"x")
             heard.acquire()
@@ -346,7 +346,7 @@ def test_threads_share_the_messages_of_a_merge(node):
     for publisher, subscriber in zip(publishers, subscribers, strict=True):
         publisher.wait_for_subscribers(1, timeout=LIMIT_S)
         subscriber.wait_for_publishers(1, timeout=LIMIT_S)
-    # One merge for two threads, and one of its own for the third.
+    # Two threads share one merge, and the third has another one.
     shared = rnet.Merge(*subscribers)
     merges = [shared, shared, rnet.Merge(*subscribers[1:])]
     got, all_got = [], threading.Semaphore(0)
@@ -385,7 +385,7 @@ def test_merge_waits_for_many_topics(node):
         for n, publisher in enumerate(publishers):
             publisher.send(bytes([n, turn]))
     received = [merge.recv(timeout=LIMIT_S) for _ in range(24)]
-    # Each in its turn: no topic hides another.
+    # Each gets its turn: no topic hides another.
     assert [bytes(m)[0] for _, m in received] == [n for _ in range(3) for n in range(8)]
     assert all(subscriber is subscribers[bytes(m)[0]] for subscriber, m in received)
     later = threading.Timer(0.05, publishers[3].send, [b"later"])

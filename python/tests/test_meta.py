@@ -1,4 +1,4 @@
-"""What messages carry beside their content, and gaps that their publisher knows of."""
+"""Message metadata, and gaps that the publisher reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Namespaces and rules that rename."""
+"""Namespaces and remapping rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays whose elements are addresses: refused wherever bytes are sent."""
+"""Arrays whose elements are addresses: rejected by every operation that sends bytes."""
 
 from __future__ import annotations
 

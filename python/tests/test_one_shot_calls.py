@@ -22,7 +22,7 @@ def test_one_shot_calls_share_a_client_of_the_node(node):
         assert all(pool.map(call, range(160)))
     before = len(os.listdir("/proc/self/fd"))
     assert all(map(call, range(20)))
-    # Each had left two in the server. Other threads may have some open at this moment.
+    # A leak would leave two descriptors per client in the server. Other threads may have some open now.
     assert len(os.listdir("/proc/self/fd")) < before + 20
     caller.close()
     with pytest.raises(rnet.ClosedError):

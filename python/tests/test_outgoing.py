@@ -1,4 +1,4 @@
-"""What a publisher of a numpy dtype takes: only what is of that type."""
+"""A publisher with a numpy dtype accepts only objects of that type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import rnet
 from conftest import LIMIT_S, stable_repr
 
 POINT = rnet.types.named_dtype("Point", [("x", "f8"), ("n", "i4")])
-#: As POINT, with a field of each other kind.
+#: Like POINT, with a field of each other kind.
 LEG = rnet.types.named_dtype(
     "Leg", [("point", POINT), ("force", "f4", 3), ("grid", "i2", (2, 2)), ("ok", "?"), ("id", "u1")]
 )
@@ -43,7 +43,7 @@ def test_what_is_of_the_type_is_sent(pair):
     for message in POINTS:
         publisher.send(message)
         assert subscriber.recv(timeout=LIMIT_S).item() == (1.5, 2)
-    # What was received may be sent on.
+    # A received message may be sent.
     publisher.send(POINTS[0])
     publisher.send(subscriber.recv_sample(timeout=LIMIT_S))
     publisher.send(subscriber.recv(timeout=LIMIT_S))
@@ -57,7 +57,7 @@ def test_nested_fields_and_arrays_are_given_in_any_form(pair, message):
     publisher, subscriber = pair(type=LEG)
     publisher.send(message)
     got, right = subscriber.recv(timeout=LIMIT_S), np.array(LEG_PARTS, LEG)
-    # Field by field: between them lie bytes of no meaning.
+    # Compared by field: the padding bytes between them are undefined.
     assert all(np.array_equal(got[name], right[name]) for name in LEG.names)
 
 
@@ -226,5 +226,5 @@ def test_calls_with_equal_dtypes_share_a_client(node):
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
         call()
-    # Each client had left six open. Other threads may have some open at this moment.
+    # A leak would leave six descriptors per client. Other threads may have some open now.
     assert len(os.listdir("/proc/self/fd")) < before + 20

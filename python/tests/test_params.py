@@ -34,12 +34,12 @@ def test_a_parameter_is_its_default_until_somebody_sets_it(node: Make) -> None:
     assert arm.state["/params/arm/gain"] == 2.5
     node("other").state["/params/arm/gain"] = 3.5
     assert param.get() == 3.5
-    # An int is a number for a float.
+    # A float parameter accepts an int.
     param.value = 4
     assert isinstance(param.value, float) and param.value == 4.0
     param.reset()
     assert param.get() == 1.0 and arm.state["/params/arm/gain"] == 1.0
-    # Who deletes it makes it its default, too.
+    # Deleting the key also resets it to its default.
     param.set(7.0)
     del arm.state["/params/arm/gain"]
     assert param.get() == 1.0
@@ -135,7 +135,7 @@ def test_a_declaration_that_makes_no_sense(node: Make) -> None:
     for wrong in [{}, object(), b"x", None]:
         with pytest.raises(TypeError):
             arm.param("/q", default=1).set(wrong)  # type: ignore[arg-type]
-    # Nothing of all this is left.
+    # None of these has an effect.
     assert arm.state.keys("/params/arm") == ["/params/arm/q"]
 
 
@@ -155,7 +155,7 @@ def test_a_value_that_does_not_fit_any_more_is_told(node: Make) -> None:
 def test_preset_before_the_node_runs(node: Make) -> None:
     node("person").state["/params/arm/gain"] = 3
     arm = node("arm")
-    # A whole number is a number.
+    # A whole number is accepted.
     assert gain(arm).get() == 3.0
     node("second").state["/params/arm/must"] = "x"
     assert arm.param("/must", type=str).get() == "x"
@@ -180,7 +180,7 @@ def test_on_change_is_called_with_each_new_value(node: Make) -> None:
     told: queue.Queue[float] = queue.Queue()
     more: queue.Queue[float] = queue.Queue()
     arm, other = node("arm"), node("other")
-    # Nobody keeps the parameter: its node does.
+    # The node keeps the parameter.
     key = gain(arm, on_change=told.put).key
     param = gain(arm)
 
@@ -193,7 +193,7 @@ def test_on_change_is_called_with_each_new_value(node: Make) -> None:
     assert told.get(timeout=LIMIT_S) == more.get(timeout=LIMIT_S) == 2.0
     other.state[key] = 2.0
     param.set(3.0)
-    # The same value again is no change.
+    # Setting the same value again is not a change.
     assert told.get(timeout=LIMIT_S) == more.get(timeout=LIMIT_S) == 3.0
     del other.state[key]
     assert told.get(timeout=LIMIT_S) == 1.0

@@ -1,4 +1,4 @@
-"""Images, point clouds, tensors of any bytes: they are refused, or read within the message."""
+"""Images, point clouds, tensors from arbitrary bytes: rejected, or read only within the message."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_longer_header_of_a_later_version_is_passed_over() -> None:
 
 
 def look_at_everything(message: Any, raw: bytes) -> None:
-    """Reads all that a message says; numpy says of each view where it lies."""
+    """Reads all fields of a message; numpy reports the bounds of each view."""
     repr(message)
     bytes(message.data)
     memory = np.frombuffer(raw, np.uint8)
@@ -126,7 +126,7 @@ def look_at_everything(message: Any, raw: bytes) -> None:
         if view.size == 0 or not np.may_share_memory(view, memory):
             continue
         low, high = np.lib.array_utils.byte_bounds(view)
-        # Never the header, never beyond the message.
+        # The view is within the data: not in the header, not beyond the message.
         assert begin + message._layout.size <= low <= high <= begin + len(raw)
         if view.size < 1 << 16:
             view.copy()
@@ -167,7 +167,7 @@ def test_any_header(name: str, data: st.DataObject) -> None:
 def test_a_point_that_is_too_long_for_numpy_is_refused() -> None:
     for stride, fits in [((1 << 31) - 1, True), (1 << 31, False)]:
         raw = bytearray(small("PointCloud"))
-        # No point is there, so nothing else says that it cannot be so long.
+        # Without points, no other check rejects the stride.
         values = {"width": 0, "height": 0, "row_stride": 0, "point_stride": stride}
         for name, at, *_ in PointCloud._layout._parts:
             if name in values:
@@ -199,7 +199,7 @@ def test_images_reach_as_far_as_they_say(
     make = lambda: Image(  # noqa: E731
         width=width, height=height, encoding=encoding, row_stride=stride, data=bytes(length)
     )
-    # A row is whole, also if it is the only one.
+    # A single row must be complete, too.
     if max(reached, stride if height else 0) > length or row > stride:
         with pytest.raises(rnet.errors.BadValueError, match="data_len|row_stride"):
             make()
@@ -225,7 +225,7 @@ def test_views_are_read_only_and_keep_the_memory(name: str) -> None:
         array[...] = 0
     del message
     gc.collect()
-    # The view has it locked.
+    # The view locks the memory.
     with pytest.raises(BufferError):
         memory.clear()
     memory[-1] = 9

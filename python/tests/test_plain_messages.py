@@ -48,7 +48,7 @@ def struct_rows(name: str) -> tuple[int, list[tuple[int, int, str, str]]]:
 
 
 def type_words(described: Any) -> tuple[int, str]:
-    """Bytes and name of a type in a description, as the page writes it."""
+    """Bytes and name of a type in a description, in the notation of the page."""
     numbers = {"u8": 1, "u16": 2, "u32": 4, "i64": 8, "u64": 8, "f64": 8}
     if isinstance(described, str):
         return numbers[described], described
@@ -71,7 +71,7 @@ def check_described(described: dict[str, Any], name: str) -> None:
         told, told_words = type_words(field["type"])
         assert told == length, field["name"]
         if shown == "–":
-            # The only padding of which others know that it is zero.
+            # The only padding that is documented as zero.
             assert field["name"].startswith("_reserved")
         else:
             assert (field["name"], told_words) == (shown, words)
@@ -175,7 +175,7 @@ def encodings() -> list[tuple[str, str, int]]:
 
 
 def received(message: Any) -> Any:
-    """As a subscriber makes it, of memory that cannot be written to."""
+    """Created like by a subscriber, from read-only memory."""
     return type(message).from_bytes(memoryview(bytes(message)))
 
 
@@ -241,7 +241,7 @@ def test_an_unknown_encoding_is_rows_of_bytes() -> None:
 
 
 class Foreign:
-    """An array of another library, by `__array_interface__`."""
+    """An array of another library, through `__array_interface__`."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.kept = array
@@ -463,7 +463,7 @@ def test_point_clouds_and_foxglove() -> None:
     assert back.fields == cloud.fields
     assert (back.position, back.orientation) == (cloud.position, cloud.orientation)
     assert back.timestamp_ns == cloud.timestamp_ns
-    # Without an orientation it is not shifted either.
+    # Without an orientation, it is not shifted either.
     cloud.orientation = (0, 0, 0, 0)
     pose = cloud.to_foxglove().pose
     assert (pose.position.x, pose.orientation.x, pose.orientation.w) == (0, 0, 1)

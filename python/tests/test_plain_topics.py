@@ -19,7 +19,7 @@ from conftest import LIMIT_S
 from rnet.msgs import Image, PointCloud, Tensor, foxglove
 
 Pair = tuple[Any, Any]
-#: Longer than what stands in the log: read in the publisher's own memory.
+#: Longer than a message in the log: read in the publisher's own memory.
 LARGE = (480, 640, 3)
 
 
@@ -38,7 +38,7 @@ def test_images_arrive(pair: Callable[..., Pair], shape: tuple[int, ...]) -> Non
     assert (image.frame_id, image.timestamp_ns) == ("camera", 5)
     assert np.array_equal(image.array, pixels)
     assert not image.array.flags.writeable
-    # Sent on as it is.
+    # The received message is sent unchanged.
     publisher.send(image)
     assert bytes(subscriber.recv(timeout=LIMIT_S)) == bytes(image)
 
@@ -69,7 +69,7 @@ def test_arrays_lie_in_the_message(pair: Callable[..., Pair]) -> None:
     assert np.shares_memory(array, memory)
     offset = array.__array_interface__["data"][0] - memory.__array_interface__["data"][0]
     assert offset == 192
-    # Vector loads start well.
+    # The data is aligned for vector loads.
     assert array.__array_interface__["data"][0] % 64 == 0
     assert np.array_equal(array, pixels[:, ::-1])
 
@@ -102,7 +102,7 @@ def test_images_are_filled_in_place(pair: Callable[..., Pair]) -> None:
     assert publisher.copied_loan_count == 0
     with pytest.raises(rnet.ClosedError):
         image.array  # noqa: B018
-    # An array that could still be written to is a copy, and is counted.
+    # A loan with an array that is still writable is sent as a copy, and counted.
     with Image.loan(publisher, 480, 640, "rgb8") as image:
         kept = image.array
         kept[:] = 8
@@ -114,7 +114,7 @@ def test_images_are_filled_in_place(pair: Callable[..., Pair]) -> None:
 def test_an_array_that_keeps_only_the_object_is_a_view_too(pair: Callable[..., Pair]) -> None:
     publisher, subscriber = pair("/raw")
     loan = publisher.loan(8192)
-    # numpy does not hold the buffer of this one, but the object behind it.
+    # numpy keeps the object of the memory, and not its buffer.
     kept = np.ndarray(8192, "u1", loan.data)
     kept[:] = 5
     loan.send()
@@ -178,7 +178,7 @@ def test_what_is_no_image_is_not_sent(pair: Callable[..., Pair]) -> None:
 
 
 def bad_and_good(publisher: Any) -> None:
-    """Sends an image, one whose header lies, and another."""
+    """Sends an image, one with an invalid header, and another image."""
     image = Image.from_array(picture((30, 40, 3)), "rgb8")
     publisher.send(image)
     with publisher.loan(image.nbytes) as memory:
@@ -212,7 +212,7 @@ def test_a_bad_header_ends_no_loop(pair: Callable[..., Pair]) -> None:
     bad_and_good(publisher)
     samples = [subscriber.recv_sample(timeout=LIMIT_S) for _ in range(3)]
     for _ in range(2):
-        # Of a sample it is told each time that it is looked at, and counted once.
+        # Each access of the value raises the error; it is counted once.
         with pytest.raises(rnet.errors.MalformedError):
             samples[1].value  # noqa: B018
     assert samples[2].value.timestamp_ns == 3
@@ -225,7 +225,7 @@ def test_other_types_do_not_match(node: Callable[..., rnet.Node]) -> None:
         node("b").subscriber("/camera", Tensor).wait_for_publishers(1, timeout=LIMIT_S)
     with pytest.raises(rnet.IncompatibleTypeError, match=r"foxglove\.RawImage"):
         node("c").subscriber("/camera", foxglove.RawImage).wait_for_publishers(1, timeout=LIMIT_S)
-    # Raw bytes are those of the message.
+    # Raw bytes are the bytes of the message.
     raw = node("d").subscriber("/camera")
     raw.wait_for_publishers(1, timeout=LIMIT_S)
     image = Image.from_array(picture(), "rgb8")
@@ -315,7 +315,7 @@ def test_fields_that_the_reader_lacks_are_passed_over(
 def test_rows_of_types_that_grew(node: Callable[..., rnet.Node]) -> None:
     publisher, subscriber = meet(node, OLD, NEW)
     publisher.send_many(np.arange(5.0).view(OLD))
-    # Filled before, so that zeros are seen to be written.
+    # Filled before, so that written zeros are detected.
     out = np.full(8, -1, "f8").repeat(3).view(NEW)
     rows = subscriber.recv_many(8, timeout=LIMIT_S, out=out)
     assert rows["volt"].tolist() == [0, 1, 2, 3, 4]

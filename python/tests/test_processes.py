@@ -1,4 +1,4 @@
-"""Several processes, their ends, Ctrl-C, and the GIL."""
+"""Several processes, their exits, Ctrl-C, and the GIL."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_two_processes(node, program):
     with pytest.raises(rnet.PeerLostError) as caught:
         replies.recv(timeout=LIMIT_S)
     assert (caught.value.topic, caught.value.node) == ("/reply", "/echo")
-    # The next one takes over under the same name.
+    # The next process takes over under the same name.
     program(ECHO)
     asks.wait_for_subscribers(1, timeout=LIMIT_S)
     replies.wait_for_publishers(1, timeout=LIMIT_S)
@@ -104,7 +104,7 @@ def test_ctrl_c_ends_every_wait(program, wait):
     assert process.stdout.readline() == "waiting\n"
     settle(process, "R" if wait == "recv_spin" else "S")
     os.kill(process.pid, signal.SIGINT)
-    # Killed and so a failure if it takes as long as the wait would.
+    # If this takes as long as the wait would, the process is killed and the test fails.
     assert finish(process) == (0, "interrupted\n", "")
 
 
@@ -114,14 +114,14 @@ def test_a_wait_sleeps_on(program, wait):
     assert process.stdout.readline() == "waiting\n"
     settle(process)
     began, before = time.monotonic(), sleeps(process)
-    time.sleep(2.5)  # sleep: what is tested is that nothing happens meanwhile
+    time.sleep(2.5)  # sleep: tests that nothing happens meanwhile
     woken = sleeps(process) - before
-    # However slow this process is: a wake-up a second at most, and one of the moment.
+    # However slow this process is: at most one wake-up a second, and one more.
     assert woken <= time.monotonic() - began + 1
 
 
 def sleeps(process):
-    """How often the main thread has fallen asleep."""
+    """How often the main thread has gone to sleep."""
     with open(f"/proc/{process.pid}/task/{process.pid}/status") as status:
         fields = dict(line.split(":", 1) for line in status)
     return int(fields["voluntary_ctxt_switches"])
@@ -138,7 +138,7 @@ threading.Thread(target=take, daemon=True).start()
 """
 
 
-# One that spins never sleeps.
+# A wait that spins never sleeps.
 @pytest.mark.parametrize("wait", [wait for wait in WAITS if wait != "recv_spin"])
 def test_a_signal_that_another_thread_takes_is_served_by_the_main_thread(program, wait):
     process = program(TAKES + INTERRUPTED.replace("WAIT", WAITS[wait]))
@@ -149,7 +149,7 @@ def test_a_signal_that_another_thread_takes_is_served_by_the_main_thread(program
 
 
 def test_a_send_waits_as_long_as_it_may_however_often_signals_come(program):
-    """Each ends the sleep, and none ends the wait or begins it anew."""
+    """Each signal ends the sleep, and none ends or restarts the wait."""
     process = program("""
 import signal, time, rnet
 node = rnet.Node("node")
@@ -166,7 +166,7 @@ except rnet.FullError:
     signal.setitimer(signal.ITIMER_REAL, 0)
     print("full", time.monotonic() - began >= 2)
 """)
-    # Killed and so a failure if each signal begins the wait anew.
+    # If each signal restarted the wait, the process would be killed and the test would fail.
     assert finish(process) == (0, "full True\n", "")
 
 
@@ -203,7 +203,7 @@ def test_the_gil_is_free_during_every_wait(node):
         lambda: merged.recv(timeout=60),
     ]
     interval = sys.getswitchinterval()
-    # Nobody is made to let go of the GIL: a wait that kept it would stop this thread for good.
+    # Threads are not forced to release the GIL: a wait that kept it would stop this thread permanently.
     sys.setswitchinterval(1000)
     try:
         for wait in waits:
@@ -416,7 +416,7 @@ os.read(0, 1)
     assert events.get(timeout=LIMIT_S) == ("joined", "/parent")
     os.kill(process.pid, signal.SIGKILL)
     assert events.get(timeout=LIMIT_S) == ("died", "/parent")
-    # The child lives still, and holds nothing of it.
+    # The child is still alive, and does not hold any of it.
     node("parent")
     assert events.get(timeout=LIMIT_S) == ("joined", "/parent")
 

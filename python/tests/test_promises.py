@@ -1,4 +1,4 @@
-"""Deadline, lifespan and liveliness as Python sees them; what they mean is tested in Rust."""
+"""The Python API of deadline, lifespan and liveliness; their semantics are tested in Rust."""
 
 import queue
 import time
@@ -38,7 +38,7 @@ def test_old_messages_expire(node: Nodes) -> None:
     subscriber = b.subscriber("/t")
     publisher.wait_for_subscribers(1, timeout=LONG_S)
     publisher.send(b"old")
-    time.sleep(2 * PERIOD_S)  # sleep: the message gets old
+    time.sleep(2 * PERIOD_S)  # sleep: the message becomes old
     assert subscriber.try_recv() is None
     stats = subscriber.stats()[0]
     assert (stats.expired, stats.skipped, sum(stats.lost.values())) == (1, 0, 0)

@@ -55,7 +55,7 @@ numbers: Iterator[int] = iter(range(1_000_000))
 
 
 def fresh(package: str = "fresh") -> str:
-    """A package that no other test has: a process has but one default pool."""
+    """A package name that no other test uses: a process has only one default pool."""
     return f"{package}{next(numbers)}"
 
 
@@ -121,14 +121,14 @@ def test_the_same_file_again_gives_the_same_classes(robot, robot_file):
     assert again.Plan is robot.Plan
     texts = {"parts/arm.proto": ARM}
     assert rnet.types.load_proto_text(ROBOT, name="robot.proto", imports=texts).Plan is robot.Plan
-    # Comments are no part of it.
+    # Comments are not part of the type.
     bare = ROBOT.replace("// Speed along the path. Unit: m/s", "")
     assert rnet.types.load_proto_text(bare, name="robot.proto", imports=texts).Plan is robot.Plan
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_two_versions_of_a_type_live_in_one_process(tmp_path, times):
-    # In each round the same two, in the other order.
+    # Each round loads the same two versions, in opposite order.
     text = 'syntax = "proto3"; package versions; import "foxglove/Pose.proto"; import '
     text += '"google/protobuf/timestamp.proto"; message Plan { foxglove.Pose goal = 1; %s }'
     loaded = {}
@@ -142,13 +142,13 @@ def test_two_versions_of_a_type_live_in_one_process(tmp_path, times):
     assert old.Plan is not new.Plan
     assert [f.name for f in old.Plan.DESCRIPTOR.fields] == ["goal", "speed"]
     assert [f.name for f in new.Plan.DESCRIPTOR.fields] == ["goal", "at"]
-    # Each with its own, all of which can be had.
+    # Each has its own types, and all of them are accessible.
     for protos in (old, new):
         pose = protos.foxglove.Pose(position={"x": 1.0})
         plan = protos.Plan(goal=pose)
         assert protos.Plan.FromString(plan.SerializeToString()).goal.position.x == 1.0
     assert old.Plan.FromString(new.Plan(goal={}).SerializeToString()) == old.Plan(goal={})
-    # The runtime's own, in a private pool too.
+    # Well-known types are those of the runtime, in a private pool too.
     plan = new.Plan(at=datetime.datetime(2026, 7, 1))
     assert plan.at.ToJsonString() == "2026-07-01T00:00:00Z"
 
@@ -161,7 +161,7 @@ def test_files_that_have_only_their_name_in_common_share_a_pool():
     assert first.foxglove.Pose is second.foxglove.Pose is msgs.Pose
     assert second.M(p=msgs.Pose()).DESCRIPTOR.full_name == f"{other}.M"
     assert repr(second) == f"<rnet.types.Protos of messages.proto: {other}.M>"
-    # And who imports the second one finds it.
+    # A third file that imports the second one finds it.
     imports = {"messages.proto": text % other}
     third = f'syntax = "proto3"; package {fresh()}; import "messages.proto"; message N {{ {other}.M m = 1; }}'
     third = rnet.types.load_proto_text(third, imports=imports)
@@ -218,14 +218,14 @@ def test_a_descriptor_set_of_protoc(tmp_path):
     assert list(protos) == [f"{package}.Top"]
     assert protos.Top(base=getattr(protos, package).Base())
     assert rnet.load_proto(made).Top is protos.Top is rnet.types.load_descriptor_set(made.read_bytes()).Top
-    # It came into a pool of its own, unlike the file.
+    # The set has a private pool, unlike the file.
     default = msgs.Pose.DESCRIPTOR.file.pool
     top = rnet.load_proto(tmp_path / "top.proto").Top
     assert top.DESCRIPTOR.file.pool is default is not protos.Top.DESCRIPTOR.file.pool
 
 
 def test_a_descriptor_set_has_the_classes_that_are_there(tmp_path):
-    """What protoc and our own compiler make is one."""
+    """protoc and our own compiler create the same classes."""
     package = fresh()
     text = f'syntax = "proto3"; package {package}; import "google/protobuf/timestamp.proto";'
     text += "message Top { google.protobuf.Timestamp at = 1; }"
@@ -301,7 +301,7 @@ def test_loading_without_end_is_refused(monkeypatch):
         return descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
 
     rnet.types.load_proto_text(text % 0)
-    # Other private pools, of other tests, would take it.
+    # Private pools of other tests would accept it.
     monkeypatch.setattr(pools, "_pools", pools._pools[:1])
     monkeypatch.setattr(pools, "MAX_POOLS", 2 + len(pools._of_sets))
     first = rnet.types.load_descriptor_set(of_set(0)).M
@@ -309,7 +309,7 @@ def test_loading_without_end_is_refused(monkeypatch):
         with pytest.raises(rnet.errors.SchemaError, match="MAX_POOLS") as caught:
             load()
         assert (caught.value.reason, caught.value.limit_name) == ("limit", "MAX_POOLS")
-    # What is there stays.
+    # Existing types stay.
     assert rnet.types.load_descriptor_set(of_set(0)).M is first
 
 

@@ -1,4 +1,4 @@
-"""Work queues: each job is done by one worker, and what becomes of it when workers and pushers die."""
+"""Work queues: one worker does each job; jobs after the death of workers and pushers."""
 
 import asyncio
 import subprocess
@@ -22,7 +22,7 @@ def pair(node):
 
 
 class Back:
-    """What was handed back."""
+    """The undelivered jobs."""
 
     def __init__(self):
         self.jobs, self._came = [], threading.Event()
@@ -203,7 +203,7 @@ def until(holds):
     limit = time.monotonic() + LIMIT_S
     while not holds():
         assert time.monotonic() < limit
-        time.sleep(0.01)  # sleep: what is waited for is another thread
+        time.sleep(0.01)  # sleep: waits for another thread
 
 
 def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
@@ -219,9 +219,9 @@ def test_a_job_whose_worker_is_killed_goes_to_another_once(pair):
         job.ack()
         jobs.wait_until_done(timeout=LIMIT_S)
     assert jobs.stats() == rnet.events.PushStats(pushed=1, done=1, redelivered=1, undelivered=0, open=0)
-    # A job that were sent to the one that has closed would be redelivered.
+    # A job sent to the closed worker would be redelivered.
     until(lambda: jobs.worker_count == 0)
-    # Two workers have it and are killed: it is handed back, and a third one does not get it.
+    # Two workers get the job and are killed: it is undelivered, and a third one does not get it.
     jobs.push(b"lab")
     for number, again in ((2, False), (3, True)):
         with Worker(number) as worker:

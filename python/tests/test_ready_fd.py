@@ -1,4 +1,4 @@
-"""Subscribers and watches in loops that wait for descriptors."""
+"""Subscribers and watches in event loops that poll descriptors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_epoll_tells_of_messages_until_nothing_is_left(pair):
         assert found == [b"%d" % n, b"more"]
     drain(subscriber)
     assert not is_readable(subscriber.fileno())
-    # Other ways of receiving do not mislead the descriptor.
+    # Other ways of receiving do not affect the descriptor.
     publisher.send(b"a")
     publisher.send(b"b")
     assert subscriber.recv(timeout=LIMIT_S) == b"a"
@@ -61,7 +61,7 @@ def test_a_sender_that_pauses_at_random_is_heard(pair):
         for n in range(count):
             publisher.send(n.to_bytes(4, "little"))
             if n % 7 == 0:
-                time.sleep(n % 5 * 1e-4)  # sleep: the pauses are what is tested
+                time.sleep(n % 5 * 1e-4)  # sleep: the test varies the pauses
 
     sender = threading.Thread(target=send)
     sender.start()
@@ -144,7 +144,7 @@ def test_closing_the_node_wakes_who_waits_for_the_descriptor(node):
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    time.sleep(0.05)  # sleep: so that the thread waits as a rule; the test holds if it does not
+    time.sleep(0.05)  # sleep: so that the thread usually waits; the test is also valid if it does not
     robot.close()
     waiting.join(LIMIT_S)
     assert set(woken) == filenos

@@ -1,4 +1,4 @@
-"""Recordings that Python begins, by the program `rnet` of this checkout."""
+"""Recording from Python, with the program `rnet` of this checkout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def until(holds) -> None:
     end = time.monotonic() + LIMIT_S
     while not holds():
         assert time.monotonic() < end, "it does not come"
-        time.sleep(0.01)  # sleep: between two looks at a condition
+        time.sleep(0.01)  # sleep: between two checks of a condition
 
 
 def test_a_block_records_what_it_sends(tmp_path):

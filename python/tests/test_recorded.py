@@ -1,4 +1,4 @@
-"""Recordings that Python reads: our own, and those that the official library writes."""
+"""Reading recordings in Python: our own, and files of the official library."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_fields_are_arrays_over_time(file):
         series = pose.series("x", "at.n")
         assert len(series) == 100 and (series["at.n"] == -numbers).all()
         assert (series.times - series.sent == np.timedelta64(5, "ns")).all()
-        # It is the caller's own.
+        # The array belongs to the caller.
         array = pose.array("x")
         array += 1
         assert array[0] == 1 and pose.array("x")[0] == 0

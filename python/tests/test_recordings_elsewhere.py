@@ -27,7 +27,7 @@ from rnet.msgs import Pose as OurPose
 from test_record import BUILD, program  # noqa: F401  the program `rnet` of this checkout, for all tests here
 
 COUNT = 20
-#: What no compression makes small, so that files have several chunks.
+#: Incompressible, so that files have several chunks.
 NOISE = random.Random(7).randbytes(200_000)
 LEG = rnet.types.named_dtype("Leg", [("force", "f8"), ("q", "f4", 3)])
 
@@ -61,7 +61,7 @@ def test_rerun_opens_what_we_record(tmp_path: Path, compress) -> None:
     for chunk in reader.stream().to_chunks():
         if chunk.num_rows == COUNT:
             columns[chunk.entity_path] = chunk.to_record_batch().schema.names
-    # Images are pictures to it, messages of protobuf are read by their description, and plain ones are bytes.
+    # Rerun shows images as pictures, reads protobuf messages by their description, and plain ones as bytes.
     assert "Image:buffer" in columns["/image"]
     assert "foxglove.Pose:message" in columns["/pose"]
     assert "McapMessage:data" in columns["/leg"]
@@ -99,7 +99,7 @@ def recorded(path: Path, **options) -> list[Path]:
     """The files of a recording of COUNT messages on each of three topics: protobuf, plain, bytes."""
     with rnet.Node("/arm") as node:
         poses, legs = node.publisher("/pose", OurPose), node.publisher("/leg", LEG)
-        # The recorder is never too late for what a subscriber has not read yet.
+        # A subscriber with unread messages makes sure that the recorder is never too late.
         raw = node.publisher("/raw", bytes, reliable=True, large_depth=COUNT)
         _unread = node.subscriber("/raw", reliable=True, keep_all=True)
         raw.wait_for_subscribers(1, timeout=LIMIT_S)
@@ -126,7 +126,7 @@ def made(kind: str, where: Path) -> tuple[list[Path], int]:
     else:
         files = recorded(run)
     if kind == "recovered":
-        # Cut off behind its last message: what is lost is the index.
+        # Truncated after its last message, so only the index is lost.
         data = run.read_bytes()
         run.write_bytes(data[: len(data) - 100])
         rnet_program("bag", "recover", run, "-o", out)
@@ -160,7 +160,7 @@ def test_readers_of_others_open_each_kind_of_file(tmp_path: Path, kind: str) -> 
             by_index = list(reader.iter_messages())
             assert summary.statistics.message_count == len(by_index)
             assert [one.name for one in reader.iter_metadata()].count("rnet.recording") >= 1
-        # As it stands in the file, with the CRC of the whole.
+        # In file order, with the CRC of the whole file.
         with path.open("rb") as file:
             records = list(StreamReader(file, validate_crcs=True).records)
         assert sum(isinstance(one, Message) for one in records) == len(by_index)
@@ -178,7 +178,7 @@ def test_readers_of_others_open_each_kind_of_file(tmp_path: Path, kind: str) -> 
     plain = "rnet-plain" if kind == "raw" else encodings["/leg"]
     assert encodings == {"/pose": "protobuf", "/leg": plain, bytes_topic: "bytes"}
     assert rerun_finds(files) == (dict.fromkeys(topics, count), count)
-    # Foxglove's reader of protobuf, with the description that stands in the file.
+    # Foxglove's protobuf reader, with the description from the file.
     xs = []
     for path in files:
         with path.open("rb") as file:

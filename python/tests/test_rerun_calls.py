@@ -1,4 +1,4 @@
-"""A node in Python is run again with its calls: services and actions that it serves, and those that it calls."""
+"""Rerun of a Python node with its calls: services and actions that it serves or calls."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def worker(place, divisor=2) -> list[str]:
 
 
 def record(place) -> Path:
-    """The worker at its work, with all kinds of calls."""
+    """The worker makes and serves all kinds of calls."""
     file = place / "run.mcap"
     scaled = []
 
     def scale(x):
         scaled.append(x)
-        return 10 * x + len(scaled)  # another answer each time
+        return 10 * x + len(scaled)  # a different answer each time
 
     def reach(goal, context):
         context.feedback(b"on the way to %d" % goal[0])
@@ -123,5 +123,5 @@ def test_services_and_actions_are_called_and_answered_again(place):
 
     code, said, outputs = rerun(place, file, worker(place, divisor=3))
     assert (code, said["same"], outputs["/half reply"]["differing"]) == (1, False, 4), said
-    # The traceback in the log names the program's file, which is another one.
+    # The traceback in the log names the file of the program, which is a different one.
     assert all(of["same"] for topic, of in outputs.items() if topic not in ("/half reply", "/log")), said

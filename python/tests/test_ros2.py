@@ -1,4 +1,4 @@
-"""ROS 2 files between us and PyPI's ``rosbags``, and tables of them."""
+"""ROS 2 files, exchanged with PyPI's ``rosbags``, and tables of them."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def test_we_read_what_rosbags_writes(tmp_path: Path) -> None:
     assert scans[3].value.header.frame_id == "laser" and list(scans[3].value.ranges) == [3, 4, 5, 6, 7]
     assert scans[3].data[:4] == b"\0\1\0\0"
     assert '"frame_id":"laser"' in run("bag", "cat", path, "--topic", "/scan", "--count", "1", "--json")
-    # Part of it, and as a table.
+    # A part of it, and as a table.
     run("bag", "filter", path, "--topic", "/scan", "-o", tmp_path / "scan.mcap")
     table = tmp_path / "scan.csv"
     run("bag", "convert", tmp_path / "scan.mcap", "-o", table)
     columns = pd.read_csv(table)
     assert list(columns["header.frame_id"]) == ["laser"] * 20
     assert columns["ranges"][3] == "[3.0,4.0,5.0,6.0,7.0]" and columns["intensities"][3] == "[]"
-    # It plays without a type of ROS 2 anywhere.
+    # It can be played without the ROS 2 types.
     with rnet.Node("/listens") as node:
         heard = node.subscriber("/cmd_vel", keep_all=True)
         run("play", path, "--rate", "max")

@@ -1,4 +1,4 @@
-"""Services: calls by threads and tasks, streams, errors, and what others do meanwhile."""
+"""Services: calls by threads and tasks, streams, errors, and concurrent callers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def until(condition, what: str) -> None:
     end = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < end, what
-        time.sleep(0.001)  # sleep: between two looks at a condition
+        time.sleep(0.001)  # sleep: between two checks of a condition
 
 
 def double(request: N) -> N:
@@ -45,7 +45,7 @@ def count(request: N):
 
 
 class Gate:
-    """A handler that says what it was asked, and answers when it is let go."""
+    """A handler that reports its requests, and answers when it is released."""
 
     def __init__(self) -> None:
         self.begun: queue.Queue[int] = queue.Queue()
@@ -98,7 +98,7 @@ def test_a_reply_without_a_type_may_be_none(node):
     assert [twist.linear.x for twist in asked] == [0.5, 0.0]
     assert list(client.client("/each", N).stream(N(3), timeout=LIMIT_S)) == [b""] * 3
     assert client.action_client("/go", N).send(N(7)).result(timeout=LIMIT_S) == b"" and asked[-1] == 7
-    # What has a type is not made up.
+    # A reply with a type is not created from None.
     with pytest.raises(rnet.CallFailedError, match="TypeError"):
         client.call("/typed", N(1), N, timeout=LIMIT_S)
     for service in services:
@@ -150,12 +150,12 @@ def test_a_stream_is_iterated(node):
         return [reply.x async for reply in client.stream(N(200))]
 
     assert run(main()) == list(range(200))
-    # One reply is enough for a call, and none too few.
+    # A call needs exactly one reply: further ones are ignored, a missing one is an error.
     assert client.call(N(5)).x == 0
     with pytest.raises(rnet.CallFailedError) as caught:
         client.call(N(0))
     assert caught.value.kind == "no_reply"
-    # All was had.
+    # All replies were received.
     call = client.stream(N(1))
     assert (call.result().x, list(call), call.done) == (0, [], True)
     with pytest.raises(rnet.ClosedError):
@@ -178,9 +178,9 @@ def test_calls_of_one_key_go_to_one_server_while_it_is_there(node):
     for key in keys:
         assert client.start(b"", key=key, timeout=LIMIT_S).result() == asked[key]
         assert list(client.stream(b"", key=key, timeout=LIMIT_S)) == [asked[key]]
-    # Without a key they take turns.
+    # Without a key, the servers take turns.
     assert len({client.call(b"", timeout=LIMIT_S) for _ in range(6)}) == 3
-    # The keys of a server that closes go to others, and no other key moves.
+    # The keys of a closed server move to others, and no other key moves.
     servers.pop("b").close()
     until(lambda: client.server_count == 2, "it is gone")
     for key in keys:
@@ -213,7 +213,7 @@ def test_what_a_handler_raises_is_raised_at_the_caller(node, unraisable):
     with pytest.raises(rnet.CallFailedError, match="there is a wall"):
         run(main())
     until(lambda: service.stats().failed == 4, "failures are counted")
-    # In the middle of a stream, after what came before.
+    # An error in the middle of a stream, after the earlier replies.
     def some(request: N):
         yield N(1)
         raise KeyError("gone")
@@ -247,7 +247,7 @@ def test_a_handler_sees_that_it_is_cancelled(node):
     with pytest.raises(rnet.CallCancelledError):
         second.result()
     del second
-    # A thread that waits is told.
+    # A waiting thread gets the error.
     told: queue.Queue[BaseException] = queue.Queue()
 
     def wait() -> None:
@@ -262,7 +262,7 @@ def test_a_handler_sees_that_it_is_cancelled(node):
     assert isinstance(told.get(timeout=LIMIT_S), rnet.CallCancelledError)
     thread.join()
     until(lambda: waits.stats().cancelled == 2, "both have ended")
-    # A loop that is left closes the generator.
+    # Leaving a loop closes the generator.
     for reply in home.client("/stream", N, N).stream(N(3), timeout=LIMIT_S):
         assert reply.x == 3
         break
@@ -376,7 +376,7 @@ def test_the_death_of_a_caller_cancels_its_call(node, program):
     def wait(request: bytes, context: rnet.CallContext) -> bytes:
         begun.put(context.caller)
         while not context.cancelled:
-            time.sleep(0.001)  # sleep: between two looks at a condition
+            time.sleep(0.001)  # sleep: between two checks of a condition
         return b""
 
     service = node().service("/wait", None, None, wait)
@@ -410,7 +410,7 @@ def test_a_handler_holds_up_no_callback_and_may_call(node):
     gate, heard = Gate(), queue.Queue()
     server.service("/wait", N, N, gate)
     server.service("/double", N, N, double)
-    # One that calls another service of its own node, and is called from a callback.
+    # A service that calls another service of its own node, and is called from a callback.
     inner = server.client("/double", N, N)
     server.service("/twice", N, N, lambda request: inner.call(inner.call(request)))
     subscriber = server.subscriber("/t", N, on=lambda m: heard.put(server.call("/twice", m, N).x), reliable=True)
@@ -438,7 +438,7 @@ def test_all_that_is_closed_says_so(node):
     with pytest.raises(rnet.ClosedError):
         service.stats()
     until(lambda: client.server_count == 0, "the server is gone")
-    # A call that waits for a server ends with its client, and with its node.
+    # A call that waits for a server ends when its client or its node is closed.
     for end in (client.close, home.close):
         waiting = (client if end == client.close else home.client("/wait", N, N)).start(N(2), timeout=math.inf)
         told: queue.Queue[BaseException] = queue.Queue()
@@ -470,7 +470,7 @@ def test_a_handler_may_close_its_service_and_its_node(node):
         services[0].close() if request == b"service" else server.close()
         return b"closed"
 
-    # One that is new does not know yet which servers there are, and may ask the first service while that closes.
+    # A new client does not know the servers yet, and may call the first service while that closes.
     client = home.client("/stop", None, None)
     services.append(server.service("/stop", None, None, stop))
     assert client.call(b"service", timeout=LIMIT_S) == b"closed"
@@ -501,7 +501,7 @@ def test_a_service_that_closes_delivers_what_its_handler_answers(node):
     assert [call.result().x for call in calls] == [1, 2]
     closing.join()
 
-    # What has begun and stops there, because it asks or because it yields, may have done a part.
+    # A running handler that stops because it checks or yields may have done a part of its work.
     def asks(request: N, context: rnet.CallContext) -> N:
         services.pop().close()
         assert context.cancelled and context.reason == "server_closing"

@@ -1,4 +1,4 @@
-"""The time of a node: that of its host, or what /clock says."""
+"""The time of a node: that of its host, or that of /clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def set_time(clock, sim, time_ns):
     until = time.monotonic() + LIMIT_S
     while sim.now() != time_ns:
         assert time.monotonic() < until, f"the time is {sim.now()} and not {time_ns}"
-        time.sleep(0.0002)  # sleep: between two looks at a condition
+        time.sleep(0.0002)  # sleep: between two checks of a condition
 
 
 def test_a_node_has_the_time_of_its_host(node):
@@ -155,7 +155,7 @@ sys.stdin.read()
     until = time.monotonic() + LIMIT_S
     while sim.now() != 3:
         assert time.monotonic() < until
-        time.sleep(0.001)  # sleep: between two looks at a condition
+        time.sleep(0.001)  # sleep: between two checks of a condition
     player.kill()
     player.wait()
     assert sim.now() == 3

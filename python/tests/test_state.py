@@ -1,4 +1,4 @@
-"""State as a mapping: reading, writing, what is refused, snapshots."""
+"""State as a mapping: reading, writing, rejected values, snapshots."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_what_is_no_value_is_refused_with_its_place(state):
 
 
 def test_json_is_what_the_json_module_reads(state, node):
-    """The writer of JSON is our own: held against json.loads over many shapes."""
+    """Our own JSON writer, checked with json.loads for many values."""
     import random
 
     random.seed(7)
@@ -299,7 +299,7 @@ def test_a_closed_node_has_no_state(node):
         with pytest.raises(rnet.ClosedError):
             use()
     assert watch.closed and list(watch) == []
-    # The name is free again, so nobody holds the node.
+    # The name is free again, so the node is closed.
     with rnet.Node("home") as again:
         assert again.state["/k"] == 1
 

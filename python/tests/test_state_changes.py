@@ -1,4 +1,4 @@
-"""Writing on conditions, in terms of the present value, and several keys at once."""
+"""Conditional writes, changes relative to the current value, and several keys at once."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_time_to_live(state):
     assert state.get("/short") is None and state["/long"] == 1
     with pytest.raises(KeyError):
         state["/short"]
-    # What is written without it stays.
+    # Values written without it do not change.
     state.set("/long", 2)
     assert state.entry("/long").expires_boot_ns is None
     for bad in (-1, math.nan, math.inf):
@@ -79,7 +79,7 @@ def test_last_wills(node):
         assert reader["/becomes"] == "well"
         watch = reader.watch("/becomes")
         assert next(watch).initial
-    # Whose owner it was tells nobody at once.
+    # The death of the owner is not noticed immediately.
     assert watch.recv(timeout=LIMIT_S).value == "gone"
     while "/goes" in reader:
         pass

@@ -1,4 +1,4 @@
-"""Values that are kept on disk."""
+"""Durable values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_durable_values_outlive_the_domain(domain):
     with rnet.Node("before") as node:
         state = node.state
         state.set("/count", 1, durable=True)
-        # It stays durable, whoever writes it and however.
+        # It stays durable after every kind of write.
         state["/count"] = 2
         assert state.add("/count") == 3 and state.update("/count", lambda n: n + 1) == 4
         state.set("/plan", {"speed": 0.5}, durable=True)
@@ -53,7 +53,7 @@ for n in range(1_000_000):
     )
     told = [process.stdout.readline() for _ in range(20)]
     process.send_signal(signal.SIGKILL)
-    # By the buffer that `readline` has filled: `communicate` reads behind it.
+    # Through the buffer that `readline` has filled: `communicate` bypasses it.
     rest = process.stdout.read()
     process.wait(timeout=LIMIT_S)
     acknowledged = [int(line) for line in told + rest.splitlines() if line.strip()]
@@ -63,7 +63,7 @@ for n in range(1_000_000):
 
 
 def test_a_disk_that_cannot_be_written_is_an_error(domain, monkeypatch, tmp_path):
-    # Below a file, where root cannot make a folder either.
+    # Below a file, where even root cannot create a folder.
     (tmp_path / "file").touch()
     monkeypatch.setenv("RNET_STATE_DIR", str(tmp_path / "file" / "keep"))
     with rnet.Node("node") as node:
@@ -98,13 +98,13 @@ def test_ctrl_c_ends_a_write_that_waits_for_the_disk(domain, program):
     with rnet.Node("writer") as node:
         state = node.state
         state["/memory"] = 1
-        # What the disk is asked for waits until somebody takes the stopped persister's place.
+        # Disk requests wait until another process replaces the stopped persister.
         persister.send_signal(signal.SIGSTOP)
         settle(persister, "T")
         begun = threading.Event()
 
         def interrupt():
-            # Runs while the write waits: that holds no GIL.
+            # Runs while the write waits, because the write does not hold the GIL.
             begun.wait()
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -118,8 +118,8 @@ def test_ctrl_c_ends_a_write_that_waits_for_the_disk(domain, program):
         finally:
             thread.join()
             persister.send_signal(signal.SIGCONT)
-        # The disk had not begun, so it was withdrawn.
+        # The disk write had not begun, so it was withdrawn.
         assert state["/memory"] == 1 and not state.entry("/memory").durable
-        # And it goes on.
+        # The next write succeeds.
         state.set("/memory", 3, durable=True)
         assert state.entry("/memory").durable

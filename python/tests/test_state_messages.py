@@ -1,4 +1,4 @@
-"""Messages as values: written with their types, and read back as objects of them."""
+"""Messages as values: written with their types, and read back as objects of these types."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Point(ctypes.Structure):
 
 @pytest.fixture
 def states(node):
-    """A writer's, and that of a reader who has not heard of any type."""
+    """The state of a writer, and that of a reader that does not know any type."""
     return node("writer").state, node("reader").state
 
 
@@ -49,7 +49,7 @@ def test_protobuf_messages(states):
         assert (type(found), found.speed, list(found.steps)) == (plan, 0.5, ["up", "down"])
         assert state.get("/plan", type=plan) == found
     assert "my.Plan" in reader.entry("/plan").type_text
-    # What was read may be written back.
+    # A value that was read may be written back.
     found.speed = 1.0
     reader["/plan"] = found
     assert writer["/plan"].speed == 1.0 and writer.entry("/plan").owner == "/reader"
@@ -81,7 +81,7 @@ def test_a_type_that_grew_is_read_by_the_rules_of_topics(states):
     bad = rnet.types.load_proto_text(PLAN_BAD, name="bad.proto").Plan
     writer["/plan"] = old(speed=0.5)
     assert reader.get("/plan", type=new).reason == ""
-    # That class is known now, and the rules let it read what the old one wrote.
+    # That class is known now, and the rules allow it to read the value of the old one.
     assert type(reader["/plan"]) is new and type(writer["/plan"]) is old
     reader["/plan"] = new(speed=1.0, reason="hurry")
     assert writer["/plan"].speed == 1.0
@@ -101,7 +101,7 @@ def test_structures_come_back_as_their_class_or_one_like_it(states):
     assert type(found).__name__ == "Point" and not isinstance(found, Point)
     assert (found.x, found.n, found.inner.a, list(found.inner.b)) == (1.5, -7, 1, [2, 3, 4])
     assert found.flags[3][1] is True and ctypes.sizeof(found) == ctypes.sizeof(Point)
-    # It is the same type: it may be written back.
+    # It is the same type, so it may be written back.
     found.x = 2.5
     reader["/p"] = found
     assert writer["/p"].x == 2.5
@@ -139,7 +139,7 @@ def test_arrays_and_records_of_numpy(states):
             assert isinstance(found, np.ndarray) and found.dtype == value.dtype
             np.testing.assert_array_equal(found, value)
             assert not found.flags.writeable
-        # Written back, also changed and cut out of another.
+        # Written back, also after a change and as a part of another array.
         changed = np.array(found) + 1
         reader[key] = changed
         np.testing.assert_array_equal(writer[key], changed)

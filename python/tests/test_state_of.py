@@ -1,4 +1,4 @@
-"""The state of another host. What needs a link between two hosts is run by `make test-net`, which builds it."""
+"""The state of another host. `make test-net` builds the link and runs the tests that need it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def eventually(what: str, done: Callable[[], bool]) -> None:
     until = time.monotonic() + LIMIT_S
     while not done():
         assert time.monotonic() < until, what
-        time.sleep(0.01)  # sleep: between two looks at a condition
+        time.sleep(0.01)  # sleep: between two checks of a condition
 
 
 @contextlib.contextmanager
@@ -37,7 +37,7 @@ def hosts(base: pathlib.Path) -> Iterator[tuple[rnet.Node, rnet.Node, list[subpr
     """Two hosts on this one, called robot and desk: a node on each, and the processes of their links."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        # The one above is the other lane's.
+        # The port above is for the other lane.
         port = probe.getsockname()[1]
     program, links = link_program(), []
     assert program is not None
@@ -99,7 +99,7 @@ def test_keys_are_read_written_and_followed_at_their_home(tmp_path: pathlib.Path
             eventually("the replica knows that its home is away", lambda: replica.is_stale)
             assert replica["/arm/mode"] == "done" and replica.get_with_age("/arm/mode").is_stale
         assert replica.closed and list(replica) == []
-        # What was read last is told, and nothing is written.
+        # The last value that was read is returned, and nothing is written.
         read = robot.get_with_age("/arm/mode")
         assert (read.value, read.is_stale) == ("moving", True)
         with pytest.raises(rnet.errors.HomeAwayError, match="robot") as raised:

@@ -1,4 +1,4 @@
-"""Being told of changes: iterating, with a time limit, by callback, in asyncio."""
+"""Notification of changes: iterating, with a time limit, by callback, in asyncio."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_the_gil_is_released_while_a_thread_waits(reader, state):
     thread = threading.Thread(target=lambda: got.put(watch.recv(timeout=LIMIT_S).value))
     thread.start()
     count = 0
-    # This thread goes on while the other waits, or it would never write.
+    # This thread runs while the other waits; otherwise it would never write.
     until = time.monotonic() + 0.1
     while time.monotonic() < until:
         count += 1
@@ -264,7 +264,7 @@ def test_async_for(state, reader):
         raise AssertionError("it ended")
 
     assert run(main()) == list(range(51))
-    # It may be read directly again.
+    # The watch can be read directly again.
     state["/n"] = 60
     assert watch.recv(timeout=LIMIT_S).value == 60
 
@@ -316,7 +316,7 @@ with rnet.Node("other") as node:
     pongs = state.watch("/pong")
     for n in range(1, 101):
         state["/ping"] = n
-        # One of those before may come first.
+        # An earlier value may come first.
         while pongs.recv(timeout=LIMIT_S).value["got"] != n:
             pass
     assert state["/pong"] == {"got": 100, "from": "/writer"}

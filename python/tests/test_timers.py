@@ -30,7 +30,7 @@ def test_a_timer_ticks_at_multiples_of_its_period(node):
 def test_a_timer_lives_as_long_as_the_node_and_ends_with_it(node):
     ticks: queue.Queue = queue.Queue()
     robot = node()
-    robot.timer(0.001, ticks.put)  # What it returns is not kept.
+    robot.timer(0.001, ticks.put)  # The returned object is not kept.
     for _ in range(3):
         ticks.get(timeout=LIMIT_S)
     robot.close()
@@ -55,7 +55,7 @@ def test_a_callback_cancels_its_own_timer(node):
     assert done.wait(LIMIT_S)
     assert timers[0].cancelled
     ticks = timers[0].ticks
-    time.sleep(0.02)  # sleep: nothing is to happen
+    time.sleep(0.02)  # sleep: nothing must happen
     assert timers[0].ticks == ticks
 
 
@@ -141,7 +141,7 @@ def test_a_signal_ends_the_sleep_of_a_rate():
 
     def interrupt():
         began.wait(LIMIT_S)
-        time.sleep(0.05)  # sleep: so that the main thread sleeps as a rule
+        time.sleep(0.05)  # sleep: so that the main thread usually sleeps
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

@@ -1,4 +1,4 @@
-"""Promises that lie between the features: many subscribers of every kind at once, some of them stopped or killed."""
+"""Combinations of features: many subscribers of every kind at once, some stopped or killed."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def test_what_is_sent_is_received_skipped_or_lost_at_each_of_many_subscribers(no
     living = [reader for reader in readers if reader not in killed]
     ends = 0
     while any(reader.poll() is None for reader in living):
-        # Again and again: one that was detached hears only what is sent after it asked again.
+        # Repeated: a detached reader receives only messages that are sent after it has subscribed again.
         topic.send(END)
         ends += 1
-        time.sleep(0.02)  # sleep: the period of what is sent
+        time.sleep(0.02)  # sleep: the sending period
     for reader in living:
         said = json.loads(reader.stdout.readline())
         assert said["ordered"], reader.args
@@ -143,7 +143,7 @@ def test_watches_that_were_stopped_end_with_what_a_reader_sees(node, program):
             state.set(key, number, ttl=0.01 + 0.2 * dice.random())
     for watcher in watchers[::2]:
         watcher.send_signal(signal.SIGCONT)
-    time.sleep(0.3)  # sleep: the last times to live end
+    time.sleep(0.3)  # sleep: the last times to live expire
     state.set("/k/end", 1)
     for watcher in watchers:
         assert json.loads(watcher.stdout.readline()) == [True] * 3

@@ -1,4 +1,4 @@
-"""What waiting changes of the thread that waits, and how it is turned off."""
+"""The scheduler settings that waiting changes in a thread, and how to turn that off."""
 
 import ctypes
 import os
@@ -41,11 +41,11 @@ def test_a_thread_that_waits_has_a_short_slice_if_it_may(tuned: bool) -> None:
     before = slice_ns(0)
     if before <= BULK_NS:
         pytest.skip("this needs Linux 6.12 and a process whose slice nobody has chosen")
-    # A thread with a nice value is left alone.
+    # A thread with a nice value is not changed.
     shortened = tuned and os.nice(0) == 0
     slices: list[int] = []
     with rnet.Node("reader", tune_threads=tuned) as node, rnet.Node("other") as other:
-        # A node that has matched knows what the kernel gives to threads.
+        # After a match, the node has the kernel's defaults for threads.
         defaults = node.subscriber("/defaults")
         other.publisher("/defaults").wait_for_subscribers(timeout=30)
         thread = threading.Thread(target=slices_of_waiting, args=(node, shortened, slices))

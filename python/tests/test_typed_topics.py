@@ -1,4 +1,4 @@
-"""Topics of protobuf messages: sending, receiving, types that differ, bytes that are no message."""
+"""Topics of protobuf messages: sending, receiving, different types, malformed messages."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rnet.msgs import Event, Image, Imu, JointState, LaserScan, Pose
 
 numbers: Iterator[int] = iter(range(1_000_000))
 
-#: A field of 8 bytes, of which there are two.
+#: A field of 8 bytes, which occurs twice.
 BROKEN = b"\x09\x01\x02"
 
 
 def send_broken(publisher: Any) -> None:
-    """As a program does it that is no friend of ours."""
+    """Sends like an untrusted program."""
     with publisher.loan(len(BROKEN)) as memory:
         memory[:] = BROKEN
 
@@ -48,7 +48,7 @@ def test_messages_arrive_as_they_were_sent(pair):
     assert (sample.seq, sample.value) == (2, sent[2]) and type(sample.value) is Imu
     assert bytes(sample) == sent[2].SerializeToString()
     assert subscriber.latest(timeout=LIMIT_S) == sent[4]
-    # It is the receiver's own.
+    # The message belongs to the receiver.
     first.frame_id = "other"
     assert subscriber.try_recv() is None and sent[0].frame_id == "imu_link"
     assert (publisher.sent, subscriber.stats()[0].malformed) == (5, 0)
@@ -57,7 +57,7 @@ def test_messages_arrive_as_they_were_sent(pair):
 def test_large_messages_and_empty_ones(pair):
     publisher, subscriber = pair("/scan", LaserScan)
     large = LaserScan(ranges=[float(n) for n in range(100_000)])
-    # More than may be pinned: none is kept.
+    # More than can be pinned: none is kept.
     for _ in range(100):
         publisher.send(large)
         assert subscriber.recv(timeout=LIMIT_S) == large
@@ -187,9 +187,9 @@ def test_old_and_new_understand_each_other(node):
         if reads is new:
             assert got.tool == ""
         else:
-            # What the old one does not know goes through it.
+            # Fields that the old type lacks are preserved.
             assert new.FromString(got.SerializeToString()).tool == "drill"
-    # One class is not the other, though they have one name.
+    # The classes differ, although they have the same name.
     with pytest.raises(TypeError, match=r"moving\.Arm with a different definition"):
         publisher.send(old(speed=1.0))
 

@@ -176,7 +176,7 @@ def test_named_lays_a_list_out_as_c_does_and_leaves_a_dtype_alone():
     assert rnet.types.named_dtype("A", fields).itemsize == 16
     assert rnet.types.named_dtype("A", np.dtype(fields)).itemsize == 9
     assert types.describe(np.dtype(fields))["name"] == "record"
-    # A name changes nothing else.
+    # A name does not change anything else.
     assert rnet.types.named_dtype("A", np.dtype(fields)) == np.dtype(fields)
 
 

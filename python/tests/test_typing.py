@@ -1,4 +1,4 @@
-"""The type stubs say what there is, and type checkers understand programs that use it."""
+"""The type stubs are complete, and type checkers accept programs that use the package."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_mypy_accepts_the_examples(programs):
 
 def test_pyright_accepts_the_examples(programs):
     pytest.importorskip("pyright")
-    # The stubs of numpy have members of unknown types.
+    # numpy's stubs have members of unknown types.
     config = {"typeCheckingMode": "strict", "reportUnknownMemberType": "none", "pythonVersion": "3.10"}
     config["extraPaths"] = [str(Path(rnet.__file__).parents[1])]
     (programs / "pyrightconfig.json").write_text(json.dumps(config))

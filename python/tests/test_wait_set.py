@@ -15,7 +15,7 @@ from rnet.msgs import Clock
 
 @pytest.fixture
 def sent(node):
-    """A publisher of another node, once it is heard."""
+    """A publisher of another node, once it is connected."""
 
     def make(subscriber: rnet.Subscriber) -> rnet.Publisher:
         publisher = node(f"sender{subscriber.topic.replace('/', '_')}").publisher(subscriber.topic)
@@ -27,7 +27,7 @@ def sent(node):
 
 
 def waiting(waits: rnet.WaitSet, timeout: float = LIMIT_S) -> tuple[threading.Thread, list]:
-    """A thread that waits, and what its wait comes to."""
+    """A waiting thread, and the result of its wait."""
     came: list = []
 
     def wait() -> None:
@@ -42,7 +42,7 @@ def waiting(waits: rnet.WaitSet, timeout: float = LIMIT_S) -> tuple[threading.Th
 
 
 def drained(waits: rnet.WaitSet) -> None:
-    """Takes all that is there."""
+    """Takes all available items."""
     while ready := waits.wait(timeout=0):
         for one in ready:
             take = one.try_tick if isinstance(one, rnet.Rate) else one.try_recv
@@ -57,7 +57,7 @@ def test_messages_changes_and_ticks_are_one_wait_and_none_hides_another(node, se
         waits.attach(one)
     assert len(waits) == 3
     for turn in range(50):
-        for _ in range(5):  # More than is taken: it is always ready.
+        for _ in range(5):  # More than are taken: it is always ready.
             publisher.send(b"x")
         robot.state["/k/v"] = turn
         told, ticked = None, False
@@ -169,7 +169,7 @@ def test_a_merge_that_waits_again_names_the_time_that_it_was_given(node):
     robot = node()
     first, second = robot.subscriber("/first"), robot.subscriber("/second")
     merge = rnet.Merge(first, second)
-    # It ends the first wait, and the merge waits for the other one for the rest of the time.
+    # Closing it ends the first wait, and the merge waits for the other one for the rest of the time.
     later = threading.Timer(0.1, second.close)
     later.start()
     with pytest.raises(rnet.WaitTimeoutError, match="1000 ms") as raised:
@@ -230,7 +230,7 @@ def test_several_threads_wait_and_others_receive_meanwhile(node, sent):
 
 
 async def idle(watch: rnet.state.Watch) -> None:
-    """Awaits, side by side with the set, a change that does not come."""
+    """Awaits, concurrently with the set, a change that does not come."""
     with pytest.raises(asyncio.TimeoutError):
         await asyncio.wait_for(watch.recv_async(), 0.2)
 
@@ -273,12 +273,12 @@ def test_a_rate_in_simulated_time_wakes_the_wait(node):
     until = time.monotonic() + LIMIT_S
     while robot.now() != 1:
         assert time.monotonic() < until
-        time.sleep(0.001)  # sleep: looks again
+        time.sleep(0.001)  # sleep: checks again
     waits, rate = rnet.WaitSet(robot), robot.rate(1)
     waits.attach(rate)
     assert waits.wait(timeout=0.01) == []
     for second in range(1, 4):
-        assert rate.try_tick() is None  # In time, whenever the thread looks.
+        assert rate.try_tick() is None  # On time, whenever the thread checks.
         thread, came = waiting(waits)
         clock.send(Clock(time_ns=1 + second * 1_000_000_000))
         thread.join(LIMIT_S)

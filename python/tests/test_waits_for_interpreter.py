@@ -1,4 +1,4 @@
-"""What is over when a callback gets the lock of the interpreter does not begin."""
+"""A callback whose event has ended or expired by the time it gets the GIL does not run."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_is_over_when_the_interpreter_is_free_does_not_begin(node, program,
         other = program(OTHER, os.fspath(said))
         assert other.stdout.readline() == "ready\n"
         interval = sys.getswitchinterval()
-        # No other thread gets the lock of the interpreter before this one waits.
+        # No other thread gets the GIL before this one waits.
         sys.setswitchinterval(1000)
         try:
             other.stdin.write("\n")
@@ -76,7 +76,7 @@ def test_what_is_over_when_the_interpreter_is_free_does_not_begin(node, program,
             shared[0] = 1
             while not shared[1]:
                 pass
-            # The threads of the server hear of the cancels, and the messages become old.
+            # The server threads receive the cancels, and the messages become old.
             end = time.monotonic() + 1
             while time.monotonic() < end:
                 pass
@@ -85,7 +85,7 @@ def test_what_is_over_when_the_interpreter_is_free_does_not_begin(node, program,
         limit = time.monotonic() + LIMIT_S
         while not (got and any_got and done[-1] == b"last"):
             assert time.monotonic() < limit
-            time.sleep(0.001)  # sleep: between two looks at a condition
+            time.sleep(0.001)  # sleep: between two checks of a condition
     assert (called, done) == ([b"first", b"last"], [b"first", b"last"])
     assert (got, any_got) == ([b"last"], [b"last"])
     assert [stats.expired for stats in subscriber.stats()] == [1]

@@ -1,4 +1,4 @@
-"""What the native module reports of an exception that a callback raised."""
+"""The text that the native module reports for an exception of a callback."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def cancel_exit(self: Any, *exception: Any) -> None:
 
 
 def end(close: Callable[[], None], exception: tuple[Any, ...]) -> None:
-    """Close at the end of a ``with`` block; where that ends the program, wait no longer than its end does."""
+    """Closes at the end of a ``with`` block; if that ends the program, waits no longer than its exit does."""
     cls = exception[0] if exception else None
     if cls is not None and issubclass(cls, (KeyboardInterrupt, SystemExit)):
         ext.close_in_time(close)
@@ -58,7 +58,7 @@ def next_(self: Any) -> Any:
 
 
 def class_getitem(cls: type, _item: object) -> type:
-    # `Publisher[T]` is for type checkers.
+    # Type checkers read `Publisher[T]`.
     return cls
 
 

@@ -1,4 +1,4 @@
-"""numpy, for what needs it: the package works without."""
+"""Import of numpy on demand: the package works without it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["numpy"]
 
 
 def numpy(what: str) -> Any:
-    """The module. Raises MissingNumpyError, which names what asked for it."""
+    """The module. Raises MissingNumpyError, which names the feature that needs it."""
     try:
         import numpy as module
     except ImportError:

@@ -1,4 +1,4 @@
-"""The classes of the state, as a part of the stub of the compiled part; at run time there is no such module."""
+"""The classes of the state: part of the stub of the compiled part. The module does not exist at run time."""
 
 import builtins
 from collections.abc import Callable, Iterator

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Rows"]
 
-#: In a format of the buffer protocol: Python objects, and the pointers of ctypes. ``Zf``, ``Zd``
-#: and ``Zg`` are numpy's complex numbers.
+#: Codes of a buffer format that stand for Python objects or ctypes pointers. ``Zf``, ``Zd`` and ``Zg`` are
+#: numpy's complex numbers.
 _ADDRESS = re.compile("[OPz&X]|Z(?![fdg])")
 
-#: Without a ``max`` an array has room for this many bytes of messages, or for one message. Less than
-#: what malloc fetches from the kernel anew each time (128 KiB), which costs 10 µs a call.
+#: Without ``max``, an array holds this many bytes of messages, or one message. It is less than the size (128
+#: KiB) from which malloc gets memory from the kernel for each call, which costs 10 µs.
 DEFAULT_ARRAY_LEN_BYTES = 64 << 10
 
 
 class Rows:
-    """What the arrays of one topic look like."""
+    """The form of the arrays of one topic."""
 
     def __init__(self, message_type: Any, topic: str) -> None:
         #: None for raw bytes.
         self._type = None if message_type is bytes else message_type
         self._topic = topic
-        #: The dtype that was asked for last, on a topic of raw bytes, with what it comes to.
+        #: The last dtype requested on a topic of raw bytes, and the row made from it.
         self._cached_row: tuple[Any, _Row] | None = None
 
     def prepare_receive(
@@ -59,11 +59,11 @@ class Rows:
         return array, rows, row.len_bytes, self._type is not None, times
 
     def finish_receive(self, array: Any, count: int, out: Any, stamps: Any) -> Any:
-        """What the user gets, of arrays whose first rows were filled."""
+        """The arrays that the user gets, after the first rows were filled."""
         if out is not None:
             array = array[:count]
         elif len(array) > count:
-            # Nobody else has it yet, so it can shrink in place: the memory goes back.
+            # The array is not shared yet, so it can shrink in place: the memory is returned.
             array.resize((count, *array.shape[1:]), refcheck=False)
         if stamps is None:
             return array
@@ -113,7 +113,7 @@ class Rows:
                 f"send_many takes an array whose rows are messages (numpy, memoryview, ctypes), "
                 f"not a {type(messages).__name__}"
             ) from None
-        except ValueError as error:  # of numpy, for a dtype that the buffer protocol lacks
+        except ValueError as error:  # raised by numpy for a dtype that the buffer protocol lacks
             raise TypeError(f"cannot send this {type(messages).__name__}: {error}") from None
         if view.ndim == 0 or view.shape is None:
             raise TypeError("send_many takes an array of one dimension or more: its rows are sent")
@@ -138,7 +138,7 @@ class Rows:
                 f"{self._topic} is subscribed as raw bytes: pass their dtype, recv_many(dtype=...), or "
                 "subscribe with a type"
             )
-        # What was given may be a list, which the caller can change.
+        # The argument may be a list, which the caller can change.
         dtype = np.dtype(dtype)
         if self._cached_row is None or self._cached_row[0] != dtype:
             self._cached_row = (dtype, _Row(np, dtype))
@@ -171,8 +171,8 @@ def _bad(why: str) -> BadValueError:
 
 
 def _refuse_addresses(format: str) -> None:
-    """Of unions and packed structures ctypes says no more than how many bytes they have."""
-    # Of a structure the format names the fields, between colons.
+    """Raises TypeError for addresses. Formats of unions and packed structures contain only their size."""
+    # For a structure, the format contains the field names between colons.
     if _ADDRESS.search(re.sub(":[^:]*:", ":", format)):
         raise TypeError(
             "cannot send Python objects or pointers: addresses are meaningless in another process"

@@ -17,33 +17,33 @@ def _in_folder(folder: str) -> dict[str, str]:
     return {path[len(folder) :].removesuffix(".proto"): path for path in inside}
 
 
-#: What `rnet.msgs` has of its own: name of the message to import path of its file.
+#: The messages of `rnet.msgs` itself: name of the message to import path of its file.
 OWN = _in_folder("rnet/msgs/")
 #: The Foxglove messages.
 FOXGLOVE = _in_folder("foxglove/")
-#: Those that are not protobuf messages, with the modules of `rnet.msgs` that have them.
+#: The messages that are not protobuf, with their modules in `rnet.msgs`.
 PLAIN = {"Image": ".image", "PointCloud": ".point_cloud", "Tensor": ".tensor"}
 
 
 def message(path: str, module: str) -> Any:
     """The class of the message that a file is named after."""
     text = f'syntax = "proto3"; import "{path}";'
-    # Behind the files that are wanted stands the one that asks for them.
+    # The last file is the text above, which imports the others.
     files = pools.files_of(_rnet.compile_text(text, "", {}, []), module)[:-1]
     pool, _ = pools.place([files], module, ours=True)
     cls: Any = pool.message(path.removesuffix(".proto").replace("/", "."))
-    # What pickle imports it from. A class that the runtime made for a field says where that was.
-    # Not by getattr: our own modules ask here for what they do not have yet.
+    # The module that pickle imports the class from. For a nested message class the runtime has set another
+    # one. Not by getattr: our own modules call this for names that they do not have yet.
     if vars(sys.modules.get(cls.__module__, object)).get(cls.__name__) is not cls:
         cls.__module__ = module
     return cls
 
 
 def named(name: str) -> Any:
-    """The built-in message of a name, as the command line takes names; None if there is none.
+    """The built-in message with a name, as the command line accepts names; None if it does not exist.
 
     That is its full name, the path it is imported by, or the end of one, if no other ends so.
-    Raises TypeError for a name that several have.
+    Raises TypeError for an ambiguous name.
     """
     dotted = name.lstrip(".").replace("/", ".")
     known = {f"rnet.msgs.{own}": (OWN[own], "rnet.msgs") for own in OWN}

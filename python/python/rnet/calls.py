@@ -14,14 +14,14 @@ __all__ = ["takes_context", "check_takes_one", "type_of", "run_action_generator"
 
 
 def takes_context(handler: Callable[..., Any]) -> bool:
-    """Whether a handler takes a CallContext beside the request: whether it has a second parameter to be given.
+    """Whether a handler takes a CallContext as a second parameter.
 
-    Raises TypeError for what cannot be a handler.
+    Raises TypeError for an object that cannot be a handler.
     """
     try:
         signature = inspect.signature(handler)
     except ValueError:
-        # A builtin without one is given what the caller sent.
+        # A builtin without a signature gets only the request.
         return False
     for arguments in (1, 2):
         try:
@@ -33,7 +33,7 @@ def takes_context(handler: Callable[..., Any]) -> bool:
 
 
 def check_takes_one(function: Callable[..., Any], what: str) -> None:
-    """Raises TypeError for what cannot be called with ``what`` and nothing else."""
+    """Raises TypeError for an object that cannot be called with only ``what``."""
     if is_async(function):
         raise TypeError(
             f"{function!r} is async: a command would wait for the event loop and move the robot late. Pass "
@@ -45,7 +45,7 @@ def check_takes_one(function: Callable[..., Any], what: str) -> None:
     try:
         signature = inspect.signature(function)
     except ValueError:
-        # A builtin without one.
+        # A builtin without a signature.
         return
     try:
         signature.bind(None)
@@ -54,10 +54,10 @@ def check_takes_one(function: Callable[..., Any], what: str) -> None:
 
 
 def run_action_generator(work: Generator[Any, None, Any], feedback: Callable[[Any, Any], None], context: Any) -> Any:
-    """What a generator returns that yields feedback; closed at a ``yield`` when its goal is not wanted any more."""
+    """The result of a generator that yields feedback; closed at a ``yield`` if its goal is cancelled."""
     try:
         while True:
-            # It raises CallCancelledError then.
+            # If the goal was cancelled, this raises CallCancelledError.
             feedback(context, next(work))
     except StopIteration as stop:
         return stop.value

@@ -44,25 +44,25 @@ _METADATA_KEY = "rnet_name"
 
 @dataclass(frozen=True)
 class Codec:
-    """How objects of one type become messages, and messages objects."""
+    """Converts objects of one type to messages, and messages to objects."""
 
-    #: The description, as JSON; of a protobuf message its descriptor set and its full name.
+    #: The description: JSON, or for a protobuf message its descriptor set and its full name.
     described: str | tuple[bytes, str]
-    #: The class of which sent objects must be; None if ``encode`` checks them.
+    #: The class that sent objects must have; None if ``encode`` checks them.
     cls: type | None
-    #: Makes an object with the buffer protocol of what is sent; None if it is one already.
+    #: Converts a sent object to an object with the buffer protocol; None if it already is one.
     encode: Callable[[Any], Any] | None
-    #: Makes an object of the type of what is received: of its sample, or of its bytes if it is a
-    #: protobuf message. None if the bytes are the object.
+    #: Converts a sample, or the bytes of a protobuf message, to an object of the type. None if the bytes are
+    #: the object.
     decode: Callable[[Any], Any] | None
-    #: What ``decode`` raises for bytes that are no message.
+    #: The exception that ``decode`` raises for malformed bytes.
     raises: type[Exception] | None = None
-    #: Sends an object by a loan that it is written to, of classes that can do that.
+    #: Sends an object by writing it to a loan, for classes that support that.
     send: Callable[[Any, Any], None] | None = None
 
 
 def codec(message_type: Any) -> Codec:
-    """The codec of a message type; raises TypeError for what is none."""
+    """The codec of a message type; raises TypeError for other objects."""
     if message_type is bytes:
         return Codec('{"kind":"raw"}', None, None, None)
     if isinstance(message_type, str):
@@ -80,7 +80,7 @@ def codec(message_type: Any) -> Codec:
 
 
 def _by_name(name: str) -> Any:
-    """The built-in message of a name, or the name itself if it is one of numpy's."""
+    """The built-in message with a name, or the name itself if it names a numpy type."""
     message = builtin.named(name)
     if message is not None:
         return message
@@ -89,9 +89,9 @@ def _by_name(name: str) -> Any:
             if _numpy_dtype(name) is not None:
                 return name
         except TypeError:
-            pass  # not of numpy either
+            pass  # not a numpy type either
         except ImportError:
-            return name  # told by who needs it
+            return name  # the caller that needs numpy reports that
     raise TypeError(
         f"{name!r} is not a built-in message of rnet.msgs or foxglove; for any other type, pass its class"
     )
@@ -128,7 +128,7 @@ def named_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """
     import numpy
 
-    # The type stubs of numpy know no dtype as first argument next to metadata.
+    # numpy's type stubs do not accept a dtype as the first argument together with metadata.
     make: Any = numpy.dtype
     plain = dtype if isinstance(dtype, numpy.dtype) else make(dtype, align=True)
     result: np.dtype[Any] = make(plain, align=plain.isalignedstruct, metadata={_METADATA_KEY: name})
@@ -136,12 +136,12 @@ def named_dtype(name: str, dtype: Any) -> np.dtype[Any]:
 
 
 def _shown(thing: Any) -> str:
-    """A class as it is; of anything else what it is, for an empty message shows nothing."""
+    """A class unchanged; for other objects a description, because an empty message prints nothing."""
     return repr(thing) if isinstance(thing, type) else f"an object of {name_of(type(thing))}"
 
 
 def name_of(message_class: type) -> str:
-    """The name of a type, as errors give it."""
+    """The name of a type in errors."""
     if pools.is_message_class(message_class):
         name: str = message_class.DESCRIPTOR.full_name  # type: ignore[attr-defined]
         return name
@@ -202,7 +202,7 @@ def _ctypes_struct(cls: type[ctypes.Structure], path: str) -> dict[str, Any]:
 
 
 def _ctypes_fields(cls: type[ctypes.Structure]) -> list[tuple[Any, ...]]:
-    """The fields of a structure, those of its bases first, as they lie in memory."""
+    """The fields of a structure in memory order: those of its bases first."""
     fields: list[tuple[Any, ...]] = []
     for base in reversed(cls.__mro__):
         fields.extend(base.__dict__.get("_fields_", ()))
@@ -239,7 +239,7 @@ def dtype_of(message_type: Any) -> np.dtype[Any]:
 
 
 def _ctypes_dtype(field_type: Any) -> Any:
-    """What makes numpy.dtype give a dtype of the same layout; numpy itself forgets base classes."""
+    """The argument for numpy.dtype that results in the same layout; numpy itself ignores base classes."""
     if issubclass(field_type, ctypes.Structure):
         fields = _ctypes_fields(field_type)
         return {
@@ -257,9 +257,9 @@ def _ctypes_dtype(field_type: Any) -> Any:
 
 
 def _numpy_dtype(message_type: Any) -> np.dtype[Any] | None:
-    """The dtype that is meant, if numpy is there and takes it for one."""
+    """The dtype for an argument, if numpy is installed and accepts it."""
     if "numpy" not in sys.modules and not isinstance(message_type, (str, list)):
-        # Where nobody has imported it nobody can have made a dtype; and rnet works without it.
+        # Without an import of numpy, a dtype cannot exist; and rnet works without numpy.
         return None
     import numpy
 
@@ -325,10 +325,10 @@ def _numpy_codec(description: str, dtype: np.dtype[Any] | None) -> Codec:
     is_struct = dtype.names is not None
 
     def decode(sample: Sample) -> Any:
-        # The type stubs of numpy name the classes that it takes, and mean the buffer protocol.
+        # numpy's type stubs list classes where numpy accepts the buffer protocol.
         memory: Any = sample
         view: Any = numpy.ndarray(shape, base, memory)
-        # A record looks like a tuple with names; it is a view like an array.
+        # A record behaves like a named tuple; it is a view, like an array.
         return view[()] if is_struct or shape == () else view
 
     return Codec(description, None, encoder(dtype), decode)

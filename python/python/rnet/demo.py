@@ -34,7 +34,7 @@ MODEL = """
 </mujoco>
 """
 STEP_NS = 1_000_000
-STIFFNESS, DAMPING = (120.0, 60.0), (16.0, 6.0)  # of the motors that hold the arm by themselves
+STIFFNESS, DAMPING = (120.0, 60.0), (16.0, 6.0)  # of the motors, which hold the arm without commands
 HOLD_AFTER_NS = 20_000_000
 MAX_BEHIND_NS = 5_000_000
 STATES_PER_FRAME = 33
@@ -51,7 +51,7 @@ class Signal(Structure):
 
 
 class ParentPipe:
-    """The talk with the command. When that has died, so does this process."""
+    """The pipe to the command. If the command dies, this process exits."""
 
     def __init__(self) -> None:
         self.job = json.loads(sys.stdin.readline())
@@ -63,7 +63,7 @@ class ParentPipe:
             order = json.loads(line)
             self._came[order.get("go", STOP)].set()
             if self.has(STOP):
-                # A thread that still read would keep the interpreter from ending.
+                # A thread that is still reading would keep the interpreter from exiting.
                 return
         os._exit(1)
 
@@ -78,7 +78,7 @@ class ParentPipe:
 
 
 class Simulation:
-    """Owner of the physics: it stands where a robot has its motors and sensors."""
+    """The physics simulation: it replaces the motors and sensors of a robot."""
 
     def __init__(self, node: rnet.Node) -> None:
         self.model = mujoco.MjModel.from_xml_string(MODEL)
@@ -107,7 +107,7 @@ class Simulation:
             self.listen(due_ns)
 
     def listen(self, until_ns: int) -> None:
-        """Hears torques until then, and those that are there at least."""
+        """Receives torques until then, and at least those that are available."""
         while True:
             left_s = max(0, until_ns - rnet.now_ns()) * 1e-9
             try:
@@ -136,7 +136,7 @@ class Simulation:
         self.drive(True, now_ns)
 
     def drive(self, driven: bool, now_ns: int) -> None:
-        """The controller drives the motors, or they hold the arm where it is."""
+        """The controller drives the motors, or they hold the arm in place."""
         if driven != self.driven:
             self.driven, self.hold = driven, tuple(self.data.qpos)
             self.changes.append((now_ns, driven))
@@ -171,7 +171,7 @@ class Simulation:
 
 
 def _rounded(ns: int) -> int:
-    """To three digits, so that a long run has few different ones."""
+    """Rounded to three digits, so that a long run has few different values."""
     low_bits = max(0, ns.bit_length() - 10)
     return max(1, ns >> low_bits << low_bits)
 

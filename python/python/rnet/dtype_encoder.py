@@ -1,8 +1,8 @@
-"""What may be sent as a message of a numpy dtype.
+"""Objects that may be sent as a message of a numpy dtype.
 
-Only what is of the type: an array or scalar of the dtype, a tuple or dict of its fields, or a buffer
-of exactly its length. numpy itself makes a message of nearly anything: of ``"7"`` and ``b"12"`` a
-number, of ``None`` a NaN, and one number fills every field.
+Only objects of the type: an array or scalar of the dtype, a tuple or dict of its fields, or a buffer
+of exactly its length. numpy itself converts nearly every object: ``"7"`` and ``b"12"`` to a number,
+``None`` to a NaN, and one number fills every field.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EncodeError", "encoder"]
 
-#: Of what was given an error shows this many characters.
+#: Characters of the argument that an error shows.
 _SHOWN_LEN = 60
 
 
 class EncodeError(TypeError):
-    """Why an object is no message of a dtype. Whoever catches it says where it was to be sent."""
+    """The reason why an object is not a message of a dtype. The handler of the error adds the destination."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"cannot send {what}: {why}")
@@ -29,12 +29,12 @@ class EncodeError(TypeError):
 
 
 def encoder(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-    """The function that makes an object with the buffer protocol of what is to be sent."""
+    """The function that converts a sent object to an object with the buffer protocol."""
     import numpy
 
     base, shape = dtype.subdtype or (dtype, ())
     one_row = (1, *shape)
-    # The scalars of Python that are the same numbers; others numpy would convert.
+    # The Python scalars with exactly this number type; numpy would convert others.
     scalar = {"float64": float, "bool": bool}.get(base.name) if shape == () else None
     fields = _record(dtype, "") if dtype.names is not None else None
 
@@ -63,14 +63,14 @@ def _described(dtype: np.dtype[Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """What was given, short enough for a line."""
+    """The argument, shortened to one line."""
     text = repr(value)
     shown = text if len(text) <= _SHOWN_LEN else f"{text[:_SHOWN_LEN]}..."
     return f"{shown} (a {type(value).__name__})"
 
 
 def _buffer(dtype: np.dtype[Any], value: Any) -> memoryview:
-    """The bytes of a whole message, as ``tobytes()`` gives them."""
+    """The bytes of a whole message, as ``tobytes()`` returns them."""
     try:
         view = memoryview(value)
     except (TypeError, ValueError, BufferError):
@@ -90,12 +90,12 @@ def _buffer(dtype: np.dtype[Any], value: Any) -> memoryview:
 
 # -- tuples and dicts -------------------------------------------------------------------------------
 
-#: Makes of a value what numpy takes for a field; raises EncodeError for what is no value of it.
+#: Converts a value to an object that numpy accepts for a field; raises EncodeError for an invalid value.
 _Field = Callable[[Any], Any]
 
 
 def _record(dtype: np.dtype[Any], path: str) -> _Field:
-    """Of a tuple or dict a tuple."""
+    """Converts a tuple or dict to a tuple."""
     names = dtype.names or ()
     assert dtype.fields is not None
     checks = [_field(dtype.fields[name][0], f"{path}.{name}" if path else name) for name in names]
@@ -158,7 +158,7 @@ def _array(dtype: np.dtype[Any], path: str) -> _Field:
 
 
 def _fits_dtype(dtype: np.dtype[Any], array: np.ndarray[Any, Any]) -> bool:
-    """Whether numpy can put an array into a field without making other numbers of its own."""
+    """Whether numpy can copy an array into a field without changing its numbers."""
     import numpy
 
     if dtype.kind in "iu" and array.dtype.kind in "iu":
@@ -207,7 +207,7 @@ def _number(dtype: np.dtype[Any], path: str) -> _Field:
                 number = float(value)
             except OverflowError:
                 raise _encode_error(path, dtype, value) from None
-            # NaN and the infinities are numbers of the field, too.
+            # NaN and the infinities are valid numbers of the field, too.
             if not most_float < abs(number) < numpy.inf:
                 return number
         raise _encode_error(path, dtype, value)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopCallback", "LoopHandler", "deliver", "for_handler", "for_threads", "is_async", "run_in_thread"]
 
-#: Seconds between two looks at whether a call whose coroutine runs is still wanted.
+#: Seconds between two checks whether a call with a running coroutine is still wanted.
 _PAUSE_S = 0.02
 
-#: Seconds between two errors of a subscriber that follow each other at once.
+#: Pause in seconds between errors of a subscriber that follow each other immediately.
 _ERROR_PAUSE_S = 0.1
 
 #: The event loop keeps no strong reference to its tasks.
@@ -42,7 +42,7 @@ def _is_any(is_one: Callable[[Any], bool], function: Callable[..., Any]) -> bool
 
 
 def _running_loop(callback: Callable[..., Any]) -> asyncio.AbstractEventLoop:
-    import asyncio  # Programs without coroutines do without it.
+    import asyncio  # Programs without coroutines do not need it.
 
     try:
         return asyncio.get_running_loop()
@@ -54,12 +54,12 @@ def _running_loop(callback: Callable[..., Any]) -> asyncio.AbstractEventLoop:
 
 
 def for_threads(callback: Callable[..., Any], max_pending: int | None) -> Callable[..., Any]:
-    """What threads of robot-net call; ``max_pending`` is that of :class:`LoopCallback`."""
+    """The function that threads of robot-net call; ``max_pending`` is that of :class:`LoopCallback`."""
     return LoopCallback(callback, max_pending) if is_async(callback) else callback
 
 
 async def run_in_thread(work: Callable[[], object]) -> None:
-    """Runs what blocks on a thread of its own; the event loop runs handlers and callbacks meanwhile.
+    """Runs a blocking function on a separate thread; the event loop runs handlers and callbacks meanwhile.
 
     The default executor of the loop is not used: threads that wait for a message may occupy all of it. If the
     task is cancelled, the work continues.
@@ -92,36 +92,36 @@ async def run_in_thread(work: Callable[[], object]) -> None:
 
 
 class LoopCallback:
-    """Has an event loop run a coroutine function, one call after the other.
+    """Runs a coroutine function on an event loop, one call after the other.
 
-    The last ``max_pending`` calls wait for the loop, or all if that is None; older ones are skipped.
+    The last ``max_pending`` calls wait for the loop, or all if it is None; older ones are skipped.
     """
 
     def __init__(self, function: Callable[..., Awaitable[Any]], max_pending: int | None) -> None:
         self._function = function
         self._loop = _running_loop(function)
-        #: Arguments, and what counts the exceptions of the node whose thread has called.
+        #: Arguments, and the exception counter of the node whose thread made the call.
         self._pending: deque[tuple[tuple[Any, ...], object]] = deque(maxlen=max_pending)
         self._task: asyncio.Task[None] | None = None
-        #: Calls that were skipped.
+        #: Number of skipped calls.
         self.skipped = 0
         #: Whether no further call may begin.
         self.is_over: Callable[[], bool] = lambda: False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call runs or waits, of a loop that is not closed."""
+        """Whether a call runs or waits, and the loop is not closed."""
         return not self._loop.is_closed() and (self._task is not None or bool(self._pending))
 
     def __call__(self, *arguments: Any) -> None:
-        """Have it called; returns at once."""
+        """Schedules a call; returns at once."""
         if len(self._pending) == self._pending.maxlen:
             self.skipped += 1
         self._pending.append((arguments, _rnet.error_counter()))
         try:
             self._loop.call_soon_threadsafe(self._start)
         except RuntimeError:
-            # The loop is closed: its program has ended, or is about to.
+            # The loop is closed: its program has ended, or is about to end.
             self._pending.clear()
 
     def _start(self) -> None:
@@ -139,7 +139,7 @@ class LoopCallback:
 
     def _end(self, task: asyncio.Task[None]) -> None:
         if self._task is task:
-            # It was cancelled before its first step, and its call is still to be made.
+            # The task was cancelled before its first step, so its call is still pending.
             self._task = None
             self._start()
 
@@ -148,7 +148,7 @@ class LoopCallback:
 
 
 async def _reported(counter: object, function: Callable[..., Any], *arguments: Any) -> None:
-    """Call a function, plain or async; what it raises is counted and reported."""
+    """Calls a function, plain or async; its exceptions are counted and reported."""
     import asyncio
 
     try:
@@ -156,7 +156,7 @@ async def _reported(counter: object, function: Callable[..., Any], *arguments: A
         if inspect.isawaitable(returned):
             await returned
     except asyncio.CancelledError as error:
-        # Of something that it awaited, unless this task is cancelled. Python 3.10 does not know which.
+        # The awaited object was cancelled, unless this task was. Python 3.10 cannot distinguish the two.
         task = asyncio.current_task()
         if getattr(task, "cancelling", lambda: 1)():
             raise
@@ -171,9 +171,9 @@ def deliver(
     on_error: Callable[[RnetError], Any] | None,
     counter: object,
 ) -> None:
-    """Have a task call ``callback`` with each message of a Subscriber, or change of a Watch, until that is closed.
+    """Calls ``callback`` in a task with each message of a Subscriber, or change of a Watch, until that is closed.
 
-    The task does not keep its node. It closes what it reads at its end: nobody else would read it.
+    The task does not keep its node. At its end it closes its source, which has no other reader.
     """
 
     def end(task: asyncio.Task[None]) -> None:
@@ -208,9 +208,9 @@ async def _deliver(
             if on_error is not None:
                 await _reported(counter, on_error, error)
             elif not isinstance(error, (PeerLostError, DetachedError)):
-                # It is the topic's error, and not the callback's.
+                # The error comes from the topic and not from the callback.
                 _rnet.report_exception(error, callback, None)
-            # An error that comes again at once must not keep the loop.
+            # An error that repeats immediately must not block the loop.
             await asyncio.sleep(pause_s)
             pause_s = _ERROR_PAUSE_S
             continue
@@ -219,9 +219,9 @@ async def _deliver(
 
 
 def for_handler(handler: Callable[..., Any], kind: str) -> tuple[Callable[..., Any], bool]:
-    """What threads of a server call for a handler, and whether it is given a context beside the request.
+    """The function that threads of a server call for a handler, and whether it also gets a context.
 
-    ``kind`` is "service", "action" or "job". Raises TypeError for what cannot be such a handler.
+    ``kind`` is "service", "action" or "job". Raises TypeError for an object that cannot be such a handler.
     """
     from .calls import takes_context
 
@@ -241,11 +241,11 @@ def for_handler(handler: Callable[..., Any], kind: str) -> tuple[Callable[..., A
 
 
 class LoopHandler:
-    """Has an event loop run a coroutine function for the threads of a server, which wait for what it returns.
+    """Runs a coroutine function on an event loop for the threads of a server, which wait for its result.
 
-    A call that is not wanted any more cancels its coroutine. A service that closes waits for its coroutines, as for its
-    threads, but for streams and goals, which it cancels; one that is closed by the thread of the loop itself cannot wait,
-    and cancels all.
+    A call that is no longer wanted cancels its coroutine. A service that closes waits for its coroutines, as for
+    its threads, except for streams and goals, which it cancels. If the thread of the loop itself closes it, it
+    cannot wait, and cancels all of them.
     """
 
     def __init__(self, function: Callable[..., Any], with_context: bool, kind: str) -> None:
@@ -254,13 +254,13 @@ class LoopHandler:
         self._loop = _running_loop(function)
         self._thread = threading.get_ident()
         self._yields = _is_any(inspect.isasyncgenfunction, function)
-        #: A job is done although nobody waits for it any more.
+        #: A job runs to its end even if its pusher no longer waits for it.
         self._cancels = kind != "job"
         self._cancels_at_close = kind == "action" or self._yields
         self.__qualname__ = getattr(function, "__qualname__", repr(function))
 
     def __call__(self, request: Any, context: Any) -> Any:
-        """Waits for what the function returns; of an async generator, the generator of what it yields."""
+        """Waits for the result of the function; for an async generator, returns a generator of its items."""
         returned = self._function(request, context) if self._with_context else self._function(request)
         return self._replies(returned, context) if self._yields else self._wait(returned, context)
 
@@ -269,7 +269,7 @@ class LoopHandler:
             while (reply := self._wait(_next_of(replies), context)) is not None:
                 yield reply[0]
         finally:
-            # At a `yield`: its `finally` blocks run.
+            # Closed at a `yield`: its `finally` blocks run.
             self._wait(replies.aclose(), context, cancels=False)
 
     def _wait(self, work: Awaitable[Any], context: Any, cancels: bool = True) -> Any:
@@ -284,7 +284,7 @@ class LoopHandler:
             may_cancel = self._cancels_at_close if reason == "server_closing" else self._cancels
             is_stuck = not self._loop.is_running() or _rnet.is_closing(self._thread)
             if is_stuck or (cancels and may_cancel and not is_cancelled):
-                # The handler knows of it now.
+                # From here on, the handler counts as informed.
                 is_cancelled = bool(context.cancelled)
                 running.cancel()
             if is_stuck:
@@ -307,7 +307,7 @@ async def _awaited(work: Awaitable[Any]) -> Any:
 
 
 class _LoopTask:
-    """A task of an event loop, as a thread waits for it."""
+    """A task of an event loop that a thread waits for."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Awaitable[Any]) -> None:
         self._loop, self._work = loop, work
@@ -319,7 +319,7 @@ class _LoopTask:
         try:
             self._loop.call_soon_threadsafe(function)
         except RuntimeError:
-            # The loop is closed, which `LoopHandler` sees.
+            # The loop is closed; `LoopHandler` detects that.
             if self._task is None and inspect.iscoroutine(self._work):
                 self._work.close()
 
@@ -328,7 +328,7 @@ class _LoopTask:
         self._task.add_done_callback(lambda _: self._ended.set())
 
     def wait(self, limit_s: float) -> bool:
-        """Whether it has ended, at the latest after this time."""
+        """Waits up to this time; returns whether it has ended."""
         return self._ended.wait(limit_s)
 
     def cancel(self) -> None:
@@ -339,7 +339,7 @@ class _LoopTask:
         self._call(cancel)
 
     def result(self, reason: str | None) -> Any:
-        """What it has returned or raised; ``reason`` is why it was cancelled, if it was."""
+        """Its result or exception; ``reason`` is the reason if it was cancelled."""
         assert self._task is not None
         if not self._task.cancelled():
             return self._task.result()

@@ -1,4 +1,4 @@
-"""Answers to mistakes, those above all that are habits from ROS 2."""
+"""Error texts for common mistakes, above all for habits from ROS 2."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["did_you_mean", "explain", "is_from_import", "no_message", "no_name"]
 
-#: Messages of ROS 2 whose content has another name here.
+#: ROS 2 messages whose content has another name here.
 _ROS2 = {
     "Bool": "the numpy type \"?\"",
     "CameraInfo": "CameraCalibration",
@@ -39,7 +39,7 @@ _ROS2 = {
 }
 
 
-#: Names that the package does not have, and what has taken their place.
+#: Names that the package does not have, and their replacements.
 _RENAMED = {
     "ERROR_CODES": "rnet.errors.BY_CODE",
     "load": "rnet.load_proto",
@@ -48,14 +48,14 @@ _RENAMED = {
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'linear'?"``, or nothing where no name is close."""
+    """``"; did you mean 'linear'?"``, or an empty text if no name is similar."""
     by_lower = {each.lower(): each for each in known}
     close = difflib.get_close_matches(name.lower(), by_lower, 1)
     return f"; did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
 def no_message(name: str, known: Iterable[str]) -> str:
-    """Why ``rnet.msgs`` has no message of a name, and what to use."""
+    """The error text for a name that ``rnet.msgs`` lacks, with the name to use instead."""
     known = list(known)
     instead = _ROS2.get(name)
     if instead is not None:
@@ -65,7 +65,7 @@ def no_message(name: str, known: Iterable[str]) -> str:
 
 
 def no_name(name: str, modules: Iterable[ModuleType]) -> str:
-    """Why the package has no attribute of a name, and which of its modules has it."""
+    """The error text for an attribute that the package lacks, with the module that has it."""
     places = [f"{module.__name__}.{name}" for module in modules if name in module.__all__]
     instead = _RENAMED.get(name, places[0] if places else None)
     return f"module 'rnet' has no attribute {name!r}" + (f": use {instead}" if instead else "")
@@ -74,7 +74,7 @@ def no_name(name: str, modules: Iterable[ModuleType]) -> str:
 def is_from_import() -> bool:
     """Whether the caller of a module's ``__getattr__`` is ``from module import name``.
 
-    Such a statement replaces the text of an AttributeError by one of its own.
+    Such a statement replaces the text of an AttributeError.
     """
     import opcode
 
@@ -84,7 +84,7 @@ def is_from_import() -> bool:
 
 
 def explain(cls: Any) -> None:
-    """Have the constructor of a protobuf message class say what is wrong, and what it has instead."""
+    """Makes the constructor of a protobuf message class explain its errors, with the existing names."""
     init = cls.__init__
 
     def __init__(self: Any, **fields: Any) -> None:
@@ -97,7 +97,7 @@ def explain(cls: Any) -> None:
 
 
 def _explained(message: Any, fields: dict[str, Any], error: Exception) -> Exception:
-    """The error of a constructor with a text that helps, or as it is where none is known."""
+    """The error of a constructor with a helpful text, or unchanged if there is none."""
     for name, value in fields.items():
         known = message.fields_by_name.get(name)
         if known is None:

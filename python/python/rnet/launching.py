@@ -183,14 +183,14 @@ class Launch:
         return f"Launch({', '.join(f'{node.name}: {node.state}' for node in self.nodes.values())})"
 
     def _send_stop(self) -> None:
-        """Has the launcher stop, once: at a second signal it would end at once, and nodes go on."""
+        """Stops the launcher, once: at a second signal it would exit at once, and the nodes would continue."""
         with self._changed:
             if self._process is not None and self._exit_code is None and not self._stop_sent:
                 self._process.send_signal(signal.SIGTERM)
             self._stop_sent = True
 
     def _run_launcher(self, command: list[str], env: Mapping[str, str] | None) -> None:
-        """Runs the launcher. In this thread, which lives as long: to the kernel a process's parent is the thread."""
+        """Runs the launcher in this thread, which outlives it: for the kernel, the parent is the thread."""
         try:
             process = subprocess.Popen(
                 command,
@@ -202,7 +202,7 @@ class Launch:
                 errors="replace",
                 start_new_session=True,
             )
-        # Whatever it is: who waits for the launch would wait for ever.
+        # Every exception: otherwise a thread that waits for the launch would wait forever.
         except Exception as error:
             with self._changed:
                 if not isinstance(error, OSError):
@@ -219,12 +219,12 @@ class Launch:
             self._handle_line(line.rstrip("\n"))
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         with self._changed:
-            # Reaped only here: whoever signals it under this lock signals no other process.
+            # Reaped only here: a signal sent under this lock cannot reach another process with the same id.
             self._exit_code = process.wait()
             self._changed.notify_all()
 
     def _handle_line(self, line: str) -> None:
-        """A table, the error at the end, or what the launcher says in between, which is a line of text."""
+        """Handles a line of the launcher: a table, the final error, or a text message."""
         try:
             document = json.loads(line)
         except ValueError:

@@ -1,4 +1,4 @@
-"""Lines of a node's log, and what connects Python's ``logging`` with it."""
+"""Lines of a node's log, and the handler that connects Python's ``logging`` to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _method(name: str, level: str, doc: str) -> Callable[..., None]:
         try:
             if self._is_enabled(level):
                 here = sys._getframe()
-                # A callback of robot-net that is this method has no Python code that calls it.
+                # If robot-net calls this method as a callback, Python code does not call it.
                 caller = here.f_back or here
                 self._log_from(level, _formatted(text, args), caller.f_code.co_filename, caller.f_lineno)
         except ClosedError:
@@ -30,13 +30,13 @@ def _method(name: str, level: str, doc: str) -> Callable[..., None]:
 
 
 def _formatted(text: Any, args: tuple[object, ...]) -> str:
-    """A line that cannot be made as it was meant says why: to log ends no program."""
+    """The formatted line. If formatting fails, the line contains the reason: logging does not raise."""
     try:
         line = str(text) % args if args else str(text)
     except Exception as error:
         why = "".join(traceback.format_exception_only(error)).strip()
         line = f"{_shown(text)} % {_shown(args)} ({why})" if args else f"text that cannot be shown ({why})"
-    # A lone surrogate is no text.
+    # A lone surrogate is not valid text.
     return line.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -88,7 +88,7 @@ class LogHandler(logging.Handler):
 
 
 def _level_of(level: int) -> str:
-    """The level of a number of ``logging``, between whose levels there may be others."""
+    """The level for a number of ``logging``, which may lie between its named levels."""
     for number, name in (
         (logging.CRITICAL, "fatal"),
         (logging.ERROR, "error"),

@@ -75,7 +75,7 @@ class Snapshot:
         """The entry of a key; None if it was absent."""
         if not isinstance(key, str):
             raise TypeError(f"a key must be a str, not a {type(key).__name__}")
-        # As everywhere, the first slash may be left out.
+        # As everywhere, the leading slash is optional.
         return self._entries.get(key if key.startswith("/") else f"/{key}")
 
     def keys(self) -> list[str]:
@@ -114,7 +114,7 @@ class StateHash:
         self._state = state
         #: The prefix.
         self.prefix = prefix.rstrip("/")
-        # The state may be closed, and the prefix none.
+        # The state may be closed, and the prefix may be invalid.
         state.entry(self._key("x"))
 
     def _key(self, field: str) -> str:
@@ -136,7 +136,7 @@ class StateHash:
 
     def _fields(self) -> list[tuple[str, Entry]]:
         below = self._key("")
-        # Behind the prefix, with the slash in front that the user need not have written.
+        # After the prefix, including its leading slash, which is optional.
         at = len(below) + (not below.startswith("/"))
         return [(entry.key[at:], entry) for entry in self._state.list(below)]
 
@@ -204,12 +204,12 @@ def hash_(self: State, prefix: str) -> StateHash:
 
 
 def _retried(what: str, attempt: Callable[[], _R]) -> _R:
-    """What an attempt returns that does not end in a conflict."""
+    """The result of the first attempt without a conflict."""
     for _ in range(_rnet.MAX_UPDATE_TRIES):
         try:
             return attempt()
         except ConflictError:
-            # Somebody else was in between.
+            # Another writer interfered.
             continue
     raise _rnet.too_many_conflicts(what)
 
@@ -220,7 +220,7 @@ def update(self: State, key: str, fn: Callable[[Any], Any], /) -> Any:
     change is lost.
     """
     for _ in range(_rnet.MAX_UPDATE_TRIES):
-        # A conflict that the function raises is its caller's.
+        # A ConflictError that the function raises propagates to the caller.
         if (written := self._rewrite(key, fn)) is not None:
             return written[0]
     raise _rnet.too_many_conflicts(f"update {key}")
@@ -249,7 +249,7 @@ def transact(self: State, body: Callable[[Transaction], Any], /) -> Any:
 
     def attempt() -> Any:
         transaction = self.transaction()
-        # A key that is read twice may have changed in between; the body is told at once.
+        # A key that is read twice may have changed in between; then the body gets a ConflictError at once.
         returned = body(transaction)
         transaction.commit()
         return returned
@@ -271,7 +271,7 @@ async def _transact_async(state: State, body: Callable[[Transaction], Awaitable[
     raise _rnet.too_many_conflicts(what)
 
 
-# What has keys(), items(), [] and the like of it is one for isinstance and match, too.
+# Objects with keys(), items(), [] and so on are mappings for isinstance and match, too.
 for _mapping in (_rnet.State, StateHash, Snapshot):
     Mapping.register(_mapping)
 

@@ -57,19 +57,19 @@ class Merge:
                 self._set.attach(subscriber)
             except BadValueError:
                 raise _bad("all subscribers must belong to one node") from None
-        #: Whose turn it is to be asked first, so that a busy topic hides no other.
+        #: Index of the subscriber to check first, so that a busy topic does not hide others.
         self._turn = 0
 
     def recv(self, *, timeout: float | None = None) -> tuple[Subscriber[Any], Any]:
         """Waits for the next message of any subscriber: `subscriber, message = merge.recv()`."""
         if timeout is not None and not timeout >= 0:
-            # Refuses it, whether there is a message or not.
+            # Rejects an invalid time-out, whether or not a message is available.
             self._set._wait(timeout, timeout)
         until, left = None if timeout is None else time.monotonic() + timeout, timeout
         while (found := self._try_recv()) is None:
             self._set._wait(left, timeout)
             if until is not None:
-                # Another thread may be faster.
+                # Another thread may take the message first.
                 left = max(0.0, until - time.monotonic())
         return found
 
@@ -80,13 +80,13 @@ class Merge:
         for step in range(len(self.subscribers)):
             at = (first + step) % len(self.subscribers)
             subscriber = self.subscribers[at]
-            # Also if this one raises: malformed messages of one topic hide no other.
+            # Also if this one raises: malformed messages of one topic do not hide other topics.
             self._turn = at + 1
             try:
                 message = subscriber.try_recv()
             except ClosedError as error:
                 closed = error
-                # It would end each wait. Another thread may have detached it.
+                # A closed subscriber would end each wait. Another thread may have detached it.
                 with contextlib.suppress(BadValueError, ClosedError):
                     self._set.detach(subscriber)
                 continue
@@ -111,16 +111,16 @@ class Merge:
 
 
 def skip_error(subscribers: Iterable[Subscriber[Any]], error: BaseException, stacklevel: int = 2) -> None:
-    """Lets an iteration go on after an error: what happened to a single publisher is counted, or seen by
-    ``on_match`` and the tools, and ends nothing. Raises any other one.
+    """Lets an iteration continue after an error of a single publisher, which is counted, or reported by
+    ``on_match`` and the tools. Raises any other error.
 
-    Warns where there is nobody else whom the loop could hear.
+    Warns if the topic has no connected publisher.
     """
     if isinstance(error, (PeerLostError, DetachedError, MalformedError)):
         return
     if not isinstance(error, (IncompatibleTypeError, IncompatibleQosError)):
         raise error
-    # One that is closed meanwhile ends the iteration.
+    # A subscriber that is closed meanwhile ends the iteration.
     with contextlib.suppress(ClosedError):
         of_topic = [subscriber for subscriber in subscribers if subscriber.topic == error.topic]
         if not any(of.connected for subscriber in of_topic for of in subscriber.stats()):

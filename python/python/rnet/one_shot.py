@@ -1,4 +1,4 @@
-"""``Node.call``: one call, by a client that the node keeps, because to open one takes longer than a call."""
+"""``Node.call``: one call by a cached client of the node, because opening one takes longer than a call."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from . import _rnet
 
 __all__ = ["call"]
 
-#: Clients that a node keeps. Of more, the one that was used longest ago is dropped.
+#: Clients that a node caches. Beyond this number, the least recently used one is dropped.
 MAX_CACHED_CLIENTS = 64
 
-#: Of each node, by service, request type and reply type. The one that was used last is at the end.
+#: For each node, by service, request type and reply type. The most recently used one is last.
 _kept: WeakKeyDictionary[_rnet.Node, dict[Any, _rnet.Client[Any, Any]]] = WeakKeyDictionary()
 
 
@@ -21,16 +21,16 @@ def call(self: _rnet.Node, name: str, request: Any, /, reply: Any = None, *, tim
     The type of the request is its class; objects with the buffer protocol are bytes. `timeout` is in seconds, 10 by
     default. Errors are those of `Client.call`.
     """
-    from .calls import type_of  # Programs without calls do without it.
+    from .calls import type_of  # Programs without calls do not need it.
 
     return _client(self, name, type_of(request), reply).call(request, timeout=timeout)
 
 
 def _client(node: _rnet.Node, name: str, request: Any, reply: Any) -> _rnet.Client[Any, Any]:
-    # A type of numpy may be a list.
+    # A numpy type may be a list.
     key = (name, request, repr(reply) if isinstance(reply, list) else reply)
     kept = _kept.setdefault(node, {})
-    # Each step is one step for other threads, too: at the worst two of them open a client.
+    # Each step is atomic for other threads: in the worst case two of them open a client.
     client = kept.pop(key, None)
     if client is None or client.closed:
         client = node.client(name, request, reply)

@@ -1,19 +1,18 @@
-"""Where message classes live: descriptor pools of the official protobuf runtime.
+"""Descriptor pools of the official protobuf runtime, which contain the message classes.
 
-A pool knows each file and each type once, and messages of two pools do not mix: a message of one
-cannot be a field of one of the other. So everything goes into the runtime's default pool, where
-the modules are that protoc generates, as long as it says the same as what is there. A file that
-only has a name in common with another one is given a name of its own: names of files are no part
-of a type. Two versions of one type can be in one process only in two pools; the one that came
-later is put into a private pool with all that it needs.
+A pool contains each file and each type once, and messages of two pools do not mix: a message of one
+cannot be a field of a message of the other. So files go into the runtime's default pool, which also
+contains the modules that protoc generates, if they agree with its contents. A file that only shares
+its name with another one gets a new name: file names are not part of a type. Two versions of one type
+need two pools in a process; the later version goes into a private pool with its imports.
 
-What comes from others, a descriptor set, adds nothing to the default pool: it may say what it
-likes of ``foxglove.Pose``, and whoever comes later would have to live with it. Such a set shares
-the classes of that pool where all of it is there already, else it has a private pool. And files
-of the same name as ours never come before ours.
+A descriptor set of another program adds nothing to the default pool: its definition of
+``foxglove.Pose`` may differ, and would apply to all later files. Such a set shares the classes of the
+default pool if all of its files are already there; otherwise it gets a private pool. And files with
+the same name as built-in ones are never added before them.
 
-The runtime keeps no comments, so the files are kept here with theirs: they travel with a topic,
-and make the doc strings of the classes.
+The runtime does not keep comments, so the files are kept here with their comments: these are sent with a
+topic, and become the doc strings of the classes.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ __all__ = ["Pool", "descriptor_set", "files_of", "is_message_class", "place"]
 _WELL_KNOWN = "google/protobuf/"
 _BUILT_IN = ("foxglove", "rnet/msgs")
 
-#: Pools that one process may have: the runtime never gives back what one holds.
+#: Pools that one process may have: the runtime never frees the memory of one.
 MAX_POOLS = 1024
 
 _lock = threading.Lock()
-#: The default pool, then those of versions that were loaded from files.
+#: The default pool, then the pools of versions that were loaded from files.
 _pools: list[Pool] = []
-#: Those of descriptor sets, by what is in them, with the names of the files there.
+#: The pools of descriptor sets, by their content, with the names of the files there.
 _of_sets: dict[bytes, tuple[Pool, list[dict[str, str]]]] = {}
 
 
 def files_of(descriptor_set: bytes, what: str) -> list[FileDescriptorProto]:
-    """The files of a descriptor set; ``what`` needs them."""
+    """The files of a descriptor set; ``what`` is the feature that needs them, for errors."""
     descriptor_pb2 = _runtime("descriptor_pb2", what)
     return list(descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file)
 
@@ -58,7 +57,7 @@ def files_of(descriptor_set: bytes, what: str) -> list[FileDescriptorProto]:
 def place(
     sets: list[list[FileDescriptorProto]], what: str, *, foreign: bool = False, ours: bool = False
 ) -> tuple[Pool, list[dict[str, str]]]:
-    """Puts files (imports first) into one pool; gives their names there, by their own.
+    """Adds files (imports first) to one pool; returns their names there, by their original names.
 
     ``foreign``: they come from others. ``ours``: they are the built-in ones.
     """
@@ -96,11 +95,11 @@ def place(
 
 
 class _NameConflict(Exception):
-    """Files do not go into a pool; the text says why."""
+    """Files cannot be added to a pool; the text states the reason."""
 
 
 def _digest(sets: list[list[FileDescriptorProto]]) -> bytes:
-    """Of what the files say of their messages."""
+    """A digest of the message definitions of the files."""
     hashed = hashlib.sha256()
     for files in sets:
         for file in files:
@@ -111,7 +110,7 @@ def _digest(sets: list[list[FileDescriptorProto]]) -> bytes:
 
 
 def _reserve(default: Pool, sets: list[list[FileDescriptorProto]], what: str) -> None:
-    """Puts the built-in files whose names, or whose types, these have into the default pool."""
+    """Adds those built-in files to the default pool whose names or types the given files use."""
     wanted: set[str] = set()
     for file in (file for files in sets for file in files):
         wanted.add(file.name)
@@ -121,7 +120,7 @@ def _reserve(default: Pool, sets: list[list[FileDescriptorProto]], what: str) ->
     for path in wanted.intersection(ours) - default.reserved:
         text = f'syntax = "proto3"; import "{path}";'
         files = files_of(_rnet.compile_text(text, "", {}, []), what)
-        # Modules of protoc may hold another version of it, imported by the program itself.
+        # The program itself may have imported a protoc module with another version of it.
         with contextlib.suppress(_NameConflict):
             default.take([files[:-1]])
         default.reserved.add(path)
@@ -131,12 +130,12 @@ def is_message_class(thing: Any) -> bool:
     """Whether it is a message class of the protobuf runtime, which is not imported for that."""
     if not isinstance(thing, type) or not hasattr(thing, "FromString"):
         return False
-    # The base of all has none.
+    # The base class of all messages has none.
     return getattr(thing, "DESCRIPTOR", None) is not None
 
 
 def descriptor_set(cls: type[Message]) -> bytes:
-    """A descriptor set of a message class, imports first, with the comments that are known."""
+    """A descriptor set of a message class, imports first, with the known comments."""
     descriptor_pb2 = _runtime("descriptor_pb2", "a message class")
     kept: dict[str, FileDescriptorProto] = {}
     with _lock:
@@ -163,20 +162,20 @@ class Pool:
         self.pool = pool
         #: By the name in this pool, with comments.
         self.kept: dict[str, FileDescriptorProto] = {}
-        #: By the name of the file and the full name of what they are about.
+        #: Comments by file name and the full name of the commented element.
         self._comments: dict[str, dict[str, str]] = {}
-        #: Built-in files of which it was made sure that they come first.
+        #: Built-in files that are guaranteed to be loaded first.
         self.reserved: set[str] = set()
 
     def take(
         self, sets: Iterable[Iterable[FileDescriptorProto]], *, add: bool = True
     ) -> list[dict[str, str]]:
-        """Adds the files, or finds them, if it may not add; gives their names here, by their own.
+        """Adds the files, or only finds them without ``add``; returns their names here, by their original names.
 
         Raises _NameConflict if they do not fit.
         """
         new: dict[str, FileDescriptorProto] = {}
-        # Symbols, with the name of the file as it was given.
+        # Symbols, with the name of their file as given.
         defined: dict[str, str] = {}
         commented: dict[str, FileDescriptorProto] = {}
         all_names: list[dict[str, str]] = []
@@ -218,7 +217,7 @@ class Pool:
             for bare in new.values():
                 self.pool.AddSerializedFile(bare.SerializeToString())
         except TypeError as error:
-            # A package has the name of a type, say.
+            # For example, a package with the name of a type.
             raise _NameConflict(f"the protobuf runtime refuses a file: {error}") from None
         self.kept = {**commented, **self.kept}
         return all_names
@@ -253,8 +252,8 @@ class Pool:
 
     def _find(self, name: str) -> FileDescriptorProto | None:
         if name.startswith(_WELL_KNOWN):
-            # The runtime brings them, and its modules could not be imported any more if another
-            # form of them was there before.
+            # The runtime provides them, and its modules could not be imported any more if another version of
+            # them were already in the pool.
             module = name.removesuffix(".proto").replace("/", ".") + "_pb2"
             try:
                 known: Any = importlib.import_module(module).DESCRIPTOR
@@ -268,7 +267,7 @@ class Pool:
             return None
 
     def _borrow(self, file: FileDescriptor) -> None:
-        """Adds a file of the default pool, which has to be there."""
+        """Adds a file of the default pool, which must contain it."""
         if file.pool is not self.pool:
             for dependency in file.dependencies:
                 self._borrow(dependency)
@@ -310,7 +309,7 @@ def _copy(file: FileDescriptorProto) -> FileDescriptorProto:
 
 
 def _bare(file: FileDescriptorProto) -> FileDescriptorProto:
-    """What a file says of its messages, in one form: no comments, services, or options of tools."""
+    """The message definitions of a file in a normal form: no comments, services, or options of tools."""
     bare = _copy(file)
     for part in ("source_code_info", "service", "extension", "options", "weak_dependency"):
         bare.ClearField(part)
@@ -356,13 +355,13 @@ def _keep_options(element: Any, *names: str) -> None:
 
 
 def _json_name(name: str) -> str:
-    """What the JSON name of a field is unless it is given one."""
+    """The default JSON name of a field."""
     parts = name.split("_")
     return parts[0] + "".join(part[:1].upper() + part[1:] for part in parts[1:])
 
 
 def _symbols(file: FileDescriptorProto) -> Iterator[str]:
-    """Full names of what stands at the top of a file; values of enums stand beside their enum."""
+    """Full names of the top-level definitions of a file; values of an enum are in the scope of the enum."""
     scope = f"{file.package}." if file.package else ""
     for message in file.message_type:
         yield scope + message.name
@@ -376,12 +375,12 @@ def _symbols(file: FileDescriptorProto) -> Iterator[str]:
 
 
 def _comments(file: FileDescriptorProto) -> dict[str, str]:
-    """The comments of a file, by full name; those of the value of an enum stand under the enum."""
+    """The comments of a file, by full name; the comments of an enum value are below the enum."""
     comments: dict[str, str] = {}
     for location in file.source_code_info.location:
         parts = (location.leading_comments, location.trailing_comments)
         lines = [line.strip() for part in parts if part for line in part.strip().splitlines()]
-        # An odd path is that of a part of a definition: its name, its type.
+        # A path of odd length refers to a part of a definition: its name or its type.
         if not lines or len(location.path) % 2:
             continue
         element: Any = file

@@ -1,4 +1,4 @@
-"""The program ``rnet``, which the package brings and some of its functions drive."""
+"""The program ``rnet``, which the package contains and some of its functions run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 import sysconfig
 from pathlib import Path
 
-#: What to do where :func:`find` finds none.
+#: Instructions if :func:`find` does not find a program.
 MISSING = "the program rnet is not installed; install the robot-net package, or run `make build`"
 
 
 def find() -> str | None:
-    """The program that came with the package, or else one in the path."""
+    """The program that was installed with the package, or else one in the path."""
     beside = {Path(sys.executable).parent, Path(sysconfig.get_path("scripts"))}
     return shutil.which("rnet", path=os.pathsep.join(map(str, beside))) or shutil.which("rnet")

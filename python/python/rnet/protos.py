@@ -73,12 +73,12 @@ def _folders(include: _Path | Iterable[_Path]) -> list[str]:
 
 
 def _read(path: str, folders: list[str]) -> tuple[bytes, bool]:
-    """The descriptor set of a file, and whether it was one before."""
+    """The descriptor set of a file, and whether the file already was a descriptor set."""
     if path.endswith(".proto"):
         return _rnet.compile_file(path, folders), False
     try:
         with open(path, "rb") as file:
-            # One byte more than may be there is as good as all.
+            # One byte more than the limit is enough to detect a longer file.
             made = file.read(_rnet.MAX_SCHEMA_LEN_BYTES + 1)
     except OSError as error:
         why = f"{error.strerror or error}; correct the path or the file"
@@ -91,14 +91,14 @@ class Package:
 
     def __init__(self, pool: pools.Pool, types: dict[str, str], prefix: str) -> None:
         self._pool = pool
-        #: What stands at the top of the files, imports too: full name to "message" or "enum".
+        #: Top-level definitions of the files and their imports: full name to "message" or "enum".
         self._types = types
         self._prefix = prefix
 
     def __getattr__(self, name: str) -> Any:
         full_name = self._prefix + name
         if name.startswith("_"):
-            # Asked for by copy and pickle before there is anything; such types are found by [].
+            # copy and pickle look up such names before `__init__`; types with such names are found by [].
             raise AttributeError(name)
         if full_name in self._types:
             return self._made(full_name)
@@ -150,7 +150,7 @@ class Protos(Package):
         files = {there: pool.file(there) for of_set in names for there in of_set.values()}
         own: dict[str, str] = {}
         for of_set, (_, is_descriptor_set) in zip(names, sets, strict=True):
-            # Of a descriptor set those are meant that no other one needs, else the file itself.
+            # In a descriptor set, the files that no other file imports are wanted; otherwise the file itself.
             needed = {d.name for there in of_set.values() for d in files[there].dependencies}
             last = list(of_set.values())[-1:]
             meant = [n for n in of_set.values() if n not in needed] if is_descriptor_set else last

@@ -119,7 +119,7 @@ class Recording:
         self._is_over = False
         self._messages: list[str] = []
         try:
-            # A session of its own, so that Ctrl-C reaches this process alone.
+            # A separate session, so that Ctrl-C reaches only this process.
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -203,7 +203,7 @@ class Recording:
                     self._report = report
                     self._changed.notify_all()
         self._errors.join()
-        # Reaped under the lock: whoever signals it there signals no other process.
+        # Reaped under the lock: a signal sent under it cannot reach another process with the same id.
         os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
         with self._changed:
             self._process.wait()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordedMessage", "RecordedTopic", "RecordingFile", "Series", "open_recording"]
 
-#: What the recorder wrote to itself stands below this name.
+#: The recorder's own metadata records have names with this prefix.
 _RESERVED = "/_rnet/recording/"
 
 
@@ -176,7 +176,7 @@ class RecordingFile:
         return max(0, start_ns + round(seconds * 1e9))
 
     def _warn(self, problem: str) -> None:
-        # Whoever called the method that called this.
+        # Attributed to the caller of the public method.
         warnings.warn(DamagedRecordingWarning(f"{self._path}: {problem}"), stacklevel=4)
 
 
@@ -226,7 +226,7 @@ class RecordedTopic:
         return sum(channel.count for channel in self._channels)
 
     def __bool__(self) -> bool:
-        # It is there, with messages or without.
+        # The topic exists, with or without messages.
         return True
 
     def __iter__(self) -> Iterator[RecordedMessage]:
@@ -304,7 +304,7 @@ class RecordedTopic:
         By default all of :meth:`fields` except byte arrays. Arrays become a column for each element (``q[0]``), and
         absent values are missing. Raises :class:`ReadFailedError`, and ImportError without pandas.
         """
-        # Typed as Any: pandas has no types of its own.
+        # Typed as Any: pandas has no type information.
         pandas: Any = importlib.import_module("pandas")
 
         series = self.series(*(names or self.fields()), start=start, end=end)
@@ -322,7 +322,7 @@ class RecordedTopic:
 
 
 def _column(pandas: Any, values: _Array, is_absent: _Array) -> Any:
-    """A column of a frame. Integers and booleans of which some are missing have types of pandas that know that."""
+    """A column of a frame. Integers and booleans with missing values get nullable pandas types."""
     if values.dtype.kind == "f" or not is_absent.any():
         return values
     made = pandas.arrays.BooleanArray if values.dtype.kind == "b" else pandas.arrays.IntegerArray
@@ -444,7 +444,7 @@ def _plain(layout: dict[str, Any]) -> Callable[[bytes], Any]:
     return record
 
 
-#: The numbers of plain types, as numpy names them.
+#: The numbers of plain types, by their numpy names.
 _KINDS = {
     **{f"{kind}{8 * size}": f"<{kind}{size}" for kind in "ui" for size in (1, 2, 4, 8)},
     **{"f32": "<f4", "f64": "<f8", "bool": "?"},
@@ -452,7 +452,7 @@ _KINDS = {
 
 
 def _dtype(layout: dict[str, Any]) -> dict[str, Any]:
-    """The dtype of a struct, as ``numpy.dtype`` takes it."""
+    """The dtype of a struct, as an argument of ``numpy.dtype``."""
     fields = [field for field in layout["fields"] if not field["name"].startswith("_")]
     return {
         "names": [field["name"] for field in fields],

@@ -1,14 +1,14 @@
-"""What values of state are in Python, where that is more than one number or text.
+"""Python objects for state values other than a number or a text.
 
-``node.state`` itself is compiled; this says which class a message belongs to. A message is stored
-with the description of its type, so every process can read it. What it gets is an object of
+``node.state`` itself is compiled; this module chooses the class of a message. A message is stored
+with the description of its type, so every process can read it, as an object of
 
 - the class that this node has used for a type of that name, if that class can read it (the rules are
   those of topics, docs/design/types.md); else, for a protobuf message, of
-- the class of :mod:`rnet.msgs`, or of files that were loaded, if they say the same, or of one that
-  is made of the description; and for a plain type of
-- the class of :mod:`rnet.msgs` for its large messages, an array or number of numpy for what numpy
-  wrote without a name, or a ``ctypes.Structure`` that is made of the description.
+- the class of :mod:`rnet.msgs`, or of loaded files, if their definition is the same, or else a class
+  created from the description; and for a plain type of
+- the class of :mod:`rnet.msgs` for its large messages, a numpy array or number for unnamed numpy
+  types, or a ``ctypes.Structure`` created from the description.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .errors import BadValueError, MissingNumpyError
 
 __all__ = ["DELETE", "message_class", "other_value", "plain_class", "plain_number", "protobuf_class"]
 
-#: Deepest nesting of dicts and lists that is written: readers in other languages have limits, too.
+#: Deepest nesting of dicts and lists that can be written: readers in other languages have limits, too.
 MAX_DEPTH = 100
 
 
@@ -44,7 +44,7 @@ DELETE: Final[Literal[Delete.DELETE]] = Delete.DELETE
 
 
 def message_class(value: Any) -> Any:
-    """The type of a message, as ``Node.publisher`` takes it; None for what is none."""
+    """The type of a message, as ``Node.publisher`` accepts it; None for other objects."""
     cls = type(value)
     if pools.is_message_class(cls) or hasattr(cls, "__rnet_codec__"):
         return cls
@@ -60,7 +60,7 @@ def message_class(value: Any) -> Any:
 
 
 def plain_number(value: Any) -> Any:
-    """The number of Python that a scalar of numpy is; None for anything else."""
+    """The Python number for a numpy scalar; None for other objects."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.generic):
         number = value.item()
@@ -70,8 +70,8 @@ def plain_number(value: Any) -> Any:
 
 
 def other_value(key: str, value: Any) -> tuple[str, Any]:
-    """What kind of value an object is that is no scalar: "json" with its text, "set" or "bytes" with itself, "message"
-    with its type, or "number" with that. Raises TypeError or BadValueError for what is to be stored at ``key`` and is none.
+    """The kind of value of an object that is not a scalar: "json" with its text, "set" or "bytes" with itself, "message"
+    with its type, or "number" with that. Raises TypeError or BadValueError for an object that cannot be stored at ``key``.
     """
     if value is None or isinstance(value, (dict, list, tuple)):
         try:
@@ -102,8 +102,8 @@ def _name_of(value: Any) -> str:
 def json_text(value: Any) -> str:
     """The JSON of dicts with str keys, lists, tuples (which become lists), str, int, finite float, bool and None.
 
-    Raises TypeError or ValueError, with the place, for what would not come back as it went in: ``json.dumps`` alone
-    writes ``NaN``, and makes ``{1: 2}`` a ``{"1": 2}``.
+    Raises TypeError or ValueError, with the place, for a value that would be read back differently:
+    ``json.dumps`` alone writes ``NaN``, and converts ``{1: 2}`` to ``{"1": 2}``.
     """
     _check(value, ())
     # Another thread may change the value meanwhile.
@@ -137,7 +137,7 @@ def _check(value: Any, path: tuple[str | int, ...]) -> None:
 
 
 def _place(path: tuple[str | int, ...]) -> str:
-    """A place in a value as one would write it in Python: ["steps"][3]."""
+    """A place in a value in Python notation: ["steps"][3]."""
     return "".join(f"[{json.dumps(step, ensure_ascii=False)}]" for step in path) or "the value"
 
 
@@ -149,12 +149,12 @@ def _check_text(text: str, path: tuple[str | int, ...]) -> None:
 
 
 def protobuf_class(descriptor_set: bytes, name: str) -> Any:
-    """The class of a protobuf message that came with its description."""
+    """The class for the description of a protobuf message."""
     return protos.load_descriptor_set(descriptor_set)[name]
 
 
 def plain_class(described: str) -> Any:
-    """The class of a plain type that came with its description."""
+    """The class for the description of a plain type."""
     layout = json.loads(described)
     if layout["kind"] != "plain":
         return bytes
@@ -164,7 +164,7 @@ def plain_class(described: str) -> Any:
             return getattr(importlib.import_module(builtin.PLAIN[own], "rnet.msgs"), own)
         return bytes
     if layout["name"] in ("record", "value"):
-        # What rnet.codec calls a dtype that has no name of its own.
+        # The name that rnet.codec gives to a dtype without a name.
         return _dtype(layout)
     return _structure(layout)
 
@@ -201,7 +201,7 @@ def _numpy_type(of: Any) -> Any:
     return (_numpy_type(of["array"]["of"]), (of["array"]["len"],))
 
 
-#: The numbers of ctypes, by their names in descriptions.
+#: ctypes numbers by their names in descriptions.
 _NUMBERS: dict[str, Any] = {
     "bool": ctypes.c_bool,
     "i8": ctypes.c_int8,
@@ -218,8 +218,8 @@ _NUMBERS: dict[str, Any] = {
 
 
 def _structure(layout: dict[str, Any]) -> type[ctypes.Structure]:
-    """A structure of the same layout. Gaps are fields of their own, so that offsets are those given
-    and not what a compiler would make of the types; written back it is the type that it came from.
+    """A structure of the same layout. Gaps are separate fields, so that offsets are those of the
+    description and not those of a compiler. Written back, it has the original type.
     """
     fields: list[tuple[str, Any]] = []
     at = 0

@@ -70,7 +70,7 @@ pub(crate) fn open(
                     let py = returned.py();
                     if is_generator(&returned)? {
                         let hear = py.get_type::<ActionContext>().getattr("feedback")?;
-                        // Closed at a `yield` when it is cancelled: its `finally` blocks run.
+                        // A cancelled generator is closed at a `yield`: its `finally` blocks run.
                         let worked = py.import("rnet.calls")?.getattr("run_action_generator")?;
                         returned = call(&worked, (returned, hear, context))?;
                     }
@@ -113,7 +113,7 @@ impl ActionContext {
         super::reason_name(py.detach(|| self.inner.cancel_reason()))
     }
 
-    /// The same for what runs the handler, which does not know by this.
+    /// The reason, read by the code that runs the handler; the handler does not learn of it by this call.
     fn _peek_reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
@@ -125,7 +125,7 @@ impl ActionContext {
     }
 }
 
-/// What the Python object, its goals and its node share.
+/// State shared by the Python object, its goals and its node.
 pub(crate) type ActionClientCore = SharedClient<rnet::ActionClient<[u8], [u8], [u8]>, GoalCodecs>;
 
 /// Sends goals to an action. Any thread or task may send any number of goals at a time. Created by

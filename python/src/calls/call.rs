@@ -1,4 +1,4 @@
-//! `rnet.Call`: a call that goes on.
+//! `rnet.Call`: a call in progress.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,15 +21,15 @@ use crate::wait::SIGNAL_CHECK_INTERVAL;
 
 type Reply = Received<[u8]>;
 
-/// What the Python object, its client and the line of those who wait share.
+/// State shared by the Python object, its client and the queue of its waiters.
 pub(crate) struct CallCore {
-    /// Until nothing more will come: it holds the node.
+    /// Kept until no more replies can come: it holds the node.
     resource: Arc<Resource<Arc<Pending<[u8]>>>>,
     ready: Arc<WaitCondition<Pending<[u8]>>>,
-    /// Why it was ended from here.
+    /// The error that this process ended it with.
     close_error: OnceLock<Error>,
     client: Arc<ClientCore>,
-    /// Whether it wants every reply.
+    /// Whether it expects any number of replies.
     stream: bool,
 }
 
@@ -41,7 +41,7 @@ impl CallCore {
         Arc::new(CallCore { resource, ready, close_error: OnceLock::new(), client, stream })
     }
 
-    /// Why there is nothing to be had any more; `None` where it came to its end.
+    /// The reason why no more replies can come; `None` if it ended normally.
     fn end_error(&self) -> Option<Error> {
         match self.resource.is_from_parent() {
             true => Some(self.resource.closed_error()),
@@ -61,10 +61,10 @@ impl CallCore {
         self.resource.take()
     }
 
-    /// Waits for a reply for a part of the time; `None` when there are no more. Call it without the GIL.
+    /// Waits for a reply for a part of the time; `None` at the end of the replies. Call it without the GIL.
     ///
     /// # Errors
-    /// `Interrupted`: it is to be asked again.
+    /// `Interrupted`: try again.
     fn next(&self, slice: Duration) -> rnet::Result<Option<Reply>> {
         let Ok(pending) = self.resource.get() else {
             return self.end_error().map_or(Ok(None), Err);
@@ -77,7 +77,7 @@ impl CallCore {
         drop(pending);
         match next {
             Err(error) if self.stream => Err(self.end_error().unwrap_or(error)),
-            // Whoever asks again hears the same.
+            // Further callers get the same error.
             Err(error) => Err(self.close_error.get_or_init(|| error).clone()),
             next => next,
         }
@@ -115,7 +115,7 @@ impl Drop for CallCore {
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct Call {
     pub(super) core: Arc<CallCore>,
-    /// The only reply of a call, or that it is malformed, for whoever asks again.
+    /// The only reply of a call, or the error for a malformed reply; kept for later callers.
     pub(super) reply: OnceLock<PyResult<Py<PyAny>>>,
     pub(super) _node: Arc<NodeCore>,
 }
@@ -136,7 +136,7 @@ impl Call {
         next.map(|reply| self.store_reply(py, self.value(py, &reply))).transpose()
     }
 
-    /// The only reply, of which every further call of `result` and every further `await` have the same.
+    /// Stores the only reply: every further call of `result` and every further `await` returns the same one.
     fn store_reply(&self, py: Python<'_>, reply: PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
         if self.core.stream {
             return reply;
@@ -152,7 +152,7 @@ impl Call {
         })
     }
 
-    /// What a task awaits.
+    /// The coroutine that a task awaits.
     fn coroutine(slf: Py<Self>, iterates: bool) -> Next {
         let core = slf.get().core.clone();
         let next = Next::new(core.ready.clone(), move |py| slf.get().try_take(py, iterates));

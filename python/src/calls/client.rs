@@ -17,7 +17,7 @@ use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
 use crate::wait::{DEFAULT_TIMEOUT, answer_limit};
 
-/// What the Python object, its calls and its node share.
+/// State shared by the Python object, its calls and its node.
 pub(crate) type ClientCore = SharedClient<rnet::Client<[u8], [u8]>, Codec>;
 
 /// Calls a service. Any thread or task may make any number of calls at a time. Created by `Node.client`.
@@ -30,7 +30,7 @@ pub(crate) type ClientCore = SharedClient<rnet::Client<[u8], [u8]>, Codec>;
 pub(crate) struct Client {
     core: Arc<ClientCore>,
     request: Codec,
-    /// Of its calls, unless they are given one.
+    /// Default time limit of its calls.
     timeout: Duration,
     node: Arc<NodeCore>,
 }

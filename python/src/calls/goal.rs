@@ -1,4 +1,4 @@
-//! `rnet.Goal`: a goal of an action that was sent.
+//! `rnet.Goal`: a goal that was sent to an action.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,24 +23,24 @@ use crate::wait::{SIGNAL_CHECK_INTERVAL, answer_limit};
 
 type Inner = rnet::Goal<[u8], [u8]>;
 type Bytes = Received<[u8]>;
-/// How a goal ended.
+/// The outcome of a goal.
 type Outcome = rnet::Result<Arc<Bytes>>;
 
-/// The types of what a client of an action hears.
+/// The types of the messages that an action client receives.
 pub(crate) struct GoalCodecs {
     pub(super) feedback: Codec,
     pub(super) result: Codec,
 }
 
-/// What the Python object, its client and those who wait share.
+/// State shared by the Python object, its client and its waiters.
 pub(crate) struct GoalCore {
-    /// Until it is closed: it holds the node.
+    /// Kept until it is closed: it holds the node.
     resource: Arc<Resource<Arc<Inner>>>,
     feedback: Arc<WaitCondition<Inner>>,
     result: Arc<WaitCondition<Inner>>,
-    /// Why it was closed.
+    /// The reason why it was closed.
     close_error: OnceLock<Error>,
-    /// How it ended, for every further call of `result`.
+    /// The outcome, for further calls of `result`.
     outcome: OnceLock<Outcome>,
     /// Whether its outcome is known, or the goal was closed.
     done: AtomicBool,
@@ -62,18 +62,18 @@ impl GoalCore {
         })
     }
 
-    /// Waits for feedback for a part of the time; `None` when there is no more. Call it without the GIL.
+    /// Waits for feedback for a part of the time; `None` at the end of the feedback. Call it without the GIL.
     ///
     /// # Errors
-    /// `Interrupted`: it is to be asked again.
+    /// `Interrupted`: try again.
     fn feedback(&self, slice: Duration) -> rnet::Result<Option<Bytes>> {
         self.resource.get().map_or(Ok(None), |goal| goal.feedback_within(slice))
     }
 
-    /// The same of the result.
+    /// Waits for the result for a part of the time.
     ///
     /// # Errors
-    /// As there.
+    /// Like those of `feedback`.
     fn result(&self, slice: Duration) -> Outcome {
         if let Some(outcome) = self.outcome.get().filter(|_| !self.resource.is_from_parent()) {
             return outcome.clone();
@@ -83,13 +83,13 @@ impl GoalCore {
         let result = goal.result_within(slice);
         let ended = !matches!(result, Err(Error::Interrupted));
         self.done.fetch_or(ended, Ordering::Relaxed);
-        // Closed by another thread, it is that which ended it.
+        // If another thread closed the goal, the error is the one that it was closed with.
         let result = result.map(Arc::new).map_err(|error| match (&error, self.close_error.get()) {
             (Error::Cancelled { .. }, Some(why)) => why.clone(),
             _ => error,
         });
         match &result {
-            // Of two threads that wait, one receives the result.
+            // If two threads wait, only one of them receives the result.
             Err(Error::Closed { .. }) => self.outcome.get().cloned().unwrap_or(result),
             Err(Error::Interrupted) => result,
             _ => self.outcome.get_or_init(|| result).clone(),
@@ -145,7 +145,7 @@ impl Goal {
         decoded(py, &client.codecs.result, bytes, &format!("the result of {}", client.name))
     }
 
-    /// What is there, if something is, for a task.
+    /// The item for a task, if one is available.
     fn try_take(&self, py: Python<'_>, of_feedback: bool) -> PyResult<Option<Py<PyAny>>> {
         let found = match of_feedback {
             true => match py.detach(|| self.core.feedback(Duration::ZERO)) {
@@ -165,7 +165,7 @@ impl Goal {
         }
     }
 
-    /// Asks until there is something; `Interrupted` when the time is over.
+    /// Polls until an item is available; `Interrupted` when the time is over.
     fn wait<T: Send>(
         &self,
         py: Python<'_>,
@@ -241,7 +241,8 @@ impl Goal {
     fn __await__(slf: Py<Self>) -> Next {
         let core = slf.get().core.clone();
         let next = Next::new(core.result.clone(), move |py| slf.get().try_take(py, false));
-        // A task that awaits the result wants the goal; one that hears feedback need not.
+        // Cancelling a task that awaits the result cancels the goal; cancelling one that reads feedback does
+        // not.
         next.on_cancel(move || drop(core.resource.get().map(|goal| goal.cancel())))
     }
 

@@ -1,8 +1,8 @@
 //! Services: `rnet.Service`, `rnet.Client`, `rnet.Call`; actions: `rnet.ActionClient`, `rnet.Goal`; work queues:
 //! `rnet.Pusher`, `rnet.Puller`, `rnet.Job`.
 //!
-//! A lock of a client's is held while its publishers send and never while Python runs; so all that may wait for it
-//! is done without the GIL.
+//! Publishers send while a lock of the client is held. That lock is never held while Python runs, so every
+//! operation that may wait for it runs without the GIL.
 
 mod action;
 mod call;
@@ -28,18 +28,18 @@ pub(crate) use pull::{Job, JobContext, Puller, open_handler};
 pub(crate) use push::{PushSettings, Pusher};
 pub(crate) use service::{CallContext, Service};
 
-/// How many, as Python gives it.
+/// A count, as Python passes it.
 fn count(py: Python<'_>, what: &str, given: i64) -> PyResult<usize> {
     let why = || format!("it is {given}, and must be 0 or more");
     usize::try_from(given).map_err(|_| bad_value(py, what, why()))
 }
 
-/// The name of the reason for which a call is not wanted any more.
+/// The name of the reason why a call is no longer wanted.
 fn reason_name(reason: Option<CancelReason>) -> Option<&'static str> {
     reason.map(CancelReason::name)
 }
 
-/// Runs `with` on the bytes that are sent for an object.
+/// Runs `with` on the encoded bytes of an object.
 pub(crate) fn with_encoded<R>(
     codec: &Codec,
     object: &Bound<'_, PyAny>,
@@ -49,7 +49,7 @@ pub(crate) fn with_encoded<R>(
     Ok(with(codec.bytes(object, place)?.as_slice()))
 }
 
-/// Runs `with` on the bytes of what a handler has returned: nothing, where a reply without a type is `None`.
+/// Runs `with` on the encoded result of a handler: empty bytes if a reply without a type is `None`.
 fn with_encoded_reply<R>(
     codec: &Codec,
     object: &Bound<'_, PyAny>,
@@ -62,7 +62,7 @@ fn with_encoded_reply<R>(
     with_encoded(codec, object, place, with)
 }
 
-/// The object of received bytes; `what` they are, as errors name it.
+/// The object for received bytes; `what` names them in errors.
 pub(crate) fn decoded(
     py: Python<'_>,
     codec: &Codec,

@@ -1,4 +1,4 @@
-//! `rnet.Puller`: a worker of a work queue, and `rnet.Job`, what it has.
+//! `rnet.Puller`: a worker of a work queue, and `rnet.Job`, its current job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,13 +66,13 @@ impl JobContext {
         py.detach(|| self.inner.is_cancelled())
     }
 
-    /// Why, for what runs the handler, which does not know by this.
+    /// The reason, read by the code that runs the handler; the handler does not learn of it by this call.
     fn _peek_reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }
 }
 
-/// What the Python object, its node and those who wait share.
+/// State shared by the Python object, its node and its waiters.
 pub(crate) struct PullerCore {
     name: String,
     resource: Arc<Resource<Arc<Inner>>>,
@@ -90,7 +90,7 @@ impl PullerCore {
 impl Member for PullerCore {
     fn close(&self) {
         if let Some(puller) = self.resource.take() {
-            // Another thread may hold it, too, while it waits.
+            // Another thread may also hold it while it waits.
             puller.close();
         }
         if !self.resource.is_from_parent() {
@@ -133,7 +133,7 @@ impl Puller {
         Ok(Puller { core, codec, node: node.clone() })
     }
 
-    /// The object of a job. One that is no message of its type has failed.
+    /// The Python object for a job. A malformed job fails.
     fn job(&self, py: Python<'_>, job: rnet::Job<[u8]>) -> PyResult<Option<Job>> {
         let what = format!("a job of {}", self.core.name);
         let message = match decoded(py, &self.codec, &job, &what) {
@@ -149,7 +149,7 @@ impl Puller {
         Ok(Some(Job { message, context, resource, name, _node: self.node.clone() }))
     }
 
-    /// The next job for a task, if it is there.
+    /// The next job for a task, if one is available.
     fn try_take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         loop {
             match py.detach(|| self.core.recv(Duration::ZERO)) {
@@ -292,7 +292,7 @@ impl Job {
         error: Option<&Bound<'_, PyAny>>,
         _traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        // In the block it may have been said how it ended.
+        // The block may already have acknowledged or failed the job.
         match error {
             _ if self.done() => Ok(()),
             None => self.ack(py),

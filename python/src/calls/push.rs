@@ -1,4 +1,4 @@
-//! `rnet.Pusher`: the pushing end of a work queue.
+//! `rnet.Pusher`: the sending end of a work queue.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
 use crate::wait::{WaitLimit, answer_limit, seconds};
 
-/// How long a wait goes on without a look for signals, which do not end it.
+/// How long a wait continues between two checks for signals, which do not interrupt it.
 pub(super) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 type Inner = rnet::Pusher<[u8]>;
 
-/// What the Python object, its node and those who wait share.
+/// State shared by the Python object, its node and its waiters.
 pub(crate) struct PusherCore {
     name: String,
     resource: Arc<Resource<Arc<Inner>>>,
@@ -42,9 +42,9 @@ impl Member for PusherCore {
     }
 }
 
-/// Gives a job that nobody has acknowledged to the user's function.
+/// Passes an unacknowledged job to the user's function.
 fn return_undelivered(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u8]>) {
-    // `None` where the program ends.
+    // `None` if the program is exiting.
     let _ = interpreter::attach(|py| {
         let give = || {
             let job = decoded(py, codec, &back.job, "a returned job")?;
@@ -57,7 +57,7 @@ fn return_undelivered(function: &Py<PyAny>, codec: &Codec, back: &Undelivered<[u
     });
 }
 
-/// What a pusher is opened with.
+/// The options of a pusher.
 pub(crate) struct PushSettings {
     pub(crate) backlog: i64,
     pub(crate) timeout: f64,
@@ -79,7 +79,7 @@ pub(crate) struct PushSettings {
 pub(crate) struct Pusher {
     core: Arc<PusherCore>,
     codec: Codec,
-    /// Of its pushes, unless they are given one.
+    /// Default time limit of its pushes.
     timeout: Duration,
     node: Arc<NodeCore>,
 }
@@ -119,7 +119,7 @@ impl Pusher {
 }
 
 impl Pusher {
-    /// What a task awaits.
+    /// The coroutine that a task awaits.
     fn coroutine(slf: Py<Self>, condition: fn(&PusherCore) -> &Arc<WaitCondition<Inner>>) -> Next {
         Next::new(condition(&slf.get().core).clone(), move |py| {
             let ready = py.detach(|| condition(&slf.get().core).is_ready()).or_raise(py)?;

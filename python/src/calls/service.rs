@@ -1,4 +1,4 @@
-//! `rnet.Service`: a handler of Python, called on threads of the service.
+//! `rnet.Service`: a Python handler, called on threads of the service.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::meta::make;
 use crate::node_core::NodeCore;
 use crate::resource::Resource;
 
-/// What was asked of a server, as Python has it.
+/// The counters of a server, as a Python object.
 pub fn stats(py: Python<'_>, s: &rnet::ServiceStats) -> PyResult<Py<PyAny>> {
     let (running, waiting) = (s.running as u64, s.waiting as u64);
     let asked = [s.calls, running, waiting, s.refused, s.failed, s.cancelled];
@@ -31,13 +31,13 @@ pub fn stats(py: Python<'_>, s: &rnet::ServiceStats) -> PyResult<Py<PyAny>> {
     )
 }
 
-/// A function of Python that answers requests, goals or jobs.
+/// A Python function that answers requests, goals or jobs.
 pub(super) struct Handler {
     function: Py<PyAny>,
-    /// Whether it takes a context beside the request.
+    /// Whether it takes a context in addition to the request.
     with_context: bool,
     request: Codec,
-    /// What the request is, as errors name it.
+    /// The name of the request in errors.
     what: String,
 }
 
@@ -55,8 +55,8 @@ impl Handler {
         Ok(Handler { function, with_context, request, what })
     }
 
-    /// Calls it with the object of a request and its context, and has `then` take what it returns. Not if its call is not
-    /// wanted any more when the lock of the interpreter is held: the wait for that may be long.
+    /// Calls it with the object of a request and its context, and passes its result to `then`. Does not call
+    /// it if the request is no longer wanted when the GIL is held: the wait for the GIL may be long.
     pub(super) fn run<C>(
         &self,
         request: &[u8],
@@ -95,7 +95,7 @@ pub(super) fn is_generator(returned: &Bound<'_, PyAny>) -> PyResult<bool> {
     returned.is_instance(&returned.py().import("types")?.getattr("GeneratorType")?)
 }
 
-/// Sends what a handler has returned: a reply, or those of a generator.
+/// Sends the result of a handler: one reply, or the replies of a generator.
 fn send_all(
     returned: &Bound<'_, PyAny>,
     mut send: impl FnMut(&Bound<'_, PyAny>) -> PyResult<bool>,
@@ -110,14 +110,14 @@ fn send_all(
             reply => reply?,
         };
         if !send(&reply)? {
-            // Nobody wants more: its `finally` blocks run.
+            // The caller wants no more replies: the `finally` blocks of the generator run.
             return call(&returned.getattr("close")?, ()).map(drop);
         }
     }
 }
 
-/// An exception of a handler, as the caller is told of it. It is counted, unless it says that the call is not wanted any
-/// more.
+/// An exception of a handler, as the caller gets it. It is counted, unless it says that the call is no longer
+/// wanted.
 pub(super) fn failed(error: &PyErr, handler: &Bound<'_, PyAny>) -> HandlerError {
     if !is_of_class(handler.py(), error, "CallCancelledError") {
         callback_errors::count(error, handler);
@@ -125,7 +125,7 @@ pub(super) fn failed(error: &PyErr, handler: &Bound<'_, PyAny>) -> HandlerError 
     failure(handler.py(), error)
 }
 
-/// An exception as the caller is told of it.
+/// An exception as the caller gets it.
 pub(super) fn failure(py: Python<'_>, error: &PyErr) -> HandlerError {
     let named = || {
         let kind = error.get_type(py);
@@ -190,7 +190,7 @@ impl Service {
         })
     }
 
-    /// What `open` opens without the GIL, as an object that the node closes.
+    /// An object for the result of `open`, which runs without the GIL. The node closes the object.
     pub(super) fn open_resource(
         py: Python<'_>,
         node: &Arc<NodeCore>,
@@ -255,7 +255,7 @@ impl CallContext {
         super::reason_name(py.detach(|| self.inner.cancel_reason()))
     }
 
-    /// The same for what runs the handler, which does not know by this.
+    /// The reason, read by the code that runs the handler; the handler does not learn of it by this call.
     fn _peek_reason(&self, py: Python<'_>) -> Option<&'static str> {
         super::reason_name(py.detach(|| self.inner.peek_cancel_reason()))
     }

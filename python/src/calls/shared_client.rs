@@ -1,4 +1,4 @@
-//! What a client's object, the calls or goals that it has begun, and its node share.
+//! State shared by a client's object, the calls or goals that it has begun, and its node.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -9,18 +9,18 @@ use crate::lock::lock;
 use crate::members::Member;
 use crate::resource::Resource;
 
-/// A call or a goal. It holds its client, which knows where it is.
+/// A call or a goal. It holds its client, which keeps a weak reference to it.
 pub(crate) trait OpenCall: Send + Sync {
-    /// Ends it; whoever waits for it gets `error`. Call it without the GIL.
+    /// Ends it; its waiters get `error`. Call it without the GIL.
     fn close(&self, error: Error);
 }
 
-/// The client of a service or of an action; `codecs` are those of what it hears.
+/// The client of a service or of an action; `codecs` decode the messages that it receives.
 pub(crate) struct SharedClient<Client: Send + 'static, Codecs> {
     pub(super) name: String,
     pub(super) codecs: Codecs,
     pub(super) resource: Resource<Client>,
-    /// What is open, by its address: it holds the node, and ends with the client.
+    /// The open calls by address. Each holds the node, and is closed with the client.
     open_calls: Mutex<HashMap<usize, Weak<dyn OpenCall>>>,
 }
 
@@ -37,7 +37,7 @@ impl<Client: Send, Codecs> SharedClient<Client, Codecs> {
     pub(super) fn register<B: OpenCall + 'static>(&self, begun: &Arc<B>) {
         let open: Weak<B> = Arc::downgrade(begun);
         lock(&self.open_calls).insert(Arc::as_ptr(begun).addr(), open);
-        // It may have been closed since this began.
+        // The client may have been closed since this call began.
         if self.resource.is_closed() {
             begun.close(self.resource.closed_error());
         }

@@ -1,4 +1,4 @@
-//! What the methods of `rnet.Node` have in common.
+//! Helpers of the methods of `rnet.Node`.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use crate::receive::SubscriberCore;
 use crate::state::core::StateCore;
 use crate::subscriber::Subscriber;
 
-/// Where the programs of this Python stand: beside its own, which may be a link to another's.
+/// The directory of this Python's programs: that of its executable, which may be a link to another one.
 pub(super) fn programs(py: Python<'_>) -> Option<PathBuf> {
     let executable = py.import("sys").and_then(|sys| sys.getattr("executable")).ok()?;
     Some(executable.extract::<PathBuf>().ok()?.parent()?.to_owned())
@@ -26,7 +26,7 @@ impl Node {
     pub(super) fn open_state(&self, py: Python<'_>) -> PyResult<()> {
         let inner = py.detach(|| self.shared.node()?.state()).or_raise(py)?;
         let made = StateCore::new(py, &self.shared.name, inner);
-        // Another thread may have been faster: of one node there is one.
+        // Another thread may have stored one first: a node has only one state.
         if let Err(second) = self.state.set(made) {
             py.detach(|| second.close());
         }

@@ -1,8 +1,8 @@
-//! Writing in terms of the present value: `update` and `add`.
+//! Changes relative to the current value: `update` and `add`.
 //!
-//! A function of Python may raise and may itself use the state, so `update` is not that of crate `rnet`, and
-//! `rnet.state` tries again where somebody else was in between; what needs no function (`add`, `push`, sets) is
-//! rnet's own.
+//! A Python function may raise and may itself use the state. So `update` does not use that of crate `rnet`,
+//! and `rnet.state` retries after a conflict with another writer. Changes without a function (`add`, `push`,
+//! sets) use crate `rnet`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
@@ -15,7 +15,7 @@ use super::entry::delete_mark;
 use super::value::{of_object, to_object};
 use crate::errors::{OrRaise, bad_value, is_of_class, raise};
 
-/// The exception where others were faster each time.
+/// The exception if every attempt conflicted with another writer.
 #[pyfunction]
 pub(crate) fn too_many_conflicts(py: Python<'_>, what: &str) -> PyErr {
     let hint =
@@ -24,7 +24,7 @@ pub(crate) fn too_many_conflicts(py: Python<'_>, what: &str) -> PyErr {
     raise(py, &Error::LimitReached { what, limit: MAX_UPDATE_TRIES, hint })
 }
 
-/// A try of `State.update`: what it has written, or nothing where somebody else was in between.
+/// One attempt of `State.update`: the written value, or nothing after a conflict with another writer.
 pub(crate) fn rewrite<'py>(
     py: Python<'py>,
     core: &StateCore,

@@ -1,4 +1,4 @@
-//! What the objects of one node's state share.
+//! State shared by the Python objects of one node's state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,24 +14,24 @@ use crate::members::{Member, Members};
 use crate::qos::OptionalSetters;
 use crate::resource::Resource;
 
-/// From this length on a value is copied without the GIL: below, letting go of it and getting it
-/// back costs more than the copy, and a thread that computes keeps it for 5 ms.
+/// A value of at least this length is copied without the GIL. For shorter ones, releasing and retaking the
+/// GIL costs more than the copy, and a thread that computes keeps the GIL for 5 ms.
 const LARGE_LEN_BYTES: usize = 64 << 10;
 
 pub(crate) struct StateCore {
-    /// Whose state it is, for errors.
+    /// The node that the state belongs to, for errors.
     node: String,
     resource: Resource<State>,
     pub(crate) types: Arc<Types>,
     pub(crate) members: Members,
 }
 
-/// How a key is to be written.
+/// The options of a write.
 #[derive(Default)]
 pub(crate) struct WriteOptions {
     pub(crate) if_revision: Option<u64>,
     pub(crate) ttl: Option<Duration>,
-    /// The same as a moment.
+    /// The expiry time: `ttl` as a point in time.
     pub(crate) expires_boot_ns: Option<u64>,
     pub(crate) durable: Option<bool>,
     pub(crate) last_will: Option<LastWill>,
@@ -48,13 +48,13 @@ impl StateCore {
         })
     }
 
-    /// Runs something short that does not wait, with or without the GIL.
+    /// Runs a short operation that does not wait, with or without the GIL.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&State) -> rnet::Result<R>) -> rnet::Result<R> {
         self.resource.with(|state| act(state))
     }
 
-    /// Runs what may wait, or takes long.
+    /// Runs an operation that may wait or takes long.
     pub(crate) fn detached<R: Send>(
         &self,
         py: Python<'_>,
@@ -77,21 +77,23 @@ impl StateCore {
         self.change(py, move |state| put(state, key, options).set(value))
     }
 
-    /// Changes a key; without the GIL where that waits for the disk.
+    /// Changes a key; without the GIL while it waits for the disk.
     pub(crate) fn change<R>(
         &self,
         py: Python<'_>,
         act: impl FnOnce(&State) -> rnet::Result<R>,
     ) -> PyResult<R> {
-        // Not under the lock: who closes the state would wait for it, and those with the GIL behind him.
+        // Not under the lock: a thread that closes the state would wait for it, and threads with the GIL
+        // behind that one.
         let state = self.resource.get().or_raise(py)?;
         let done = disk::write(py, || act(&state));
         self.resource.drop_clone(state);
         done
     }
 
-    /// For a write of what was read as `entry`: only as long as that stands there, and what the key has
-    /// beside its value stays, as in the changes of crate `rnet`.
+    /// Options for a write of a value that was computed from `entry`. The write takes effect only if the key
+    /// still has that revision. Its expiry, and a last will of this node, are kept, as with the changes of
+    /// crate `rnet`.
     pub(crate) fn options_of(&self, entry: Option<Entry>) -> WriteOptions {
         let Some(entry) = entry else {
             return WriteOptions { if_revision: Some(0), ..WriteOptions::default() };
@@ -106,7 +108,7 @@ impl StateCore {
 }
 
 impl Member for StateCore {
-    /// Closes it, with watches and transactions.
+    /// Closes the state, with its watches and transactions.
     fn close(&self) {
         if !self.resource.is_from_parent() {
             self.members.close();
@@ -115,19 +117,19 @@ impl Member for StateCore {
     }
 }
 
-/// What `in` comes to, by what a read has found.
+/// The result of `in`, from the result of a read.
 pub(crate) fn exists<R>(py: Python<'_>, found: rnet::Result<Option<R>>) -> PyResult<bool> {
     match found {
         Ok(found) => Ok(found.is_some()),
-        // As a dict: what can be no key is not in it.
+        // As in a dict: an object that cannot be a key is absent.
         Err(Error::BadName { .. }) => Ok(false),
-        // There is something, whatever it is.
+        // The key exists, even if its value cannot be read.
         Err(Error::BadValue { .. }) => Ok(true),
         Err(error) => Err(error).or_raise(py),
     }
 }
 
-/// A write under the given options.
+/// A write with the given options.
 pub(crate) fn put<'a>(state: &'a State, key: &'a str, options: WriteOptions) -> Put<'a> {
     state
         .put(key)
@@ -142,7 +144,7 @@ pub(crate) fn put<'a>(state: &'a State, key: &'a str, options: WriteOptions) -> 
         .set_if(options.change_type, |put| put.change_type())
 }
 
-/// About how many bytes a value has.
+/// Approximate size of a value in bytes.
 fn len_of(value: &Value) -> usize {
     match value {
         Value::Str(text) | Value::Json(text) => text.len(),

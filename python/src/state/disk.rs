@@ -1,7 +1,7 @@
 //! Writes that may wait for the disk: other threads run meanwhile, and Ctrl-C ends the wait.
 //!
-//! Whether a write waits is only found out on the way: the key is durable, or somebody else's durable write
-//! stands there. So a short write keeps the GIL, and lets go of it where it begins to wait.
+//! Whether a write waits is unknown at its start: the key may be durable, or a durable write by another
+//! process may be pending for it. So a short write keeps the GIL, and releases it where it begins to wait.
 
 use std::cell::RefCell;
 
@@ -11,7 +11,7 @@ use rnet::state::{BlockingHooks, with_blocking_hooks};
 use crate::errors::OrRaise;
 
 thread_local! {
-    /// What a signal handler raised during a wait of this thread.
+    /// The exception that a signal handler raised during a wait of this thread.
     static SIGNAL_EXCEPTION: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn run_signal_handlers() -> bool {
     SIGNAL_EXCEPTION.with_borrow(Option::is_none)
 }
 
-/// Of a thread that has the GIL.
+/// Waits of a thread that has the GIL.
 struct AttachedWait;
 
 impl BlockingHooks for AttachedWait {
@@ -37,7 +37,7 @@ impl BlockingHooks for AttachedWait {
     }
 }
 
-/// Of a thread that has let go of it.
+/// Waits of a thread that has released the GIL.
 struct DetachedWait;
 
 impl BlockingHooks for DetachedWait {
@@ -51,14 +51,14 @@ impl BlockingHooks for DetachedWait {
 
 fn finish<R>(py: Python<'_>, done: rnet::Result<R>) -> PyResult<R> {
     match (done, SIGNAL_EXCEPTION.take()) {
-        // Whatever became of the write: what a handler raised must not be lost.
+        // Whatever the result of the write, the exception of a signal handler must not be lost.
         (_, Some(raised)) => Err(raised),
         (done, None) => done.or_raise(py),
     }
 }
 
-/// Runs a write that keeps the GIL unless it has to wait. It must hold no lock that others take with the
-/// GIL.
+/// Runs a write that keeps the GIL unless it has to wait. The caller must not hold a lock that other threads
+/// take with the GIL held.
 pub(crate) fn write<R>(py: Python<'_>, act: impl FnOnce() -> rnet::Result<R>) -> PyResult<R> {
     let done = with_blocking_hooks(&AttachedWait, act);
     finish(py, done)

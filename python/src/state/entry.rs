@@ -1,4 +1,4 @@
-//! `rnet.state.Entry`: a key, and what is told of it.
+//! `rnet.state.Entry`: a key with its value and metadata.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) fn delete_mark(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(MARK.get_or_try_init(py, find)?.bind(py))
 }
 
-/// A last will as the user gave it.
+/// A last will as the user passed it.
 pub(super) fn last_will(types: &Types, key: &str, given: &Bound<'_, PyAny>) -> PyResult<LastWill> {
     if given.is(delete_mark(given.py())?) {
         return Ok(LastWill::Delete);

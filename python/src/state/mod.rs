@@ -3,16 +3,16 @@
 //! | file | what |
 //! |---|---|
 //! | `mod` | [`PyState`]: reading and writing keys |
-//! | `core` | what all objects of a node's state share |
+//! | `core` | data shared by all objects of a node's state |
 //! | `disk` | writes that may wait for the disk: the GIL, and Ctrl-C |
 //! | `value`, `types` | objects to values and back |
 //! | `entry` | `Entry` |
-//! | `change` | writing in terms of the present value: `update`, counters |
+//! | `change` | changes relative to the current value: `update`, counters |
 //! | `remote` | the state of another host |
 //! | `transaction` | several keys at once |
-//! | `watch` | being told of changes: iterating, by callback, in asyncio |
+//! | `watch` | notification of changes: iterating, by callback, in asyncio |
 //!
-//! What is made of these without a look at the domain is in Python: `rnet.state`.
+//! Functions built on these, without direct access to the domain, are in Python: `rnet.state`.
 
 mod change;
 pub(crate) mod core;
@@ -87,7 +87,7 @@ impl PyState {
         found.map(|value| to_object(py, &self.core.types, key, &value)).transpose()
     }
 
-    /// What a key holds, as a message of `class`.
+    /// The value of a key, as a message of `class`.
     fn read_as<'py>(
         &self,
         key: &str,
@@ -231,7 +231,7 @@ impl PyState {
         Watch::open(py, &self.core, &self.node, prefix)
     }
 
-    /// Changes a key by a function of its value, unless another writer interferes.
+    /// Sets a key to a function of its value, unless another writer interferes.
     fn _rewrite<'py>(
         &self,
         py: Python<'py>,

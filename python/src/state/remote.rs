@@ -19,7 +19,7 @@ use crate::qos::OptionalSetters;
 use crate::resource::Resource;
 use crate::wait::{self, DEFAULT_TIMEOUT, WaitLimit, answer_limit};
 
-/// How long a wait for a change goes on without a look whether the replica is closed.
+/// Longest wait for a change between two checks whether the replica is closed.
 const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// An `rnet.state.WithAge`.

@@ -36,7 +36,7 @@ use crate::wait;
 #[pyclass(frozen, mapping, module = "rnet.state", weakref)]
 pub(crate) struct Transaction {
     core: Arc<StateCore>,
-    /// Until it ends, which it does with the state, too: it would keep a closed node.
+    /// Kept until the transaction ends, or the state is closed: it would keep a closed node alive.
     resource: Arc<Resource<Option<state::Transaction>>>,
     revision: OnceLock<u64>,
 }
@@ -54,7 +54,7 @@ impl Transaction {
         py: Python<'_>,
         act: impl FnOnce(&mut state::Transaction) -> Result<R>,
     ) -> PyResult<R> {
-        // The state may be closed, or a parent's.
+        // The state may be closed, or may belong to the parent process.
         self.core.with(|_| Ok(())).or_raise(py)?;
         let over = || self.resource.closed_error();
         self.resource.with(|open| open.as_mut().ok_or_else(over).and_then(act)).or_raise(py)
@@ -165,7 +165,7 @@ impl Transaction {
     /// Ends the transaction without writing.
     fn discard(&self) {
         if let Some(open) = self.resource.take() {
-            // It may be the last that holds the node.
+            // This may be the last handle of the node.
             drop_without_gil(open);
         }
     }
@@ -184,7 +184,7 @@ impl Transaction {
         _exception: &Bound<'_, PyTuple>,
     ) -> PyResult<()> {
         if self.resource.is_closed() && !self.resource.is_from_parent() {
-            // By `commit` or `discard` in the block.
+            // `commit` or `discard` in the block has ended it.
             return Ok(());
         }
         if exception_type.is_none() {

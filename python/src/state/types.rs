@@ -1,9 +1,9 @@
-//! Messages as values: which class an object is of, and which class one becomes that is read.
+//! Messages as values: the message type of an object, and the class that a read value gets.
 //!
-//! A message is stored with its type's description, so it can be read by who has never heard of
-//! it. What is read is an object of the class that this node has used for a type of that name, if
-//! the rules of docs/design/types.md let it read the other's; else of the class that goes with the
-//! description itself (`rnet.state.class_of`).
+//! A message is stored with the description of its type, so a reader without that type can decode it. A read
+//! value becomes an object of the class that this node has used for a type of that name, if the rules of
+//! docs/design/types.md allow it to read the stored type. Otherwise it becomes an object of the class made
+//! from the description (`rnet.state.class_of`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -17,22 +17,22 @@ use crate::codec::Codec;
 use crate::errors::{OrRaise, build_of, raise};
 use crate::lock::lock;
 
-/// Types that are remembered at most: whoever makes ever new ones (arrays of ever new lengths)
-/// pays for a look each time, and memory stays bounded.
+/// Most types that are cached. A program that creates new types all the time (arrays of new lengths) pays for
+/// a lookup each time, and memory stays bounded.
 const MAX_CACHED_TYPES: usize = 1024;
 
-/// What a node knows of classes and types.
+/// The classes and types that a node has used.
 pub(crate) struct Types {
-    /// By class, or by dtype of numpy.
+    /// By class, or by numpy dtype.
     of_class: Py<PyDict>,
     known: Mutex<KnownTypes>,
 }
 
 #[derive(Default)]
 struct KnownTypes {
-    /// By the name of the type, of classes that were used here: the last of each name.
+    /// By type name, the classes used here: the last one of each name.
     by_name: HashMap<String, Arc<Codec>>,
-    /// What reads a stored type, by its name: few have the same.
+    /// Codecs that read a stored type, by type name: few types share a name.
     readers: HashMap<String, Vec<(MessageType, Arc<Codec>)>>,
 }
 
@@ -43,11 +43,11 @@ impl KnownTypes {
     }
 }
 
-/// A codec as an object of Python, to stand in a dict.
+/// A codec as a Python object, so that a dict can hold it.
 #[pyclass(frozen, module = "rnet._rnet")]
 struct CodecObject(Arc<Codec>);
 
-/// The name of a type of messages; that of bytes is empty.
+/// The name of a message type; empty for bytes.
 fn name_of(message_type: &MessageType) -> &str {
     match message_type {
         MessageType::Raw => "",
@@ -56,7 +56,7 @@ fn name_of(message_type: &MessageType) -> &str {
     }
 }
 
-/// Whether who has `ours` reads what was written as `theirs`.
+/// Whether a reader with `ours` can read what was written as `theirs`.
 fn can_read(ours: &MessageType, theirs: &MessageType) -> bool {
     !inspect::compare_types(theirs, ours).iter().any(|change| change.breaking)
 }
@@ -66,7 +66,7 @@ impl Types {
         Types { of_class: PyDict::new(py).unbind(), known: Mutex::default() }
     }
 
-    /// The codec of a class, made at its first use.
+    /// The codec of a class, created at its first use.
     fn codec(&self, class: &Bound<'_, PyAny>) -> PyResult<Arc<Codec>> {
         let py = class.py();
         let of_class = self.of_class.bind(py);
@@ -83,12 +83,12 @@ impl Types {
             known.by_name.clear();
         }
         known.by_name.insert(name_of(&codec.message_type).to_owned(), codec.clone());
-        // What was read without it may be read with it.
+        // Values that were read without this class may be read with it now.
         known.readers.clear();
         Ok(codec)
     }
 
-    /// The message that an object of a class is.
+    /// The message for an object of a class.
     pub(crate) fn message_of(
         &self,
         key: &str,
@@ -101,7 +101,7 @@ impl Types {
         message.or_raise(object.py()).map(Value::Message)
     }
 
-    /// An object of a message that was read.
+    /// The object for a message that was read.
     pub(crate) fn object_of<'py>(
         &self,
         py: Python<'py>,
@@ -117,7 +117,7 @@ impl Types {
         make(py, key, &reader, message)
     }
 
-    /// The same, as an object of `class`.
+    /// Like [`Types::object_of`], as an object of `class`.
     pub(crate) fn object_as<'py>(
         &self,
         class: &Bound<'py, PyAny>,
@@ -133,7 +133,7 @@ impl Types {
         make(py, key, &codec, message)
     }
 
-    /// What is raised where a message of `class` was asked for and `holds` stands.
+    /// The error if a message of `class` was requested and the key has another value, `holds`.
     pub(crate) fn not_a_message(
         &self,
         class: &Bound<'_, PyAny>,
@@ -143,7 +143,7 @@ impl Types {
         Ok(other_type(class.py(), key, holds, &self.codec(class)?.message_type))
     }
 
-    /// Finds the class for what was written as `theirs`.
+    /// Finds the class that reads what was written as `theirs`.
     #[cold]
     fn choose_reader(&self, py: Python<'_>, theirs: &MessageType) -> PyResult<Arc<Codec>> {
         let used = lock(&self.known).by_name.get(name_of(theirs)).cloned();
@@ -161,7 +161,7 @@ impl Types {
     }
 }
 
-/// The class that goes with a description.
+/// The class for a type description.
 fn class_of<'py>(py: Python<'py>, described: &MessageType) -> PyResult<Bound<'py, PyAny>> {
     let module = py.import("rnet.state_values")?;
     match described {
@@ -191,7 +191,7 @@ fn make<'py>(
     reader.object(&bytes)?.map_err(|why| malformed(py, key, &why))
 }
 
-/// `rnet.errors.MalformedError`, in the words for a value: the error of a topic says what becomes of messages.
+/// `rnet.errors.MalformedError`, worded for a value: the error of a topic describes messages.
 pub(crate) fn malformed(py: Python<'_>, key: &str, why: &str) -> PyErr {
     let fields = [("topic", key), ("publisher_node", ""), ("why", why)].into_py_dict(py);
     let text = format!("the value of {key} is malformed: {why}; write it again, or delete it");

@@ -1,4 +1,4 @@
-//! Values of Python and values of state, both ways.
+//! Conversion between Python values and state values.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -9,7 +9,7 @@ use super::types::{Types, malformed};
 use crate::buffer::Bytes;
 use crate::errors::bad_value;
 
-/// The value of an object that is to be written at `key`.
+/// The value for an object that is to be written at `key`.
 #[inline]
 pub(crate) fn of_object(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     if let Some(value) = scalar(key, object)? {
@@ -21,7 +21,7 @@ pub(crate) fn of_object(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> 
     of_other(types, key, object)
 }
 
-/// The value of a bool, a number or a text, also of a class derived from these: numpy.float64, IntEnum.
+/// The value for a bool, a number or a str, also for subclasses of these: numpy.float64, IntEnum.
 #[inline]
 pub(crate) fn scalar(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if let Ok(yes) = object.cast::<PyBool>() {
@@ -36,7 +36,7 @@ pub(crate) fn scalar(key: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Va
     object.cast::<PyString>().ok().map(|text| string(key, text)).transpose()
 }
 
-/// What `rnet.state` makes of an object: what kind of value it is, and what that is made of.
+/// The value that `rnet.state` makes from an object: its kind, and the parts of the value.
 #[cold]
 fn of_other(types: &Types, key: &str, object: &Bound<'_, PyAny>) -> PyResult<Value> {
     let sorted =
@@ -72,14 +72,14 @@ fn string(key: &str, text: &Bound<'_, PyString>) -> PyResult<Value> {
     }
 }
 
-/// The Python number of a scalar of numpy.
+/// The Python number for a numpy scalar.
 pub(crate) fn plain_number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let number =
         object.py().import("rnet.state_values")?.call_method1("plain_number", (object,))?;
     Ok(if number.is_none() { None } else { Some(number) })
 }
 
-/// What a reader of `key` gets for a value.
+/// The object that a reader of `key` gets for a value.
 #[inline]
 pub(crate) fn to_object<'py>(
     py: Python<'py>,
@@ -93,7 +93,7 @@ pub(crate) fn to_object<'py>(
     }
 }
 
-/// The object of a bool, a number or a text.
+/// The object for a bool, a number or a str.
 #[inline]
 pub(crate) fn scalar_to_object<'py>(
     py: Python<'py>,
@@ -132,12 +132,12 @@ fn other_to_object<'py>(
         }
         Value::Message(message) => types.object_of(py, key, message),
         Value::Unreadable(why) => Err(malformed(py, key, why)),
-        // Those that `to_object` knows do not come here: it is one that came after this package.
+        // `to_object` handles the other known kinds: this kind is newer than this package.
         _ => Err(bad_value(py, key, "its kind of value is unknown to this version: update rnet")),
     }
 }
 
-/// A member of a set, which Python has to hash: what it cannot is given as what is like it.
+/// A set member, which Python must hash: a value without a hash becomes a similar one that has it.
 fn member_to_object<'py>(
     py: Python<'py>,
     types: &Types,
@@ -150,13 +150,13 @@ fn member_to_object<'py>(
                 items.iter().map(|item| member_to_object(py, types, key, item)).collect();
             Ok(PyTuple::new(py, items?)?.into_any())
         }
-        // Its text: a dict has no hash.
+        // JSON stays a str: a dict has no hash.
         Value::Json(text) => Ok(PyString::new(py, text).into_any()),
         other => to_object(py, types, key, other),
     }
 }
 
-/// What `json.loads` comes to for a str.
+/// The function `json.loads`, for a str.
 fn decode_json(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let find = || {

@@ -54,7 +54,7 @@ impl Receiver for state::Watch {
     }
 }
 
-/// The next change, if it is there; `delivers`: for the async callback.
+/// The next change, if one is available; `delivers`: for the async callback.
 fn look(
     py: Python<'_>,
     core: &Arc<WatchCore>,
@@ -127,7 +127,7 @@ impl Watch {
         entry::change(py, told, &self.state.types)
     }
 
-    /// What a task awaits. With `iterates`, closing is the end, and no error.
+    /// The coroutine that a task awaits. With `iterates`, closing ends the iteration without an error.
     fn coroutine(slf: Py<Self>, iterates: bool) -> Next {
         Next::new(slf.get().core.clone(), move |py| {
             let watch = slf.get();
@@ -164,7 +164,7 @@ impl Watch {
         Watch::coroutine(slf, false)
     }
 
-    /// Has its changes go to an async callback from now on.
+    /// Sends its changes to an async callback from now on.
     fn _begin_delivery(&self, py: Python<'_>) -> PyResult<Delivery> {
         let (core, types) = (self.core.clone(), self.state.types.clone());
         let next = move || {

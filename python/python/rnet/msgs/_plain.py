@@ -1,7 +1,7 @@
-"""What the large plain messages have in common: a header of a fixed layout, and bytes behind it.
+"""Common parts of the large plain messages: a header of a fixed layout, followed by bytes.
 
-Layouts, rules and checks are those of docs/design/plain-messages.md. A header that comes from
-another process may be anything: it is copied, then checked, and only what was checked is used.
+Layouts, rules and checks are those of docs/design/plain-messages.md. A header from another process is
+untrusted: it is copied, then checked, and only the checked copy is used.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Layout", "MessageLoan", "PlainMessage", "as_array", "numpy", "stamp_of", "stamp_to", "view"]
 
-#: Data follows a header at a multiple of this.
+#: Data starts after a header at a multiple of this offset.
 DATA_ALIGN_BYTES = 64
 
-#: What struct calls the numbers, by the names of descriptions.
+#: The codes of `struct` for the number types of descriptions.
 _NUMBERS = {"u8": "B", "u16": "H", "u32": "I", "u64": "Q", "i64": "q", "f64": "d"}
 _U32_MAX = (1 << 32) - 1
 _I64_MAX = (1 << 63) - 1
 
-#: A field of a layout: its name, its type, and how many of it. The type is a number, "text" or
-#: "reserved", both of so many bytes, or another layout.
+#: A field of a layout: name, type and count. The type is a number, "text" or "reserved" (for both, the count
+#: is in bytes), or another layout.
 Part: TypeAlias = "tuple[str, str | Layout, int]"
 
 
@@ -46,12 +46,12 @@ class Layout:
 
     def __init__(self, name: str, *parts: Part) -> None:
         self.name = name
-        #: Name, offset, type and count of each.
+        #: Name, offset, type and count of each part.
         self._parts: list[tuple[str, int, str | Layout, int]] = []
-        #: Of those that are not reserved the name, how many numbers they are to struct (None: one
-        #: value that is no tuple), the type and the count.
+        #: For each part that is not reserved: name, number of values in `struct` (None: one value and not a
+        #: tuple), type and count.
         self._fields: list[tuple[str, int | None, str | Layout, int]] = []
-        #: Bytes of the struct.
+        #: Size of the struct in bytes.
         self.size: int = 0
         formats = ["<"]
         for field, kind, count in parts:
@@ -129,7 +129,7 @@ class Layout:
             raise self.bad(f"{name} is not UTF-8: {raw.rstrip(bytes(1))!r}") from None
 
     def bad(self, why: str) -> BadValueError:
-        """What is raised for a message that cannot be."""
+        """The error for an invalid message."""
         return BadValueError(f"{self.name}: {why}", what=self.name, why=why)
 
     def describe(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ def _described(kind: str | Layout, count: int) -> Any:
     return kind if count == 1 else {"array": {"of": kind, "len": count}}
 
 
-#: What every header begins with.
+#: The first fields of every header.
 COMMON: tuple[Part, ...] = (
     ("timestamp_ns", "i64", 1),
     ("data_offset", "u64", 1),
@@ -181,9 +181,9 @@ class PlainMessage:
     timestamp_ns: int
     #: The frame in which it is given.
     frame_id: str
-    #: The bytes behind the header; None if they are `_array`, or if the loan that had them is over.
+    #: The bytes after the header; None if `_array` has the data, or if their loan has ended.
     _data: memoryview | None
-    #: What is to be sent, if its bytes do not stand one after the other.
+    #: The array to be sent, if its bytes are not contiguous.
     _array: Array | None
 
     @classmethod
@@ -196,7 +196,7 @@ class PlainMessage:
         memory = _bytes_of(message)
         if len(memory) < layout.size:
             raise layout.bad(f"the message has {len(memory)} bytes, and its header {layout.size}")
-        # Copied, so that what is checked is what is used, whatever the sender writes meanwhile.
+        # Copied first, so that the checked values are the ones used, even if the sender writes meanwhile.
         values = layout.unpack(bytes(memory[: layout.size]))
         offset, data_len = values["data_offset"], values["data_len"]
         if offset % DATA_ALIGN_BYTES or offset < layout.size:
@@ -227,7 +227,7 @@ class PlainMessage:
 
     @abstractmethod
     def _check(self, data_len: int) -> None:
-        """Raises BadValueError if the header says what cannot be, or reaches beyond the data."""
+        """Raises BadValueError if the header is invalid, or refers beyond the data."""
 
     @property
     def data(self) -> memoryview:
@@ -278,7 +278,7 @@ class PlainMessage:
             flat = view(self._layout, to, self._array.shape, self._array.dtype)
             flat[...] = self._array
         elif "numpy" in sys.modules:
-            # Other threads may run meanwhile, which they do not while a memoryview is copied.
+            # Other threads may run during this copy, unlike during a copy by memoryview.
             np = numpy("")
             np.frombuffer(to, np.uint8)[:] = np.frombuffer(self._memory(), np.uint8)
         else:
@@ -341,7 +341,7 @@ class MessageLoan(Generic[_Message]):
             if exception_type is None:
                 header = self._message._header()
                 self._loan.data[: len(header)] = header
-                # A view that is left would make it a copy.
+                # With a remaining view, the send would make a copy.
                 self._message._data = None
                 self._loan.send()
         finally:
@@ -386,9 +386,9 @@ def as_array(layout: Layout, array: Any) -> Array:
 
 
 def set_array(message: PlainMessage, array: Array) -> None:
-    """Has a message refer to an array until it is sent."""
+    """Makes a message refer to an array until it is sent."""
     if array.flags.c_contiguous and array.size:
-        # As bytes first: memoryview knows no structured or half-precision arrays.
+        # As bytes first: memoryview does not support structured or half-precision arrays.
         message._data = _bytes_of(array.reshape(-1).view("u1"))
         message._array = None
     else:
@@ -402,17 +402,17 @@ def view(
     dtype: Any,
     strides: Iterable[int] | None = None,
 ) -> Array:
-    """An array of memory. That it lies within was checked; numpy checks it once more."""
+    """An array over memory. The caller has checked the bounds; numpy checks them again."""
     np = numpy(layout.name)
     shape = tuple(shape)
     try:
         if 0 in shape:
-            # No element is reached, and numpy minds lengths and strides all the same.
+            # No element is accessed, but numpy would still check lengths and strides.
             made: Array = np.empty(shape, dtype)
             made.flags.writeable = not memory.readonly
             return made
-        # By way of frombuffer, which has the memory locked: with a memoryview ndarray only keeps the
-        # object behind it, and a loan would not know of the view.
+        # Through frombuffer, which locks the memory: for a memoryview, ndarray keeps only the object that
+        # owns the memory, and a loan would not count the view.
         made = np.ndarray(shape, dtype, np.frombuffer(memory, np.uint8), strides=strides)
     except (ValueError, TypeError, OverflowError, MemoryError) as error:
         raise layout.bad(f"numpy cannot create an array of shape {shape} from it: {error}") from error
@@ -420,7 +420,7 @@ def view(
 
 
 def check_u32(layout: Layout, **values: int) -> None:
-    """Raises BadValueError for what is no u32."""
+    """Raises BadValueError for a value that is not a u32."""
     for name, value in values.items():
         if not 0 <= value <= _U32_MAX:
             raise layout.bad(f"{name} is {value}, and must be 0 to {_U32_MAX}")
@@ -449,7 +449,7 @@ def stamp_to(timestamp_ns: int, message: Any) -> None:
 
 
 def stamp_of(layout: Layout, message: Any) -> int:
-    """What the field `timestamp` of a Foxglove message says, in ns; 0 if it is unset."""
+    """The field `timestamp` of a Foxglove message in ns; 0 if it is unset."""
     if not message.HasField("timestamp"):
         return 0
     stamp = int(message.timestamp.seconds) * 10**9 + int(message.timestamp.nanos)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Image"]
 
-#: Type of the elements as numpy writes it, their bytes, and how many a pixel has, by encoding.
+#: By encoding: numpy type of the elements, their size in bytes, and the number of elements per pixel.
 ENCODINGS: dict[str, tuple[str, int, int]] = {
     **dict.fromkeys(("mono8", "8UC1"), ("u1", 1, 1)),
     **dict.fromkeys(("bayer_rggb8", "bayer_bggr8", "bayer_gbrg8", "bayer_grbg8"), ("u1", 1, 1)),
@@ -26,7 +26,7 @@ ENCODINGS: dict[str, tuple[str, int, int]] = {
     **dict.fromkeys(("yuv422", "uyvy", "yuv422_yuy2", "yuyv"), ("u1", 1, 2)),
 }
 
-#: What becomes of an image's rows, filled up, has to be a message, too.
+#: The padded rows of an image must also fit into a message.
 DATA_LEN_MAX = 1 << 30
 
 
@@ -213,7 +213,7 @@ class Image(_plain.PlainMessage):
             height=self.height,
             encoding=self.encoding,
             step=self.row_stride,
-            # The last row may end before its stride does.
+            # The last row may be shorter than its stride.
             data=bytes(self.data[:length]).ljust(length, b"\0"),
         )
         _plain.stamp_to(self.timestamp_ns, message)
@@ -257,7 +257,7 @@ class Image(_plain.PlainMessage):
             )
         why = f"{width} pixels of {self.encoding or 'no encoding'}"
         _plain.check_rows(layout, height, row, stride, data_len, why)
-        # Else a header without data would become a row of a gigabyte elsewhere.
+        # Otherwise a header without data could require a row of a gigabyte elsewhere.
         if height and stride > data_len:
             raise layout.bad(
                 f"row_stride is {stride}, and data_len is {data_len}: less than one row"

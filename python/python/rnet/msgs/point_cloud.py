@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PointCloud", "PointField"]
 
-#: Numbers of foxglove.PackedElementField.NumericType, and what numpy calls them.
+#: Numbers of foxglove.PackedElementField.NumericType, and their numpy names.
 NUMERIC_TYPES: dict[int, str] = {
     1: "u1",
     2: "i1",
@@ -30,7 +30,7 @@ NUMERIC_TYPES: dict[int, str] = {
 _NUMBER_OF = {name.lstrip("<"): number for number, name in NUMERIC_TYPES.items()}
 
 FIELDS_MAX = 16
-# Longest point that numpy has a type for. With one point or more no message is long enough.
+# Longest point that a numpy type can have. A message with one longer point would exceed the maximum length.
 _POINT_LEN_MAX = (1 << 31) - 1
 _HAS_NAN = 1
 
@@ -167,7 +167,7 @@ class PointCloud(_plain.PlainMessage):
             points = points.reshape(1, -1)
         made = cls._empty(points.dtype, points.shape, frame_id, timestamp_ns, position, orientation)
         made.has_nan = _some_nan(points) if has_nan is None else has_nan
-        # Gaps between fields are copied with them; as structs numpy would leave them out.
+        # Gaps between fields are copied too; with a struct dtype numpy would skip them.
         _plain.set_array(made, points.view(f"V{points.dtype.itemsize}"))
         made._check(made._data_len())
         return made
@@ -309,12 +309,12 @@ class PointCloud(_plain.PlainMessage):
         x, y, z = (by_name[axis] for axis in "xyz")
         step, points = y.offset - x.offset, self.points
         if len({x.type, y.type, z.type}) == 1 and z.offset - y.offset == step > 0:
-            # Three numbers of a point, seen from x.
+            # Three consecutive numbers of a point, starting at x.
             first = points["x"]
             grid = np.lib.stride_tricks.as_strided(
                 first, (*first.shape, 3), (*first.strides, step), writeable=first.flags.writeable
             )
-            # A view where the rows follow each other as the points do.
+            # A view if the rows are contiguous, like the points.
             made: Array = grid.reshape(-1, 3)
         else:
             made = np.stack([points[axis].reshape(-1) for axis in "xyz"], axis=1)

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Tensor"]
 
-#: Kinds of numbers as in DLPack, by the letter that numpy has for them.
+#: Kinds of numbers as in DLPack, by their letter in numpy.
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
 _BFLOAT = 4
-#: What numpy calls them, and the bits that they have. It has no bfloat: its bits are shown as u16.
+#: Their numpy letters and bit widths. numpy lacks bfloat: its bits are shown as u16.
 _NUMPY: dict[int, tuple[str, tuple[int, ...]]] = {
     0: ("i", (8, 16, 32, 64)),
     1: ("u", (8, 16, 32, 64)),
@@ -117,7 +117,7 @@ class Tensor(_plain.PlainMessage):
         """
         numbers = _plain.as_array(cls._layout, array)
         if numbers.dtype.name == "bfloat16":
-            # Other packages teach numpy the type.
+            # Other packages add this type to numpy.
             numbers, dtype = numbers.view("u2"), "bfloat16"
         made = cls._empty(numbers.dtype, dtype, numbers.shape, frame_id, timestamp_ns)
         _plain.set_array(made, numbers)
