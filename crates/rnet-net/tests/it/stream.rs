@@ -241,10 +241,7 @@ impl Network {
         let mut network = Network::new(lane, cable, seed);
         network.settle();
         // Links send at least each 100 ms, which these streams do not.
-        network
-            .sides
-            .iter_mut()
-            .for_each(|side| side.stream.note_heard(side.clock(network.now_ns)));
+        network.sides.iter_mut().for_each(|s| s.stream.note_heard(s.clock(network.now_ns)));
         network
     }
 
