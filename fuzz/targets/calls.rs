@@ -80,7 +80,7 @@ fn fixture() -> Fixture {
     let driver = hostile.drive::<[u8]>("/c").take(LIMIT).unwrap();
     let mut domain = Domain::open(Some("fuzz"), Some(dir.clone()), None).unwrap();
     let snapshot = domain.snapshot().unwrap();
-    let (mut hostile, mut clients) = (Vec::new(), Vec::new());
+    let (mut publishers, mut clients) = (Vec::new(), Vec::new());
     for heard in
         snapshot.subscriptions.iter().filter(|s| s.topic.starts_with(ROOT) || s.topic == "/c")
     {
@@ -95,14 +95,18 @@ fn fixture() -> Fixture {
         }
         let publisher = hostile.publisher_with::<[u8]>(&heard.topic, options).unwrap();
         publisher.wait_for_subscribers(1, LIMIT).unwrap();
-        hostile.push(publisher);
+        publishers.push(publisher);
     }
-    assert!(hostile.len() > 8 && clients.len() > 1, "{} ends, {clients:?}", hostile.len());
+    assert!(
+        publishers.len() > 8 && clients.len() > 1,
+        "{} endpoints, {clients:?}",
+        publishers.len()
+    );
     // They stay open, so that answers keep arriving.
     std::mem::forget((own, goals, driver));
     Fixture {
         client,
-        hostile,
+        hostile: publishers,
         clients,
         command,
         pusher,
