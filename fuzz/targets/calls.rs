@@ -14,7 +14,7 @@ use rnet_fuzz::Input;
 
 const STEPS: usize = 32;
 /// Far longer than a call takes.
-const LIMIT: Option<Duration> = Some(Duration::from_secs(15));
+const LIMIT: Duration = Duration::from_secs(15);
 const ROOT: &str = "/_rnet/call";
 /// Longer than a forged job.
 const JOB: &[u8] = &[7; 100];
@@ -67,17 +67,17 @@ fn fixture() -> Fixture {
     let served = [service.unwrap(), action.unwrap(), worker.unwrap()];
     let pusher = server.push::<[u8]>("/q").open().unwrap();
     let command = server.command::<[u8]>("/c").fallback(b"stop").apply(|_| {}).unwrap();
-    let client = server.client::<[u8], [u8]>("/s").unwrap();
+    let client = server.client::<[u8], [u8]>("/s").open().unwrap();
     // Clients of the hostile node, which get unsolicited answers.
-    let (own, goals) = (hostile.client("/s").unwrap(), hostile.action_client("/a").unwrap());
+    let (own, goals) = (hostile.client("/s").open().unwrap(), hostile.action_client("/a").open().unwrap());
     let own: Client<[u8], [u8]> = own;
-    own.call(b"\0", LIMIT).unwrap();
-    client.call(b"\0", LIMIT).unwrap();
+    own.call_timeout(b"\0", LIMIT).unwrap();
+    client.call_timeout(b"\0", LIMIT).unwrap();
     let goals: rnet::ActionClient<[u8], [u8], [u8]> = goals;
-    goals.send(b"\0", rnet::CallOptions::new()).unwrap().result(LIMIT).unwrap();
+    goals.send(b"\0", rnet::CallOptions::new()).unwrap().result_timeout(LIMIT).unwrap();
     pusher.push(JOB).unwrap();
-    pusher.wait_until_done(LIMIT).unwrap();
-    let driver = hostile.drive::<[u8]>("/c").take(LIMIT).unwrap();
+    pusher.wait_until_done_timeout(LIMIT).unwrap();
+    let driver = hostile.drive::<[u8]>("/c").timeout(LIMIT).take().unwrap();
     let mut domain = Domain::open(Some("fuzz"), Some(dir.clone()), None).unwrap();
     let snapshot = domain.snapshot().unwrap();
     let (mut publishers, mut clients) = (Vec::new(), Vec::new());
@@ -93,8 +93,8 @@ fn fixture() -> Fixture {
         if heard.qos.lane == Some(rnet::Lane::Urgent) || heard.topic == "/c" {
             options = options.urgent();
         }
-        let publisher = hostile.publisher_with::<[u8]>(&heard.topic, options).unwrap();
-        publisher.wait_for_subscribers(1, LIMIT).unwrap();
+        let publisher = hostile.publisher::<[u8]>(&heard.topic).qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LIMIT).unwrap();
         publishers.push(publisher);
     }
     assert!(
@@ -135,10 +135,10 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
         let _ = fixture.hostile[end].send_with(&bytes, meta);
     }
     // All other nodes are still served.
-    assert_eq!(&*fixture.client.call(b"\0honest", LIMIT).unwrap(), b"\0honest");
+    assert_eq!(&*fixture.client.call_timeout(b"\0honest", LIMIT).unwrap(), b"\0honest");
     let before = fixture.jobs.load(Ordering::SeqCst);
     fixture.pusher.push(JOB).unwrap();
-    fixture.pusher.wait_until_done(LIMIT).unwrap();
+    fixture.pusher.wait_until_done_timeout(LIMIT).unwrap();
     assert!(fixture.jobs.load(Ordering::SeqCst) > before, "{:?}", fixture.pusher.stats());
     let _ = (fixture.client.stats(), fixture.command.status(), fixture.command.stats());
 }

@@ -106,15 +106,15 @@ fn fixture() -> Fixture {
     };
     let services = [serves("read"), serves("write")];
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
-    let feed = hostile.publisher_with::<StateChange>(FEED_TOPIC, options).unwrap();
+    let feed = hostile.publisher::<StateChange>(FEED_TOPIC).qos(options).open().unwrap();
     let home = serve(&desk, "desk").unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());
     let replica = remote.mirror("/a").unwrap();
-    feed.wait_for_subscribers(1, Some(LIMIT)).unwrap();
-    let asks = ["read", "write"].map(|end| hostile.client(&service("desk", end)).unwrap());
+    feed.wait_for_subscribers_timeout(1, LIMIT).unwrap();
+    let asks = ["read", "write"].map(|end| hostile.client(&service("desk", end)).open().unwrap());
     for ask in &asks {
-        ask.call(&StateAsk::default(), Some(LIMIT)).unwrap();
+        ask.call_timeout(&StateAsk::default(), LIMIT).unwrap();
     }
     Fixture {
         reply,
@@ -232,7 +232,7 @@ fn run_input(fixture: &mut Fixture, input: &mut Input<'_>) {
             }
             _ => {
                 let client = &fixture.asks[usize::from(step / 4 % 2)];
-                client.call(&ask(input), Some(LIMIT)).unwrap();
+                client.call_timeout(&ask(input), LIMIT).unwrap();
             }
         }
         assert!(fixture.replica.list().value.iter().all(is_under));

@@ -126,7 +126,7 @@ impl SubscriberCore {
                     *lookahead = Some(sample);
                     return Err(odd);
                 }
-                inner.recv_batch(filling.max, Some(left), |sample| {
+                inner.recv_batch_timeout(filling.max, left, |sample| {
                     if filling.put(&sample, sample.sent_ns()) {
                         return ControlFlow::Continue(());
                     }

@@ -98,7 +98,9 @@ impl CallbackHandle {
                 Err(error) => events::report_error(&callback, on_error.as_ref(), &error),
             }
         };
-        let handle = Self::start(py, cancelled, || node.subscribe_any(pattern, options, call))?;
+        let handle = Self::start(py, cancelled, || {
+            node.subscriber::<[u8]>(pattern).qos(options).on_any(call)
+        })?;
         Ok(CallbackHandle { on_loop, ..handle })
     }
 

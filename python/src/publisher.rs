@@ -364,7 +364,7 @@ impl Publisher {
         // Waits outside of the lock: other threads may send meanwhile.
         let wait = |slice| {
             let seen = changes.count();
-            let now = |inner: &mut Inner| inner.wait_for_subscribers(n, Some(Duration::ZERO));
+            let now = |inner: &mut Inner| inner.wait_for_subscribers_timeout(n, Duration::ZERO);
             match self.core.with_priority(now) {
                 Err(Error::Timeout { .. }) => changes.wait(seen, slice)?,
                 result => return result,

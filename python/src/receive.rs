@@ -173,9 +173,9 @@ impl SubscriberCore {
             self.wait_with(slice, |inner, lookahead, left| match (which, lookahead.take()) {
                 (WhichMessage::Next, Some(sample)) => Ok(sample),
                 (WhichMessage::Next, None) => {
-                    inner.recv(Some(left)).map(|sample| sample.into_owned())
+                    inner.recv_timeout(left).map(|sample| sample.into_owned())
                 }
-                (WhichMessage::Newest, None) => inner.latest(Some(left)),
+                (WhichMessage::Newest, None) => inner.latest_timeout(left),
                 (WhichMessage::Newest, Some(sample)) => match inner.latest_after(&sample) {
                     Ok(newer) => Ok(newer.unwrap_or(sample)),
                     Err(error) => {
@@ -223,7 +223,7 @@ impl SubscriberCore {
     ) -> rnet::Result<()> {
         let Some((changes, seen, now)) = self.callback_match_status(n)? else {
             return self
-                .wait_for_status(slice, |inner, left| inner.wait_for_publishers(n, Some(left)));
+                .wait_for_status(slice, |inner, left| inner.wait_for_publishers_timeout(n, left));
         };
         match now {
             Err(Error::Timeout { .. }) => {}
@@ -248,7 +248,7 @@ impl SubscriberCore {
         let Mode::Callback(subscription) = &guard.mode else { return Ok(None) };
         let changes = subscription.match_changes();
         let seen = changes.count();
-        let now = subscription.wait_for_publishers(n, Some(Duration::ZERO));
+        let now = subscription.wait_for_publishers_timeout(n, Duration::ZERO);
         Ok(Some((changes, seen, now)))
     }
 

@@ -88,7 +88,7 @@ impl Timer {
         let options = TimerOptions::new()
             .set_if(once, |options| options.once())
             .set_if(urgent, |options| options.urgent());
-        let start = || node.timer_with(period, options, call);
+        let start = || node.timer(period).options_todo(options).on(call);
         let timer = py.detach(start).or_raise(py)?;
         let resource = Resource::with_callbacks("the timer".to_owned(), timer, cancelled);
         Ok(Timer { core: Arc::new(TimerCore { resource, counts, once }), period })

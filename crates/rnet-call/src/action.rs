@@ -37,7 +37,7 @@ pub struct ActionBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
 }
 
 /// Goal, feedback and result.
-type Signature<G, F, R> = (fn(&G), fn() -> Box<F>, fn() -> Box<R>);
+pub(crate) type Signature<G, F, R> = (fn(&G), fn() -> Box<F>, fn() -> Box<R>);
 
 impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionBuilder<G, F, R> {
     #[doc(hidden)]

@@ -27,7 +27,7 @@ pub struct CallOptions {
 }
 
 impl CallOptions {
-    /// The defaults: 10 s, any server.
+    /// The defaults: the time limit of the client, any server.
     pub fn new() -> CallOptions {
         CallOptions::default()
     }
@@ -51,6 +51,7 @@ pub struct ClientShared {
     pub core: Arc<ClientCore>,
     pub watch: EndpointWatch,
     pub name: String,
+    timeout: Duration,
     request: MessageType,
     pub reply: MessageType,
 }
@@ -82,6 +83,99 @@ impl Drop for ClientShared {
     }
 }
 
+/// A client of a service that is not open yet; made by `rnet::Node::client`.
+#[must_use = "a builder does nothing until it is opened"]
+pub struct ClientBuilder<Q: ?Sized, R: ?Sized> {
+    node: NodeHandle,
+    /// A name of the domain, or of the node.
+    name: Result<TopicName>,
+    request: Option<MessageType>,
+    reply: Option<MessageType>,
+    feedback: Option<MessageType>,
+    servers: ServerFilter,
+    timeout: Duration,
+    _types: PhantomData<fn(&Q) -> Box<R>>,
+}
+
+impl<Q: Message + ?Sized, R: Message + ?Sized> ClientBuilder<Q, R> {
+    /// A client of the service `name`, resolved by the rules of the node.
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
+        ClientBuilder::of(node, service_name(node, name))
+    }
+
+    /// A client of a service by its name in the domain.
+    pub fn at(node: &NodeHandle, name: TopicName) -> Self {
+        ClientBuilder::of(node, Ok(name))
+    }
+
+    fn of(node: &NodeHandle, name: Result<TopicName>) -> Self {
+        ClientBuilder {
+            node: node.clone(),
+            name,
+            request: None,
+            reply: None,
+            feedback: None,
+            servers: ServerFilter::All,
+            timeout: DEFAULT_TIMEOUT,
+            _types: PhantomData,
+        }
+    }
+
+    /// Time limit of each call that sets none, 10 s by default: from the call until its last reply, including
+    /// the wait for a server.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The types of requests and replies, for messages that leave them open: `[u8]`, which is sent as it is,
+    /// and [`rnet_node::Dynamic`].
+    pub fn message_types(mut self, request: MessageType, reply: MessageType) -> Self {
+        (self.request, self.reply) = (Some(request), Some(reply));
+        self
+    }
+
+    /// Calls only the servers that a filter selects.
+    pub(crate) fn servers(mut self, servers: ServerFilter) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Receives feedback of this type.
+    pub(crate) fn feedback(mut self, feedback: MessageType) -> Self {
+        self.feedback = Some(feedback);
+        self
+    }
+
+    /// Sets the types that are given.
+    pub(crate) fn types(
+        mut self,
+        request: Option<MessageType>,
+        reply: Option<MessageType>,
+    ) -> Self {
+        (self.request, self.reply) = (request, reply);
+        self
+    }
+
+    /// Opens it; its servers may start later.
+    ///
+    /// # Errors
+    /// `BadName`; `BadValue` for a type that does not match the messages; as a subscriber.
+    pub fn open(self) -> Result<Client<Q, R>> {
+        let ClientBuilder { node, name, request, reply, feedback, servers, timeout, .. } = self;
+        node.core.state.check_fork()?;
+        let name = String::from(name?);
+        let (request, reply) = (choose_type::<Q>(&name, request)?, choose_type::<R>(&name, reply)?);
+        let types = (request.clone(), reply.clone());
+        let core = ClientCore::open(&node, &name, next_id(), types, feedback, servers)?;
+        let watch = core.watch()?;
+        Ok(Client {
+            shared: Arc::new(ClientShared { core, watch, name, timeout, request, reply }),
+            _types: PhantomData,
+        })
+    }
+}
+
 /// Calls one service, with any number of concurrent calls from any thread. Clones are handles to the same
 /// client.
 pub struct Client<Q: Message + ?Sized, R: Message + ?Sized> {
@@ -96,37 +190,6 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Clone for Client<Q, R> {
 }
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
-    #[doc(hidden)]
-    pub fn open(
-        node: &NodeHandle,
-        name: &str,
-        types: (Option<MessageType>, Option<MessageType>),
-        feedback: Option<MessageType>,
-    ) -> Result<Self> {
-        Client::at(node, service_name(node, name)?, types, feedback, ServerFilter::All)
-    }
-
-    /// The same for a name that is already the domain's, and for the servers that a filter selects.
-    #[doc(hidden)]
-    pub fn at(
-        node: &NodeHandle,
-        name: TopicName,
-        (request, reply): (Option<MessageType>, Option<MessageType>),
-        feedback: Option<MessageType>,
-        filter: ServerFilter,
-    ) -> Result<Self> {
-        node.core.state.check_fork()?;
-        let name = String::from(name);
-        let (request, reply) = (choose_type::<Q>(&name, request)?, choose_type::<R>(&name, reply)?);
-        let types = (request.clone(), reply.clone());
-        let core = ClientCore::open(node, &name, next_id(), types, feedback, filter)?;
-        let watch = core.watch()?;
-        Ok(Client {
-            shared: Arc::new(ClientShared { core, watch, name, request, reply }),
-            _types: PhantomData,
-        })
-    }
-
     /// Whether it knows a server now.
     #[doc(hidden)]
     pub fn has_server(&self) -> bool {
@@ -138,20 +201,28 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         &self.shared.name
     }
 
-    /// Calls and waits for the reply, including the wait for a server. `None` means a limit of 10 s.
+    /// Calls and waits for the reply, including the wait for a server, for at most
+    /// [`ClientBuilder::timeout`].
     ///
     /// # Errors
     /// `Timeout`; `ServerLost` if the server is lost before it answers; `CallFailed` with the error of its
     /// handler; `Refused` if the backlogs of all servers are full; `Full` if the server does not read;
     /// `IncompatibleType`; `BadValue` for a request of another type; `Malformed`.
-    pub fn call(&self, request: &Q, timeout: Option<Duration>) -> Result<Received<R>> {
+    pub fn call(&self, request: &Q) -> Result<Received<R>> {
+        self.call_timeout(request, self.shared.timeout)
+    }
+
+    /// As [`Client::call`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub fn call_timeout(&self, request: &Q, timeout: Duration) -> Result<Received<R>> {
         let shared = &*self.shared;
         shared.core.check_fork()?;
-        let after = timeout.unwrap_or(DEFAULT_TIMEOUT);
         let mut encoded = Vec::new();
         let bytes = Bytes::of(request, &shared.request, &mut encoded)
             .map_err(|why| shared.bad_request(why))?;
-        let reply = shared.core.call(&shared.watch, bytes, after)?;
+        let reply = shared.core.call(&shared.watch, bytes, timeout)?;
         shared.decode(reply.ok_or_else(no_reply_error)?)
     }
 
@@ -181,7 +252,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
     ) -> Result<Pending<R>> {
         let core = &self.shared.core;
         core.check_fork()?;
-        let after = options.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let after = options.timeout.unwrap_or(self.shared.timeout);
         let goal = wants & WANTS_FEEDBACK != 0;
         let shared = &self.shared;
         let mut encoded = Vec::new();

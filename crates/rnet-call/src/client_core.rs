@@ -142,11 +142,13 @@ impl ClientCore {
                 match opened {
                     Ok(server) => {
                         let core = Arc::downgrade(self);
-                        server.on_match(move || {
-                            if let Some(core) = core.upgrade() {
-                                lock(&core.calls).send_unsent();
-                            }
-                        });
+                        server
+                            .on_match(move || {
+                                if let Some(core) = core.upgrade() {
+                                    lock(&core.calls).send_unsent();
+                                }
+                            })
+                            .detach();
                         calls.servers.push(Arc::new(server));
                         // The server may have matched before the callback was set.
                         calls.send_unsent();

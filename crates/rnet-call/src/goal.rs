@@ -11,12 +11,53 @@ use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::types::choose_type;
 
-use super::client::{CallOptions, Client};
+use super::action::Signature;
+use super::client::{CallOptions, Client, ClientBuilder};
 use super::open_call::CallOutput;
 use super::pending::Pending;
 use super::pending_calls::ClientStats;
 use super::{Bytes, Received, WANTS};
 use rnet_node::{Message, MessageType, NodeHandle};
+
+/// A client of an action that is not open yet; made by `rnet::Node::action_client`.
+#[must_use = "a builder does nothing until it is opened"]
+pub struct ActionClientBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
+    node: NodeHandle,
+    name: String,
+    types: [Option<MessageType>; 3],
+    _types: PhantomData<Signature<G, F, R>>,
+}
+
+impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClientBuilder<G, F, R> {
+    /// A client of the action `name`.
+    pub fn new(node: &NodeHandle, name: &str) -> Self {
+        let (node, name, types) = (node.clone(), name.to_owned(), [None, None, None]);
+        ActionClientBuilder { node, name, types, _types: PhantomData }
+    }
+
+    /// The types of goals, feedback and results, as [`ClientBuilder::message_types`].
+    pub fn message_types(
+        mut self,
+        goal: MessageType,
+        feedback: MessageType,
+        result: MessageType,
+    ) -> Self {
+        self.types = [goal, feedback, result].map(Some);
+        self
+    }
+
+    /// Opens it; its servers may start later.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::open`].
+    pub fn open(self) -> Result<ActionClient<G, F, R>> {
+        let [goal, feedback, result] = self.types;
+        let feedback = choose_type::<F>(&self.name, feedback)?;
+        let client = ClientBuilder::new(&self.node, &self.name).types(goal, result);
+        let client = client.feedback(feedback.clone()).open()?;
+        Ok(ActionClient { client, feedback, _type: PhantomData })
+    }
+}
 
 /// Sends goals to one action, with any number of concurrent goals from any thread. Clones are handles to the
 /// same client.
@@ -36,17 +77,6 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> Clone
 }
 
 impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient<G, F, R> {
-    #[doc(hidden)]
-    pub fn open(
-        node: &NodeHandle,
-        name: &str,
-        [goal, feedback, result]: [Option<MessageType>; 3],
-    ) -> Result<Self> {
-        let feedback = choose_type::<F>(name, feedback)?;
-        let client = Client::open(node, name, (goal, result), Some(feedback.clone()))?;
-        Ok(ActionClient { client, feedback, _type: PhantomData })
-    }
-
     /// The name of the action.
     pub fn name(&self) -> &str {
         self.client.name()
@@ -135,13 +165,24 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         }
     }
 
-    /// Waits for the result, which is returned once; after a timeout the goal continues. `None` waits without
-    /// a limit.
+    /// Waits for the result, without a limit. It is returned once.
     ///
     /// # Errors
-    /// `Timeout`; `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`,
-    /// `Refused` and the other errors of [`Client::call`]; `Closed` if the result was already returned.
-    pub fn result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
+    /// `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`, `Refused` and
+    /// the other errors of [`Client::call`]; `Closed` if the result was already returned.
+    pub fn result(&self) -> Result<Received<R>> {
+        self.wait_for_result(None)
+    }
+
+    /// As [`Goal::result`], for at most `timeout`; the goal continues after that.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Goal::result`].
+    pub fn result_timeout(&self, timeout: Duration) -> Result<Received<R>> {
+        self.wait_for_result(Some(timeout))
+    }
+
+    fn wait_for_result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
         let until = deadline(timeout);
         loop {
             let left =
@@ -173,20 +214,12 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     ///
     /// # Errors
     /// As [`Goal::result`].
-    pub fn result_with(
-        &self,
-        timeout: Option<Duration>,
-        mut on_feedback: impl FnMut(&F),
-    ) -> Result<Received<R>> {
-        let until = deadline(timeout);
+    pub fn result_with(&self, mut on_feedback: impl FnMut(&F)) -> Result<Received<R>> {
         loop {
-            match self.wait_for_feedback(until) {
+            match self.wait_for_feedback(None) {
                 Ok(Some(feedback)) => on_feedback(&feedback),
-                Err(Error::Interrupted) if until.is_none_or(|end| Instant::now() < end) => {}
-                Ok(None) | Err(Error::Interrupted) => {
-                    let left = until.map(|end| end.saturating_duration_since(Instant::now()));
-                    return self.result(left);
-                }
+                Err(Error::Interrupted) => {}
+                Ok(None) => return self.result(),
                 Err(error) => return Err(error),
             }
         }

@@ -105,10 +105,10 @@ impl Peer {
     pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
         let publishers = lock(&self.publishers);
         let [others, feedback] = [callback.clone(), callback.clone()];
-        publishers.reply.on_match(move |_| callback());
-        publishers.status.on_match(move |_| others());
+        publishers.reply.on_match(move |_| callback()).detach();
+        publishers.status.on_match(move |_| others()).detach();
         if let Some(publisher) = &publishers.feedback {
-            publisher.on_match(move |_| feedback());
+            publisher.on_match(move |_| feedback()).detach();
         }
     }
 

@@ -77,12 +77,14 @@ impl RequestReader {
         let set = WaitSet::adaptive(&node.core);
         let closed = Arc::<Mutex<Vec<u64>>>::default();
         let (closing, wait_handle) = (closed.clone(), set.handle());
-        requests.on_match(move |event| {
-            if let MatchEvent::Unmatched(publisher) = event {
-                lock(&closing).push(publisher.id);
-                wait_handle.interrupt();
-            }
-        });
+        requests
+            .on_match(move |event| {
+                if let MatchEvent::Unmatched(publisher) = event {
+                    lock(&closing).push(publisher.id);
+                    wait_handle.interrupt();
+                }
+            })
+            .detach();
         let (received, unrecorded_arrival, pending_events) = Default::default();
         Ok(RequestReader {
             requests,

@@ -479,7 +479,8 @@ impl ServerCore {
             peer.on_match(move || {
                 matched.store(true, Ordering::Release);
                 wait_handle.interrupt();
-            });
+            })
+            .detach();
             Some(peer)
         });
         lock(&self.state).stats.unsent += unsent;

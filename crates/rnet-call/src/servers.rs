@@ -53,8 +53,8 @@ impl Server {
     pub fn on_match(&self, callback: impl Fn() + Clone + Send + 'static) {
         let publishers = lock(&self.publishers);
         let other = callback.clone();
-        publishers.request.on_match(move |_| callback());
-        publishers.control.on_match(move |_| other());
+        publishers.request.on_match(move |_| callback()).detach();
+        publishers.control.on_match(move |_| other()).detach();
     }
 
     /// Whether it receives what is sent to it.

@@ -193,7 +193,7 @@ fn call(context: &mut Context, service: &str, request: &[u8]) -> Outcome<Option<
         return Ok(None);
     }
     let node = context.node("blackbox", &NodeArg::default())?;
-    let reply = node.call::<[u8], [u8]>(service, request, Some(CALL_TIMEOUT))?;
+    let reply = node.call_timeout::<[u8], [u8]>(service, request, CALL_TIMEOUT)?;
     let status = serde_json::from_slice(&reply);
     status
         .map(Some)

@@ -135,7 +135,8 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
     let mut subscribers = Vec::new();
     for topic in topics {
         let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-        subscribers.push(node.subscriber_with::<[u8]>(trace_topic(topic)?.as_str(), options)?);
+        subscribers
+            .push(node.subscriber::<[u8]>(trace_topic(topic)?.as_str()).qos(options).open()?);
     }
     if context.on_terminal() {
         context.eprintln(format_args!("tracing for {:?}", args.time));

@@ -187,7 +187,7 @@ impl LiveBackend {
         for topic in topics {
             if !subscriptions.contains_key(*topic)
                 && let Ok(node) = self.node()
-                && let Ok(subscriber) = node.subscriber::<[u8]>(topic)
+                && let Ok(subscriber) = node.subscriber::<[u8]>(topic).open()
             {
                 // The call may start the node's callback thread.
                 let subscription = self.normal_priority.run(move || subscriber.on(|_| {}));

@@ -79,7 +79,7 @@ struct Channel {
 /// use std::time::Duration;
 /// use rnet::inspect::{Domain, Follower};
 ///
-/// let mut angles = node.publisher_with::<[u8]>("/angles", rnet::PublisherOptions::new().transient_local(1))?;
+/// let mut angles = node.publisher::<[u8]>("/angles").transient_local(1).open()?;
 /// angles.send(b"0.25")?;
 /// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
 /// let mut follow = Follower::new(Domain::open(Some(&id), Some(dir), None)?, "/angles", true)?;

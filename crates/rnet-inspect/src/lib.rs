@@ -70,7 +70,7 @@ pub fn observer_statuses(domain: &Path) -> Vec<String> {
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// use rnet::inspect::{Domain, Observer, Observation};
 ///
-/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// let mut angles = node.publisher::<[u8]>("/angles").open()?;
 /// # let (dir, id) = (std::env::temp_dir(), node.domain().to_owned());
 /// // Domain::open(None, None, None)? opens the domain of the environment.
 /// let mut domain = Domain::open(Some(&id), Some(dir), None)?;

@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::findings::Level;
 
-    const SOON: Option<Duration> = Some(Duration::from_secs(30));
+    const SOON: Duration = Duration::from_secs(30);
 
     struct TestEnv(std::path::PathBuf);
 
@@ -294,7 +294,7 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
         let drive = |node: &Node, priority| {
-            node.drive::<[u8]>("/cmd").priority(priority).lease(hour).take(SOON).unwrap()
+            node.drive::<[u8]>("/cmd").priority(priority).lease(hour).timeout(SOON).take().unwrap()
         };
         let _low = drive(&low, 1);
         assert_eq!(env.found(0), None);
@@ -319,7 +319,7 @@ mod tests {
         let command = base.command::<[u8]>("/cmd").deadline(deadline);
         let fallback = |why| assert!(why == FallbackReason::Opened, "on purpose");
         let command = command.fallback_handler(fallback).apply(|_| {}).unwrap();
-        let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
+        let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).timeout(SOON).take().unwrap();
         driver.send(b"go").unwrap();
         wait_for_state(&command, State::InForce);
         driver.release().unwrap();
@@ -333,7 +333,7 @@ mod tests {
             }
             assert!(std::time::Instant::now() < until, "{found:?} {:?}", command.status());
         }
-        let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).take(SOON).unwrap();
+        let mut driver = pilot.drive::<[u8]>("/cmd").lease(deadline).timeout(SOON).take().unwrap();
         driver.send(b"go").unwrap();
         wait_for_state(&command, State::InForce);
         assert_eq!(env.found(0), None, "the command that is applied now is the driver's");
@@ -364,7 +364,7 @@ mod tests {
         // Like a receiver that was opened while the link was cut.
         let options = PublisherOptions::new().urgent().transient_local(1);
         let status = rnet::command_status_topic("/cmd");
-        let mut status = other.publisher_with::<CommandStatus>(&status, options).unwrap();
+        let mut status = other.publisher::<CommandStatus>(&status).qos(options).open().unwrap();
         status.send(&CommandStatus::default()).unwrap();
         let Some((Level::Problem, what)) = env.found(0) else { panic!("a finding") };
         assert!(what.starts_with("/cmd has 2 receivers, in /"), "{what}");

@@ -44,7 +44,7 @@ fn node(dir: &Path, name: &str) -> rnet::Result<Node> {
 /// Drives until it is killed.
 fn drive(dir: &Path) -> rnet::Result<()> {
     let name = format!("driver_{}", std::process::id());
-    let mut driver = node(dir, &name)?.drive::<Twist>(TOPIC).take(None)?;
+    let mut driver = node(dir, &name)?.drive::<Twist>(TOPIC).take()?;
     loop {
         // A driver that is cut off gets the error that it is not in force any more.
         let _ = driver.send(&Twist::default());

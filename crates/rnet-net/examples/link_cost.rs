@@ -47,15 +47,16 @@ fn main() {
     };
     let (sender, receiver) = (node(&here, "sender"), node(&there, "receiver"));
     let options = SubscriberOptions::new().reliable();
-    let mut messages = receiver.subscriber_with::<[u8]>(TOPIC, options).expect("a subscriber");
+    let mut messages =
+        receiver.subscriber::<[u8]>(TOPIC).qos(options).open().expect("a subscriber");
     let receive = std::thread::Builder::new().name("receiver".to_owned()).spawn(move || {
         for _ in 0..count {
-            messages.recv(Some(LIMIT)).expect("a message");
+            messages.recv_timeout(LIMIT).expect("a message");
         }
     });
     let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).log_len_bytes(8 << 20);
-    let mut publisher = sender.publisher_with::<[u8]>(TOPIC, options).expect("a publisher");
-    publisher.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+    let mut publisher = sender.publisher::<[u8]>(TOPIC).qos(options).open().expect("a publisher");
+    publisher.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
     let (message, begun) = (vec![7; len], Instant::now());
     for number in 0..count {
         if let Some(due) = (number * 1_000_000_000).checked_div(hz) {

@@ -93,8 +93,8 @@ impl Seen {
 fn rnet_send(job: &Job) {
     let node = Node::new("sender").expect("a node");
     let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).log_len_bytes(8 << 20);
-    let mut publisher = node.publisher_with::<[u8]>(TOPIC, options).expect("a publisher");
-    publisher.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+    let mut publisher = node.publisher::<[u8]>(TOPIC).qos(options).open().expect("a publisher");
+    publisher.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
     each(job, |message| publisher.send(message).expect("it is sent"));
     while publisher.subscriber_count() > 0 {
         std::thread::sleep(Duration::from_millis(10));
@@ -104,10 +104,10 @@ fn rnet_send(job: &Job) {
 fn rnet_receive(job: &Job) {
     let node = Node::new("receiver").expect("a node");
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>(TOPIC, options).expect("a subscriber");
+    let mut subscriber = node.subscriber::<[u8]>(TOPIC).qos(options).open().expect("a subscriber");
     let mut seen = Seen::new(job);
     for _ in 0..job.count {
-        seen.take(&subscriber.recv(Some(LIMIT)).expect("a message"));
+        seen.take(&subscriber.recv_timeout(LIMIT).expect("a message"));
     }
     seen.tell(job);
 }
@@ -119,14 +119,14 @@ const IMAGES: &str = "/images";
 fn urgent_send(job: &Job) {
     let node = Node::new("sender").expect("a node");
     let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).urgent();
-    let mut events = node.publisher_with::<[u8]>(TOPIC, options).expect("a publisher");
+    let mut events = node.publisher::<[u8]>(TOPIC).qos(options).open().expect("a publisher");
     let images = (job.len > 0).then(|| {
         let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT));
-        let images = node.publisher_with::<[u8]>(IMAGES, options).expect("a publisher");
-        images.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+        let images = node.publisher::<[u8]>(IMAGES).qos(options).open().expect("a publisher");
+        images.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
         images
     });
-    events.wait_for_subscribers(1, Some(LIMIT)).expect("a subscriber");
+    events.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if let Some(mut images) = images {
@@ -146,16 +146,16 @@ fn urgent_send(job: &Job) {
 fn urgent_receive(job: &Job) {
     let node = Node::new("receiver").expect("a node");
     let reliable = || SubscriberOptions::new().reliable();
-    let mut events = node.subscriber_with::<[u8]>(TOPIC, reliable()).expect("a subscriber");
+    let mut events = node.subscriber::<[u8]>(TOPIC).qos(reliable()).open().expect("a subscriber");
     let (ended, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         if job.len > 0 {
             let mut images =
-                node.subscriber_with::<[u8]>(IMAGES, reliable()).expect("a subscriber");
+                node.subscriber::<[u8]>(IMAGES).qos(reliable()).open().expect("a subscriber");
             let (ended, bytes) = (&ended, &bytes);
             scope.spawn(move || {
                 while !ended.load(Relaxed) {
-                    if let Ok(image) = images.recv(Some(Duration::from_millis(100))) {
+                    if let Ok(image) = images.recv_timeout(Duration::from_millis(100)) {
                         bytes.fetch_add(image.len() as u64, Relaxed);
                     }
                 }
@@ -163,7 +163,7 @@ fn urgent_receive(job: &Job) {
         }
         let mut seen = Seen::new(job);
         for number in 0..job.count {
-            let event = events.recv(Some(LIMIT)).expect("an event");
+            let event = events.recv_timeout(LIMIT).expect("an event");
             assert_eq!(event[8..16], number.to_le_bytes(), "an event was lost");
             if number == 0 {
                 bytes.store(0, Relaxed);

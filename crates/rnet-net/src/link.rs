@@ -273,10 +273,13 @@ fn watch_nodes(shared: &LinkContext) {
     let (events, order) = (shared.events.clone(), Arc::new(Mutex::new(())));
     // Events after the snapshot are delivered after it.
     let (_first, then) = (lock(&order), order.clone());
-    shared.node.on_node(move |event| {
-        let _then = lock(&then);
-        let _ = events.send(Event::LocalNode(event.clone()));
-    });
+    shared
+        .node
+        .on_node(move |event| {
+            let _then = lock(&then);
+            let _ = events.send(Event::LocalNode(event.clone()));
+        })
+        .detach();
     for node in shared.node.peers() {
         let _ = shared.events.send(Event::LocalNode(NodeEvent::Joined(node)));
     }

@@ -17,9 +17,10 @@ use rnet_shm::os::fork::ForkGuard;
 use rnet_shm::state::FileStatus;
 
 use crate::callback_errors::CallbackErrors;
+use crate::callbacks::{Callback, CallbackGuard, Callbacks};
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
-use crate::match_event::{Callback, Callbacks, LivelinessChange, LivelinessCounts, Notice};
+use crate::match_event::{LivelinessChange, LivelinessCounts, Notice};
 use crate::matching::Matching;
 use crate::matching::tracing::TraceChange;
 use crate::node_event::NodeEvent;
@@ -41,7 +42,7 @@ pub struct NodeState {
     /// The extensions of the node, each opened at its first use.
     extensions: Mutex<Vec<Arc<dyn Extension>>>,
     extension_lock: Mutex<()>,
-    pub watchers: Callbacks<NodeEvent>,
+    pub watchers: Arc<Callbacks<NodeEvent>>,
     /// The clock of the node's timers and rates.
     pub time: NodeTime,
     pub next_task: AtomicU64,
@@ -64,7 +65,7 @@ impl NodeState {
             bulk: OnceLock::new(),
             extensions: Mutex::default(),
             extension_lock: Mutex::default(),
-            watchers: Callbacks::default(),
+            watchers: Arc::default(),
             time,
             next_task: AtomicU64::new(0),
             errors,
@@ -300,22 +301,6 @@ impl NodeState {
         self.deliver(events);
     }
 
-    /// Adds a callback for the liveliness of the publishers of a subscription.
-    pub fn on_liveliness(
-        &self,
-        subscriber: &SubscriberState,
-        id: u64,
-        callback: Callback<LivelinessChange>,
-    ) {
-        if self.fork_guard().is_from_parent() {
-            return;
-        }
-        subscriber.liveliness.add(callback);
-        self.matching().watch_leases(id);
-        // The control thread may sleep past the end of the first lease.
-        self.own.ring_self();
-    }
-
     /// Sets the number of endpoints that our proxy subscription represents.
     pub fn set_endpoint_count(self: &Arc<Self>, id: u64, endpoint_count: u32) -> Result<()> {
         self.check_fork()?;
@@ -423,6 +408,22 @@ pub struct NodeCore {
 }
 
 impl NodeCore {
+    /// Adds a callback for the liveliness of the publishers of a subscription.
+    pub fn on_liveliness(
+        self: &Arc<Self>,
+        subscriber: &SubscriberState,
+        id: u64,
+        callback: Callback<LivelinessChange>,
+    ) -> CallbackGuard {
+        let guard = subscriber.liveliness.add(self, callback);
+        if !self.state.fork_guard().is_from_parent() {
+            self.state.matching().watch_leases(id);
+            // The control thread may sleep past the end of the first lease.
+            self.state.own.ring_self();
+        }
+        guard
+    }
+
     pub fn start(
         own: OwnNode,
         is_tool: bool,

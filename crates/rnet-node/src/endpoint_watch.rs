@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rnet_core::{Error, Result};
 
+use crate::callbacks::Callback;
 use crate::core::NodeCore;
 use crate::endpoints::{EndpointEvent, EndpointWatcher};
-use crate::match_event::Callback;
 
 /// A running callback for endpoints; dropping this stops it.
 ///

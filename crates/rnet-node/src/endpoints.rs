@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use rnet_core::{Proxy, PublisherQos, Result, SubscriberQos, TypeDesc};
 use rnet_schema::Schema;
 
-use crate::match_event::Callback;
+use crate::callbacks::Callback;
 use crate::sync::lock;
 use crate::types::SchemaCache;
 

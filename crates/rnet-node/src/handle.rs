@@ -7,11 +7,8 @@ use rnet_core::Result;
 use crate::callback_errors::Report;
 use crate::log::{self, LogLevel, Logger};
 use crate::sim_clock::SimClock;
-use crate::typed::{Publisher, Subscriber};
-use crate::{
-    EndpointEvent, EndpointWatch, Message, NodeCore, NodeSettings, PublisherOptions,
-    SubscriberOptions,
-};
+use crate::typed::{PublisherBuilder, SubscriberBuilder};
+use crate::{EndpointEvent, EndpointWatch, Message, NodeCore, NodeSettings};
 
 /// A node with its log. The node is closed when the last handle and endpoint is dropped, and its log with the
 /// last handle.
@@ -46,30 +43,14 @@ impl NodeHandle {
         self.core.state.own.name().as_str()
     }
 
-    /// A publisher; `topic` is resolved with the node's naming rules.
-    ///
-    /// # Errors
-    /// `BadName`, `BadQos`, `LimitReached`, `OutOfMemory`; `Closed` in a forked child.
-    pub fn publisher<T: Message + ?Sized>(
-        &self,
-        topic: &str,
-        options: PublisherOptions,
-    ) -> Result<Publisher<T>> {
-        self.core.state.check_fork()?;
-        Publisher::open(&self.core, self.core.state.topic(topic)?, options)
+    /// A builder for a publisher; `topic` is resolved with the node's naming rules.
+    pub fn publisher<T: Message + ?Sized>(&self, topic: &str) -> PublisherBuilder<T> {
+        PublisherBuilder::new(&self.core, topic)
     }
 
-    /// A subscriber; `topic` is resolved as in [`NodeHandle::publisher`].
-    ///
-    /// # Errors
-    /// As [`NodeHandle::publisher`].
-    pub fn subscriber<T: Message + ?Sized>(
-        &self,
-        topic: &str,
-        options: SubscriberOptions,
-    ) -> Result<Subscriber<T>> {
-        self.core.state.check_fork()?;
-        Subscriber::open(&self.core, self.core.state.topic(topic)?, options)
+    /// A builder for a subscriber; `topic` is resolved as in [`NodeHandle::publisher`].
+    pub fn subscriber<T: Message + ?Sized>(&self, topic: &str) -> SubscriberBuilder<T> {
+        SubscriberBuilder::new(&self.core, topic)
     }
 
     /// Calls `callback` for each publisher and subscription of the domain.

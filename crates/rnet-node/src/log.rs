@@ -15,7 +15,7 @@ use crate::sync::lock;
 use rnet_core::{Error, Result, TopicName};
 
 use crate::typed::Publisher;
-use crate::{PublisherOptions, msgs};
+use crate::{PublisherBuilder, msgs};
 use limit::{
     Limiter, MAX_LINES_PER_S_PER_LOCATION, MAX_LINES_PER_S_PER_NODE, SourceLocation,
     SuppressedLines,
@@ -314,9 +314,9 @@ impl LogPublisher {
     /// The first failure; later failures of the same kind are not returned.
     fn publish(&mut self, core: &Arc<NodeCore>, message: &msgs::Log) -> Result<()> {
         if let LogPublisher::Unopened = self {
-            let options = PublisherOptions::new().transient_local(HISTORY_LINES);
-            match TopicName::new(LOG_TOPIC).and_then(|topic| Publisher::open(core, topic, options))
-            {
+            let topic = TopicName::new(LOG_TOPIC);
+            let log = topic.map(|topic| PublisherBuilder::at(core, topic));
+            match log.and_then(|log| log.transient_local(HISTORY_LINES).open()) {
                 Ok(opened) => {
                     let publisher = Box::new(opened);
                     *self = LogPublisher::Open { publisher, failure_reported: false };

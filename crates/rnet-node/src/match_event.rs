@@ -1,8 +1,7 @@
-//! Match events for users, and the callbacks that receive them.
+//! Match events for users, and the matches of a publisher.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use rnet_shm::channel::reader_table::ReaderTable;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
+use crate::callbacks::Callbacks;
 use crate::inspection_shortage::ShortageReporter;
 use crate::node_event::NodeEvent;
 use crate::sync::lock;
@@ -74,60 +74,8 @@ pub struct LivelinessChange {
     pub counts: LivelinessCounts,
 }
 
-pub type MatchCallback = Box<dyn FnMut(&MatchEvent) + Send>;
-
-/// The user's callbacks for one kind of event.
-///
-/// They are called without a lock on the list: a callback may add another, or create and close endpoints,
-/// which reads the list.
-pub struct Callbacks<E> {
-    list: Mutex<Vec<Arc<Mutex<Callback<E>>>>>,
-    any: AtomicBool,
-}
-
-pub type Callback<E> = Box<dyn FnMut(&E) + Send>;
-
 /// The callbacks of one endpoint.
 pub type MatchCallbacks = Callbacks<MatchEvent>;
-
-impl<E> Default for Callbacks<E> {
-    fn default() -> Self {
-        Callbacks { list: Mutex::default(), any: AtomicBool::new(false) }
-    }
-}
-
-impl<E> Callbacks<E> {
-    pub fn add(&self, callback: Callback<E>) {
-        let mut list = lock(&self.list);
-        list.push(Arc::new(Mutex::new(callback)));
-        self.any.store(true, Ordering::Release);
-    }
-
-    /// Calls all callbacks. A callback that panics is not called again; the others are called, and then the
-    /// panic continues, so that the dispatch thread counts it.
-    pub fn call(&self, event: &E) {
-        let mut panicked = None;
-        let list = lock(&self.list).clone();
-        for callback in list {
-            // Only the bulk dispatch thread calls this, one event at a time.
-            let mut call = lock(&callback);
-            let called = catch_unwind(AssertUnwindSafe(|| call(event)));
-            drop(call);
-            if let Err(panic) = called {
-                panicked = Some(panic);
-                let mut list = lock(&self.list);
-                list.retain(|other| !Arc::ptr_eq(other, &callback));
-            }
-        }
-        if let Some(panic) = panicked {
-            resume_unwind(panic);
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        !self.any.load(Ordering::Acquire)
-    }
-}
 
 /// A notification for the user, delivered after the matching lock is released.
 pub enum Notice {

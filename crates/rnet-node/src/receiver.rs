@@ -19,9 +19,10 @@ use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};
 use crate::former_publishers::{FormerPublishers, PublisherStats, stats_of};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
-use crate::options::{SubscriberOptions, check_endpoint_count};
+use crate::options::check_endpoint_count;
 use crate::subscriber_state::SubscriberState;
 use crate::trace::Tracing;
+use crate::typed::SubscriberSettings;
 use crate::types::MessageType;
 use crate::wait_strategy::WaitStrategy;
 
@@ -93,28 +94,29 @@ impl Receiver {
     pub fn open(
         core: &Arc<NodeCore>,
         topic: TopicName,
-        options: SubscriberOptions,
+        qos: SubscriberQos,
+        settings: SubscriberSettings,
         choose: fn(&str, Option<MessageType>) -> Result<MessageType>,
     ) -> Result<(Receiver, MessageType)> {
-        if let Some((_, endpoint_count)) = &options.proxy {
+        if let Some((_, endpoint_count)) = &settings.proxy {
             check_endpoint_count(*endpoint_count)?;
         }
-        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let ty = choose(topic.as_str(), options.message_type)?;
+        qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let ty = choose(topic.as_str(), settings.message_type)?;
         let fixed_len = ty.fixed_len();
         let meta = SubscriptionMeta {
             topic: topic.to_string(),
             type_desc: ty.desc(),
-            qos: options.qos.clone().resolved(),
-            proxy: options.proxy.as_ref().map(|(proxy, _)| proxy.clone()),
-            link: options.link,
+            qos: qos.clone().resolved(),
+            proxy: settings.proxy.as_ref().map(|(proxy, _)| proxy.clone()),
+            link: settings.link,
         };
         let node = &core.state;
         node.refresh();
         node.matching().check_topic_limit(topic.hash())?;
         let id = node.own.next_endpoint()?;
         let endpoint_count =
-            options.proxy.as_ref().map_or(1, |(_, endpoint_count)| *endpoint_count);
+            settings.proxy.as_ref().map_or(1, |(_, endpoint_count)| *endpoint_count);
         let kind = EndpointKind::Subscription;
         let entry = Entry { id, topic_hash: topic.hash(), kind, endpoint_count };
         let path = entry.path(node.own.folder());
@@ -125,14 +127,20 @@ impl Receiver {
         let shortage = node.matching().shortage_reporter();
         let state = SubscriberState::new(node.fork_guard(), bells, waiter.bell(), shortage);
         let state = Arc::new(state);
-        if let Some(lane) = options.qos.lane {
+        if let Some(lane) = qos.lane {
             state.set_lane(lane);
         }
-        node.matching().add_subscription(entry, meta, file.clone(), state.clone(), options.from)?;
+        node.matching().add_subscription(
+            entry,
+            meta,
+            file.clone(),
+            state.clone(),
+            settings.from,
+        )?;
         let receiver = Receiver {
             topic,
             id,
-            qos: options.qos,
+            qos,
             fixed_len,
             file,
             state,

@@ -17,9 +17,9 @@ use crate::{Extension, Interrupter, NodeCore};
 use rnet_core::{Result, TopicName, Wait};
 use rnet_shm::state::FileStatus;
 
-use crate::SubscriberOptions;
+use crate::SubscriberBuilder;
 use crate::msgs::Clock;
-use crate::typed::{Decode, Subscriber};
+use crate::typed::Decode;
 
 /// The topic of the simulated time.
 const TOPIC: &str = "/clock";
@@ -43,10 +43,9 @@ impl SimClock {
     /// Makes the time of a node follow `/clock`.
     pub(crate) fn start(core: &Arc<NodeCore>) -> Result<()> {
         let clock = core.state.extension(|_| {
-            let options = SubscriberOptions::new().keep_last(1).wait(Wait::Block);
-            let topic = TopicName::new(TOPIC)?;
-            let (receiver, _, buffer) =
-                Subscriber::<Clock>::open(core, topic, options)?.into_parts();
+            let clock = SubscriberBuilder::<Clock>::at(core, TopicName::new(TOPIC)?);
+            let clock = clock.keep_last(1).wait(Wait::Block).open()?;
+            let (receiver, _, buffer) = clock.into_parts();
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
                 time: core.state.time.clone(),

@@ -7,10 +7,11 @@ use rnet_core::{Error, Lane};
 use rnet_shm::os::bell::Bells;
 use rnet_shm::os::fork::ForkGuard;
 
+use crate::callbacks::Callbacks;
 use crate::inbox::Inbox;
 use crate::inspection_shortage::ShortageReporter;
 use crate::interrupt::WaitControl;
-use crate::match_event::{Callback, Callbacks, DeadlineMissed, LivelinessChange, MatchCallbacks};
+use crate::match_event::{DeadlineMissed, LivelinessChange, MatchCallbacks};
 use crate::matched_publishers::MatchedPublishers;
 use crate::sync::lock;
 use crate::trace_publisher::TraceSlot;
@@ -116,14 +117,6 @@ impl SubscriberState {
     pub fn push_refusal(&self, error: Error) {
         self.matched_publishers.push_refused(error.clone());
         self.update_inbox(|inbox| inbox.push_error(error));
-    }
-
-    /// Adds a callback for deadline periods without a message.
-    pub fn on_deadline(&self, callback: Callback<DeadlineMissed>) {
-        // A forked child has no thread that could call it.
-        if !self.fork_guard.is_from_parent() {
-            self.deadlines.add(callback);
-        }
     }
 
     pub fn bell(&self) -> u64 {

@@ -9,6 +9,7 @@ use rnet_shm::channel::publisher::PeerPublisher;
 use rnet_shm::channel::subscription::{Slot, SubscriptionFile};
 use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_TOTALS};
 
+use crate::callbacks::CallbackGuard;
 use crate::core::NodeCore;
 use crate::former_publishers::PublisherStats;
 use crate::match_event::{
@@ -108,15 +109,22 @@ impl Subscription {
     }
 
     /// As `Subscriber::on_deadline`.
-    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        self.state.on_deadline(Box::new(callback));
+    pub fn on_deadline(
+        &self,
+        callback: impl FnMut(&DeadlineMissed) + Send + 'static,
+    ) -> CallbackGuard {
+        let core = self.core.as_ref();
+        core.map(|core| self.state.deadlines.add(core, Box::new(callback))).unwrap_or_default()
     }
 
     /// As `Subscriber::on_liveliness`.
-    pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
-        if let Some(core) = &self.core {
-            core.state.on_liveliness(&self.state, self.file.id(), Box::new(callback));
-        }
+    pub fn on_liveliness(
+        &self,
+        callback: impl FnMut(&LivelinessChange) + Send + 'static,
+    ) -> CallbackGuard {
+        let core = self.core.as_ref();
+        core.map(|core| core.on_liveliness(&self.state, self.file.id(), Box::new(callback)))
+            .unwrap_or_default()
     }
 
     /// As `Subscriber::liveliness`.
@@ -153,7 +161,19 @@ impl Subscription {
     /// # Errors
     /// As for `Subscriber::wait_for_publishers`; and `BadValue` in a callback of the same lane, which would
     /// block its own thread.
-    pub fn wait_for_publishers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
+    pub fn wait_for_publishers(&self, n: usize) -> Result<()> {
+        self.wait_until_matched(n, None)
+    }
+
+    /// As [`Subscription::wait_for_publishers`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Subscription::wait_for_publishers`].
+    pub fn wait_for_publishers_timeout(&self, n: usize, timeout: Duration) -> Result<()> {
+        self.wait_until_matched(n, Some(timeout))
+    }
+
+    fn wait_until_matched(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.file.fork_guard().check(|| format!("the subscriber of {}", self.topic))?;
         let own = self.core.as_ref().and_then(|core| {
             core.state.started_dispatcher(self.state.lane().unwrap_or(Lane::Urgent))
@@ -168,10 +188,10 @@ impl Subscription {
     }
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
-    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if !self.file.fork_guard().is_from_parent() {
-            self.state.match_callbacks.add(Box::new(callback));
-        }
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
+        let core = self.core.as_ref();
+        core.map(|core| self.state.match_callbacks.add(core, Box::new(callback)))
+            .unwrap_or_default()
     }
 
     /// A handle that waits for match changes, as `Publisher::match_changes`.

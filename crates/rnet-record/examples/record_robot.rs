@@ -73,7 +73,7 @@ fn main() -> Result<(), Failure> {
 /// Publishes frames until its stdin is closed, and prints their number.
 fn publish(domain: &str) -> Result<(), Failure> {
     let node = Node::builder("bench_camera").domain(domain).open()?;
-    let mut publisher = node.publisher::<[u8]>(CAMERA)?;
+    let mut publisher = node.publisher::<[u8]>(CAMERA).open()?;
     println!("ready");
     let (sender, is_over) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -58,7 +58,7 @@ fn message(len: u64) -> Vec<u8> {
 /// Publishes until it is killed.
 fn publish(streams: u64, hz: u64, message: Vec<u8>) -> Result<(), Failure> {
     let node = Node::builder("publisher").domain(DOMAIN).open()?;
-    let publish = |n: u64| node.publisher::<[u8]>(&format!("/stream{n}"));
+    let publish = |n: u64| node.publisher::<[u8]>(&format!("/stream{n}")).open();
     let mut publishers: Vec<_> = (0..streams).map(publish).collect::<Result<_, _>>()?;
     let (start, period) = (Instant::now(), Duration::from_nanos(1_000_000_000 / hz));
     for n in 1.. {

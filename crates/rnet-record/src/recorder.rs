@@ -54,7 +54,7 @@ use writer::Writer;
 /// # let file = dir.join(format!("{domain}.mcap"));
 /// use rnet_record::{RecordOptions, Recorder};
 ///
-/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// let mut angles = node.publisher::<[u8]>("/angles").open()?;
 /// let mut options = RecordOptions::default();
 /// # options.location = Some(location);
 /// options.state = false;

@@ -410,7 +410,7 @@ impl WaitSource for WatchCore {
 /// # let state = rnet_state::State::open(&node, None, None)?;
 /// let mut watch = state.watch("/arm")?;
 /// state.set("/arm/mode", "idle")?;
-/// let change = watch.recv(None)?;
+/// let change = watch.recv()?;
 /// assert_eq!(change.entry.map(|entry| entry.value), Some("idle".into()));
 /// # let path = node.state.domain.path().to_owned();
 /// # drop((watch, state, node));
@@ -462,12 +462,24 @@ impl Watch {
         self.watch.next()
     }
 
-    /// The next change; waits for it, without a timeout indefinitely. It spins for changes that arrive in
-    /// quick succession or periodically, if that pays, as for messages.
+    /// Waits for the next change. It spins for changes that arrive in quick succession or periodically, if
+    /// that pays, as for messages.
     ///
     /// # Errors
-    /// `Timeout`; `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
-    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Change> {
+    /// `Interrupted` (see [`Watch::interrupter`], [`Watch::set_interruptible`]).
+    pub fn recv(&mut self) -> Result<Change> {
+        self.wait_for_change(None)
+    }
+
+    /// As [`Watch::recv`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Watch::recv`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Change> {
+        self.wait_for_change(Some(timeout))
+    }
+
+    fn wait_for_change(&mut self, timeout: Option<Duration>) -> Result<Change> {
         let until = deadline(timeout);
         loop {
             if let Some(change) = self.watch.next()? {
@@ -560,7 +572,7 @@ impl Iterator for Changes<'_> {
     type Item = Result<Change>;
 
     fn next(&mut self) -> Option<Result<Change>> {
-        match self.watch.recv(None) {
+        match self.watch.recv() {
             Err(Error::Closed { .. }) => None,
             other => Some(other),
         }

@@ -7,7 +7,7 @@ use rnet::msgs::log::Level;
 use rnet::{LOG_TOPIC, Node, SubscriberOptions};
 use tracing_subscriber::layer::SubscriberExt;
 
-const LONG: Option<Duration> = Some(Duration::from_secs(60));
+const LONG: Duration = Duration::from_secs(60);
 
 #[test]
 fn events_are_published_until_the_node_closes() {
@@ -17,7 +17,7 @@ fn events_are_published_until_the_node_closes() {
     };
     let (arm, reader) = (open("arm"), open("reader"));
     let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut lines = reader.subscriber_with::<Log>(LOG_TOPIC, options).expect("a subscriber");
+    let mut lines = reader.subscriber::<Log>(LOG_TOPIC).qos(options).open().expect("a subscriber");
     arm.log().set_level(rnet::LogLevel::Fatal);
     let layer = rnet_tracing::layer(&arm);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
@@ -25,7 +25,7 @@ fn events_are_published_until_the_node_closes() {
         tracing::info!(joint = 3, name = "elbow", "at {:.1}", 0.25);
         let line = line!() - 1;
         tracing::error!(why = ?Some("dust"));
-        let mut next = || (*lines.recv(LONG).expect("a line")).clone();
+        let mut next = || (*lines.recv_timeout(LONG).expect("a line")).clone();
         let begin = next();
         assert_eq!((begin.level(), begin.message.as_str()), (Level::Debug, "begin"));
         let info = next();

@@ -14,7 +14,7 @@ use rnet::{Client, Error, Node, OnFull, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
 /// Far longer than a step takes under valgrind; a missing message ends the program.
-const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(60));
+const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The half of the path that is counted.
 #[derive(Clone, Copy, PartialEq)]
@@ -106,7 +106,7 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
         return run_calls(node, case, rounds);
     }
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher: Publisher<[u8]> = node.publisher_with("/counted", options)?;
+    let mut publisher: Publisher<[u8]> = node.publisher("/counted").qos(options).open()?;
     let n = case.per_round;
     let message = vec![7u8; case.len_bytes];
     if case.counted == Counted::SendUnread {
@@ -116,9 +116,9 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
         return Ok(rounds * n);
     }
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber: Subscriber<[u8]> = node.subscriber_with("/counted", options)?;
-    publisher.wait_for_subscribers(1, WAIT_LIMIT)?;
-    subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
+    let mut subscriber: Subscriber<[u8]> = node.subscriber("/counted").qos(options).open()?;
+    publisher.wait_for_subscribers_timeout(1, WAIT_LIMIT)?;
+    subscriber.wait_for_publishers_timeout(1, WAIT_LIMIT)?;
     for _ in 0..rounds {
         match case.counted {
             Counted::Loan => {
@@ -147,10 +147,10 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
 fn run_calls(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
     let echo = node.service::<[u8], [u8]>("/counted");
     let _service = echo.serve(|request| Ok(black_box(request).to_vec()))?;
-    let client: Client<[u8], [u8]> = node.client("/counted")?;
+    let client: Client<[u8], [u8]> = node.client("/counted").open()?;
     let message = vec![7u8; case.len_bytes];
     for _ in 0..rounds * case.per_round {
-        black_box(client.call(black_box(&message), WAIT_LIMIT)?);
+        black_box(client.call_timeout(black_box(&message), WAIT_LIMIT)?);
     }
     let stats = client.stats();
     if stats.calls != rounds * case.per_round || stats.late > 0 {
@@ -188,7 +188,7 @@ fn loan(publisher: &mut Publisher<[u8]>, len_bytes: usize, count: u64) -> Result
 #[inline(never)]
 fn recv(subscriber: &mut Subscriber<[u8]>, count: u64) -> Result<()> {
     for _ in 0..count {
-        black_box(&*subscriber.recv(WAIT_LIMIT)?);
+        black_box(&*subscriber.recv_timeout(WAIT_LIMIT)?);
     }
     Ok(())
 }

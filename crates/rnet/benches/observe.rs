@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use rnet::Node;
 use rnet::inspect::{Domain, Observation, Observer};
-use rnet::{Node, PublisherOptions};
 
 const TOTAL: usize = 4 << 30;
 
@@ -15,8 +15,7 @@ fn main() {
     std::fs::create_dir(&dir).expect("a temporary directory");
     for len in [64, 1024, 4096, 65_536, 1 << 20, 4 << 20] {
         let node = Node::builder("bench").domain("b").dir(&dir).open().expect("a node");
-        let mut publisher =
-            node.publisher_with::<[u8]>("/t", PublisherOptions::default()).expect("a publisher");
+        let mut publisher = node.publisher::<[u8]>("/t").open().expect("a publisher");
         let mut domain = Domain::open(Some("b"), Some(dir.clone()), None).expect("the domain");
         let info = domain.snapshot().expect("a snapshot").publishers.remove(0);
         let mut observer = Observer::open(info.path, info.id, false).expect("an observer");

@@ -10,12 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rnet::{
-    Node, OnFull, Publisher, PublisherOptions, Reliability, Result, SubscriberOptions,
-    SubscriberQos, Wait, now_ns,
+    Node, OnFull, Publisher, PublisherOptions, Reliability, Result, SubscriberQos, Wait, now_ns,
 };
 
 const REPEATS: usize = 5;
-const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 
 /// One workload: messages of `len` bytes, paced or as fast as they go.
 #[derive(Clone, Copy)]
@@ -107,8 +106,8 @@ fn run(index: usize, work: Work) -> Result<(Vec<[f64; 4]>, Duration)> {
         None => PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(10))),
         Some(_) => PublisherOptions::new(),
     };
-    let mut publisher: Publisher<[u8]> = node.publisher_with("/bench", options)?;
-    publisher.wait_for_subscribers(work.readers, WAIT_LIMIT)?;
+    let mut publisher: Publisher<[u8]> = node.publisher("/bench").qos(options).open()?;
+    publisher.wait_for_subscribers_timeout(work.readers, WAIT_LIMIT)?;
     let mut message = vec![0u8; work.len];
     let start = Instant::now();
     for seq in 0..work.count {
@@ -152,14 +151,13 @@ fn receive(work: Work, domain: &str) -> Result<()> {
         Some(_) => Reliability::BestEffort,
     };
     let qos = SubscriberQos { reliability, wait: work.wait, ..Default::default() };
-    let mut subscriber =
-        node.subscriber_with::<[u8]>("/bench", SubscriberOptions::new().qos(qos))?;
-    subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
+    let mut subscriber = node.subscriber::<[u8]>("/bench").qos(qos).open()?;
+    subscriber.wait_for_publishers_timeout(1, WAIT_LIMIT)?;
     let joined = created.elapsed();
     let mut latencies: Vec<u32> = Vec::with_capacity(work.count as usize);
     let (mut expected, mut lost, mut first, mut last) = (0u64, 0u64, 0u64, 0u64);
     while expected < work.count {
-        let sample = subscriber.recv(WAIT_LIMIT)?;
+        let sample = subscriber.recv_timeout(WAIT_LIMIT)?;
         last = if work.period.is_some() { now_ns() } else { sample.taken_ns() };
         let seq = u64::from_le_bytes(sample[..8].try_into().expect("eight bytes"));
         lost += seq - expected;

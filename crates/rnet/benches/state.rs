@@ -23,7 +23,7 @@ const COUNTERS: usize = 4;
 /// Increments of each process.
 const INCREMENTS: u64 = 100_000;
 /// How long one process waits for another.
-const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 const VALUE: [u8; 22] = [7; 22];
 
 /// Result of a case: ns per call, or in the unit of its name.
@@ -321,7 +321,7 @@ fn watch(state: &State) -> Result<()> {
     let mut times = Vec::new();
     say(0.0);
     loop {
-        let change = watch.recv(WAIT_LIMIT)?;
+        let change = watch.recv_timeout(WAIT_LIMIT)?;
         let at_ns = now_ns();
         let Some(entry) = change.entry else { break };
         let stamp = entry.value.as_bytes().and_then(|b| b.try_into().ok());

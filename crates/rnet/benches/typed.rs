@@ -11,7 +11,7 @@ use rnet::msgs::{Imu, JointState, Quaternion, Vector3, timestamp_from_ns};
 use rnet::{Message, Node, OnFull, Plain, Publisher, PublisherOptions, Result};
 use rnet::{Subscriber, SubscriberOptions};
 
-const WAIT_LIMIT: Option<Duration> = Some(Duration::from_secs(20));
+const WAIT_LIMIT: Duration = Duration::from_secs(20);
 /// Number of batch pairs.
 const ROUNDS: usize = 301;
 /// Messages per batch.
@@ -99,11 +99,11 @@ struct Ends<T: Message + ?Sized>(Publisher<T>, Subscriber<T>);
 impl<T: Message + ?Sized> Ends<T> {
     fn open(node: &Node, topic: &str) -> Result<Self> {
         let options = PublisherOptions::new().reliable(OnFull::Refuse);
-        let publisher = node.publisher_with(topic, options)?;
+        let publisher = node.publisher(topic).qos(options).open()?;
         let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber_with(topic, options)?;
-        publisher.wait_for_subscribers(1, WAIT_LIMIT)?;
-        subscriber.wait_for_publishers(1, WAIT_LIMIT)?;
+        let mut subscriber = node.subscriber(topic).qos(options).open()?;
+        publisher.wait_for_subscribers_timeout(1, WAIT_LIMIT)?;
+        subscriber.wait_for_publishers_timeout(1, WAIT_LIMIT)?;
         Ok(Self(publisher, subscriber))
     }
 
@@ -113,7 +113,7 @@ impl<T: Message + ?Sized> Ends<T> {
         let begun = Instant::now();
         for _ in 0..BATCH {
             self.0.send(black_box(message))?;
-            black_box(&*self.1.recv(WAIT_LIMIT)?);
+            black_box(&*self.1.recv_timeout(WAIT_LIMIT)?);
         }
         Ok(begun.elapsed().as_secs_f64() * 1e9 / f64::from(BATCH))
     }

@@ -19,13 +19,13 @@ fn main() -> rnet::Result<()> {
     let (a, b) = (node("a")?, node("b")?);
 
     let service = a.service::<[u8], [u8]>("/echo").serve(|bytes| Ok(bytes.to_vec()))?;
-    let client = b.client::<[u8], [u8]>("/echo")?;
+    let client = b.client::<[u8], [u8]>("/echo").open()?;
     let mut plain = Echoed::open(&a, &b, "plain")?;
     let mut worded = Echoed::open(&a, &b, "worded")?;
 
     let mut blocks = Vec::with_capacity(BLOCKS);
     for _ in 0..BLOCKS {
-        let call = median(|| client.call(&BYTES, None).map(drop))?;
+        let call = median(|| client.call(&BYTES).map(drop))?;
         let message = median(|| plain.there_and_back(None))?;
         let word = median(|| worded.there_and_back(Some(7)))?;
         blocks.push([call, message, word, 2.0 * call / message, 2.0 * word / message]);
@@ -51,12 +51,14 @@ struct Echoed {
 impl Echoed {
     fn open(a: &Node, b: &Node, name: &str) -> rnet::Result<Echoed> {
         let (there, back) = (format!("/{name}/there"), format!("/{name}/back"));
-        let (ping, mut back_again) = (b.publisher::<[u8]>(&there)?, a.publisher::<[u8]>(&back)?);
-        let (mut pinged, mut pong) = (a.subscriber::<[u8]>(&there)?, b.subscriber::<[u8]>(&back)?);
-        pinged.wait_for_publishers(1, None)?;
-        pong.wait_for_publishers(1, None)?;
+        let (ping, mut back_again) =
+            (b.publisher::<[u8]>(&there).open()?, a.publisher::<[u8]>(&back).open()?);
+        let (mut pinged, mut pong) =
+            (a.subscriber::<[u8]>(&there).open()?, b.subscriber::<[u8]>(&back).open()?);
+        pinged.wait_for_publishers(1)?;
+        pong.wait_for_publishers(1)?;
         std::thread::spawn(move || {
-            while let Ok(sample) = pinged.recv(Some(Duration::from_secs(5))) {
+            while let Ok(sample) = pinged.recv_timeout(Duration::from_secs(5)) {
                 let (bytes, word) = (sample.to_vec(), sample.correlation());
                 send(&mut back_again, &bytes, word).expect("it is sent");
             }
@@ -66,7 +68,7 @@ impl Echoed {
 
     fn there_and_back(&mut self, word: Option<u64>) -> rnet::Result<()> {
         send(&mut self.ping, &BYTES, word)?;
-        self.pong.recv(None).map(drop)
+        self.pong.recv().map(drop)
     }
 }
 

@@ -80,7 +80,7 @@ fn judge(trials: usize) -> Outcome<()> {
 
 fn run(dir: &Path, trials: usize) -> Outcome<Vec<Duration>> {
     let node = node(dir, "caller")?;
-    let client = node.client::<[u8], [u8]>(SERVICE)?;
+    let client = node.client::<[u8], [u8]>(SERVICE).open()?;
     (0..trials.max(1)).map(|_| trial(dir, &client)).collect()
 }
 
@@ -94,7 +94,7 @@ fn trial(dir: &Path, client: &Client<[u8], [u8]>) -> Outcome<Duration> {
     let mut said = BufReader::new(victim.stdout.take().ok_or("the victim has no output")?);
     let (killed, ended, called) = std::thread::scope(|scope| {
         let caller = scope.spawn(|| {
-            let called = client.call(b"", Some(PATIENCE)).map(drop);
+            let called = client.call_timeout(b"", PATIENCE).map(drop);
             (Instant::now(), called)
         });
         let asked = said.read_line(&mut String::new());

@@ -9,11 +9,11 @@
 //! # let dir = std::env::temp_dir();
 //! # let node = rnet::Node::builder("talker").dir(dir).domain(&format!("doc{}", std::process::id())).open()?;
 //! // let node = rnet::Node::new("talker")?;
-//! let mut hello = node.publisher::<[u8]>("/hello")?;
-//! let mut subscriber = node.subscriber::<[u8]>("/hello")?;
-//! subscriber.wait_for_publishers(1, None)?;
+//! let mut hello = node.publisher::<[u8]>("/hello").open()?;
+//! let mut subscriber = node.subscriber::<[u8]>("/hello").open()?;
+//! subscriber.wait_for_publishers(1)?;
 //! hello.send(b"hello, robot")?;
-//! assert_eq!(&*subscriber.recv(None)?, b"hello, robot");
+//! assert_eq!(&*subscriber.recv()?, b"hello, robot");
 //! # Ok(()) }
 //! ```
 //!
@@ -72,9 +72,9 @@ pub use rnet_node::{
     AnySubscription, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos, EndpointWatch,
     Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel, Logger,
     MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
-    OwnedSample, PeerInfo, Publisher, PublisherOptions, PublisherStats, Rate, Sample, SampleStream,
-    Subscriber, SubscriberOptions, Subscription, Tick, Timer, TimerOptions, WaitSet, WaitSetEntry,
-    WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
+    OwnedSample, PeerInfo, Publisher, PublisherStats, Rate, Sample, SampleStream, Subscriber,
+    Subscription, Tick, Timer, WaitSet, WaitSetEntry, WaitSetHandle, Waitable, WeakLogger,
+    include_protos, protobuf_message,
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::channel::publisher::InterruptedWait;
@@ -102,17 +102,17 @@ pub mod limits {
 /// # let domain = format!("trace{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// use rnet::trace::{TraceRecord, trace_topic};
-/// use rnet::{SubscriberOptions, TopicName};
+/// use rnet::{TopicName};
 ///
-/// # let mut imu = node.publisher::<[u8]>("/imu")?;
-/// let _estimator = node.subscriber::<[u8]>("/imu")?.on(|_| ());
-/// # imu.wait_for_subscribers(1, None)?;
+/// # let mut imu = node.publisher::<[u8]>("/imu").open()?;
+/// let _estimator = node.subscriber::<[u8]>("/imu").open()?.on(|_| ());
+/// # imu.wait_for_subscribers(1)?;
 /// let options = SubscriberOptions::new().message_type(TraceRecord::plain_type());
 /// let topic = trace_topic(&TopicName::new("/imu")?)?;
-/// let mut records = node.subscriber_with::<[u8]>(topic.as_str(), options)?;
-/// records.wait_for_publishers(1, None)?; // the estimator is traced
+/// let mut records = node.subscriber::<[u8]>(topic.as_str()).qos(options).open()?;
+/// records.wait_for_publishers(1)?; // the estimator is traced
 /// # imu.send(b"1")?;
-/// let record = TraceRecord::from_bytes(&records.recv(None)?).unwrap_or_default();
+/// let record = TraceRecord::from_bytes(&records.recv()?).unwrap_or_default();
 /// assert!(record.is_consistent());
 /// println!("the callback took {} ns", record.ended_ns - record.began_ns);
 /// # drop((imu, records));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rnet_node::core::NodeState;
+use rnet_node::core::NodeCore;
 use rnet_node::node_event::NodeEvent;
 use rnet_shm::os::thread::spawn;
 use rustix::fs::Access;
@@ -48,31 +48,36 @@ pub(crate) struct LinkStarter {
 
 impl LinkStarter {
     /// Starts the link if one seems to be configured, and again if it was killed.
-    pub fn keep_link_running(self, node: &Arc<NodeState>) {
+    pub fn keep_link_running(self, core: &Arc<NodeCore>) {
         let Some(configured_by) = configured_by() else { return };
+        let node = &core.state;
         self.start_link(&configured_by);
         let share = f64::from(rnet_core::fnv1a_64(node.own.name().to_string().as_bytes()) as u32);
         let pause = TAKEOVER_TIMEOUT + RESTART_JITTER.mul_f64(share / f64::from(u32::MAX));
         let (starter, weak) = (Arc::new(self), Arc::downgrade(node));
-        node.watchers.add(Box::new(move |event| {
-            if !matches!(event, NodeEvent::Died(name) if name.starts_with(LINK_NODE)) {
-                return;
-            }
-            let (starter, weak, by) = (starter.clone(), weak.clone(), configured_by.clone());
-            // The calling thread is the one of the user's callbacks.
-            let _ = spawn("rnet-link", move || {
-                std::thread::sleep(pause);
-                let Some(node) = weak.upgrade() else { return };
-                let is_linked = {
-                    let matching = node.matching();
-                    let mut peers = matching.registry().peers().values();
-                    peers.any(|peer| peer.node.meta().name.starts_with(LINK_NODE))
-                };
-                if !is_linked {
-                    starter.start_link(&by);
+        let restarts = node.watchers.add(
+            core,
+            Box::new(move |event| {
+                if !matches!(event, NodeEvent::Died(name) if name.starts_with(LINK_NODE)) {
+                    return;
                 }
-            });
-        }));
+                let (starter, weak, by) = (starter.clone(), weak.clone(), configured_by.clone());
+                // The calling thread is the one of the user's callbacks.
+                let _ = spawn("rnet-link", move || {
+                    std::thread::sleep(pause);
+                    let Some(node) = weak.upgrade() else { return };
+                    let is_linked = {
+                        let matching = node.matching();
+                        let mut peers = matching.registry().peers().values();
+                        peers.any(|peer| peer.node.meta().name.starts_with(LINK_NODE))
+                    };
+                    if !is_linked {
+                        starter.start_link(&by);
+                    }
+                });
+            }),
+        );
+        restarts.detach();
     }
 
     /// A node opens without the link, so errors are printed on stderr.

@@ -16,8 +16,8 @@ use rnet_shm::state::Clock;
 use crate::param::{ParamBuilder, ParamType};
 use crate::state::{RemoteState, State};
 use crate::{
-    AnySubscription, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, Publisher,
-    PublisherOptions, Rate, Sample, Subscriber, SubscriberOptions, Tick, Timer, TimerOptions,
+    AnySubscription, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, Publisher, Rate,
+    Sample, Subscriber, Tick, Timer,
 };
 pub use builder::NodeBuilder;
 
@@ -37,7 +37,7 @@ pub use builder::NodeBuilder;
 /// # let domain = format!("node{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// // let node = rnet::Node::new("arm")?;
-/// let mut angles = node.publisher::<[u8]>("/angles")?;
+/// let mut angles = node.publisher::<[u8]>("/angles").open()?;
 /// angles.send(b"0.25")?; // without subscribers this is not an error
 /// assert_eq!(node.name(), "/arm");
 /// # drop(angles);
@@ -87,72 +87,17 @@ impl Node {
         self.core().state.domain.path()
     }
 
-    /// A publisher with default options: best_effort, bulk lane.
-    pub fn publisher<T: Message + ?Sized>(&self, topic: &str) -> Result<Publisher<T>> {
-        self.publisher_with(topic, PublisherOptions::default())
+    /// A builder for a publisher, opened by [`PublisherBuilder::open`]; by default best_effort on the bulk
+    /// lane.
+    pub fn publisher<T: Message + ?Sized>(&self, topic: &str) -> PublisherBuilder<T> {
+        self.handle.publisher(topic).open()
     }
 
-    /// A publisher with options.
-    ///
-    /// # Errors
-    /// `BadName`, `BadQos`, `LimitReached`, `OutOfMemory`.
-    pub fn publisher_with<T: Message + ?Sized>(
-        &self,
-        topic: &str,
-        options: PublisherOptions,
-    ) -> Result<Publisher<T>> {
-        self.handle.publisher(topic, options)
-    }
-
-    /// A subscriber with default options: best_effort, adaptive waiting.
-    pub fn subscriber<T: Message + ?Sized>(&self, topic: &str) -> Result<Subscriber<T>> {
-        self.subscriber_with(topic, SubscriberOptions::default())
-    }
-
-    /// A subscriber with options.
-    ///
-    /// # Errors
-    /// `BadName`, `BadQos`, `LimitReached`, `OutOfMemory`.
-    pub fn subscriber_with<T: Message + ?Sized>(
-        &self,
-        topic: &str,
-        options: SubscriberOptions,
-    ) -> Result<Subscriber<T>> {
-        self.handle.subscriber(topic, options)
-    }
-
-    /// Calls `callback` for each message of each topic that matches `pattern`, including future topics, until
-    /// the returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name and `**` any
-    /// number of parts: `/**` is every topic, including those of this node.
-    ///
-    /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`]
-    /// describe them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it
-    /// concurrently. It is also called with errors, as in [`Subscriber::on_result`], including the error of a
-    /// topic that cannot be subscribed; that topic is retried with its next publisher. A callback that panics
-    /// is not called again for that topic, but still for the others. Each topic is subscribed with the same
-    /// options when its first publisher is found; earlier messages are received only with `transient_local`.
-    ///
-    /// ```no_run
-    /// # fn main() -> rnet::Result<()> {
-    /// let node = rnet::Node::new("logger")?;
-    /// let all = node.subscribe_any("/camera/*/image", Default::default(), |message| {
-    ///     if let Ok(sample) = message {
-    ///         println!("{}: {} bytes of {}", sample.topic(), sample.bytes().len(), sample.type_desc());
-    ///     }
-    /// })?;
-    /// # drop(all); Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `BadName` for an invalid pattern; `BadQos` or `BadValue` for invalid options; the errors of
-    /// [`Node::on_endpoint`].
-    pub fn subscribe_any(
-        &self,
-        pattern: &str,
-        options: SubscriberOptions,
-        callback: impl Fn(Result<Sample<'_, [u8]>>) + Send + Sync + 'static,
-    ) -> Result<AnySubscription> {
-        AnySubscription::open(self.core(), pattern, options, callback)
+    /// A builder for a subscriber, opened by [`SubscriberBuilder::open`], or by
+    /// [`SubscriberBuilder::on_any`] for all topics that match a pattern; by default best_effort, with the
+    /// last 10 unread messages and adaptive waiting.
+    pub fn subscriber<T: Message + ?Sized>(&self, topic: &str) -> SubscriberBuilder<T> {
+        self.handle.subscriber(topic).open()
     }
 
     /// The state of the domain: keys that hold values. Opened at the first call, once per node: later calls
@@ -275,48 +220,21 @@ impl Node {
         Rate::of(self.core().state.time.clone(), hz)
     }
 
-    /// Calls `callback` every `period`, on the dispatch thread of the bulk lane, until the returned [`Timer`]
-    /// is dropped.
+    /// A builder for a timer that ticks every `period` of the node's time, started by
+    /// [`TimerBuilder::on`] with a callback; by default on the dispatch thread of the bulk lane.
     ///
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
     /// # use std::time::Duration;
     /// let node = rnet::Node::new("beat")?;
-    /// let mut publisher = node.publisher::<[u8]>("/beat")?;
-    /// let timer = node.timer(Duration::from_millis(10), move |tick| {
+    /// let mut publisher = node.publisher::<[u8]>("/beat").open()?;
+    /// let timer = node.timer(Duration::from_millis(10)).on(move |tick| {
     ///     let _ = publisher.send(&tick.number.to_le_bytes());
     /// })?;
     /// # drop(timer); Ok(()) }
     /// ```
-    ///
-    /// # Errors
-    /// As for [`Node::timer_with`].
-    pub fn timer(
-        &self,
-        period: Duration,
-        callback: impl FnMut(Tick) + Send + 'static,
-    ) -> Result<Timer> {
-        self.timer_with(period, TimerOptions::new(), callback)
-    }
-
-    /// A timer with options.
-    ///
-    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due
-    /// timers run in the order of their due times, and then the next message. A timer thus waits for at most
-    /// one callback, or for the other due timers. The first tick is due one period after this call, and each
-    /// further tick one period after the previous due time. A tick that has not run when the next one is due
-    /// is skipped and counted ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called
-    /// again.
-    ///
-    /// # Errors
-    /// `BadValue` for a period of zero; `Closed` in a forked child.
-    pub fn timer_with(
-        &self,
-        period: Duration,
-        options: TimerOptions,
-        callback: impl FnMut(Tick) + Send + 'static,
-    ) -> Result<Timer> {
-        Timer::start(&self.handle.core, period, options, callback)
+    pub fn timer(&self, period: Duration) -> TimerBuilder {
+        TimerBuilder::new(&self.handle.core, period)
     }
 
     /// For bindings that stop callbacks before the node: stops a simulated time; sleeps in it return
@@ -332,15 +250,16 @@ impl Node {
     ///
     /// Nodes of other hosts are reported as `@host/node`. They also count as died when their host is not
     /// reachable.
-    pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) {
-        // A forked child has no thread that could call it.
-        if self.core().state.fork_guard().is_from_parent() {
-            return;
+    pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) -> CallbackGuard {
+        let core = self.core();
+        let guard = core.state.watchers.add(core, Box::new(callback));
+        if core.state.fork_guard().is_from_parent() {
+            return guard;
         }
-        self.core().state.watchers.add(Box::new(callback));
         // It fails only if this node cannot write a word of its own file, whose pages are allocated.
         let watched = self.core().state.matching().watch_remote_nodes();
         self.core().state.deliver(watched.unwrap_or_default());
+        guard
     }
 
     /// The other known nodes of this host; for the link.

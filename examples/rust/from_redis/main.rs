@@ -50,16 +50,16 @@ fn main() -> rnet::Result<()> {
     assert_eq!(state.get_as::<i64>("/account/b")?, Some(3));
 
     let mut watch = state.watch("/alarms")?;
-    assert!(watch.recv(None)?.initial);
+    assert!(watch.recv()?.initial);
     state.set_remove("/alarms", "battery")?;
-    let change = watch.recv(None)?;
+    let change = watch.recv()?;
     assert_eq!(change.entry.map(|entry| entry.value), Some(Value::Set(vec![])));
 
-    let mut subscriber = node.subscriber::<[u8]>("/alarm")?;
-    let mut publisher = node.publisher::<[u8]>("/alarm")?;
-    publisher.wait_for_subscribers(1, None)?;
+    let mut subscriber = node.subscriber::<[u8]>("/alarm").open()?;
+    let mut publisher = node.publisher::<[u8]>("/alarm").open()?;
+    publisher.wait_for_subscribers(1)?;
     publisher.send(b"battery low")?;
-    assert_eq!(&*subscriber.recv(None)?, b"battery low");
+    assert_eq!(&*subscriber.recv()?, b"battery low");
 
     state.put("/arm/zero").durable(true).set(0.013)?;
     Ok(())

@@ -3,7 +3,7 @@
 //! The map maker publishes three revisions before any node subscribes. `transient_local(1)` keeps the
 //! last one, and a planner that joins later receives it at once.
 
-use rnet::{Node, Plain, PublisherOptions, SubscriberOptions};
+use rnet::{Node, Plain, SubscriberOptions};
 
 const SIDE: usize = 64;
 
@@ -20,8 +20,7 @@ struct Map {
 
 fn main() -> rnet::Result<()> {
     let mapper = Node::new("mapper")?;
-    let mut maps =
-        mapper.publisher_with::<Map>("/map", PublisherOptions::new().transient_local(1))?;
+    let mut maps = mapper.publisher::<Map>("/map").transient_local(1).open()?;
     let mut map = Map { revision: 0, resolution_m: 0.05, cells: [[-1; SIDE]; SIDE] };
     for row in 0..3 {
         map.revision += 1;
@@ -31,8 +30,8 @@ fn main() -> rnet::Result<()> {
 
     let planner = Node::new("planner")?;
     let options = SubscriberOptions::new().transient_local();
-    let mut received = planner.subscriber_with::<Map>("/map", options)?;
-    let map = received.recv(None)?;
+    let mut received = planner.subscriber::<Map>("/map").qos(options).open()?;
+    let map = received.recv()?;
     let free = map.cells.as_flattened().iter().filter(|cell| **cell == 0).count();
     let (revision, resolution_m) = (map.revision, map.resolution_m);
     println!("map revision {revision}: {free} free cells of {resolution_m} m");

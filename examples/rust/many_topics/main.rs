@@ -5,7 +5,7 @@
 //! not per topic. It needs every reading, so it uses keep_all: the default keeps the last ten
 //! unread messages.
 
-use rnet::{Node, Publisher, Subscriber, SubscriberOptions, WaitSet, Waitable};
+use rnet::{Node, Publisher, Subscriber, WaitSet, Waitable};
 
 const SENSORS: usize = 8;
 const READINGS: u32 = 100;
@@ -15,11 +15,11 @@ fn main() -> rnet::Result<()> {
     let topics: Vec<String> = (0..SENSORS).map(|n| format!("/sensor_{n}")).collect();
     let mut readers = topics
         .iter()
-        .map(|topic| node.subscriber_with(topic, SubscriberOptions::new().keep_all()))
+        .map(|topic| node.subscriber(topic).keep_all().open())
         .collect::<rnet::Result<Vec<Subscriber<[u8]>>>>()?;
     let sensors = topics
         .iter()
-        .map(|topic| node.publisher(topic))
+        .map(|topic| node.publisher(topic).open())
         .collect::<rnet::Result<Vec<Publisher<[u8]>>>>()?;
     let measuring = std::thread::spawn(move || measure(sensors));
 
@@ -48,7 +48,7 @@ fn main() -> rnet::Result<()> {
 /// Sensor n reads 10 n, 10 n + 1, 10 n, …
 fn measure(mut sensors: Vec<Publisher<[u8]>>) -> rnet::Result<()> {
     for sensor in &sensors {
-        sensor.wait_for_subscribers(1, None)?;
+        sensor.wait_for_subscribers(1)?;
     }
     for turn in 0..READINGS {
         for (n, sensor) in sensors.iter_mut().enumerate() {

@@ -1,7 +1,8 @@
 //! Prints the ranges of every scan until Ctrl-C.
 
 fn main() -> rnet::Result<()> {
-    for scan in rnet::Node::new("map")?.subscriber::<rnet::msgs::LaserScan>("/scan")?.iter() {
+    for scan in rnet::Node::new("map")?.subscriber::<rnet::msgs::LaserScan>("/scan").open()?.iter()
+    {
         println!("{} {:?}", scan.frame_id, scan.ranges);
     }
     Ok(())

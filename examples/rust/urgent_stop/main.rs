@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rnet::{Node, PublisherOptions, SubscriberOptions};
+use rnet::{Node, SubscriberOptions};
 
 const LOADS: u32 = 1000;
 
@@ -18,21 +18,21 @@ fn main() -> rnet::Result<()> {
     let handled = Arc::new(AtomicU32::new(0));
     let counter = handled.clone();
     let keeps_all = SubscriberOptions::new().keep_all();
-    let load = robot.subscriber_with::<[u8]>("/load", keeps_all)?.on(move |_load| {
+    let load = robot.subscriber::<[u8]>("/load").qos(keeps_all).open()?.on(move |_load| {
         // Simulates the work of the callback.
         std::thread::sleep(Duration::from_millis(20));
         counter.fetch_add(1, Ordering::Relaxed);
     });
     let (tell, stopped) = mpsc::channel();
-    let stop = robot.subscriber::<[u8]>("/stop")?.on(move |stop| {
+    let stop = robot.subscriber::<[u8]>("/stop").open()?.on(move |stop| {
         let _ = tell.send((String::from_utf8_lossy(&stop).into_owned(), stop.latency()));
     });
 
     let operator = Node::new("operator")?;
-    let mut loads = operator.publisher::<[u8]>("/load")?;
-    let mut stops = operator.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent())?;
-    loads.wait_for_subscribers(1, None)?;
-    stops.wait_for_subscribers(1, None)?;
+    let mut loads = operator.publisher::<[u8]>("/load").open()?;
+    let mut stops = operator.publisher::<[u8]>("/stop").urgent().open()?;
+    loads.wait_for_subscribers(1)?;
+    stops.wait_for_subscribers(1)?;
     for n in 0..LOADS {
         loads.send(&n.to_le_bytes())?;
     }

@@ -15,9 +15,9 @@ fn main() -> rnet::Result<()> {
     let camera = Node::new("camera")?;
     // Reliable, because this viewer needs every frame; on a robot, dropping one is usually better.
     let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(10)));
-    let mut frames = camera.publisher_with::<[u8]>("/camera/image", options)?;
+    let mut frames = camera.publisher::<[u8]>("/camera/image").qos(options).open()?;
     let viewer = std::thread::spawn(view);
-    frames.wait_for_subscribers(1, None)?;
+    frames.wait_for_subscribers(1)?;
     for number in 0..FRAMES {
         let mut frame = frames.loan(WIDTH * HEIGHT * CHANNELS)?;
         draw(&mut frame, number);
@@ -36,9 +36,9 @@ fn draw(frame: &mut [u8], number: u8) {
 fn view() -> rnet::Result<()> {
     let viewer = Node::new("viewer")?;
     let options = SubscriberOptions::new().reliable();
-    let mut frames = viewer.subscriber_with::<[u8]>("/camera/image", options)?;
+    let mut frames = viewer.subscriber::<[u8]>("/camera/image").qos(options).open()?;
     for _ in 0..FRAMES {
-        let frame = frames.recv(None)?;
+        let frame = frames.recv()?;
         let (first, last) = (&frame[..CHANNELS], &frame[frame.len() - CHANNELS..]);
         println!("frame {}: {} bytes, from {first:?} to {last:?}", frame.seq(), frame.len());
     }

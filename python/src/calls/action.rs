@@ -155,7 +155,7 @@ impl ActionClient {
         let open = || {
             let [goal, heard, returned] = types;
             let client =
-                node.node()?.action_client_of::<[u8], [u8], [u8]>(name, goal, heard, returned)?;
+                node.node()?.action_client::<[u8], [u8], [u8]>(name).message_types(goal, heard, returned).open()?;
             let heard = GoalCodecs { feedback, result };
             let core = Arc::new(ActionClientCore::new(client.name().to_owned(), client, heard));
             node.members.add(MemberKind::Client, &core);

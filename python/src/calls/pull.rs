@@ -82,7 +82,7 @@ pub(crate) struct PullerCore {
 impl PullerCore {
     fn recv(&self, slice: Duration) -> rnet::Result<rnet::Job<[u8]>> {
         let what = || "a job".to_owned();
-        let job = self.resource.get()?.recv_within(slice)?;
+        let job = self.resource.get()?.recv_timeout(slice)?;
         job.ok_or_else(|| Error::Timeout { topic: self.name.clone(), what: what(), after_ms: 0 })
     }
 }

@@ -146,7 +146,7 @@ impl Pusher {
                     until.saturating_duration_since(Instant::now())
                 });
                 let slice = left.min(SIGNAL_CHECK_INTERVAL);
-                match py.detach(|| self.core.resource.get()?.push_within(bytes, slice)) {
+                match py.detach(|| self.core.resource.get()?.push_timeout(bytes, slice)) {
                     Err(Error::LimitReached { .. }) if !left.is_zero() => py.check_signals()?,
                     pushed => return pushed.or_raise(py),
                 }
@@ -169,7 +169,7 @@ impl Pusher {
     #[pyo3(signature = (*, timeout = None))]
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let limit = WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL);
-        let wait = |slice| self.core.resource.get()?.wait_until_done(Some(slice));
+        let wait = |slice| self.core.resource.get()?.wait_until_done_timeout(slice);
         limit.run(py, wait)
     }
 

@@ -60,7 +60,7 @@ impl Node {
         spins: bool,
         (on, on_error): (Option<Callback>, Option<Callback>),
     ) -> PyResult<Py<Subscriber>> {
-        let open = || self.shared.node()?.subscriber_with::<[u8]>(topic, options);
+        let open = || self.shared.node()?.subscriber::<[u8]>(topic).qos(options).open();
         let inner = py.detach(open).or_raise(py)?;
         let decoder = codec.for_subscriber(inner.malformed_counter());
         let core = SubscriberCore::of(inner, spins);
@@ -79,7 +79,7 @@ impl Node {
         options: PublisherOptions,
         codec: Codec,
     ) -> PyResult<Publisher> {
-        let open = || self.shared.node()?.publisher_with::<[u8]>(topic, options);
+        let open = || self.shared.node()?.publisher::<[u8]>(topic).qos(options).open();
         let mut inner = py.detach(open).or_raise(py)?;
         inner.set_interruptible(true);
         let id = inner.id();

@@ -205,7 +205,7 @@ impl PyReplica {
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
         let told = limit
             .in_slices(SIGNAL_CHECK_INTERVAL)
-            .run(py, |slice| self.resource.get()?.recv(Some(slice)))?;
+            .run(py, |slice| self.resource.get()?.recv_timeout(slice))?;
         entry::change(py, told, &self.types)
     }
 }

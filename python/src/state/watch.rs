@@ -120,10 +120,9 @@ impl Watch {
     }
 
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
-        let told = self
-            .core
-            .in_slices(limit)
-            .run(py, |slice| self.core.wait_with(slice, |inner, _, left| inner.recv(Some(left))))?;
+        let told = self.core.in_slices(limit).run(py, |slice| {
+            self.core.wait_with(slice, |inner, _, left| inner.recv_timeout(left))
+        })?;
         entry::change(py, told, &self.state.types)
     }
 

@@ -94,7 +94,7 @@ impl Watcher {
 
 fn run(mut watch: Watch, pause: Option<Duration>, log: &Mutex<WatchLog>, stop: &AtomicBool) {
     loop {
-        let change = match watch.recv(None) {
+        let change = match watch.recv() {
             Ok(change) => change,
             Err(Error::Interrupted) if stop.load(Ordering::Acquire) => return,
             Err(Error::Interrupted) => continue,

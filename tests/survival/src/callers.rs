@@ -104,7 +104,8 @@ pub fn drive(node: &Node, name: &str, priority: i32, stop: impl Fn() -> bool) ->
     let short = Some(Duration::from_millis(300));
     while !stop() {
         let mut driver =
-            match node.drive::<[u8]>(COMMAND).priority(priority).lease(LEASE).take(short) {
+            match node.drive::<[u8]>(COMMAND).priority(priority).lease(LEASE).timeout(short).take()
+            {
                 Ok(driver) => driver,
                 Err(
                     Error::NotInForce { .. } | Error::Timeout { .. } | Error::ServerLost { .. },
@@ -153,19 +154,19 @@ pub fn receiver(dir: &Path, name: &str) -> Outcome {
 /// Errors that no surviving server explains.
 pub fn caller(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
-    let client = node.client::<[u8], [u8]>(SERVICE)?;
-    let goals = node.action_client::<[u8], [u8], [u8]>(ACTION)?;
+    let client = node.client::<[u8], [u8]>(SERVICE).open()?;
+    let goals = node.action_client::<[u8], [u8], [u8]>(ACTION).open()?;
     let jobs = node.push::<[u8]>(QUEUE).open()?;
     println!("ready");
     loop {
-        client.call(b"\0", Some(crate::LONG))?;
+        client.call_timeout(b"\0", crate::LONG)?;
         let mut endless = client.stream(&[ENDLESS], CallOptions::new().timeout(crate::LONG))?;
         endless.next()?;
         endless.cancel();
-        goals.send(b"\0", CallOptions::new())?.result(Some(crate::LONG))?;
+        goals.send(b"\0", CallOptions::new())?.result_timeout(crate::LONG)?;
         jobs.push(name.as_bytes())?;
-        jobs.wait_until_done(Some(crate::LONG))?;
-        match node.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(crate::LONG)) {
+        jobs.wait_until_done_timeout(crate::LONG)?;
+        match node.drive::<[u8]>(COMMAND).lease(LEASE).timeout(crate::LONG).take() {
             Ok(mut driver) => {
                 driver.send(b"go")?;
                 driver.release()?;

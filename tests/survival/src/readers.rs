@@ -85,21 +85,23 @@ impl Reader {
             Kind::Latched => options.reliable().transient_local(),
             Kind::BestEffort | Kind::Latest => options.keep_all(),
         };
-        let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
+        let subscriber = node.subscriber::<[u8]>(topic).qos(options).open()?;
         let (log, progress, stop) =
             <(Arc<Mutex<ReaderLog>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");
         let of_victims = topic.starts_with("/v/");
         let (log_of, began) = (log.clone(), Instant::now());
-        subscriber.on_match(move |event| {
-            let publisher = match event {
-                MatchEvent::Matched(p) | MatchEvent::Unmatched(p) | MatchEvent::Lost(p) => p.id,
-                _ => 0,
-            };
-            let mut log = log_of.lock().unwrap_or_else(PoisonError::into_inner);
-            let events = log.events.entry(publisher).or_default();
-            events.push(format!("{:?} after the start: {event:?}", began.elapsed()));
-        });
+        subscriber
+            .on_match(move |event| {
+                let publisher = match event {
+                    MatchEvent::Matched(p) | MatchEvent::Unmatched(p) | MatchEvent::Lost(p) => p.id,
+                    _ => 0,
+                };
+                let mut log = log_of.lock().unwrap_or_else(PoisonError::into_inner);
+                let events = log.events.entry(publisher).or_default();
+                events.push(format!("{:?} after the start: {event:?}", began.elapsed()));
+            })
+            .detach();
         let mut run = Run {
             kind,
             of_victims,
@@ -188,9 +190,9 @@ struct Run {
 impl Run {
     fn step(&mut self) {
         let got = if self.kind == Kind::Latest {
-            self.subscriber.latest(Some(QUIET))
+            self.subscriber.latest_timeout(QUIET)
         } else {
-            self.subscriber.recv(Some(QUIET)).map(rnet::Sample::into_owned)
+            self.subscriber.recv_timeout(QUIET).map(rnet::Sample::into_owned)
         };
         match got {
             Ok(sample) => {

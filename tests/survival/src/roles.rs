@@ -84,16 +84,18 @@ fn send(publisher: &mut Publisher<[u8]>, len: usize, buf: &mut Vec<u8>) -> Resul
 fn writer(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     let wait = OnFull::Wait(Duration::from_secs(20));
-    let mut small = node.publisher_with::<[u8]>("/k/small", small_log())?;
+    let mut small = node.publisher::<[u8]>("/k/small").qos(small_log()).open()?;
     let mut large = node
-        .publisher_with::<[u8]>("/k/large", small_log().reliable(wait).pool_limit_bytes(2 << 20))?;
+        .publisher::<[u8]>("/k/large")
+        .qos(small_log().reliable(wait).pool_limit_bytes(2 << 20))
+        .open()?;
     let mixed = small_log().reliable(OnFull::Refuse).transient_local(4).pool_limit_bytes(2 << 20);
-    let mut mixed = node.publisher_with::<[u8]>("/k/mixed", mixed)?;
+    let mut mixed = node.publisher::<[u8]>("/k/mixed").qos(mixed).open()?;
     let stall = Duration::from_millis(50);
     let detach = small_log().reliable(OnFull::Detach { stall });
-    let mut detach = node.publisher_with::<[u8]>("/k/detach", detach)?;
+    let mut detach = node.publisher::<[u8]>("/k/detach").qos(detach).open()?;
     for publisher in [&small, &large, &mixed, &detach] {
-        publisher.wait_for_subscribers(1, Some(LONG))?;
+        publisher.wait_for_subscribers_timeout(1, LONG)?;
     }
     let state = node.state()?;
     say("ready")?;
@@ -120,9 +122,8 @@ fn writer(dir: &Path, name: &str) -> Outcome {
 /// remains.
 fn partner(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, &name.replace('.', "_"))?;
-    let mut large =
-        node.subscriber_with::<[u8]>("/v/large", SubscriberOptions::new().reliable())?;
-    let sample = large.recv(Some(LONG))?.into_owned();
+    let mut large = node.subscriber::<[u8]>("/v/large").reliable().open()?;
+    let sample = large.recv_timeout(LONG)?.into_owned();
     drop(large);
     say("ready")?;
     wait_for_end()?;
@@ -206,11 +207,8 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
 /// node.
 fn beside(node: &Node) -> Outcome {
     let proxy = PublisherOptions::new().proxy(Proxy::new("elsewhere", node.name(), 1)?);
-    let mut forwarded = node.publisher_with::<[u8]>("/v/forwarded", proxy)?;
-    let mut willing = node.publisher_with::<[u8]>(
-        "/v/willing",
-        PublisherOptions::new().last_will(b"gone".as_slice()),
-    )?;
+    let mut forwarded = node.publisher::<[u8]>("/v/forwarded").qos(proxy).open()?;
+    let mut willing = node.publisher::<[u8]>("/v/willing").last_will(b"gone".as_slice()).open()?;
     for number in 0..4 {
         let meta = Meta::default().with_origin(Origin { host: 1, publisher: 1, seq: number });
         forwarded.forward_uncommitted(b"forwarded", meta, rnet::now_ns())?;
@@ -231,9 +229,9 @@ fn publish(node: &Node, stream: usize, flags: &Flags) -> Result<Publisher<[u8]>,
         _ => PublisherOptions::new().reliable(OnFull::Wait(LONG)).transient_local(3),
     };
     let (topic, readers) = VICTIM_TOPICS[stream];
-    let publisher = node.publisher_with(topic, options)?;
+    let publisher = node.publisher(topic).qos(options).open()?;
     if !flags.lonely {
-        publisher.wait_for_subscribers(readers, Some(LONG))?;
+        publisher.wait_for_subscribers_timeout(readers, LONG)?;
     }
     Ok(publisher)
 }
@@ -258,13 +256,14 @@ pub fn typed_subscriber(
     report: ReportViolation,
 ) -> Result<Subscription, Box<dyn std::error::Error>> {
     let options = SubscriberOptions::new().schema(&level(false)?);
-    let ear = node.subscriber_with::<Dynamic>(TYPED_TOPIC, options)?;
+    let ear = node.subscriber::<Dynamic>(TYPED_TOPIC).qos(options).open()?;
     let say = report.clone();
     ear.on_match(move |event| {
         if let MatchEvent::Incompatible(error) = event {
             say(format!("{TYPED_TOPIC}: {error}"));
         }
-    });
+    })
+    .detach();
     Ok(ear.on_result(move |result| match result {
         Ok(_) | Err(Error::PeerLost { .. }) => {}
         Err(error) => report(format!("{TYPED_TOPIC}: {error}")),
@@ -276,13 +275,13 @@ fn typed(node: &Node, flags: &Flags) -> Outcome {
     let schema = level(true)?;
     let (publishes, expects) =
         (PublisherOptions::new().schema(&schema), SubscriberOptions::new().schema(&schema));
-    let mut publisher = node.publisher_with::<Dynamic>(TYPED_TOPIC, publishes)?;
-    let mut subscriber = node.subscriber_with::<Dynamic>(TYPED_TOPIC, expects)?;
-    publisher.wait_for_subscribers(if flags.lonely { 1 } else { 2 }, Some(LONG))?;
-    subscriber.wait_for_publishers(1, Some(LONG))?;
+    let mut publisher = node.publisher::<Dynamic>(TYPED_TOPIC).qos(publishes).open()?;
+    let mut subscriber = node.subscriber::<Dynamic>(TYPED_TOPIC).qos(expects).open()?;
+    publisher.wait_for_subscribers_timeout(if flags.lonely { 1 } else { 2 }, LONG)?;
+    subscriber.wait_for_publishers_timeout(1, LONG)?;
     publisher.send(&Dynamic::new(&schema))?;
     loop {
-        match subscriber.recv(Some(LONG)) {
+        match subscriber.recv_timeout(LONG) {
             Ok(sample) if sample.publisher() == publisher.id() => return Ok(()),
             // Other victims are heard, too, and die.
             Ok(_) | Err(Error::PeerLost { .. }) => {}
@@ -323,7 +322,7 @@ fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Fla
             ("/k/mixed", reliable.clone().transient_local()),
             ("/k/detach", reliable),
         ] {
-            ears.push(node.subscriber_with(topic, options)?);
+            ears.push(node.subscriber(topic).qos(options).open()?);
         }
     }
     if flags.tells {
@@ -370,7 +369,7 @@ fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Fla
 /// Reads the available messages and holds some of them; the messages of a victim must be intact as well.
 fn listen(ear: &mut Subscriber<[u8]>, turn: u64, held: &mut Vec<OwnedSample<[u8]>>) -> Outcome {
     if turn.is_multiple_of(16) {
-        match ear.recv(Some(Duration::from_millis(3))) {
+        match ear.recv_timeout(Duration::from_millis(3)) {
             Ok(sample) => check(&sample)?,
             Err(Error::Timeout { .. } | Error::Detached { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -396,16 +395,16 @@ fn check(bytes: &[u8]) -> Outcome {
 /// A writer that sleeps for capacity, and the slow reader that wakes it.
 fn held_up(node: &Node, topic: &str) -> Outcome {
     let options = small_log().reliable(OnFull::Wait(LONG));
-    let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
-    let mut reader = node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable())?;
-    reader.wait_for_publishers(1, Some(LONG))?;
+    let mut publisher = node.publisher::<[u8]>(topic).qos(options).open()?;
+    let mut reader = node.subscriber::<[u8]>(topic).reliable().open()?;
+    reader.wait_for_publishers_timeout(1, LONG)?;
     const COUNT: usize = 60;
     let sender = std::thread::spawn(move || {
         let mut buf = Vec::new();
         (0..COUNT).try_for_each(|_| send(&mut publisher, 1000, &mut buf).map(drop))
     });
     for _ in 0..COUNT {
-        check(&reader.recv(Some(LONG))?)?;
+        check(&reader.recv_timeout(LONG)?)?;
         // Longer than the millisecond for which the writer waits for more than a little capacity.
         std::thread::sleep(Duration::from_millis(3)); // sleep: a slow reader
     }
@@ -417,9 +416,10 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
     let topic = format!("/stubborn/{name}");
     let reliable = SubscriberOptions::new().reliable();
     for on_full in [OnFull::Refuse, OnFull::Detach { stall: Duration::from_millis(2) }] {
-        let mut publisher = node.publisher_with::<[u8]>(&topic, small_log().reliable(on_full))?;
-        let mut reader = node.subscriber_with::<[u8]>(&topic, reliable.clone())?;
-        reader.wait_for_publishers(1, Some(LONG))?;
+        let mut publisher =
+            node.publisher::<[u8]>(&topic).qos(small_log().reliable(on_full)).open()?;
+        let mut reader = node.subscriber::<[u8]>(&topic).qos(reliable.clone()).open()?;
+        reader.wait_for_publishers_timeout(1, LONG)?;
         let until = Instant::now() + LONG;
         let mut buf = Vec::new();
         // More than the log holds, so that the reader blocks it.
@@ -428,7 +428,7 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
         }
         if on_full != OnFull::Refuse {
             loop {
-                match reader.recv(Some(LONG)) {
+                match reader.recv_timeout(LONG) {
                     Err(Error::Detached { .. }) => break,
                     Ok(_) if Instant::now() < until => {}
                     other => return Err(format!("not detached: {other:?}").into()),
@@ -438,10 +438,10 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
     }
     held_up(node, &format!("/held/{name}"))?;
     let topic = format!("/crowd/{name}");
-    let _publisher = node.publisher_with::<[u8]>(&topic, small_log())?;
+    let _publisher = node.publisher::<[u8]>(&topic).qos(small_log()).open()?;
     let crowd = rnet::limits::MAX_READERS_PER_CHANNEL + 1;
     let readers: Result<Vec<Subscriber<[u8]>>, Error> =
-        (0..crowd).map(|_| node.subscriber(&topic)).collect();
+        (0..crowd).map(|_| node.subscriber(&topic).open()).collect();
     drop(readers?);
     Ok(())
 }

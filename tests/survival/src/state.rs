@@ -136,7 +136,7 @@ impl User {
         let bell = self.key("bell");
         let mut watch = self.state.watch(&bell)?;
         let listener = std::thread::spawn(move || -> Result<(), Error> {
-            while watch.recv(Some(LONG))?.entry.is_none_or(|e| e.value.as_int() != Some(2)) {}
+            while watch.recv_timeout(LONG)?.entry.is_none_or(|e| e.value.as_int() != Some(2)) {}
             Ok(())
         });
         for number in 0..3_i64 {

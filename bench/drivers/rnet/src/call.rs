@@ -47,7 +47,7 @@ impl Calls for Service {
 
     fn client(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Client>> {
         let node = node(net)?;
-        let client = node.client::<[u8], [u8]>(&format!("/{}", topic.name))?;
+        let client = node.client::<[u8], [u8]>(&format!("/{}", topic.name)).open()?;
         Ok(Box::new(Caller { client, _node: node }))
     }
 }
@@ -60,7 +60,7 @@ struct Caller {
 
 impl Client for Caller {
     fn call(&mut self, request: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<()> {
-        seen(&self.client.call(request, Some(TIMEOUT))?);
+        seen(&self.client.call_timeout(request, TIMEOUT)?);
         Ok(())
     }
 }

@@ -111,7 +111,7 @@ impl System for Rnet {
         if topic.lane == Lane::Urgent {
             options = options.urgent();
         }
-        let publisher = node.publisher_with::<[u8]>(&format!("/{}", topic.name), options)?;
+        let publisher = node.publisher::<[u8]>(&format!("/{}", topic.name)).qos(options).open()?;
         Ok(Box::new(Sender { publisher, _node: node }))
     }
 
@@ -121,12 +121,12 @@ impl System for Rnet {
         if topic.lane == Lane::Urgent {
             options = options.lane(rnet::Lane::Urgent);
         }
-        let mut subscriber = node.subscriber_with::<[u8]>(&format!("/{}", topic.name), options)?;
+        let mut subscriber = node.subscriber::<[u8]>(&format!("/{}", topic.name)).qos(options).open()?;
         Subscription::thread(self.id, move |stop| {
             let _node = node;
             while !stop.load(Ordering::Relaxed) {
                 // A message or a time-out; other errors appear as missing messages.
-                if let Ok(sample) = subscriber.recv(Some(Duration::from_millis(200))) {
+                if let Ok(sample) = subscriber.recv_timeout(Duration::from_millis(200)) {
                     sink(&sample);
                 }
             }

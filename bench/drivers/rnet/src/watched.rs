@@ -62,7 +62,7 @@ impl System for Watched {
             let _node = node;
             while !stop.load(Ordering::Relaxed) {
                 // A change or a time-out; other errors appear as missing values.
-                let Ok(change) = watch.recv(Some(LOOK)) else { continue };
+                let Ok(change) = watch.recv_timeout(LOOK) else { continue };
                 if let Some(bytes) = change.entry.as_ref().and_then(|e| e.value.as_bytes()) {
                     sink(bytes);
                 }

@@ -41,16 +41,16 @@ fn open(arrivals: Arc<Arrivals>) -> Result<Box<dyn Publish>> {
     let node = Node::builder("publisher").domain(&domain).open()?;
     let receiving = Node::builder("subscriber").domain(&domain).open()?;
     let options = SubscriberOptions::new().reliable();
-    let mut incoming = receiving.subscriber_with::<[u8]>(&format!("/{TOPIC}"), options)?;
+    let mut incoming = receiving.subscriber::<[u8]>(&format!("/{TOPIC}")).qos(options).open()?;
     let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
-    let publisher = node.publisher_with::<[u8]>(&format!("/{TOPIC}"), options)?;
+    let publisher = node.publisher::<[u8]>(&format!("/{TOPIC}")).qos(options).open()?;
     let stop = Arc::new(AtomicBool::new(false));
     let seen = stop.clone();
     let subscriber = std::thread::Builder::new().name("subscriber".into()).spawn(move || {
         let _node = receiving;
         while !seen.load(Ordering::Relaxed) {
             // A message or a time-out; what else goes wrong shows as messages that are missing.
-            if incoming.recv(Some(Duration::from_millis(200))).is_ok() {
+            if incoming.recv_timeout(Duration::from_millis(200)).is_ok() {
                 arrivals.add();
             }
         }

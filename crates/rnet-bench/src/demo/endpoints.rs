@@ -61,7 +61,7 @@ impl Input {
         if topic == STOP {
             options = options.transient_local();
         }
-        let subscriber = node.subscriber_with::<[u8]>(topic, options)?;
+        let subscriber = node.subscriber::<[u8]>(topic).qos(options).open()?;
         let heard = ReceivedTopic { topic: topic.to_owned(), ..ReceivedTopic::default() };
         Ok(Input { subscriber, heard, newest: Default::default() })
     }
@@ -116,16 +116,16 @@ impl NodeEndpoints {
                 options = options.urgent().transient_local(1);
             }
             let sent = Sent { topic: (*topic).to_owned(), publisher: 0, count: 0 };
-            publishers.push((node.publisher_with::<[u8]>(topic, options)?, sent));
+            publishers.push((node.publisher::<[u8]>(topic).qos(options).open()?, sent));
         }
         let inputs = spec.subscribes.iter().map(|topic| Input::new(&node, spec, topic));
         let mut inputs = inputs.collect::<Outcome<Vec<_>>>()?;
         for (publisher, sent) in &mut publishers {
-            publisher.wait_for_subscribers(subscriber_count(&sent.topic), Some(MATCH_TIMEOUT))?;
+            publisher.wait_for_subscribers_timeout(subscriber_count(&sent.topic), MATCH_TIMEOUT)?;
             sent.publisher = publisher.id();
         }
         for input in &mut inputs {
-            input.subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+            input.subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
         }
         Ok(NodeEndpoints { set: WaitSet::new(&node), publishers, inputs, _node: node })
     }

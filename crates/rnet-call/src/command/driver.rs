@@ -11,8 +11,8 @@ use super::{authority_of, check_time, command_status_topic};
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
+use crate::service_name;
 use crate::{CallOptions, Client, Pending};
-use crate::{ServerFilter, service_name};
 use rnet_node::{
     Message, MessageType, NodeHandle, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
@@ -57,6 +57,7 @@ pub struct DriveBuilder<T: Message + ?Sized> {
     terms: AuthorityTerms,
     max_priority: i32,
     auto_retake: bool,
+    timeout: Duration,
     message_type: Option<MessageType>,
     _type: PhantomData<fn(&T)>,
 }
@@ -71,6 +72,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             terms: AuthorityTerms { priority: 0, lease: DEFAULT_LEASE, outlasts: false },
             max_priority: HIGHEST_PRIORITY,
             auto_retake: false,
+            timeout: DEFAULT_TIMEOUT,
             message_type: None,
             _type: PhantomData,
         }
@@ -119,7 +121,13 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         self
     }
 
-    /// Takes authority; waits for a receiver, for 10 s if `timeout` is `None`. If the node already has
+    /// How long [`DriveBuilder::take`] and [`Driver::retake`] wait for a receiver; 10 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Takes authority; waits for a receiver, for at most [`DriveBuilder::timeout`]. If the node already has
     /// authority with this priority and both drivers outlast their process, it is granted again and the
     /// previous driver loses it: this renews a stop after a network failure.
     ///
@@ -127,19 +135,16 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
     /// `NotInForce` if a driver of the same or a higher priority has it, or the process of the receiver is
     /// stopped; `Timeout` if there is no receiver; `BadValue` for a lease or a priority that is not allowed;
     /// `IncompatibleType`; as `rnet::Node::publisher`.
-    pub fn take(self, timeout: Option<Duration>) -> Result<Driver<T>> {
-        self.take_interruptible(timeout, || true)
+    pub fn take(self) -> Result<Driver<T>> {
+        self.take_interruptible(|| true)
     }
 
     /// The same, for languages that check for signals: `Interrupted` once `keep_waiting` returns `false`; it
     /// is called a few times a second.
     #[doc(hidden)]
-    pub fn take_interruptible(
-        self,
-        timeout: Option<Duration>,
-        keep_waiting: impl Fn() -> bool,
-    ) -> Result<Driver<T>> {
+    pub fn take_interruptible(self, keep_waiting: impl Fn() -> bool) -> Result<Driver<T>> {
         let DriveBuilder { node, topic, terms, max_priority, auto_retake, message_type, .. } = self;
+        let timeout = self.timeout;
         let priority = terms.priority;
         if priority > max_priority {
             let why = format!("it is {priority}; the highest is {max_priority}");
@@ -157,13 +162,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         }
         let publisher = Publisher::<T>::open(&node.core, name, options)?;
         let authority = authority_of(&topic)?;
-        let client = Client::<CommandRequest, CommandReply>::at(
-            &node,
-            authority,
-            (None, None),
-            None,
-            ServerFilter::All,
-        )?;
+        let client = ClientBuilder::<CommandRequest, CommandReply>::at(&node, authority).open()?;
         let mut driver = Driver {
             node,
             topic,
@@ -172,6 +171,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             client,
             terms,
             auto_retake,
+            timeout,
             number: 0,
             receiver: None,
             ended: None,
@@ -179,7 +179,6 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
             next_retake: Instant::now(),
             retaking: None,
         };
-        let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
         driver.take(&driver.wait(Instant::now(), timeout, keep_waiting))?;
         fail_point!("command.taken");
         Ok(driver)
@@ -248,6 +247,7 @@ pub struct Driver<T: Message + ?Sized> {
     client: Client<CommandRequest, CommandReply>,
     terms: AuthorityTerms,
     auto_retake: bool,
+    timeout: Duration,
     /// The number of its authority; 0 before the first grant.
     number: u64,
     /// The node of its receiver, once it has confirmed the authority.
@@ -289,12 +289,12 @@ impl<T: Message + ?Sized> Driver<T> {
     /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
     pub fn renew(&mut self) -> Result<()> {
         self.check_or_retake()?;
-        match self.call_receiver(Action::Renew, Some(self.terms.lease)) {
+        match self.call_receiver(Action::Renew, self.terms.lease) {
             Ok(reply) if reply.granted => Ok(()),
             Ok(_) => Err(self.end_authority("its authority has ended".to_owned())),
             Err(Error::Timeout { .. }) => {
                 // The receiver may have renewed the lease right before its end, and answered too late.
-                let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+                let _ = self.call_receiver(Action::Release, RELEASE_TIMEOUT);
                 Err(self.end_authority("its receiver did not answer within the lease".to_owned()))
             }
             Err(error) => Err(error),
@@ -307,13 +307,13 @@ impl<T: Message + ?Sized> Driver<T> {
     }
 
     /// Takes authority again once it has ended, with the same priority and lease; waits for a receiver, for
-    /// 10 s if `timeout` is `None`. A driver that is in force keeps its authority.
+    /// at most [`DriveBuilder::timeout`]. A driver that is in force keeps its authority.
     ///
     /// # Errors
     /// As [`DriveBuilder::take`].
-    pub fn retake(&mut self, timeout: Option<Duration>) -> Result<()> {
+    pub fn retake(&mut self) -> Result<()> {
         let begun = Instant::now();
-        while !self.retake_step(begun, timeout.unwrap_or(DEFAULT_TIMEOUT))? {}
+        while !self.retake_step(begun, self.timeout)? {}
         Ok(())
     }
 
@@ -349,7 +349,7 @@ impl<T: Message + ?Sized> Driver<T> {
     pub fn end_retake(&mut self) {
         self.end_requests();
         if self.check_authority().is_ok() {
-            let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+            let _ = self.call_receiver(Action::Release, RELEASE_TIMEOUT);
             self.end_authority("it was given back".to_owned());
         }
     }
@@ -423,8 +423,10 @@ impl<T: Message + ?Sized> Driver<T> {
         wait: &ReceiverWait<impl Fn() -> bool>,
     ) -> Result<Pending<CommandReply>> {
         // Before the lease, which begins with the grant.
-        wait.poll_until("a receiver", |slice| self.status.wait_for_publishers(1, Some(slice)))?;
-        wait.poll_until("a receiver", |slice| self.publisher.wait_for_subscribers(1, Some(slice)))?;
+        wait.poll_until("a receiver", |slice| self.status.wait_for_publishers_timeout(1, slice))?;
+        wait.poll_until("a receiver", |slice| {
+            self.publisher.wait_for_subscribers_timeout(1, slice)
+        })?;
         self.drain_status()?;
         // Answers are accepted for longer than the wait lasts.
         let limit = wait.left().saturating_add(RELEASE_TIMEOUT);
@@ -493,9 +495,9 @@ impl<T: Message + ?Sized> Driver<T> {
         }
     }
 
-    fn call_receiver(&mut self, action: Action, timeout: Option<Duration>) -> Result<CommandReply> {
+    fn call_receiver(&mut self, action: Action, timeout: Duration) -> Result<CommandReply> {
         let request = self.request(action);
-        Ok(self.client.call(&request, timeout)?.into_message())
+        Ok(self.client.call_timeout(&request, timeout)?.into_message())
     }
 
     fn request(&self, action: Action) -> CommandRequest {
@@ -565,7 +567,7 @@ impl<T: Message + ?Sized> Drop for Driver<T> {
         self.end_requests();
         if self.number != 0 && self.check_authority().is_ok() {
             // A receiver that does not get the release waits for the lease to expire.
-            let _ = self.call_receiver(Action::Release, Some(RELEASE_TIMEOUT));
+            let _ = self.call_receiver(Action::Release, RELEASE_TIMEOUT);
         }
     }
 }

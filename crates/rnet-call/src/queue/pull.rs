@@ -253,25 +253,29 @@ pub struct Puller<J: Message + ?Sized> {
 }
 
 impl<J: Message + ?Sized> Puller<J> {
-    /// Waits for the next job; `None` on a timeout. Without a limit it waits until a job arrives.
+    /// Waits for the next job. Any number of threads may wait.
     ///
     /// A job that is not a valid message of its type is reported to its pusher and skipped.
     ///
     /// # Errors
-    /// `Closed` in a forked child.
-    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Option<Job<J>>> {
-        self.recv_until(deadline(timeout))
+    /// `Closed` after [`Puller::close`] and in a forked child.
+    pub fn recv(&self) -> Result<Job<J>> {
+        loop {
+            if let Some(job) = self.recv_until(None)? {
+                return Ok(job);
+            }
+        }
     }
 
-    /// As [`Puller::recv`], for any number of threads, with a limit of the wait.
+    /// As [`Puller::recv`], for at most `timeout`; `None` if no job arrived.
     ///
     /// # Errors
-    /// `Closed` after [`Puller::close`], too.
-    pub fn recv_within(&self, limit: Duration) -> Result<Option<Job<J>>> {
-        self.recv_until(Instant::now().checked_add(limit))
+    /// As [`Puller::recv`].
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Option<Job<J>>> {
+        self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// Whether [`Puller::recv_within`] returns without a wait. If not, the task is woken once it does.
+    /// Whether [`Puller::recv`] returns without a wait. If not, the task is woken once it does.
     pub fn poll_ready(&self, context: &mut Context<'_>) -> Poll<()> {
         let ready = self.service.check_fork().is_err() || self.slot.is_ready(context);
         if ready { Poll::Ready(()) } else { Poll::Pending }
@@ -288,7 +292,7 @@ impl<J: Message + ?Sized> Puller<J> {
         self.service.stats()
     }
 
-    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv_within`]: its
+    /// Stops taking jobs, as dropping it does, also while other threads wait in [`Puller::recv`]: its
     /// current job is delivered to another worker, and a job that was not received yet does not count as
     /// redelivered.
     pub fn close(&self) {
@@ -319,7 +323,7 @@ impl<J: Message + ?Sized> Puller<J> {
 
     /// Iterates over the jobs, without an end. Each job must be acknowledged.
     pub fn iter(&mut self) -> impl Iterator<Item = Job<J>> {
-        std::iter::from_fn(move || self.recv(None).ok().flatten())
+        std::iter::from_fn(move || self.recv().ok())
     }
 }
 

@@ -126,7 +126,8 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             return Err(Error::bad_value("backlog of a pusher", why));
         }
         let ty = choose_type::<J>(&self.name, self.ty)?;
-        let client = Client::open(&self.node, &self.name, (Some(ty.clone()), None), None)?;
+        let client =
+            ClientBuilder::new(&self.node, &self.name).types(Some(ty.clone()), None).open()?;
         let name = client.name().to_owned();
         let on_undelivered: OnUndelivered = match self.undelivered {
             Some(callback) => {
@@ -238,14 +239,14 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// `LimitReached` if the backlog is full, after the wait that the pusher was opened with; the job was not
     /// accepted. `BadValue` for a job of another type; `Closed` in a forked child.
     pub fn push(&self, job: &J) -> Result<()> {
-        self.push_within(job, self.push_timeout)
+        self.push_timeout(job, self.push_timeout)
     }
 
     /// As [`Pusher::push`], with its own time limit.
     ///
     /// # Errors
     /// As [`Pusher::push`].
-    pub fn push_within(&self, job: &J, limit: Duration) -> Result<()> {
+    pub fn push_timeout(&self, job: &J, limit: Duration) -> Result<()> {
         self.client.shared().core.check_fork()?;
         let mut encoded = Vec::new();
         Bytes::encode(job, &self.ty, &mut encoded)
@@ -269,8 +270,20 @@ impl<J: Message + ?Sized> Pusher<J> {
     /// Waits until every job has been acknowledged or returned.
     ///
     /// # Errors
-    /// `Timeout`; `Closed` in a forked child.
-    pub fn wait_until_done(&self, timeout: Option<Duration>) -> Result<()> {
+    /// `Closed` in a forked child.
+    pub fn wait_until_done(&self) -> Result<()> {
+        self.wait_for_end(None)
+    }
+
+    /// As [`Pusher::wait_until_done`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Pusher::wait_until_done`].
+    pub fn wait_until_done_timeout(&self, timeout: Duration) -> Result<()> {
+        self.wait_for_end(Some(timeout))
+    }
+
+    fn wait_for_end(&self, timeout: Option<Duration>) -> Result<()> {
         self.client.shared().core.check_fork()?;
         let until = deadline(timeout);
         let (state, done) = self.shared.wait_for(0, until);

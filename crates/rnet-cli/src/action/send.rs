@@ -60,7 +60,7 @@ pub fn run(context: &mut Context, args: &SendArgs) -> Outcome {
             Err(error) => return Err(error.into()),
         }
     }
-    match goal.result(None) {
+    match goal.result() {
         Err(Error::Cancelled { .. }) if cancelled => Err(Failure::Interrupted),
         result => {
             let document = json!({"action": action, "part": "result"});
@@ -76,7 +76,7 @@ fn known_types(server: &ServerInfo<'_>) -> Option<Types> {
 
 fn client(node: &Node, action: &str, types: &Types) -> Outcome<Client> {
     let [goal, feedback, result] = types.clone();
-    Ok(node.action_client_of(action, goal, feedback, result)?)
+    Ok(node.action_client(action).message_types(goal, feedback, result).open()?)
 }
 
 /// The types; an error if it is a service, which still has no feedback after it has existed for a while.

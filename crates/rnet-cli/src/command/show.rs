@@ -145,11 +145,11 @@ pub fn status_of(
 ) -> Outcome<Option<ReceiverStatus>> {
     let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
     let mut said =
-        node.subscriber_with::<CommandStatus>(&rnet::command_status_topic(topic), options)?;
+        node.subscriber::<CommandStatus>(&rnet::command_status_topic(topic)).qos(options).open()?;
     // An available status is read at once, even after the time limit.
     let until = until.max(Instant::now() + MIN_STATUS_TIMEOUT);
     while !signal::stop_requested() {
-        match said.recv(Some(until.saturating_duration_since(Instant::now()))) {
+        match said.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(status) if status.node() == receiver => {
                 let since = Duration::from_nanos(rnet::now_ns().saturating_sub(status.sent_ns()));
                 return Ok(Some(ReceiverStatus { since, status: status.into_message() }));

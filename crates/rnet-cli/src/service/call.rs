@@ -44,7 +44,10 @@ pub fn run(context: &mut Context, args: &CallArgs) -> Outcome {
     let (request_type, reply_type) = types(context, service, args.timeout, known_types)?;
     let request = encode_request(service, given, &request_type)?;
     let node = context.node("service", &args.own_node)?;
-    let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type.clone())?;
+    let client = node
+        .client::<[u8], [u8]>(service)
+        .message_types(request_type, reply_type.clone())
+        .open()?;
     let mut options = CallOptions::new();
     if let Some(key) = &args.key {
         wait_for_servers(context, service, args.timeout, || client.server_count())?;

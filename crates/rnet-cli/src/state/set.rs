@@ -110,7 +110,7 @@ fn report_value(context: &Context, key: &str, value: &Value, why: TypeReason, re
 /// Keeps the node alive for its last will: until a stop request, or until another node has written the key.
 fn hold_last_will(context: &Context, mut watch: ChangeFeed, key: &str, revision: u64) -> Outcome {
     loop {
-        match watch.recv(Some(STOP_CHECK_INTERVAL)) {
+        match watch.recv_timeout(STOP_CHECK_INTERVAL) {
             Ok(change) if change.key == key && change.revision > revision => {
                 let by = change.entry.map_or_else(
                     || "deleted".to_owned(),

@@ -41,9 +41,9 @@ pub fn run(context: &mut Context, args: WatchArgs) -> Outcome {
                     }
                 }
                 let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-                match feed.recv(Some(
+                match feed.recv_timeout(
                     left.map_or(STOP_CHECK_INTERVAL, |left| left.min(STOP_CHECK_INTERVAL)),
-                )) {
+                ) {
                     Ok(change) => change,
                     Err(Error::Timeout { .. }) => {
                         if is_over(&args, deadline, seen, wanted)? {

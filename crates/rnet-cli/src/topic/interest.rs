@@ -30,7 +30,7 @@ impl RemoteInterest {
         self.is_attempted = true;
         let subscribed = context.node("topic", &NodeArg::default()).and_then(|node| {
             // The subscription discards its messages; the observer's are shown.
-            Ok((node.subscriber::<[u8]>(topic)?.on(|_| {}), node))
+            Ok((node.subscriber::<[u8]>(topic).open()?.on(|_| {}), node))
         });
         match subscribed {
             Ok(subscription) => self.subscription = Some(subscription),

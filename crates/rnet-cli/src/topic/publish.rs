@@ -40,7 +40,7 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
         options = options.last_will(will.as_slice());
     }
     let node = context.node("pub", &args.own_node)?;
-    let mut publisher = node.publisher_with::<[u8]>(topic, options)?;
+    let mut publisher = node.publisher::<[u8]>(topic).qos(options).open()?;
     let begun = Instant::now();
     let wanted = if args.once { Some(1) } else { args.count };
     if wanted.is_some() && !args.no_wait {
@@ -141,7 +141,7 @@ fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
 
 fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcome {
     let found = signal::poll(timeout, Duration::ZERO, || {
-        match publisher.wait_for_subscribers(1, Some(STOP_CHECK_INTERVAL)) {
+        match publisher.wait_for_subscribers_timeout(1, STOP_CHECK_INTERVAL) {
             Ok(()) => Ok(Some(())),
             Err(Error::Timeout { .. }) => Ok(None),
             Err(error) => Err(error.into()),

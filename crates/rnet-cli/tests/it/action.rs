@@ -86,14 +86,14 @@ fn a_goal_is_cancelled_by_a_signal_and_by_another_command() {
     send.signal("INT");
     let ran = send.wait();
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    let client = node.action_client::<Twist, Vector3, Twist>("/steps").unwrap();
+    let client = node.action_client::<Twist, Vector3, Twist>("/steps").open().unwrap();
     let goal =
         Twist { linear: Some(Vector3 { x: -1.0, ..Default::default() }), ..Twist::default() };
     let goal = client.send(&goal, CallOptions::new()).unwrap();
     assert!(goal.feedback().unwrap().is_some());
     let said = rnet!(env, "action", "cancel", "/steps").ok();
     assert_eq!(said, "/steps: cancel requested; servers reached: 1\n");
-    let error = goal.result(TEST_TIMEOUT).unwrap_err();
+    let error = goal.result_timeout(TEST_TIMEOUT).unwrap_err();
     assert!(error.to_string().contains("by an operator"), "{error}");
     assert!(rnet!(env, "action", "cancel", "/none").fails(1).contains("action /none not found"));
     drop(action);
@@ -114,12 +114,12 @@ fn goals_of_one_key_go_to_one_server() {
     };
     let actions: Vec<Service> = nodes.iter().enumerate().map(serve).collect();
     let client_node = env.node("asks");
-    let client = client_node.action_client::<Twist, Vector3, Twist>("/who").unwrap();
+    let client = client_node.action_client::<Twist, Vector3, Twist>("/who").open().unwrap();
     util::processes::until("all servers are found", || client.server_count() == nodes.len());
     for server in [0.0, 1.0, 2.0] {
         let goes_there = |key: &String| {
             let goal = client.send(&Twist::default(), CallOptions::new().key(key)).unwrap();
-            goal.result(TEST_TIMEOUT).unwrap().linear.unwrap_or_default().x == server
+            goal.result_timeout(TEST_TIMEOUT).unwrap().linear.unwrap_or_default().x == server
         };
         let mut keys = (0..).map(|n| format!("key {n}")).filter(goes_there);
         for key in [keys.next().unwrap(), keys.next().unwrap()] {

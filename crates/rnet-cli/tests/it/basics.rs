@@ -176,8 +176,10 @@ fn unknown_group_is_refused() {
 fn closed_pipe_is_a_successful_exit() {
     let env = TestEnv::new();
     let node = env.node("talker");
-    let _pump =
-        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), b"x".to_vec().into());
+    let _pump = BackgroundPublisher::start(
+        node.publisher::<[u8]>("/t").open().unwrap(),
+        b"x".to_vec().into(),
+    );
     let mut echo = env.command().args(["topic", "echo", "/t", "--csv"]).spawn().unwrap();
     let head = Command::new("head")
         .args(["-n", "3"])

@@ -10,7 +10,7 @@ fn black_box_can_be_run_triggered_and_listed() {
     let env = TestEnv::new();
     let folder = env.dir.join("files").to_string_lossy().into_owned();
     let node = env.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let why = env.run(&["blackbox", "trigger", "smoke"]).fails(1);
     assert!(why.contains("no black box"), "{why}");
     let why = env.run(&["blackbox", "run", "-t", "/battery < 21"]).fails(2);
@@ -89,7 +89,7 @@ fn recording_of_a_killed_black_box_is_recovered() {
     let env = TestEnv::new();
     let folder = env.dir.join("files").to_string_lossy().into_owned();
     let node = env.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut running = env.spawn(&["blackbox", "run", "-o", &folder, "--after", "500"]);
     running.wait_for_stderr("keeps up to");
     raw.send(b"raw").unwrap();

@@ -37,7 +37,7 @@ fn a_command_is_shown_with_its_driver_and_its_trail() {
     let listed = rnet!(env, "command", "list").ok();
     assert!(listed.contains("/cmd_vel") && listed.contains("fallback"), "{listed}");
     let driver = b.drive::<Twist>("/cmd_vel").priority(8).lease(Duration::from_secs(60));
-    let mut driver = driver.take(TEST_TIMEOUT).unwrap();
+    let mut driver = driver.timeout(TEST_TIMEOUT).take().unwrap();
     driver.send(&twist(1.0)).unwrap();
     let who = rnet!(env, "command", "who", "/cmd_vel", "--json").json();
     let receiver = &who["receivers"][0];
@@ -80,7 +80,7 @@ fn a_trail_is_followed_until_it_is_stopped() {
     log.wait_for_stdout("opened");
     for round in ["first", "second"] {
         let driver = b.drive::<Twist>("/cmd_vel").lease(Duration::from_secs(60));
-        let driver = driver.take(TEST_TIMEOUT).expect(round);
+        let driver = driver.timeout(TEST_TIMEOUT).take().expect(round);
         log.wait_for_stdout("granted");
         driver.release().unwrap();
         log.wait_for_stdout("released");
@@ -97,7 +97,7 @@ fn a_command_is_taken_driven_and_released() {
     let (command, applied) = base(&a);
     let drive =
         |priority| b.drive::<Twist>("/cmd_vel").priority(priority).lease(Duration::from_secs(60));
-    let mut driver = drive(5).take(TEST_TIMEOUT).unwrap();
+    let mut driver = drive(5).timeout(TEST_TIMEOUT).take().unwrap();
     driver.send(&twist(1.0)).unwrap();
     let said = rnet!(env, "command", "take", "/cmd_vel", "--for", "0.1").fails(1);
     assert!(said.contains("/hand holds it with priority 5"), "{said}");
@@ -107,15 +107,15 @@ fn a_command_is_taken_driven_and_released() {
     assert_eq!(applied.lock().unwrap().last(), Some(&0.0), "it was given back");
     assert!(!driver.in_force());
     // Taking it without a message stops the robot.
-    let mut driver = drive(5).take(TEST_TIMEOUT).unwrap();
+    let mut driver = drive(5).timeout(TEST_TIMEOUT).take().unwrap();
     driver.send(&twist(2.0)).unwrap();
     rnet!(env, "command", "take", "/cmd_vel", "--priority", "6", "--for", "0.7").ok();
     assert_eq!(applied.lock().unwrap().last(), Some(&0.0));
-    let mut driver = drive(5).take(TEST_TIMEOUT).unwrap();
+    let mut driver = drive(5).timeout(TEST_TIMEOUT).take().unwrap();
     rnet!(env, "command", "release", "/cmd_vel").ok();
     assert!(driver.send(&twist(4.0)).is_err());
     // It also takes over from a driver with the highest possible priority.
-    let mut driver = drive(rnet::HIGHEST_PRIORITY).take(TEST_TIMEOUT).unwrap();
+    let mut driver = drive(rnet::HIGHEST_PRIORITY).timeout(TEST_TIMEOUT).take().unwrap();
     driver.send(&twist(2.0)).unwrap();
     let released = rnet!(env, "command", "release", "/cmd_vel", "--json").json();
     assert_eq!(released, json!({"command": "/cmd_vel", "released": true}));
@@ -197,7 +197,7 @@ fn a_fallback_that_fails_is_shown() {
         assert_eq!(why, rnet::FallbackReason::Opened, "on purpose");
     });
     let command = command.apply(|_| {}).unwrap();
-    let mut driver = node.drive::<[u8]>("/bad").take(TEST_TIMEOUT).unwrap();
+    let mut driver = node.drive::<[u8]>("/bad").timeout(TEST_TIMEOUT).take().unwrap();
     driver.send(b"go").unwrap();
     drop(driver);
     let mut listed = String::new();
@@ -251,12 +251,12 @@ fn a_stop_outlasts_its_program_by_the_lease() {
     while a.peers().iter().any(|peer| peer.contains("command")) {
         std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval
     }
-    let Err(rnet::Error::NotInForce { why, .. }) = drive(9).take(TEST_TIMEOUT) else {
+    let Err(rnet::Error::NotInForce { why, .. }) = drive(9).timeout(TEST_TIMEOUT).take() else {
         panic!("it had authority at once");
     };
     assert!(why.contains("holds it with priority 9"), "{why}");
-    drive(10).take(TEST_TIMEOUT).unwrap().release().unwrap();
-    drive(0).take(TEST_TIMEOUT).unwrap().release().unwrap();
+    drive(10).timeout(TEST_TIMEOUT).take().unwrap().release().unwrap();
+    drive(0).timeout(TEST_TIMEOUT).take().unwrap().release().unwrap();
     drop(command);
 }
 

@@ -20,9 +20,9 @@ fn candidates(env: &TestEnv, words: &[&str]) -> Vec<String> {
 fn topics_nodes_and_keys_are_completed() {
     let env = TestEnv::new();
     let node = env.node("arm/left");
-    let _scan = node.publisher::<[u8]>("/scan").unwrap();
-    let _score = node.subscriber::<[u8]>("/score").unwrap();
-    let _other = node.publisher::<[u8]>("/odom").unwrap();
+    let _scan = node.publisher::<[u8]>("/scan").open().unwrap();
+    let _score = node.subscriber::<[u8]>("/score").open().unwrap();
+    let _other = node.publisher::<[u8]>("/odom").open().unwrap();
     node.state().unwrap().set("/speed", Value::from(1.5)).unwrap();
     assert_eq!(candidates(&env, &["topic", "echo", "/sc"]), ["/scan", "/score"]);
     assert_eq!(candidates(&env, &["topic", "hz", "od"]), ["/odom"]);
@@ -39,9 +39,9 @@ fn topics_nodes_and_keys_are_completed() {
 #[test]
 fn domain_option_on_the_line_selects_the_domain() {
     let env = TestEnv::new();
-    let _here = env.node("here").publisher::<[u8]>("/here").unwrap();
+    let _here = env.node("here").publisher::<[u8]>("/here").open().unwrap();
     let there = env.node_in("there", "lab");
-    let _there = there.publisher::<[u8]>("/there").unwrap();
+    let _there = there.publisher::<[u8]>("/there").open().unwrap();
     assert_eq!(candidates(&env, &["--domain", "lab", "topic", "echo", "/"]), ["/there"]);
     assert_eq!(candidates(&env, &["topic", "echo", "--domain=lab", "/"]), ["/there"]);
     // In a domain without nodes there is nothing to complete, and nothing is created.

@@ -44,11 +44,11 @@ fn pair(env: &TestEnv) -> (Node, Node) {
 fn a_healthy_domain_is_well() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
-    let mut publisher = mouth.publisher::<Pose>("/pose").unwrap();
-    let mut subscriber = ear.subscriber::<Pose>("/pose").unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut publisher = mouth.publisher::<Pose>("/pose").open().unwrap();
+    let mut subscriber = ear.subscriber::<Pose>("/pose").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     publisher.send(&util::POSE).unwrap();
-    subscriber.recv(TEST_TIMEOUT).unwrap();
+    subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
     let text = rnet!(env, "doctor").ok();
     contains(
         &text,
@@ -142,9 +142,9 @@ fn publishers_of_different_types_are_a_problem() {
     };
     let published = |node: &Node, text: &str| {
         let options = PublisherOptions::new().message_type(schema(text));
-        node.publisher_with::<[u8]>("/typed", options).unwrap()
+        node.publisher::<[u8]>("/typed").qos(options).open().unwrap()
     };
-    let pose = one.publisher::<Pose>("/pose").unwrap();
+    let pose = one.publisher::<Pose>("/pose").open().unwrap();
     let _double = published(&one, "message P { double x = 1; }");
     // Versions of one type are compatible.
     let newer = published(&other, "message P { double x = 1; double y = 2; }");
@@ -156,7 +156,7 @@ fn publishers_of_different_types_are_a_problem() {
         &said,
         &["/typed", "/one has double x = 1", "/other has float x = 1", "one type per topic"],
     );
-    let raw = other.publisher::<[u8]>("/pose").unwrap();
+    let raw = other.publisher::<[u8]>("/pose").open().unwrap();
     let ran = rnet!(env, "--json", "doctor", "--topic", "/pose");
     contains(&problem(&ran, "type"), &["/pose", "/one", "/other", "Pose"]);
     // A raw subscriber receives both, so it must not add a problem.
@@ -168,9 +168,9 @@ fn similar_names_are_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publishers = ["/Scan", "/robot/imu", "/joint_state", "/leg1"]
-        .map(|t| mouth.publisher::<[u8]>(t).unwrap());
-    let _subscribers =
-        ["/scan", "/imu", "/joint_states", "/leg2"].map(|t| ear.subscriber::<[u8]>(t).unwrap());
+        .map(|t| mouth.publisher::<[u8]>(t).open().unwrap());
+    let _subscribers = ["/scan", "/imu", "/joint_states", "/leg2"]
+        .map(|t| ear.subscriber::<[u8]>(t).open().unwrap());
     let ran = rnet!(env, "--json", "doctor");
     assert_eq!(ran.json()["problems"], 3, "{ran:#?}");
     contains(&ran.stdout, &["only in case", "additional namespace", "one or two letters"]);
@@ -185,7 +185,7 @@ fn similar_names_are_reported() {
 fn missing_topic_or_node_is_reported() {
     let env = TestEnv::new();
     let (ear, _mouth) = pair(&env);
-    let _subscriber = ear.subscriber::<[u8]>("/scan").unwrap();
+    let _subscriber = ear.subscriber::<[u8]>("/scan").open().unwrap();
     let ran = rnet!(env, "--json", "doctor", "--topic", "/scans");
     contains(&problem(&ran, "topic_name"), &["topic /scans does not exist", "did you mean /scan?"]);
     let ran = rnet!(env, "--json", "doctor", "--topic", "/scan");
@@ -221,8 +221,8 @@ mod other {
 fn incompatible_types_are_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
-    let _publisher = mouth.publisher::<Level>("/level").unwrap();
-    let _subscriber = ear.subscriber::<other::Level>("/level").unwrap();
+    let _publisher = mouth.publisher::<Level>("/level").open().unwrap();
+    let _subscriber = ear.subscriber::<other::Level>("/level").open().unwrap();
     for ran in [
         rnet!(env, "--json", "doctor"),
         rnet!(env, "--json", "doctor", "ear", "mouth"),
@@ -239,7 +239,7 @@ fn incompatible_types_are_reported() {
 fn incompatible_qos_is_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
-    let _publisher = mouth.publisher::<[u8]>("/t").unwrap();
+    let _publisher = mouth.publisher::<[u8]>("/t").open().unwrap();
     for (options, words) in [
         (SubscriberOptions::new().reliable(), ["requests reliable", "make the publisher reliable"]),
         (
@@ -251,11 +251,11 @@ fn incompatible_qos_is_reported() {
             ["urgent lane", "set the publisher's lane to urgent"],
         ),
     ] {
-        let _subscriber = ear.subscriber_with::<[u8]>("/t", options).unwrap();
+        let _subscriber = ear.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
         contains(&problem(&ran, "qos"), &words);
     }
-    let _urgent = mouth.publisher_with::<[u8]>("/t", PublisherOptions::new().urgent()).unwrap();
+    let _urgent = mouth.publisher::<[u8]>("/t").urgent().open().unwrap();
     let ran = rnet!(env, "--json", "doctor", "--topic", "/t");
     contains(&problem(&ran, "qos"), &["different lanes", "use one lane per topic"]);
 }
@@ -307,7 +307,7 @@ fn a_process_that_is_stopped() {
     contains(&problem(&found, "stopped"), &["/mouth", "kill -CONT"]);
     // A subscriber that joins now is compatible, but not matched.
     let ear = env.node("ear");
-    let _subscriber = ear.subscriber::<[u8]>("/t").unwrap();
+    let _subscriber = ear.subscriber::<[u8]>("/t").open().unwrap();
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     problem(&ran, "stopped");
     contains(&problem(&ran, "match"), &["compatible on /t, but not matched"]);
@@ -319,16 +319,16 @@ fn a_subscriber_that_does_not_read_and_one_that_lost() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let options = PublisherOptions::new().log_len_bytes(16 << 10);
-    let mut publisher = mouth.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = mouth.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let keeps_all = SubscriberOptions::new().keep_all();
-    let mut subscriber = ear.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut subscriber = ear.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     for _ in 0..10_000 {
         publisher.send(b"message").unwrap();
     }
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     contains(&problem(&ran, "match"), &["reads nothing", "10000 messages behind"]);
-    subscriber.recv(TEST_TIMEOUT).unwrap();
+    subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
     let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     contains(&note(&ran, "loss"), &["/ear", "overrun"]);
@@ -338,9 +338,9 @@ fn a_subscriber_that_does_not_read_and_one_that_lost() {
 fn a_lagging_subscriber_is_named() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
-    let mut publisher = mouth.publisher::<[u8]>("/t").unwrap();
-    let subscriber = ear.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut publisher = mouth.publisher::<[u8]>("/t").open().unwrap();
+    let subscriber = ear.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     publisher.send(b"news").unwrap();
     let mut ran = rnet!(env, "--json", "doctor");
     // Until the unread message is a second old.
@@ -488,10 +488,10 @@ fn missed_deadlines_and_leases_are_found_and_shown() {
     let (ear, mouth) = pair(&env);
     let short = std::time::Duration::from_millis(10);
     let options = PublisherOptions::new().deadline(short).manual_by_topic(short).lifespan(short);
-    let mut publisher = mouth.publisher_with::<Pose>("/pose", options).unwrap();
+    let mut publisher = mouth.publisher::<Pose>("/pose").qos(options).open().unwrap();
     let asks = SubscriberOptions::new().deadline(short);
-    let mut subscriber = ear.subscriber_with::<Pose>("/pose", asks).unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut subscriber = ear.subscriber::<Pose>("/pose").qos(asks).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     publisher.send(&util::POSE).unwrap();
     let silent = || subscriber.stats().iter().any(|s| s.deadline_missed > 0);
     while publisher.deadline_missed() == 0 || !silent() {

@@ -113,7 +113,7 @@ fn clean_and_nodes_that_start_do_not_disturb_each_other() {
         (0..NODES).map(open).collect()
     });
     assert_eq!(location.living_nodes().len(), NODES);
-    let publisher = nodes[0].publisher::<[u8]>("/t").unwrap();
-    let _subscriber = nodes[NODES - 1].subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, util::TEST_TIMEOUT).unwrap();
+    let publisher = nodes[0].publisher::<[u8]>("/t").open().unwrap();
+    let _subscriber = nodes[NODES - 1].subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, util::TEST_TIMEOUT).unwrap();
 }

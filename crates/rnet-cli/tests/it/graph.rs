@@ -11,17 +11,17 @@ fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (camera, display, link) = (env.node("camera"), env.node("display"), env.node("link"));
     let remote = rnet::Proxy::new("robot2", "arm", 7).unwrap();
-    let mut poses = camera.publisher::<Pose>("/pose").unwrap();
+    let mut poses = camera.publisher::<Pose>("/pose").open().unwrap();
     let urgent = PublisherOptions::new().urgent();
-    let _stop = camera.publisher_with::<[u8]>("/stop", urgent).unwrap();
-    let _image = camera.publisher::<[u8]>("/image").unwrap();
-    let _shown = display.subscriber::<Pose>("/pose").unwrap();
+    let _stop = camera.publisher::<[u8]>("/stop").qos(urgent).open().unwrap();
+    let _image = camera.publisher::<[u8]>("/image").open().unwrap();
+    let _shown = display.subscriber::<Pose>("/pose").open().unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let _never = display.subscriber_with::<[u8]>("/image", reliable).unwrap();
-    let _lonely = display.subscriber::<[u8]>("/wanted").unwrap();
+    let _never = display.subscriber::<[u8]>("/image").qos(reliable).open().unwrap();
+    let _lonely = display.subscriber::<[u8]>("/wanted").open().unwrap();
     let far = SubscriberOptions::new().proxy(remote, 1);
-    let _far = link.subscriber_with::<Pose>("/pose", far).unwrap();
-    let _hidden = camera.publisher::<[u8]>("/_rnet/hidden").unwrap();
+    let _far = link.subscriber::<Pose>("/pose").qos(far).open().unwrap();
+    let _hidden = camera.publisher::<[u8]>("/_rnet/hidden").open().unwrap();
     poses.send(&POSE).unwrap();
     test(&env);
 }
@@ -63,12 +63,12 @@ fn rates_are_measured_between_two_snapshots() {
     let env = TestEnv::new();
     let node = env.node("imu");
     let imu = BackgroundPublisher::start(
-        node.publisher::<[u8]>("/imu").unwrap(),
+        node.publisher::<[u8]>("/imu").open().unwrap(),
         Box::from(*b"0123456789"),
     );
     let graph = rnet!(env, "graph", "--over", "0.5", "--json").json();
     drop(imu);
-    let _imu = node.publisher::<[u8]>("/imu").unwrap();
+    let _imu = node.publisher::<[u8]>("/imu").open().unwrap();
     let rate = &graph["topics"][0]["rate"];
     let hz = rate["rate_hz"].as_f64().unwrap();
     assert!(hz > 1.0 && hz <= 1100.0, "{graph}");
@@ -119,7 +119,7 @@ fn an_empty_domain_and_a_bad_output_path_are_reported() {
     let ran = rnet!(env, "graph", "--over", "0");
     assert!(ran.stderr.contains("no topics in domain"), "{ran:#?}");
     let node = env.node("imu");
-    let _imu = node.publisher::<[u8]>("/imu").unwrap();
+    let _imu = node.publisher::<[u8]>("/imu").open().unwrap();
     let said = rnet!(env, "graph", "--over", "0", "-o", "/proc/nowhere/robot.dot").fails(1);
     assert!(said.contains("cannot write /proc/nowhere/robot.dot"), "{said}");
     rnet!(env, "graph", "--json", "--format", "dot").fails(2);

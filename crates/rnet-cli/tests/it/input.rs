@@ -78,7 +78,7 @@ fn input_cut_short_by_a_signal_is_not_applied() {
     };
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let cases: [(&str, &[&str]); 5] = [
         ("half", &["state", "set", "/fw", "--file", "-"]),
         ("half", &["state", "cas", "/fw", "0", "--file", "-"]),

@@ -43,8 +43,8 @@ fn lidar_node() {
     assert!(std::path::Path::new(&dir).is_dir(), "the launcher says where");
     let node = rnet::Node::new("lidar").unwrap();
     let gain = node.param("gain").default(0.5).declare().unwrap();
-    let mut scans = node.publisher::<[u8]>("scan").unwrap();
-    let _map = node.subscriber::<[u8]>("/map").unwrap();
+    let mut scans = node.publisher::<[u8]>("scan").open().unwrap();
+    let _map = node.subscriber::<[u8]>("/map").open().unwrap();
     let said = format!("{} {}", node.name(), gain.get().unwrap());
     loop {
         scans.send(said.as_bytes()).unwrap();
@@ -533,7 +533,7 @@ fn a_restarted_node_finds_its_state_and_parameters_and_others_are_notified() {
     let robot = Robot::new(&text);
     let watcher = robot.env.node("watcher");
     let (tell, reported) = std::sync::mpsc::channel();
-    watcher.on_node(move |event| tell.send(format!("{event:?}")).unwrap());
+    watcher.on_node(move |event| tell.send(format!("{event:?}")).unwrap()).detach();
     let mut launch = robot.launch(&[]);
     launch.wait_for_stdout("/counter  started");
     let logged = |line: &str| {

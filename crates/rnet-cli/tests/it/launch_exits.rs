@@ -21,8 +21,8 @@ fn motor_node() {
     }
     let node = rnet::Node::new("motor").unwrap();
     let will = PublisherOptions::new().last_will(&b"died"[..]);
-    let mut state = node.publisher_with::<[u8]>("/state", will).unwrap();
-    state.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let mut state = node.publisher::<[u8]>("/state").qos(will).open().unwrap();
+    state.wait_for_subscribers_timeout(1, LONG).unwrap();
     state.send(b"runs").unwrap();
     loop {
         std::thread::park();
@@ -39,18 +39,18 @@ fn requested_stop_is_not_a_death_and_a_crash_is() {
     ));
     let watcher = robot.env.node("watcher");
     for (how, is_death) in [("launch", false), ("stop", false), ("kill", true)] {
-        let mut states = watcher.subscriber::<[u8]>("/state").unwrap();
+        let mut states = watcher.subscriber::<[u8]>("/state").open().unwrap();
         let mut launch = robot.launch(&[]);
         launch.wait_for_stdout("/motor  started");
-        assert_eq!(&*states.recv(Some(LONG)).unwrap(), b"runs");
+        assert_eq!(&*states.recv_timeout(LONG).unwrap(), b"runs");
         match how {
             "launch" => launch.signal("INT"),
             word => drop(robot.run(&["node", word, "motor"]).ok()),
         }
         if is_death {
-            let will = states.recv(Some(LONG)).unwrap();
+            let will = states.recv_timeout(LONG).unwrap();
             assert!(will.is_last_will() && &*will == b"died");
-            let error = states.recv(Some(LONG)).unwrap_err();
+            let error = states.recv_timeout(LONG).unwrap_err();
             assert!(matches!(&error, rnet::Error::PeerLost { node, .. } if node == "/motor"));
         } else {
             // The next message is from the new motor: no event came between the two.
@@ -61,7 +61,7 @@ fn requested_stop_is_not_a_death_and_a_crash_is() {
             assert_eq!(launch.wait().code, Some(130), "{how}");
             launch = robot.launch(&[]);
             launch.wait_for_stdout("/motor  started");
-            let next = states.recv(Some(LONG)).unwrap();
+            let next = states.recv_timeout(LONG).unwrap();
             assert!(!next.is_last_will() && &*next == b"runs", "{how}: {:?}", &*next);
         }
         if !is_death {

@@ -44,7 +44,7 @@ fn link(env: &TestEnv) -> Node {
 
 fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
     let options = PublisherOptions::new().transient_local(1);
-    let mut publisher = link.publisher_with("/_rnet/link", options).unwrap();
+    let mut publisher = link.publisher("/_rnet/link").qos(options).open().unwrap();
     publisher.send(status).unwrap();
     publisher
 }
@@ -233,17 +233,17 @@ fn the_program_receives_domain_and_settings() {
 fn lists_name_the_host_where_there_are_several() {
     let env = TestEnv::new();
     let (node, link) = (env.node("lidar"), link(&env));
-    let _own = node.publisher::<Pose>("/pose").unwrap();
+    let _own = node.publisher::<Pose>("/pose").open().unwrap();
     let verbose = rnet!(env, "topic", "list", "-v").ok() + &rnet!(env, "node", "list", "-v").ok();
     assert!(!verbose.contains("HOST"), "{verbose}");
     assert!(!rnet!(env, "topic", "info", "/pose", "-v").ok().contains("Host:"));
 
     let _said = says(&link, &status());
     let options = |endpoint| PublisherOptions::new().proxy(laptop_node("/viewer", endpoint));
-    let _theirs = link.publisher_with::<Pose>("/goal", options(1)).unwrap();
-    let _also = link.publisher_with::<Pose>("/pose", options(2)).unwrap();
+    let _theirs = link.publisher::<Pose>("/goal").qos(options(1)).open().unwrap();
+    let _also = link.publisher::<Pose>("/pose").qos(options(2)).open().unwrap();
     let proxy = SubscriberOptions::new().proxy(laptop_node("/viewer", 3), 1);
-    let _heard = link.subscriber_with::<Pose>("/pose", proxy).unwrap();
+    let _heard = link.subscriber::<Pose>("/pose").qos(proxy).open().unwrap();
     let text = rnet!(env, "node", "list", "-v").ok();
     let row = |text: &str, start: &str| {
         let row = text.lines().find(|row| row.starts_with(start));
@@ -285,13 +285,13 @@ fn listening_to_another_host_subscribes_while_it_lasts() {
     let env = TestEnv::new();
     let link = link(&env);
     let options = PublisherOptions::new().proxy(laptop_node("/lidar", 1));
-    let mut theirs = link.publisher_with::<Pose>("/scan", options).unwrap();
+    let mut theirs = link.publisher::<Pose>("/scan").qos(options).open().unwrap();
     let _said = says(&link, &status());
-    let mut own = env.node("own").publisher::<Pose>("/own").unwrap();
+    let mut own = env.node("own").publisher::<Pose>("/own").open().unwrap();
     let pose = util::POSE;
     for command in ["echo", "hz", "bw", "delay"] {
         let running = env.spawn(&["topic", command, "/scan", "--count", "1"]);
-        theirs.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+        theirs.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
         let sends = std::thread::scope(|scope| {
             let waits = scope.spawn(move || running.wait());
             while !waits.is_finished() {

@@ -13,18 +13,18 @@ use rnet::msgs::link_status::{Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
 use util::TestEnv;
 
-const LONG: Option<Duration> = Some(Duration::from_secs(30));
+const LONG: Duration = Duration::from_secs(30);
 
 /// A topic on which three messages were sent and received.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
-    let mut angles = control.subscriber::<[u8]>("/angles").unwrap();
-    let mut publisher = imu.publisher::<[u8]>("/angles").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut angles = control.subscriber::<[u8]>("/angles").open().unwrap();
+    let mut publisher = imu.publisher::<[u8]>("/angles").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..3 {
         publisher.send(b"12345678").unwrap();
-        angles.recv(LONG).unwrap();
+        angles.recv_timeout(LONG).unwrap();
     }
     test(&env);
 }
@@ -107,7 +107,7 @@ fn a_host_whose_link_was_started_again_has_one_series() {
     let peers = vec![before.clone(), now, before];
     let status = LinkStatus { timestamp: Some(timestamp), peers, ..LinkStatus::default() };
     let options = PublisherOptions::new().transient_local(1);
-    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     said.send(&status).unwrap();
     let text = rnet!(env, "metrics", "--over", "0.1").ok();
     let of_laptop = |name: &str| -> Vec<&str> {

@@ -25,8 +25,8 @@ fn list_shows_the_nodes() {
 fn info_shows_process_and_topics() {
     let env = TestEnv::new();
     let node = env.node("lidar");
-    let _publisher = node.publisher::<Pose>("/pose").unwrap();
-    let _subscriber = node.subscriber::<[u8]>("/cmd").unwrap();
+    let _publisher = node.publisher::<Pose>("/pose").open().unwrap();
+    let _subscriber = node.subscriber::<[u8]>("/cmd").open().unwrap();
     let text = rnet!(env, "node", "info", "lidar").ok();
     assert!(text.starts_with("/lidar\n"), "{text}");
     let pid = format!("pid {}", std::process::id());
@@ -125,9 +125,9 @@ fn watch_exits_after_the_given_time() {
 #[test]
 fn commands_join_as_tools() {
     let env = TestEnv::new();
-    let mut subscriber = env.node("hears").subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = env.node("hears").subscriber::<[u8]>("/t").open().unwrap();
     let running = env.spawn(&["topic", "pub", "/t", "--text", "x", "-n", "says"]);
-    assert_eq!(&*subscriber.recv(util::TEST_TIMEOUT).unwrap(), b"x");
+    assert_eq!(&*subscriber.recv_timeout(util::TEST_TIMEOUT).unwrap(), b"x");
     let json = rnet!(env, "node", "list", "--json").json();
     let languages: Vec<_> =
         json["nodes"].as_array().unwrap().iter().map(|n| &n["language"]).collect();
@@ -140,9 +140,9 @@ fn commands_join_as_tools() {
 fn ids_are_strings_in_json() {
     let env = TestEnv::new();
     let (ear, mouth) = (env.node("ear"), env.node("mouth"));
-    let publisher = mouth.publisher::<util::Pose>("/pose").unwrap();
-    let subscriber = ear.subscriber::<util::Pose>("/pose").unwrap();
-    publisher.wait_for_subscribers(1, util::TEST_TIMEOUT).unwrap();
+    let publisher = mouth.publisher::<util::Pose>("/pose").open().unwrap();
+    let subscriber = ear.subscriber::<util::Pose>("/pose").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, util::TEST_TIMEOUT).unwrap();
     let id = publisher.id().to_string();
     let info = rnet!(env, "topic", "info", "/pose", "--json").json();
     assert_eq!(info["publishers"][0]["id"], id);

@@ -43,8 +43,10 @@ fn only_process(env: &TestEnv) -> u32 {
 fn top_takes_no_cpu_time_from_a_node_and_still_draws() {
     let env = TestEnv::new();
     let imu = env.node("imu");
-    let pump =
-        BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let pump = BackgroundPublisher::start(
+        imu.publisher::<[u8]>("/angles").open().unwrap(),
+        Box::from(*b"1"),
+    );
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
     let threads = threads(only_process(&env));
@@ -61,7 +63,7 @@ fn recorder_runs_at_low_priority_and_records_all() {
     let file = env.dir.join("run.mcap");
     let mut recorder = env.spawn(&["record", "--json", "--output", file.to_str().unwrap()]);
     recorder.wait_for_stdout("progress");
-    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    let mut angles = imu.publisher::<[u8]>("/angles").open().unwrap();
     angles.send(b"0.25").unwrap();
     let found = threads(only_process(&env));
     for thread in ["rnet-rec-follow", "rnet-rec-write", "rnet-rec-sync"] {

@@ -25,7 +25,7 @@ use util::{DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 fn hear(env: &TestEnv, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = env.node("listener");
     let options = SubscriberOptions::new().reliable().keep_all();
-    let subscriber = node.subscriber_with::<[u8]>(topic, options).unwrap();
+    let subscriber = node.subscriber::<[u8]>(topic).qos(options).open().unwrap();
     (node, subscriber)
 }
 
@@ -45,7 +45,7 @@ fn a_recording_is_published_as_it_was_with_its_types_and_origins() {
         (&11.into(), &0.into(), &().into())
     );
     for n in (0..=10u32).filter(|n| *n != 4) {
-        let sample = subscriber.recv(TEST_TIMEOUT).unwrap();
+        let sample = subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
         assert_eq!(x_of(sample.bytes()), f64::from(n));
         assert_eq!(sample.type_desc().name(), Some("Pose"));
         assert!(sample.node().starts_with("/rnet_play_"), "{}", sample.node());
@@ -84,14 +84,14 @@ fn a_topic_that_a_node_publishes_is_refused_unless_it_is_forced_or_renamed() {
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
     let node = env.node("arm");
-    let _living = node.publisher::<util::Pose>("/arm/pose").unwrap();
+    let _living = node.publisher::<util::Pose>("/arm/pose").open().unwrap();
     let refused = rnet!(env, "play", file, "--rate", "max").fails(1);
     assert!(refused.contains("/arm/pose is already published by /arm;"), "{refused}");
     rnet!(env, "play", file, "--rate", "max", "--force").ok();
     rnet!(env, "play", file, "--rate", "max", "--topic", "/raw").ok();
     let (_node, mut subscriber) = hear(&env, "/again");
     rnet!(env, "play", file, "--rate", "max", "--remap", "/arm/pose:=/again").ok();
-    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    assert_eq!(x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes()), 0.0);
     rnet!(env, "play", file, "--remap", "/arm/pose").fails(2);
     let refused = rnet!(env, "play", file, "--remap", "/arm/pase:=/again").fails(1);
     assert!(refused.contains("topic /arm/pase not found"), "{refused}");
@@ -119,10 +119,10 @@ fn a_loop_goes_on_until_it_is_stopped() {
     // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber_with::<[u8]>("/raw", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/raw").qos(options).open().unwrap();
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
     for _ in 0..3 {
-        assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().bytes(), b"hello");
+        assert_eq!(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes(), b"hello");
     }
     playing.signal("INT");
     let ran = playing.wait();
@@ -159,7 +159,7 @@ fn second_clock_is_refused_unless_it_is_forced() {
     let file = recording(&env, "run.mcap");
     let file = file.to_str().unwrap();
     let simulator = env.node("simulator");
-    let _clock = simulator.publisher::<rnet::msgs::Clock>("/clock").unwrap();
+    let _clock = simulator.publisher::<rnet::msgs::Clock>("/clock").open().unwrap();
     let refused = rnet!(env, "play", file, "--clock", "--rate", "max").fails(1);
     assert!(refused.contains("/clock is already published by /simulator"), "{refused}");
     rnet!(env, "play", file, "--clock", "--rate", "max", "--force").ok();
@@ -221,10 +221,10 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").qos(options).open().unwrap();
     let file = file.to_str().unwrap();
     let playing = env.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
-    subscriber.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
+    subscriber.wait_for_publishers_timeout(1, TEST_TIMEOUT).unwrap();
     let call = |service: &str, data: &[&str]| {
         let args = ["service", "call", service, "--json", "--timeout", "60"];
         let ran = env.run(&[&args[..], data].concat());
@@ -233,12 +233,12 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     };
     let said = call("/player/step", &[]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.0.into(), &1.into()), "{said}");
-    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 0.0);
+    assert_eq!(x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes()), 0.0);
     // The file has no message at 0.4 s.
     let said = call("/player/seek", &["{seconds: 0.35}"]);
     assert_eq!((&said["seconds"], &said["paused"]), (&0.35.into(), &1.into()), "{said}");
     assert_eq!(call("/player/step", &[])["seconds"], 0.5);
-    assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), 5.0);
+    assert_eq!(x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes()), 5.0);
     // A second pause has no further effect.
     assert_eq!(call("/player/pause", &[])["paused"], 1);
     let said = call("/player/seek", &["{seconds: 1e9}"]);
@@ -246,7 +246,7 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     call("/player/seek", &["{seconds: 0.6}"]);
     assert_eq!(call("/player/resume", &[])["paused"], 0);
     for n in 6..=10 {
-        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
+        assert_eq!(x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes()), f64::from(n));
     }
     assert_eq!(playing.wait().json()["messages"], 8);
 }
@@ -258,8 +258,8 @@ fn player_on_a_terminal_is_controlled_by_keys() {
     // It was published best_effort, and is played so.
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
-    let mut next = || x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes());
+    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").qos(options).open().unwrap();
+    let mut next = || x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes());
     let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
     assert!(terminal.is_raw());
@@ -315,7 +315,7 @@ fn terminal_of_a_player_is_restored_at_each_kind_of_exit() {
         assert!(!terminal.is_raw(), "{end}");
     }
     let node = env.node("arm");
-    let _living = node.publisher::<util::Pose>("/arm/pose").unwrap();
+    let _living = node.publisher::<util::Pose>("/arm/pose").open().unwrap();
     let mut terminal = Terminal::start(&env, &play);
     terminal.until("/arm/pose is already published by /arm;");
     assert_eq!(terminal.end(), Some(1));
@@ -339,7 +339,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let file = recording(&env, "run.mcap");
     let node = env.node("listener");
     let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber_with::<[u8]>("/arm/pose", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").qos(options).open().unwrap();
     let (keys, stdin) = terminal::pair();
     let mut command = Command::new("setsid");
     env.set_environment(&mut command);
@@ -357,7 +357,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     assert!(u128::from(used_ns) < took.as_nanos() / 2, "{used_ns} ns of {took:?}");
     rnet!(env, "service", "call", "/player/resume").ok();
     for x in (0..=10).filter(|x| *x != 4) {
-        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
+        assert_eq!(x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes()), f64::from(x));
     }
     let ran = playing.wait();
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -389,7 +389,7 @@ fn a_part_of_a_recording_is_played_again_and_again_under_another_name() {
     let play = ["play", file.to_str().unwrap(), "--loop", "--rate", "max", "--json"];
     let playing = env.spawn(&[&play[..], &args].concat());
     for x in [3.0, 5.0, 6.0, 3.0, 5.0, 6.0, 3.0] {
-        assert_eq!(x_of(subscriber.recv(TEST_TIMEOUT).unwrap().bytes()), x);
+        assert_eq!(x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes()), x);
     }
     playing.signal("TERM");
     assert_eq!(playing.wait().code, Some(130));
@@ -440,10 +440,10 @@ fn makes_the_golden_file() {
     let env = TestEnv::new();
     let node = env.node("/old");
     let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT.unwrap()));
-    let mut wheels = node.publisher_with::<Wheel>("/plain", reliable()).unwrap();
-    let mut twists = node.publisher::<Twist>("/protobuf").unwrap();
+    let mut wheels = node.publisher::<Wheel>("/plain").qos(reliable()).open().unwrap();
+    let mut twists = node.publisher::<Twist>("/protobuf").open().unwrap();
     let latched = PublisherOptions::new().transient_local(2).urgent();
-    let mut raw = node.publisher_with::<[u8]>("/bytes", latched).unwrap();
+    let mut raw = node.publisher::<[u8]>("/bytes").qos(latched).open().unwrap();
     node.state().unwrap().set("/speed", 3).unwrap();
     std::fs::create_dir_all(Path::new(GOLDEN).parent().unwrap()).unwrap();
     let mut options = RecordOptions::default();
@@ -468,19 +468,22 @@ fn a_recording_of_an_older_version_plays_into_nodes_of_this_one() {
     assert_eq!(checked["problems"], serde_json::json!([]));
     let node = env.node("/new");
     let all = || SubscriberOptions::new().reliable().keep_all();
-    let mut wheels = node.subscriber_with::<Wheel>("/plain", all()).unwrap();
-    let mut later = node.subscriber_with::<LaterWheel>("/plain", all()).unwrap();
-    let mut twists = node.subscriber_with::<Twist>("/protobuf", all()).unwrap();
-    let mut raw = node.subscriber_with::<[u8]>("/bytes", all().lane(Lane::Urgent)).unwrap();
+    let mut wheels = node.subscriber::<Wheel>("/plain").qos(all()).open().unwrap();
+    let mut later = node.subscriber::<LaterWheel>("/plain").qos(all()).open().unwrap();
+    let mut twists = node.subscriber::<Twist>("/protobuf").qos(all()).open().unwrap();
+    let mut raw = node.subscriber::<[u8]>("/bytes").qos(all().lane(Lane::Urgent)).open().unwrap();
     let played = rnet!(env, "play", GOLDEN, "--rate", "max", "--json").json();
     let total = 3 * GOLDEN_COUNT;
     assert_eq!((&played["messages"], &played["failed"]), (&total.into(), &0.into()), "{played}");
     for n in 0..GOLDEN_COUNT {
-        assert_eq!(*wheels.recv(TEST_TIMEOUT).unwrap(), wheel(n));
+        assert_eq!(*wheels.recv_timeout(TEST_TIMEOUT).unwrap(), wheel(n));
         let Wheel { speed, time_ns } = wheel(n);
-        assert_eq!(*later.recv(TEST_TIMEOUT).unwrap(), LaterWheel { speed, time_ns, torque: 0.0 });
-        assert_eq!(twists.recv(TEST_TIMEOUT).unwrap().into_message(), twist(n));
-        let sample = raw.recv(TEST_TIMEOUT).unwrap();
+        assert_eq!(
+            *later.recv_timeout(TEST_TIMEOUT).unwrap(),
+            LaterWheel { speed, time_ns, torque: 0.0 }
+        );
+        assert_eq!(twists.recv_timeout(TEST_TIMEOUT).unwrap().into_message(), twist(n));
+        let sample = raw.recv_timeout(TEST_TIMEOUT).unwrap();
         assert_eq!(sample.bytes(), format!("bytes {n}").as_bytes());
         assert_eq!(sample.origin(), Some(golden_origin(n)));
         assert_eq!(sample.correlation(), Some(u64::MAX));
@@ -500,14 +503,21 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let service = service.unwrap();
     let command = robot.command::<Twist>("/cmd_vel").deadline(Duration::from_secs(30));
     let command = command.fallback_zero().apply(|_| {}).unwrap();
-    let mut raw = robot.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = robot.publisher::<[u8]>("/raw").open().unwrap();
     let file = env.dir.join("run.mcap");
     let file = file.to_str().unwrap();
     let mut recorder = env.spawn(&["record", "--output", file, "--json"]);
     recorder.wait_for_stdout("progress");
-    assert_eq!(*desk.call::<[u8], [u8]>("/upper", b"robot", TEST_TIMEOUT).unwrap(), *b"ROBOT");
-    let mut driver =
-        desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT.unwrap()).take(TEST_TIMEOUT).unwrap();
+    assert_eq!(
+        *desk.call_timeout::<[u8], [u8]>("/upper", b"robot", TEST_TIMEOUT).unwrap(),
+        *b"ROBOT"
+    );
+    let mut driver = desk
+        .drive::<Twist>("/cmd_vel")
+        .lease(TEST_TIMEOUT.unwrap())
+        .timeout(TEST_TIMEOUT)
+        .take()
+        .unwrap();
     driver.send(&twist(2)).unwrap();
     until("the command is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();
@@ -527,7 +537,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let live = env.node("/live");
     let log = SubscriberOptions::new().lane(Lane::Urgent).keep_all();
     let topic = "/_rnet/command/cmd_vel/log";
-    let mut log = live.subscriber_with::<CommandEvent>(topic, log).unwrap();
+    let mut log = live.subscriber::<CommandEvent>(topic).qos(log).open().unwrap();
     let play = |topic: &str| {
         let ran = rnet!(env, "play", file, "--rate", "max", "--json", "--topic", topic);
         assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -541,7 +551,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     assert!(lines >= 4, "opened, granted, in force, released: {lines}");
     let mut kinds = Vec::new();
     while kinds.last() != Some(&Kind::Released) {
-        kinds.push(log.recv(TEST_TIMEOUT).unwrap().kind());
+        kinds.push(log.recv_timeout(TEST_TIMEOUT).unwrap().kind());
     }
     assert!(kinds.contains(&Kind::Opened) && kinds.contains(&Kind::Granted), "{kinds:?}");
     let request = play("/_rnet/call/upper/*/request");
@@ -570,7 +580,7 @@ fn a_reliable_subscriber_that_pauses_gets_all_of_what_is_played_at_the_highest_r
     let (_node, mut subscriber) = hear(&env, "/many");
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--rate", "max", "--json"]);
     for n in 0..COUNT {
-        let sample = subscriber.recv(TEST_TIMEOUT).unwrap();
+        let sample = subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
         assert_eq!(sample.bytes().len(), 1024);
         assert_eq!(sample.bytes()[..4], n.to_le_bytes());
         if n % 1000 == 0 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet::schema::{Dynamic, Schema, compile_text};
-use rnet::{Node, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Node, Publisher, Subscriber, SubscriberOptions};
 use serde_json::{Value, json};
 use util::{BackgroundPublisher, TEST_TIMEOUT, TestEnv};
 
@@ -48,16 +48,16 @@ fn sample() -> Value {
 }
 
 fn open_publisher(node: &Node, topic: &str, schema: &Schema) -> Publisher<[u8]> {
-    node.publisher_with(topic, PublisherOptions::new().schema(schema)).unwrap()
+    node.publisher(topic).schema(schema).open().unwrap()
 }
 
 fn open_subscriber(node: &Node, topic: &str, schema: &Schema) -> Subscriber<[u8]> {
-    node.subscriber_with(topic, SubscriberOptions::new().schema(schema)).unwrap()
+    node.subscriber(topic).schema(schema).open().unwrap()
 }
 
 /// Returns the next message as JSON.
 fn receive_value(subscriber: &mut Subscriber<[u8]>, schema: &Schema) -> Value {
-    let message = subscriber.recv(TEST_TIMEOUT).unwrap();
+    let message = subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
     Dynamic::decode(schema, &message).unwrap().to_json(&Default::default())
 }
 
@@ -230,11 +230,11 @@ fn info_and_doctor_count_messages_that_do_not_decode() {
     let env = TestEnv::new();
     let node = env.node("ear");
     let options = SubscriberOptions::new().schema(&leg());
-    let mut ear = node.subscriber_with::<rnet::Dynamic>("/leg", options).unwrap();
+    let mut ear = node.subscriber::<rnet::Dynamic>("/leg").qos(options).open().unwrap();
     let _stream = publish_malformed(&env);
     let mut malformed = 0;
     while malformed < 2 {
-        match ear.recv(TEST_TIMEOUT) {
+        match ear.recv_timeout(TEST_TIMEOUT) {
             Ok(_) => {}
             Err(rnet::Error::Malformed { .. }) => malformed += 1,
             Err(error) => panic!("{error}"),

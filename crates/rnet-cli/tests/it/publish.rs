@@ -10,8 +10,8 @@ fn once_waits_for_a_subscriber_and_sends_one_message() {
     let env = TestEnv::new();
     let mut publish = env.spawn(&["topic", "pub", "/t", "--hex", "00 ff:1a", "--once"]);
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    assert_eq!(&*subscriber.recv(TEST_TIMEOUT).unwrap(), [0, 255, 26]);
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
+    assert_eq!(&*subscriber.recv_timeout(TEST_TIMEOUT).unwrap(), [0, 255, 26]);
     publish.wait_for_stderr("published 1 message on /t to 1 subscriber");
     assert_eq!(publish.wait().code, Some(0));
 }
@@ -20,7 +20,7 @@ fn once_waits_for_a_subscriber_and_sends_one_message() {
 fn all_messages_reach_a_subscriber_that_takes_its_time() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let big = env.dir.join("big");
     std::fs::write(&big, vec![9u8; 50_000]).unwrap();
     let publish = env.spawn(&[
@@ -36,7 +36,7 @@ fn all_messages_reach_a_subscriber_that_takes_its_time() {
         "--json",
     ]);
     for _ in 0..5 {
-        let message = subscriber.recv(TEST_TIMEOUT).unwrap();
+        let message = subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
         assert!(message.len() == 50_000 && message.iter().all(|b| *b == 9));
     }
     let report = publish.wait().json();
@@ -48,15 +48,15 @@ fn all_messages_reach_a_subscriber_that_takes_its_time() {
 fn plain_types_are_taken_from_the_topic() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
+    let mut subscriber = node.subscriber::<Pose>("/pose").open().unwrap();
     let data =
         r#"{"x": 1.5, "q": [0, 0, 0.1, 1], "legs": [{"force": 10, "contact": 1}, {"force": 20}]}"#;
     rnet!(env, "topic", "pub", "/pose", data, "--once").ok();
-    assert_eq!(*subscriber.recv(TEST_TIMEOUT).unwrap(), POSE);
+    assert_eq!(*subscriber.recv_timeout(TEST_TIMEOUT).unwrap(), POSE);
     rnet!(env, "topic", "pub", "/pose", "Pose", data, "--once").ok();
-    assert_eq!(*subscriber.recv(TEST_TIMEOUT).unwrap(), POSE);
+    assert_eq!(*subscriber.recv_timeout(TEST_TIMEOUT).unwrap(), POSE);
     rnet!(env, "topic", "pub", "/pose", "--raw", "--hex", "00".repeat(40), "--once").ok();
-    assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().x, 0.0);
+    assert_eq!(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().x, 0.0);
     let said = rnet!(env, "topic", "pub", "/pose", "Twist", data, "--once").fails(1);
     assert!(said.contains("Pose, not Twist"), "{said}");
     let said = rnet!(env, "topic", "pub", "/pose", r#"{"y": 1}"#, "--once").fails(2);
@@ -69,18 +69,18 @@ fn plain_types_are_taken_from_the_topic() {
 fn built_in_plain_messages_are_sent_and_shown_by_name() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut images = node.subscriber::<rnet::msgs::Image>("/image").unwrap();
+    let mut images = node.subscriber::<rnet::msgs::Image>("/image").open().unwrap();
     let data = r#"{"timestamp_ns": 1500000000, "frame_id": "camera", "width": 2, "height": 1, "row_stride": 2,
         "encoding": "mono8", "_data": [7, 255]}"#;
     rnet!(env, "topic", "pub", "/image", "Image", data, "--once").ok();
-    let image = images.recv(TEST_TIMEOUT).unwrap();
+    let image = images.recv_timeout(TEST_TIMEOUT).unwrap();
     assert_eq!(
         (image.frame_id(), image.encoding(), image.data()),
         ("camera", "mono8", &[7, 255][..])
     );
     let zeros = data.replace("\"_data\": [7, 255]", "\"data_len\": 5");
     rnet!(env, "topic", "pub", "/image", zeros, "--once").ok();
-    assert_eq!(images.recv(TEST_TIMEOUT).unwrap().data(), [0; 5]);
+    assert_eq!(images.recv_timeout(TEST_TIMEOUT).unwrap().data(), [0; 5]);
     for (from, to, why) in [
         ("[7, 255]", "[7, 256]", "`_data[1]`: 256 is not a byte"),
         ("[7, 255]", "\"\"", "`_data`: \"\" is not an array of bytes"),
@@ -134,9 +134,9 @@ fn fields_can_be_read_from_a_file() {
     std::fs::write(&data, "position: {x: 2}").unwrap();
     let data = data.to_str().unwrap();
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<rnet::msgs::Pose>("/pose").unwrap();
+    let mut subscriber = node.subscriber::<rnet::msgs::Pose>("/pose").open().unwrap();
     rnet!(env, "topic", "pub", "/pose", "Pose", "--file", data, "--once").ok();
-    let pose = subscriber.recv(TEST_TIMEOUT).unwrap().into_message();
+    let pose = subscriber.recv_timeout(TEST_TIMEOUT).unwrap().into_message();
     assert_eq!(pose.position.unwrap().x, 2.0);
     std::fs::write(data, [0xff]).unwrap();
     let said = rnet!(env, "topic", "pub", "/pose", "--file", data, "--once").fails(1);
@@ -150,7 +150,7 @@ fn fields_need_a_type() {
         rnet!(env, "topic", "pub", "/t", r#"{"x": 1}"#, "--once", "--timeout", "0.1").fails(124);
     assert!(said.contains("--proto"), "{said}");
     let node = env.node("hearer");
-    let _raw = node.subscriber::<[u8]>("/t").unwrap();
+    let _raw = node.subscriber::<[u8]>("/t").open().unwrap();
     let said = rnet!(env, "topic", "pub", "/t", r#"{"x": 1}"#, "--once").fails(1);
     assert!(said.contains("raw bytes") && said.contains("--text"), "{said}");
     for (data, why) in [
@@ -180,8 +180,8 @@ fn fields_wait_for_the_type_of_a_subscriber_that_starts_later() {
         env.spawn(&["topic", "pub", "/pose", r#"{"x": 1.5}"#, "--once", "--timeout", "60"]);
     publish.wait_for_stderr("/pose has no endpoint yet");
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
-    assert_eq!(subscriber.recv(TEST_TIMEOUT).unwrap().x, 1.5);
+    let mut subscriber = node.subscriber::<Pose>("/pose").open().unwrap();
+    assert_eq!(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().x, 1.5);
     publish.wait().ok();
 }
 
@@ -203,9 +203,9 @@ fn pub_runs_until_ctrl_c_and_then_exits_cleanly() {
     let publish =
         env.spawn(&["topic", "pub", "/t", "--text", "tick", "--rate", "200", "-n", "ticker"]);
     let node = env.node("hearer");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     for _ in 0..3 {
-        assert_eq!(&*subscriber.recv(TEST_TIMEOUT).unwrap(), b"tick");
+        assert_eq!(&*subscriber.recv_timeout(TEST_TIMEOUT).unwrap(), b"tick");
     }
     assert!(rnet!(env, "node", "list").ok().contains("/ticker\n"));
     publish.signal("INT");
@@ -219,9 +219,9 @@ fn the_lane_is_that_of_the_topic_and_any_subscriber_is_served() {
     let env = TestEnv::new();
     let node = env.node("hearer");
     let options = SubscriberOptions::new().lane(Lane::Urgent).reliable().transient_local();
-    let mut subscriber = node.subscriber_with::<[u8]>("/stop", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/stop").qos(options).open().unwrap();
     rnet!(env, "topic", "pub", "/stop", "--text", "now", "--once").ok();
-    assert_eq!(&*subscriber.recv(TEST_TIMEOUT).unwrap(), b"now");
+    assert_eq!(&*subscriber.recv_timeout(TEST_TIMEOUT).unwrap(), b"now");
     let said =
         rnet!(env, "topic", "pub", "/stop", "--text", "now", "--once", "--lane", "bulk").fails(1);
     assert!(said.contains("urgent lane"), "{said}");
@@ -239,8 +239,8 @@ fn two_nodes_of_one_name_are_refused() {
 fn bytes_on_a_typed_topic_are_refused_without_raw() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut poses = node.subscriber::<Pose>("/pose").unwrap();
-    let mut commands = node.subscriber::<rnet::msgs::Vector3>("/command").unwrap();
+    let mut poses = node.subscriber::<Pose>("/pose").open().unwrap();
+    let mut commands = node.subscriber::<rnet::msgs::Vector3>("/command").open().unwrap();
     let file = env.dir.join("hi");
     std::fs::write(&file, "hi").unwrap();
     let file = file.to_str().unwrap();
@@ -257,7 +257,7 @@ fn bytes_on_a_typed_topic_are_refused_without_raw() {
         }
     }
     env.run(&["topic", "pub", "/command", "--raw", "--text", "hi", "--once"]).ok();
-    assert_eq!(commands.recv(TEST_TIMEOUT).unwrap().x, 0.0);
+    assert_eq!(commands.recv_timeout(TEST_TIMEOUT).unwrap().x, 0.0);
     assert!(poses.try_recv().unwrap().is_none() && commands.try_recv().unwrap().is_none());
     // Only bytes may be raw.
     env.run(&["topic", "pub", "/command", "--raw", "{}", "--once"]).fails(2);
@@ -267,7 +267,7 @@ fn bytes_on_a_typed_topic_are_refused_without_raw() {
 fn data_is_yaml_as_ros_users_type_it() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut twists = node.subscriber::<rnet::msgs::Twist>("/cmd_vel").unwrap();
+    let mut twists = node.subscriber::<rnet::msgs::Twist>("/cmd_vel").open().unwrap();
     let file = env.dir.join("twist.yaml");
     std::fs::write(&file, "linear:\n  x: 0.5\nangular: {z: -1}\n").unwrap();
     let file = file.to_str().unwrap();
@@ -279,7 +279,7 @@ fn data_is_yaml_as_ros_users_type_it() {
         &["--file", file],
     ] {
         env.run(&[&["topic", "pub", "--once", "/cmd_vel"], data].concat()).ok();
-        let twist = twists.recv(TEST_TIMEOUT).unwrap();
+        let twist = twists.recv_timeout(TEST_TIMEOUT).unwrap();
         let (linear, angular) = (twist.linear.unwrap(), twist.angular.unwrap());
         assert_eq!((linear.x, linear.y, angular.z), (0.5, 0.0, -1.0), "{data:?}");
     }
@@ -293,10 +293,10 @@ fn data_is_yaml_as_ros_users_type_it() {
     let example = example.trim_end().trim_end_matches('\'');
     assert_eq!(example, "{linear: {x: 0.0, y: 0.0, z: 0.0}, angular: {x: 0.0, y: 0.0, z: 0.0}}");
     rnet!(env, "topic", "pub", "--once", "/cmd_vel", example).ok();
-    assert_eq!(twists.recv(TEST_TIMEOUT).unwrap().linear.unwrap().x, 0.0);
-    let mut poses = node.subscriber::<Pose>("/pose").unwrap();
+    assert_eq!(twists.recv_timeout(TEST_TIMEOUT).unwrap().linear.unwrap().x, 0.0);
+    let mut poses = node.subscriber::<Pose>("/pose").open().unwrap();
     rnet!(env, "topic", "pub", "--once", "/pose", "x: .5").ok();
-    assert_eq!(poses.recv(TEST_TIMEOUT).unwrap().x, 0.5);
+    assert_eq!(poses.recv_timeout(TEST_TIMEOUT).unwrap().x, 0.5);
     let said = rnet!(env, "topic", "pub", "--once", "/pose", "q: 1").fails(2);
     assert!(said.contains("example: '{x: 0.0, q: [0.0, 0.0, 0.0, 0.0], legs: ["), "{said}");
 }
@@ -305,31 +305,30 @@ fn data_is_yaml_as_ros_users_type_it() {
 fn a_last_will_is_received_when_the_publisher_is_killed_and_not_when_it_ends() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let mut states =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let mut states = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     let arguments = ["topic", "pub", "/t", "--text", "closed", "--will", "gone"];
     let publish = env.spawn(&arguments);
-    assert_eq!(&*states.recv(TEST_TIMEOUT).unwrap(), b"closed");
+    assert_eq!(&*states.recv_timeout(TEST_TIMEOUT).unwrap(), b"closed");
     publish.signal("KILL");
     let will = loop {
-        let state = states.recv(TEST_TIMEOUT).unwrap();
+        let state = states.recv_timeout(TEST_TIMEOUT).unwrap();
         if state.is_last_will() {
             break state.to_vec();
         }
         assert_eq!(&*state, b"closed");
     };
     assert_eq!(will, b"gone");
-    assert!(matches!(states.recv(TEST_TIMEOUT), Err(rnet::Error::PeerLost { .. })));
+    assert!(matches!(states.recv_timeout(TEST_TIMEOUT), Err(rnet::Error::PeerLost { .. })));
     rnet!(env, "topic", "pub", "/t", "--text", "open", "--will", "gone", "--once").ok();
-    assert_eq!(&*states.recv(TEST_TIMEOUT).unwrap(), b"open");
+    assert_eq!(&*states.recv_timeout(TEST_TIMEOUT).unwrap(), b"open");
     assert!(states.try_recv().unwrap().is_none(), "it has ended by itself");
     // With a type, it accepts fields only.
-    let mut poses = node.subscriber::<Pose>("/pose").unwrap();
+    let mut poses = node.subscriber::<Pose>("/pose").open().unwrap();
     let said = rnet!(env, "topic", "pub", "/pose", "{x: 1.5}", "--will", "{y: 1}", "--once");
     let said = said.fails(2);
     assert!(said.contains("--will") && said.contains('y'), "{said}");
     let publish = env.spawn(&["topic", "pub", "/pose", "{x: 1.5}", "--will", "{x: 2.5}"]);
-    assert_eq!(poses.recv(TEST_TIMEOUT).unwrap().x, 1.5);
+    assert_eq!(poses.recv_timeout(TEST_TIMEOUT).unwrap().x, 1.5);
     publish.signal("KILL");
-    while poses.recv(TEST_TIMEOUT).unwrap().x != 2.5 {}
+    while poses.recv_timeout(TEST_TIMEOUT).unwrap().x != 2.5 {}
 }

@@ -9,7 +9,8 @@ use util::{BackgroundPublisher, TestEnv};
 fn hz_prints_the_rate_as_ros_does() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/t").open().unwrap(), vec![1].into());
     let text = rnet!(env, "topic", "hz", "/t", "--count", "2", "--window", "50").ok();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 4, "{text}");
@@ -27,8 +28,10 @@ fn hz_prints_the_rate_as_ros_does() {
 fn hz_and_bw_print_a_last_report_when_interrupted() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump =
-        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1; 10].into());
+    let _pump = BackgroundPublisher::start(
+        node.publisher::<[u8]>("/t").open().unwrap(),
+        vec![1; 10].into(),
+    );
     for (command, word) in [("hz", "average rate"), ("bw", "/s from")] {
         let mut run = env.spawn(&["topic", command, "/t"]);
         run.wait_for_stdout(word);
@@ -54,7 +57,7 @@ fn without_messages_they_time_out() {
 fn a_topic_that_does_not_exist_is_reported_with_one_that_may_be_meant() {
     let env = TestEnv::new();
     let node = env.node("lidar");
-    let _scan = node.publisher::<[u8]>("/scan").unwrap();
+    let _scan = node.publisher::<[u8]>("/scan").open().unwrap();
     for command in ["hz", "bw", "echo"] {
         for (topic, hint) in [("/scna", "did you mean /scan?"), ("/typo", "see rnet topic list")] {
             let mut run = env.spawn(&["topic", command, topic]);
@@ -68,8 +71,8 @@ fn they_report_silence_and_the_remaining_publishers() {
     let env = TestEnv::new();
     for command in ["hz", "bw"] {
         let (a, b) = (env.node("a"), env.node("b"));
-        let publisher = a.publisher::<[u8]>("/t").unwrap();
-        let idle = b.publisher::<[u8]>("/t").unwrap();
+        let publisher = a.publisher::<[u8]>("/t").open().unwrap();
+        let idle = b.publisher::<[u8]>("/t").open().unwrap();
         let mut run = env.spawn(&["topic", command, "/t"]);
         run.wait_for_stderr("no new messages; publishers: /");
         let pump = BackgroundPublisher::start(publisher, vec![1].into());
@@ -85,7 +88,7 @@ fn they_report_silence_and_the_remaining_publishers() {
 fn delay_reports_silence() {
     let env = TestEnv::new();
     let node = env.node("silent");
-    let silent = ["/t", "/T"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
+    let silent = ["/t", "/T"].map(|topic| node.publisher::<[u8]>(topic).open().unwrap());
     let mut run = env.spawn(&["topic", "delay", "/t"]);
     // The topic exists, so the message suggests no other.
     run.wait_for_stderr("no matched subscriber of /t in domain clitest yet; waiting\n");
@@ -104,8 +107,10 @@ fn delay_reports_silence() {
 fn bw_prints_sizes() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump =
-        BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1; 2000].into());
+    let _pump = BackgroundPublisher::start(
+        node.publisher::<[u8]>("/t").open().unwrap(),
+        vec![1; 2000].into(),
+    );
     let text = rnet!(env, "topic", "bw", "/t", "--count", "1").ok();
     assert!(text.contains("/s from 100 messages"), "{text}");
     assert!(text.contains("mean: 2.00 KB min: 2.00 KB max: 2.00 KB"), "{text}");
@@ -116,9 +121,9 @@ fn bw_prints_sizes() {
 }
 
 fn talk(env: &TestEnv) -> (Publisher<[u8]>, Subscriber<[u8]>) {
-    let publisher = env.node("talker").publisher::<[u8]>("/t").unwrap();
-    let subscriber = env.node("hearer").subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, util::TEST_TIMEOUT).unwrap();
+    let publisher = env.node("talker").publisher::<[u8]>("/t").open().unwrap();
+    let subscriber = env.node("hearer").subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, util::TEST_TIMEOUT).unwrap();
     (publisher, subscriber)
 }
 
@@ -128,7 +133,7 @@ fn delay_reads_the_subscribers_own_histograms() {
     let (mut publisher, mut subscriber) = talk(&env);
     for _ in 0..100 {
         publisher.send(b"x").unwrap();
-        subscriber.recv(util::TEST_TIMEOUT).unwrap();
+        subscriber.recv_timeout(util::TEST_TIMEOUT).unwrap();
     }
     let text = rnet!(env, "topic", "delay", "/t", "--once").ok();
     assert!(text.contains("as measured by its subscribers, all since they joined"), "{text}");

@@ -19,8 +19,8 @@ fn file(env: &TestEnv) -> String {
 fn records_until_it_is_stopped_and_prints_a_summary() {
     let env = TestEnv::new();
     let node = env.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut other = node.publisher::<[u8]>("/other").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
+    let mut other = node.publisher::<[u8]>("/other").open().unwrap();
     let file = file(&env);
     // An invalid pattern is refused before any file is created.
     env.run(&["record", "-o", &file, "/ra?", "raw"]).fails(2);
@@ -66,7 +66,7 @@ fn timed_recording_ends_and_prints_text() {
 fn summary_counts_complete_publishers_and_names_unpublished_topics() {
     let env = TestEnv::new();
     let node = env.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let file = file(&env);
     let ran = env.run(&["record", "-o", &file, "/scan", "--no-state", "--for", "0.2"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -92,7 +92,7 @@ fn summary_counts_complete_publishers_and_names_unpublished_topics() {
 fn removed_file_is_reported_and_moved_file_is_continued_in_the_next() {
     let env = TestEnv::new();
     let node = env.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let file = file(&env);
     let of = |part: u32| file.replace(".mcap", &format!("_{part}.mcap"));
     let mut running = env.spawn(&["record", "-o", &file, "--json"]);
@@ -126,7 +126,7 @@ fn removed_file_is_reported_and_moved_file_is_continued_in_the_next() {
 fn killed_recorder_leaves_a_readable_file() {
     let env = TestEnv::new();
     let node = env.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let file = file(&env);
     let mut running = env.spawn(&["record", "-o", &file, "--json"]);
     running.wait_for_stdout("progress");
@@ -155,7 +155,7 @@ fn a_recorder_that_loses_messages_is_named_by_doctor_status_and_metrics() {
     let args = ["record", "--json", "--output", file.to_str().unwrap()];
     let mut recorder = env.spawn(&args);
     recorder.wait_for_stdout("progress");
-    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    let mut angles = imu.publisher::<[u8]>("/angles").open().unwrap();
     angles.send(b"0.25").unwrap();
     let metric = |name: &str| {
         let text = rnet!(env, "metrics").ok();
@@ -239,7 +239,7 @@ fn a_recorder_of_another_user_is_reported_without_its_files() {
     let record = ["record", "--json", "--output", file.to_str().unwrap()];
     let mut recorder = of_user(&env, ALICE, &record);
     recorder.wait_for_stdout("progress");
-    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
+    let mut angles = imu.publisher::<[u8]>("/angles").open().unwrap();
     angles.send(b"0.25").unwrap();
     until("each user of the group sees what it has recorded", || {
         let text = of_user(&env, BOB, &["metrics"]).wait().ok();

@@ -21,19 +21,19 @@ fn viewer(endpoint: u64) -> Proxy {
 fn doctor_and_node_info_take_nodes_of_other_hosts() {
     let env = TestEnv::new();
     let (node, link) = (env.node("lidar"), link(&env));
-    let mut poses = node.publisher::<Pose>("/pose").unwrap();
-    let mut goals = node.subscriber::<Pose>("/goal").unwrap();
+    let mut poses = node.publisher::<Pose>("/pose").open().unwrap();
+    let mut goals = node.subscriber::<Pose>("/goal").open().unwrap();
     // As the link has it: a separate subscription forwards the messages.
     let proxy = SubscriberOptions::new().proxy(viewer(1), 1).passive();
-    let theirs = link.subscriber_with::<Pose>("/pose", proxy).unwrap();
+    let theirs = link.subscriber::<Pose>("/pose").qos(proxy).open().unwrap();
     theirs.admit_to(poses.id()).unwrap();
     let options = PublisherOptions::new().proxy(viewer(2));
-    let mut goal = link.publisher_with::<Pose>("/goal", options).unwrap();
-    poses.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
-    goal.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut goal = link.publisher::<Pose>("/goal").qos(options).open().unwrap();
+    poses.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
+    goal.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     poses.send(&POSE).unwrap();
     goal.send(&POSE).unwrap();
-    goals.recv(TEST_TIMEOUT).unwrap();
+    goals.recv_timeout(TEST_TIMEOUT).unwrap();
 
     let text = rnet!(env, "doctor", "@laptop/viewer", "lidar").ok();
     assert!(
@@ -70,13 +70,13 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
 fn types_in_use_name_their_hosts_where_there_are_several() {
     let env = TestEnv::new();
     let node = env.node("lidar");
-    let _pose = node.publisher::<Pose>("/pose").unwrap();
+    let _pose = node.publisher::<Pose>("/pose").open().unwrap();
     let list = |args: &[&str]| env.run(&[&["type", "list", "--in-use"], args].concat());
     let alone = list(&[]).ok();
     assert!(alone.ends_with("Pose  /pose\n"), "{alone}");
     let link = link(&env);
     let twist = PublisherOptions::new().proxy(viewer(1));
-    let _twist = link.publisher_with::<rnet::msgs::Twist>("/twist", twist).unwrap();
+    let _twist = link.publisher::<rnet::msgs::Twist>("/twist").qos(twist).open().unwrap();
     let text = list(&[]).ok();
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -100,7 +100,7 @@ fn the_last_status_of_a_link_with_many_topics_is_shown() {
     let env = TestEnv::new();
     let link = link(&env);
     let options = PublisherOptions::new().transient_local(1);
-    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     let topics = vec![Topic { name: "/camera/front/image".into(), ..Topic::default() }; 2000];
     for n in 1..=9 {
         let peers = vec![Peer { host: "laptop".into(), topics: topics.clone(), ..Peer::default() }];

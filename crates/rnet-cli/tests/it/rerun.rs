@@ -46,25 +46,23 @@ fn control(node: &Node, role: &str, gain: f64) {
     let mut sum = 0.0;
     let factor = std::sync::Arc::new(std::sync::Mutex::new(1.0));
     let (set, is_silent) = (factor.clone(), role == "silent");
-    let mut taken = node.publisher::<Factor>("/factor_taken").unwrap();
+    let mut taken = node.publisher::<Factor>("/factor_taken").open().unwrap();
     let _on = (role != "deaf").then(|| {
-        node.subscriber::<Factor>("/factor").unwrap().on(move |factor| {
+        node.subscriber::<Factor>("/factor").open().unwrap().on(move |factor| {
             *set.lock().unwrap() = factor.by;
             if !is_silent {
                 taken.send(&factor).unwrap();
             }
         })
     });
-    let mut angles = node
-        .subscriber_with::<Angle>("/angle", SubscriberOptions::new().reliable().keep_all())
-        .unwrap();
+    let mut angles = node.subscriber::<Angle>("/angle").reliable().keep_all().open().unwrap();
     let reliable =
         PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
-    let mut torques = node.publisher_with::<Torque>("/torque", reliable).unwrap();
-    let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").unwrap());
+    let mut torques = node.publisher::<Torque>("/torque").qos(reliable).open().unwrap();
+    let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").open().unwrap());
     let own_gain = node.service::<Factor, Factor>("/own/gain");
     let _service = (role == "calls").then(|| own_gain.serve(|_| Ok(Factor { by: 1.0 })).unwrap());
-    while let Ok(angle) = angles.recv(TEST_TIMEOUT) {
+    while let Ok(angle) = angles.recv_timeout(TEST_TIMEOUT) {
         let angle = *angle;
         let by_state = match role {
             "keyed" => match node.state().unwrap().get("/gain").unwrap() {
@@ -77,8 +75,11 @@ fn control(node: &Node, role: &str, gain: f64) {
         match role {
             "silent" => continue,
             "calls" if angle.number == 3 => {
-                let scaled =
-                    node.call::<Factor, Factor>("/scale", &Factor { by: 1.0 }, TEST_TIMEOUT);
+                let scaled = node.call_timeout::<Factor, Factor>(
+                    "/scale",
+                    &Factor { by: 1.0 },
+                    TEST_TIMEOUT,
+                );
                 scaled.unwrap();
             }
             "dies" if angle.number == 7 => std::process::abort(),
@@ -131,11 +132,11 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     let _scale = (role == "calls").then(|| scale.serve(|by| Ok(*by)).unwrap());
     let reliable =
         || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT.unwrap() });
-    let mut angles = node.publisher_with::<Angle>("/angle", reliable()).unwrap();
-    let mut factor = node.publisher_with::<Factor>("/factor", reliable()).unwrap();
+    let mut angles = node.publisher::<Angle>("/angle").qos(reliable()).open().unwrap();
+    let mut factor = node.publisher::<Factor>("/factor").qos(reliable()).open().unwrap();
     let options = SubscriberOptions::new().reliable().keep_all();
-    let mut torques = node.subscriber_with::<Torque>("/torque", options).unwrap();
-    let mut taken = node.subscriber::<Factor>("/factor_taken").unwrap();
+    let mut torques = node.subscriber::<Torque>("/torque").qos(options).open().unwrap();
+    let mut taken = node.subscriber::<Factor>("/factor_taken").open().unwrap();
     let location = rnet::inspect::Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
     let mut options = RecordOptions::default();
     options.location = Some(location);
@@ -143,24 +144,25 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     command.stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let process = RunningCommand::start(command);
-    angles.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
-    factor.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
-    torques.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
-    taken.wait_for_publishers(1, TEST_TIMEOUT).unwrap();
+    angles.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
+    factor.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
+    torques.wait_for_publishers_timeout(1, TEST_TIMEOUT).unwrap();
+    taken.wait_for_publishers_timeout(1, TEST_TIMEOUT).unwrap();
     for number in 0..COUNT {
         if number == COUNT / 2 {
             factor.send(&Factor { by: 0.5 }).unwrap();
             // Its callback runs concurrently with the answering loop.
-            assert_eq!(taken.recv(TEST_TIMEOUT).unwrap().by, 0.5);
+            assert_eq!(taken.recv_timeout(TEST_TIMEOUT).unwrap().by, 0.5);
             if let Some(state) = &state {
                 state.set("/gain", 3.0).unwrap();
             }
         }
         if role == "calls" && number == 5 {
-            node.call::<Factor, Factor>("/own/gain", &Factor { by: 0.0 }, TEST_TIMEOUT).unwrap();
+            node.call_timeout::<Factor, Factor>("/own/gain", &Factor { by: 0.0 }, TEST_TIMEOUT)
+                .unwrap();
         }
         angles.send(&Angle { number: number.into(), rad: f64::from(number).sin() }).unwrap();
-        assert_eq!(torques.recv(TEST_TIMEOUT).unwrap().number, u64::from(number));
+        assert_eq!(torques.recv_timeout(TEST_TIMEOUT).unwrap().number, u64::from(number));
     }
     let report = recorder.stop().unwrap();
     assert_eq!(report.losses.total(), 0);

@@ -32,8 +32,8 @@ fn services_are_listed_with_types_servers_and_clients() {
     let (a, b) = (env.node("a"), env.node("b"));
     let services = (faster(&a), faster(&b));
     let pose = a.service::<[u8], Pose>("/arm/pose").serve(|_| Ok(util::POSE)).unwrap();
-    let client = b.client::<Twist, Twist>("/faster").unwrap();
-    client.call(&Twist::default(), TEST_TIMEOUT).unwrap();
+    let client = b.client::<Twist, Twist>("/faster").open().unwrap();
+    client.call_timeout(&Twist::default(), TEST_TIMEOUT).unwrap();
     assert_eq!(rnet!(env, "service", "list").ok(), "/arm/pose\n/faster\n");
     let typed = rnet!(env, "service", "list", "-t").ok();
     assert!(typed.contains("/faster [rnet.msgs.Twist -> rnet.msgs.Twist]"), "{typed}");
@@ -153,7 +153,7 @@ fn calls_of_one_key_go_to_one_server() {
     };
     let services: Vec<Service> = nodes.iter().map(serve).collect();
     let asks = env.node("asks");
-    let client = asks.client::<[u8], [u8]>("/who").unwrap();
+    let client = asks.client::<[u8], [u8]>("/who").open().unwrap();
     util::processes::until("all servers are found", || client.server_count() == nodes.len());
     for (server, hex) in [("/a", "2f61"), ("/b", "2f62"), ("/c", "2f63")] {
         let goes_there = |key: &String| {

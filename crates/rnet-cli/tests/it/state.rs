@@ -108,7 +108,7 @@ fn last_will_belongs_to_the_running_command() {
     let until = |key: &str, value: Option<Value>| {
         let mut watch = state.watch(key).unwrap();
         while state.get(key).unwrap() != value {
-            watch.recv(TEST_TIMEOUT).unwrap();
+            watch.recv_timeout(TEST_TIMEOUT).unwrap();
         }
     };
     // Stopped, and killed.

@@ -16,9 +16,11 @@ const LONG: Duration = Duration::from_secs(30);
 fn a_domain_without_problems_is_well() {
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
-    let _angles = control.subscriber::<[u8]>("/angles").unwrap();
-    let pump =
-        BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let _angles = control.subscriber::<[u8]>("/angles").open().unwrap();
+    let pump = BackgroundPublisher::start(
+        imu.publisher::<[u8]>("/angles").open().unwrap(),
+        Box::from(*b"1"),
+    );
     let text = rnet!(env, "status", "--over", "0.1", "/imu", "/control").ok();
     assert!(text.contains("2 nodes, 1 topic\nall is well"), "{text}");
     let document = rnet!(env, "status", "--over", "0.1", "--json").json();
@@ -61,9 +63,9 @@ fn domain_without_nodes_is_a_problem() {
 fn incompatibilities_and_losses_are_problems_while_they_last() {
     let env = TestEnv::new();
     let (camera, display) = (env.node("camera"), env.node("display"));
-    let _image = camera.publisher::<[u8]>("/image").unwrap();
+    let _image = camera.publisher::<[u8]>("/image").open().unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let shown = display.subscriber_with::<[u8]>("/image", reliable).unwrap();
+    let shown = display.subscriber::<[u8]>("/image").qos(reliable).open().unwrap();
     let document = rnet!(env, "status", "--over", "0.1", "--json").json();
     assert_eq!(document["problems"][0]["check"], "qos", "{document}");
     assert!(document["problems"][0]["advice"].is_string(), "{document}");
@@ -75,9 +77,9 @@ fn incompatibilities_and_losses_are_problems_while_they_last() {
 fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
     let (camera, display) = (env.node("camera2"), env.node("display2"));
     let small = PublisherOptions::new().log_len_bytes(64 << 10);
-    let scans = camera.publisher_with::<[u8]>(topic, small).unwrap();
+    let scans = camera.publisher::<[u8]>(topic).qos(small).open().unwrap();
     let all = SubscriberOptions::new().keep_all();
-    let mut slow = display.subscriber_with::<[u8]>(topic, all).unwrap();
+    let mut slow = display.subscriber::<[u8]>(topic).qos(all).open().unwrap();
     let pump = BackgroundPublisher::start(scans, vec![0; 2000].into());
     let begun = Instant::now();
     let seen = AtomicBool::new(false);
@@ -135,14 +137,14 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     let env = TestEnv::new();
     let (server, client) = (env.node("server"), env.node("client"));
     let service = server.service::<[u8], [u8]>("/plan").serve(|text| Ok(text.to_vec())).unwrap();
-    client.call::<[u8], [u8]>("/plan", b"x", Some(LONG)).unwrap();
-    let _scan = server.publisher::<[u8]>("/scan").unwrap();
+    client.call_timeout::<[u8], [u8]>("/plan", b"x", LONG).unwrap();
+    let _scan = server.publisher::<[u8]>("/scan").open().unwrap();
     // Compatible pairs that do not match, and names that differ by a letter.
-    let _asks = client.publisher::<[u8]>("/_rnet/call/plan/s00000001/request").unwrap();
-    let _near = client.subscriber::<[u8]>("/_rnet/call/plan/s0000001/request").unwrap();
+    let _asks = client.publisher::<[u8]>("/_rnet/call/plan/s00000001/request").open().unwrap();
+    let _near = client.subscriber::<[u8]>("/_rnet/call/plan/s0000001/request").open().unwrap();
     let urgent = SubscriberOptions::new().reliable();
     let _deaf =
-        client.subscriber_with::<[u8]>("/_rnet/call/plan/s00000001/request", urgent).unwrap();
+        client.subscriber::<[u8]>("/_rnet/call/plan/s00000001/request").qos(urgent).open().unwrap();
     assert_eq!(env.run(&["topic", "list"]).ok(), "/scan\n");
     let all = env.run(&["topic", "list", "--all"]).ok();
     assert!(all.contains("/scan\n") && all.contains("/_rnet/call/plan/"), "{all}");
@@ -162,9 +164,9 @@ fn a_callback_that_panicked_is_a_problem_until_its_node_ends() {
     const DROPPED: &str = "PROBLEM  1 callback of /control panicked and is not called again";
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
-    let called = control.subscriber::<[u8]>("/angles").unwrap().on(|_| panic!("of a test"));
-    let mut angles = imu.publisher::<[u8]>("/angles").unwrap();
-    angles.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let called = control.subscriber::<[u8]>("/angles").open().unwrap().on(|_| panic!("of a test"));
+    let mut angles = imu.publisher::<[u8]>("/angles").open().unwrap();
+    angles.wait_for_subscribers_timeout(1, LONG).unwrap();
     angles.send(b"1").unwrap();
     let tools =
         [&["status", "--over", "0.1"][..], &["top", "--once", "--interval", "0.1"], &["doctor"]];
@@ -194,7 +196,7 @@ fn failing_handler_is_a_problem_while_it_fails() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !seen.load(Ordering::Relaxed) {
-                imu.call::<[u8], [u8]>("/plan", b"1", Some(LONG)).map(drop).unwrap_err();
+                imu.call_timeout::<[u8], [u8]>("/plan", b"1", LONG).map(drop).unwrap_err();
             }
         });
         for tool in [status, &["top", "--once", "--interval", "0.1"][..], &["doctor"]] {

@@ -15,12 +15,12 @@ const LONG: Duration = Duration::from_secs(30);
 fn one_interval_is_printed() {
     let env = TestEnv::new();
     let (imu, control) = (env.node("imu"), env.node("control"));
-    let mut angles = control.subscriber::<[u8]>("/angles").unwrap();
+    let mut angles = control.subscriber::<[u8]>("/angles").open().unwrap();
     let pump = BackgroundPublisher::start(
-        imu.publisher::<[u8]>("/angles").unwrap(),
+        imu.publisher::<[u8]>("/angles").open().unwrap(),
         Box::from(*b"12345678"),
     );
-    angles.recv(Some(LONG)).unwrap();
+    angles.recv_timeout(LONG).unwrap();
     let document = rnet!(env, "top", "--once", "--json", "--interval", "0.5").json();
     let topic = &document["topics"][0];
     assert_eq!(topic["topic"], "/angles");
@@ -50,8 +50,10 @@ fn without_a_terminal_top_suggests_an_option() {
 fn keys_choose_what_is_shown_and_the_terminal_is_restored() {
     let env = TestEnv::new();
     let imu = env.node("imu");
-    let pump =
-        BackgroundPublisher::start(imu.publisher::<[u8]>("/angles").unwrap(), Box::from(*b"1"));
+    let pump = BackgroundPublisher::start(
+        imu.publisher::<[u8]>("/angles").open().unwrap(),
+        Box::from(*b"1"),
+    );
     let mut terminal = Terminal::start(&env, &["top", "--interval", "0.2"]);
     terminal.until("/angles");
     assert!(terminal.is_raw());

@@ -9,11 +9,11 @@ use util::{BackgroundPublisher, POSE, Pose, TEST_TIMEOUT, TestEnv};
 fn list_shows_names_types_and_counts() {
     let env = TestEnv::new();
     let (a, b) = (env.node("a"), env.node("b"));
-    let _poses = a.publisher::<Pose>("/pose").unwrap();
-    let _bytes = a.publisher::<[u8]>("/bytes").unwrap();
-    let _heard = b.subscriber::<[u8]>("/pose").unwrap();
-    let _more = b.subscriber::<Pose>("/pose").unwrap();
-    let _lonely = b.subscriber::<Pose>("/wanted").unwrap();
+    let _poses = a.publisher::<Pose>("/pose").open().unwrap();
+    let _bytes = a.publisher::<[u8]>("/bytes").open().unwrap();
+    let _heard = b.subscriber::<[u8]>("/pose").open().unwrap();
+    let _more = b.subscriber::<Pose>("/pose").open().unwrap();
+    let _lonely = b.subscriber::<Pose>("/wanted").open().unwrap();
     assert_eq!(rnet!(env, "topic", "list").ok(), "/bytes\n/pose\n/wanted\n");
     let typed = rnet!(env, "topic", "list", "-t").ok();
     assert_eq!(typed, "/bytes [raw]\n/pose [Pose]\n/wanted [Pose]\n");
@@ -36,8 +36,8 @@ fn proxies_are_shown_as_their_remote_publishers() {
     let env = TestEnv::new();
     let (link, arm) = (env.node("link"), rnet::Proxy::new("robot2", "arm", 7).unwrap());
     let options = SubscriberOptions::new().proxy(arm.clone(), 3);
-    let proxy = link.subscriber_with::<Pose>("/pose", options).unwrap();
-    let _poses = link.publisher_with::<Pose>("/pose", PublisherOptions::new().proxy(arm)).unwrap();
+    let proxy = link.subscriber::<Pose>("/pose").qos(options).open().unwrap();
+    let _poses = link.publisher::<Pose>("/pose").proxy(arm).open().unwrap();
     assert_eq!(rnet!(env, "node", "list").ok(), "/link\n@robot2/arm\n");
     let json = rnet!(env, "node", "list", "--json").json();
     assert_eq!(json["nodes"][0]["publishes"], serde_json::json!([]));
@@ -68,12 +68,12 @@ fn info_counts_and_describes() {
         .transient_local(3)
         .urgent()
         .last_will(&POSE);
-    let mut publisher = a.publisher_with::<Pose>("/pose", options).unwrap();
+    let mut publisher = a.publisher::<Pose>("/pose").qos(options).open().unwrap();
     let options = SubscriberOptions::new().keep_last(5).lane(Lane::Urgent);
-    let mut subscriber = b.subscriber_with::<Pose>("/pose", options).unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut subscriber = b.subscriber::<Pose>("/pose").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     publisher.send(&POSE).unwrap();
-    subscriber.recv(TEST_TIMEOUT).unwrap();
+    subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
     let brief = rnet!(env, "topic", "info", "/pose").ok();
     assert_eq!(brief, "Type: Pose\nPublisher count: 1\nSubscription count: 1\n");
     let full = rnet!(env, "topic", "info", "pose", "-v").ok();
@@ -107,9 +107,9 @@ fn info_counts_and_describes() {
 fn info_shows_skipped_messages_and_lagging_subscribers() {
     let env = TestEnv::new();
     let (a, b) = (env.node("a"), env.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     for _ in 0..30 {
         publisher.send(b"tick").unwrap();
     }
@@ -124,7 +124,7 @@ fn info_shows_skipped_messages_and_lagging_subscribers() {
     assert_eq!(json["qos"]["history"]["keep_last"], 10);
     assert_eq!(json["channels"][0]["behind"]["messages"], 30);
     assert!(json["channels"][0]["behind"]["age_ns"].as_u64().unwrap() > 0);
-    subscriber.recv(TEST_TIMEOUT).unwrap();
+    subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
     let (text, json) = poll();
     assert!(text.contains("\n/a           1       20  0     9, the oldest "), "{text}");
     let channel = &json["channels"][0];
@@ -136,7 +136,7 @@ fn info_shows_skipped_messages_and_lagging_subscribers() {
 fn info_of_a_missing_topic_suggests_a_similar_one() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _publisher = node.publisher::<[u8]>("/joint_states").unwrap();
+    let _publisher = node.publisher::<[u8]>("/joint_states").open().unwrap();
     let said = rnet!(env, "topic", "info", "/joint_state").fails(1);
     assert!(
         said.contains("topic /joint_state not found") && said.contains("/joint_states?"),
@@ -150,7 +150,7 @@ fn info_of_a_missing_topic_suggests_a_similar_one() {
 fn every_topic_command_suggests_a_similar_topic() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _publisher = node.publisher::<[u8]>("/scan").unwrap();
+    let _publisher = node.publisher::<[u8]>("/scan").open().unwrap();
     for command in ["info", "type"] {
         let said = rnet!(env, "topic", command, "/scna").fails(1);
         assert!(
@@ -170,8 +170,11 @@ fn every_topic_command_suggests_a_similar_topic() {
 fn types_are_found_by_topic_and_topics_by_type() {
     let env = TestEnv::new();
     let (a, b) = (env.node("a"), env.node("b"));
-    let _poses = [a.publisher::<Pose>("/pose").unwrap(), a.publisher::<Pose>("/goal").unwrap()];
-    let _other = b.subscriber::<[u8]>("/bytes").unwrap();
+    let _poses = [
+        a.publisher::<Pose>("/pose").open().unwrap(),
+        a.publisher::<Pose>("/goal").open().unwrap(),
+    ];
+    let _other = b.subscriber::<[u8]>("/bytes").open().unwrap();
     assert_eq!(rnet!(env, "topic", "type", "/pose").ok(), "Pose\n");
     assert_eq!(rnet!(env, "topic", "type", "/bytes").ok(), "raw\n");
     assert_eq!(rnet!(env, "topic", "find", "Pose").ok(), "/goal\n/pose\n");
@@ -188,9 +191,9 @@ fn piped_tables_do_not_truncate_names() {
     let env = TestEnv::new();
     let long = format!("/front/{}/image", "camera_".repeat(20));
     let (a, b) = (env.node(&long), env.node("b"));
-    let publisher = a.publisher::<Pose>(&long).unwrap();
-    let _subscriber = b.subscriber::<Pose>(&long).unwrap();
-    publisher.wait_for_subscribers(1, TEST_TIMEOUT).unwrap();
+    let publisher = a.publisher::<Pose>(&long).open().unwrap();
+    let _subscriber = b.subscriber::<Pose>(&long).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     for args in [&["topic", "list", "-v"][..], &["node", "list", "-v"]] {
         let text = env.run(args).ok();
         assert!(text.contains(&format!("\n{long} ")), "{text}");
@@ -203,7 +206,7 @@ fn echo_shows_raw_bytes_as_hex() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _pump = BackgroundPublisher::start(
-        node.publisher::<[u8]>("/t").unwrap(),
+        node.publisher::<[u8]>("/t").open().unwrap(),
         b"hello, robot\0\xff".to_vec().into(),
     );
     let dump =
@@ -227,7 +230,7 @@ fn echo_shows_plain_types_by_field() {
     let env = TestEnv::new();
     let node = env.node("a");
     let _pump =
-        BackgroundPublisher::start(node.publisher::<Pose>("/pose").unwrap(), Box::new(POSE));
+        BackgroundPublisher::start(node.publisher::<Pose>("/pose").open().unwrap(), Box::new(POSE));
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/pose", "--once"], args].concat());
     assert_eq!(
         echo(&[]).ok(),
@@ -252,7 +255,8 @@ fn echo_truncates_long_dumps_by_default() {
     let env = TestEnv::new();
     let node = env.node("a");
     let image = vec![7u8; 100_000];
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/image").unwrap(), image.into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/image").open().unwrap(), image.into());
     let cut = rnet!(env, "topic", "echo", "/image", "--once").ok();
     assert_eq!(cut.lines().count(), 10);
     assert!(cut.contains("... (99872 more bytes)"), "{cut}");
@@ -266,7 +270,7 @@ fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
     let mut echo = env.spawn(&["topic", "echo", "/t", "--csv", "--count", "4"]);
     echo.wait_for_stderr("topic /t not found in domain");
     let first = env.node("first");
-    let mut publisher = first.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = first.publisher::<[u8]>("/t").open().unwrap();
     // Both are received from the first message on, although they were found later.
     publisher.send(&[1]).unwrap();
     publisher.send(&[2]).unwrap();
@@ -274,7 +278,7 @@ fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
     drop(publisher);
     echo.wait_for_stderr("/first is gone");
     let second = env.node("second");
-    let mut publisher = second.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = second.publisher::<[u8]>("/t").open().unwrap();
     publisher.send(&[3]).unwrap();
     publisher.send(&[4]).unwrap();
     assert_eq!(echo.wait().ok(), "01\n02\n03\n04\n");
@@ -285,7 +289,7 @@ fn echo_first_shows_what_is_kept_for_late_joiners() {
     let env = TestEnv::new();
     let node = env.node("a");
     let options = PublisherOptions::new().transient_local(2);
-    let mut publisher = node.publisher_with::<[u8]>("/map", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/map").qos(options).open().unwrap();
     for i in 1..=5 {
         publisher.send(&[i]).unwrap();
     }
@@ -296,10 +300,11 @@ fn echo_first_shows_what_is_kept_for_late_joiners() {
 fn echo_without_messages_times_out() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _silent = node.publisher::<[u8]>("/t").unwrap();
+    let _silent = node.publisher::<[u8]>("/t").open().unwrap();
     let said = rnet!(env, "topic", "echo", "/t", "--timeout", "0.2").fails(124);
     assert!(said.contains("timed out") && said.contains("/t"), "{said}");
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/u").unwrap(), vec![1].into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/u").open().unwrap(), vec![1].into());
     let received = rnet!(env, "topic", "echo", "/u", "--timeout", "0.5", "--csv").ok();
     assert!(received.starts_with("01\n"), "{received}");
 }
@@ -308,7 +313,8 @@ fn echo_without_messages_times_out() {
 fn echo_is_interrupted_by_ctrl_c_and_keeps_its_output() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _pump = BackgroundPublisher::start(node.publisher::<[u8]>("/t").unwrap(), vec![1].into());
+    let _pump =
+        BackgroundPublisher::start(node.publisher::<[u8]>("/t").open().unwrap(), vec![1].into());
     for signal in ["INT", "TERM"] {
         let mut echo = env.spawn(&["topic", "echo", "/t", "--csv"]);
         echo.wait_for_stdout("01");
@@ -321,7 +327,7 @@ fn echo_is_interrupted_by_ctrl_c_and_keeps_its_output() {
 fn observer_is_not_counted_as_a_reader() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    let publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let pump = BackgroundPublisher::start(publisher, vec![1].into());
     let mut echo = env.spawn(&["topic", "echo", "/t", "--csv"]);
     let mut hz = env.spawn(&["topic", "hz", "/t"]);
@@ -348,7 +354,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
     message[8..12].copy_from_slice(b"rgb8");
     let options = PublisherOptions::new().message_type(frame);
     let _pump = BackgroundPublisher::start(
-        node.publisher_with::<[u8]>("/image", options).unwrap(),
+        node.publisher::<[u8]>("/image").qos(options).open().unwrap(),
         message.into(),
     );
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/image", "--once"], args].concat());
@@ -368,7 +374,7 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
 #[test]
 fn topics_of_an_unknown_host_are_an_error() {
     let env = TestEnv::new();
-    let _angles = env.node("imu").publisher::<[u8]>("/angles").unwrap();
+    let _angles = env.node("imu").publisher::<[u8]>("/angles").open().unwrap();
     let own = rnet!(env, "topic", "list", "--json").json()["topics"][0]["hosts"][0].clone();
     let own = own.as_str().unwrap();
     assert_eq!(rnet!(env, "topic", "list", "--host", own).ok(), "/angles\n");

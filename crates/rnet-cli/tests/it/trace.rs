@@ -9,24 +9,24 @@ use rnet::trace::TraceRecord;
 use rnet::{Meta, Node, Origin, Proxy, Publisher, PublisherOptions, now_ns};
 use util::{BackgroundPublisher, DOMAIN, TestEnv};
 
-const LONG: Option<Duration> = Some(Duration::from_secs(30));
+const LONG: Duration = Duration::from_secs(30);
 
 /// A sensor at about 1 kHz, an estimator that answers in its callback, and an actuator.
 fn with_robot(test: impl FnOnce(&TestEnv)) {
     let env = TestEnv::new();
     let (sensor, estimator, actuator) =
         (env.node("sensor"), env.node("estimator"), env.node("actuator"));
-    let mut estimates: Publisher<[u8]> = estimator.publisher("/estimate").unwrap();
+    let mut estimates: Publisher<[u8]> = estimator.publisher("/estimate").open().unwrap();
     let (tell, receiver) = mpsc::channel();
-    let _moves = actuator.subscriber::<[u8]>("/estimate").unwrap().on(move |_| {
+    let _moves = actuator.subscriber::<[u8]>("/estimate").open().unwrap().on(move |_| {
         let _ = tell.send(());
     });
-    estimates.wait_for_subscribers(1, LONG).unwrap();
-    let _estimates = estimator.subscriber::<[u8]>("/imu").unwrap().on(move |imu| {
+    estimates.wait_for_subscribers_timeout(1, LONG).unwrap();
+    let _estimates = estimator.subscriber::<[u8]>("/imu").open().unwrap().on(move |imu| {
         estimates.send(&imu).unwrap();
     });
-    let imu: Publisher<[u8]> = sensor.publisher("/imu").unwrap();
-    imu.wait_for_subscribers(1, LONG).unwrap();
+    let imu: Publisher<[u8]> = sensor.publisher("/imu").open().unwrap();
+    imu.wait_for_subscribers_timeout(1, LONG).unwrap();
     let pump = BackgroundPublisher::start(imu, Box::from(*b"12345678"));
     receiver.recv_timeout(LONG.unwrap()).unwrap();
     test(&env);
@@ -124,13 +124,13 @@ fn with_laptop(test: impl FnOnce(&TestEnv)) {
         PublisherOptions::new().proxy(Proxy::new("laptop", node, endpoint).unwrap())
     };
     let map = env.node("map");
-    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
-    let mut scans = link.publisher_with::<[u8]>("/scan", proxy("/lidar", LIDAR)).unwrap();
+    let _heard = map.subscriber::<[u8]>("/scan").open().unwrap().on(|_| ());
+    let mut scans = link.publisher::<[u8]>("/scan").qos(proxy("/lidar", LIDAR)).open().unwrap();
     let records = proxy("/viewer", 2).message_type(TraceRecord::plain_type());
-    let mut records = link.publisher_with::<[u8]>("/_rnet/trace/scan", records).unwrap();
+    let mut records = link.publisher::<[u8]>("/_rnet/trace/scan").qos(records).open().unwrap();
     scans.set_sent_uncertainty_ns(Some(250_000));
     records.set_sent_uncertainty_ns(Some(250_000));
-    scans.wait_for_subscribers(1, LONG).unwrap();
+    scans.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (end, ended) = mpsc::channel::<()>();
     let sends = std::thread::spawn(move || {
         let from = |publisher, seq| Meta::default().with_origin(Origin { host: 5, publisher, seq });
@@ -198,7 +198,7 @@ fn trace_between_hosts_shows_the_clock_uncertainty() {
 fn untraceable_topics_are_reported() {
     let env = TestEnv::new();
     let node = env.node("display");
-    let _heard = node.subscriber::<[u8]>("/scan").unwrap();
+    let _heard = node.subscriber::<[u8]>("/scan").open().unwrap();
     let said = rnet!(env, "trace", "/scam", "/scan", "--for", "0.1").fails(124);
     for part in ["/scam has no subscribers (did you mean /scan?)", "/scan has subscribers"] {
         assert!(said.contains(part), "{said}");

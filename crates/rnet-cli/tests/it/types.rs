@@ -108,9 +108,9 @@ fn list_has_the_types_of_files_and_of_topics() {
     }
     rnet!(env, "type", "list", "-I", folder).fails(2);
     let node = env.node("a");
-    let _poses = node.publisher::<Pose>("/pose").unwrap();
-    let _more = node.subscriber::<Pose>("/goal").unwrap();
-    let _bytes = node.publisher::<[u8]>("/bytes").unwrap();
+    let _poses = node.publisher::<Pose>("/pose").open().unwrap();
+    let _more = node.subscriber::<Pose>("/goal").open().unwrap();
+    let _bytes = node.publisher::<[u8]>("/bytes").open().unwrap();
     assert_eq!(rnet!(env, "type", "list", "--in-use").ok(), "Pose  /goal, /pose\n");
     assert_eq!(rnet!(env, "type", "list", "--domain", "other").ok(), "");
     let json = rnet!(env, "type", "list", "--in-use", "--json").json();
@@ -219,8 +219,8 @@ fn show_finds_short_names_and_helps_with_others() {
 fn show_knows_plain_types_and_the_types_of_topics() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let _poses = node.publisher::<Pose>("/pose").unwrap();
-    let _bytes = node.publisher::<[u8]>("/bytes").unwrap();
+    let _poses = node.publisher::<Pose>("/pose").open().unwrap();
+    let _bytes = node.publisher::<[u8]>("/bytes").open().unwrap();
     let layout = "plain type Pose: 40 bytes, aligned to 8\n     0  x: f64\n     8  q: f32[4]\n    24  legs: struct Leg (8 bytes)[2]\n";
     let shown = rnet!(env, "type", "show", "--topic", "/pose").ok();
     assert!(shown.starts_with(layout), "{shown}");

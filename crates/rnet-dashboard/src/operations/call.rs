@@ -151,7 +151,8 @@ fn call_service(
 ) -> Answer {
     let node = job.operator.node()?;
     let (request_type, reply_type) = (types.request.clone(), types.reply.clone());
-    let client = node.client_of::<[u8], [u8]>(service, request_type, reply_type)?;
+    let client =
+        node.client::<[u8], [u8]>(service).message_types(request_type, reply_type).open()?;
     let replies = client.stream(request, options)?;
     // The last message of a stream is the reply; earlier ones are sent immediately.
     let mut last = None;
@@ -184,12 +185,10 @@ fn run_action(
 ) -> Answer {
     let node = job.operator.node()?;
     let (goal_type, result_type) = (types.request.clone(), types.reply.clone());
-    let client = node.action_client_of::<[u8], [u8], [u8]>(
-        action,
-        goal_type,
-        feedback_type.clone(),
-        result_type,
-    )?;
+    let client = node
+        .action_client::<[u8], [u8], [u8]>(action)
+        .message_types(goal_type, feedback_type.clone(), result_type)
+        .open()?;
     let goal = client.send(goal, options)?;
     let mut cancelled = None::<Instant>;
     loop {
@@ -216,6 +215,6 @@ fn run_action(
             Err(error) => return Err(error.into()),
         }
     }
-    let result = goal.result(None)?;
+    let result = goal.result()?;
     Ok(json!({"reply": message_json(&types.reply, &result)?}))
 }

@@ -380,7 +380,7 @@ impl HoldThread {
             .priority(priority)
             .lease(LEASE)
             .outlasts_driver(true);
-        let taken = drive.message_type(message_type.clone()).take(Some(RECEIVER_TIMEOUT));
+        let taken = drive.message_type(message_type.clone()).timeout(RECEIVER_TIMEOUT).take();
         // The type of an absent receiver is unknown.
         if matches!(taken, Ok(_) | Err(rnet::Error::Timeout { .. })) {
             self.message_type = Some(message_type);

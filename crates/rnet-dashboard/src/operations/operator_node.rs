@@ -112,7 +112,7 @@ impl OperatorNode {
     pub fn subscribe_remote(&self, topic: &str) -> rnet::Result<Subscription> {
         let (node, topic) = (self.node()?, topic.to_owned());
         // The call may start the node's callback thread.
-        self.normal_priority.run(move || Ok(node.subscriber::<[u8]>(&topic)?.on(|_| {})))
+        self.normal_priority.run(move || Ok(node.subscriber::<[u8]>(&topic).open()?.on(|_| {})))
     }
 
     /// The state, if it exists: observing does not create it.

@@ -216,7 +216,7 @@ pub fn trigger(operator: &OperatorNode, fields: Json) -> Answer {
     }
     let why = if why.is_empty() { "the dashboard" } else { &why };
     let reply =
-        operator.node()?.call::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), Some(TIMEOUT))?;
+        operator.node()?.call_timeout::<[u8], [u8]>(TRIGGER_SERVICE, why.as_bytes(), TIMEOUT)?;
     let blackbox: Json = serde_json::from_slice(&reply).unwrap_or_default();
     Ok(json!({"blackbox": blackbox}))
 }

@@ -57,7 +57,7 @@ impl BlackBox {
         }
         if self.client.is_none() {
             let node = tick.operations.operator.node().ok()?;
-            self.client = node.client::<[u8], [u8]>(STATUS_SERVICE).ok();
+            self.client = node.client::<[u8], [u8]>(STATUS_SERVICE).open().ok();
         }
         if self.pending_call.is_none() {
             let options = CallOptions::new().timeout(TIMEOUT);

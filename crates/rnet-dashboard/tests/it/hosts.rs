@@ -46,12 +46,12 @@ fn shows_other_host_with_nodes_and_reports_hanging_link() {
     let place = TestDomain::new();
     let link = place.node("_rnet/link_1");
     let options = PublisherOptions::new().transient_local(1);
-    let mut said = link.publisher_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     // An hour ahead, so that it does not count as silent, however slow this machine is.
     said.send(&status_of(3600, Cause::Unspecified)).unwrap();
     let viewer = Proxy::new("laptop", "/viewer", 1).unwrap();
     let proxy = PublisherOptions::new().proxy(viewer);
-    let _goal = link.publisher_with::<Twist>("/goal", proxy).unwrap();
+    let _goal = link.publisher::<Twist>("/goal").qos(proxy).open().unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(what("figures"));

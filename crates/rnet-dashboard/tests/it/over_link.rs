@@ -90,7 +90,7 @@ fn stop_reaches_receiver_of_another_host_and_resumes_after_network_loss() {
     let (base, pilot) = (robot.node("base"), robot.node("pilot"));
     let (command, applied) = receiver(&base);
     let last = || applied.lock().unwrap().last().copied();
-    let drive = || pilot.drive::<Twist>("/cmd_vel").priority(10).lease(LEASE).take(Some(HANG));
+    let drive = || pilot.drive::<Twist>("/cmd_vel").priority(10).lease(LEASE).timeout(HANG).take();
     let mut driver = drive().unwrap();
     driver.send(&twist(1.0)).unwrap();
     until("the receiver follows the pilot", || last() == Some(1.0));

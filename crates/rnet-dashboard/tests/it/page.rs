@@ -47,7 +47,7 @@ fn twist(x: f64) -> Twist {
 }
 
 fn pump(node: &Node, topic: &str) -> Pump {
-    let mut publisher = node.publisher::<Twist>(topic).unwrap();
+    let mut publisher = node.publisher::<Twist>(topic).open().unwrap();
     Pump::start(Duration::from_millis(2), move |n| {
         publisher.send(&twist(if n % 50 == 25 { 9.0 } else { (n % 2) as f64 })).unwrap();
     })
@@ -68,7 +68,7 @@ fn starts_before_domain_exists_and_shows_nodes_topics_and_gone_nodes() {
         "observing has created a domain"
     );
     let (imu, arm) = (place.node("imu"), place.node("arm"));
-    let subscription = arm.subscriber::<Twist>("/twist").unwrap().on(|_| {});
+    let subscription = arm.subscriber::<Twist>("/twist").open().unwrap().on(|_| {});
     let pump = pump(&imu, "/twist");
     let row = page.data(figures, |data| {
         let row = data["topics"].as_array()?.iter().find(|row| row["topic"] == "/twist")?;
@@ -97,9 +97,9 @@ fn starts_before_domain_exists_and_shows_nodes_topics_and_gone_nodes() {
 fn reports_incompatible_types_and_quality_of_service() {
     let place = TestDomain::new();
     let (imu, arm) = (place.node("imu"), place.node("arm"));
-    let _sent = imu.publisher::<Twist>("/twist").unwrap();
+    let _sent = imu.publisher::<Twist>("/twist").open().unwrap();
     let asked = rnet::SubscriberOptions::new().reliable();
-    let _heard = arm.subscriber_with::<Twist>("/twist", asked).unwrap();
+    let _heard = arm.subscriber::<Twist>("/twist").qos(asked).open().unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(what("figures"));
@@ -163,7 +163,7 @@ fn unsubscribed_topics_are_not_followed_and_latched_messages_arrive_at_once() {
     let place = TestDomain::new();
     let node = place.node("map");
     let kept = PublisherOptions::new().transient_local(1);
-    let mut publisher = node.publisher_with::<Twist>("/goal", kept).unwrap();
+    let mut publisher = node.publisher::<Twist>("/goal").qos(kept).open().unwrap();
     publisher.send(&twist(7.0)).unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -495,10 +495,10 @@ fn lists_downloads_and_plays_recordings() {
     assert!(why.contains("/twist is already published by /imu"), "{why}");
     drop(pumping);
     let arm = place.node("arm");
-    let mut subscriber = arm.subscriber::<Twist>("/twist").unwrap();
+    let mut subscriber = arm.subscriber::<Twist>("/twist").open().unwrap();
     let start = json!({"op": "play.start", "name": "drive.mcap", "loop": true});
     assert_eq!(page.ask(start.clone())["ok"], true);
-    subscriber.recv(Some(Duration::from_secs(60))).unwrap();
+    subscriber.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(page.refused(start), "refused");
     assert_eq!(page.ask(json!({"op": "play.pause"}))["ok"], true);
     let playing = page.data_since(record, |data| {
@@ -554,7 +554,7 @@ fn read_only_rejects_changes_and_shows_everything() {
 fn page_that_does_not_read_loses_data_and_blocks_nothing() {
     let place = TestDomain::new();
     let node = place.node("camera");
-    let mut publisher = node.publisher::<[u8]>("/blob").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/blob").open().unwrap();
     let dashboard = place.start();
     let mut slow = Page::open(&dashboard);
     for _ in 0..32 {

@@ -14,7 +14,7 @@ fn shows_plain_texts_as_strings_and_long_integers_exactly() {
     let image = image.with_frame_id("lens").unwrap().with_timestamp_ns(1_790_000_000_123_456_789);
     let ty: rnet::MessageType = <rnet::msgs::Image as rnet::PlainHeader>::header_type().into();
     let kept = PublisherOptions::new().transient_local(1).message_type(ty);
-    let mut images = node.publisher_with::<[u8]>("/image", kept).unwrap();
+    let mut images = node.publisher::<[u8]>("/image").qos(kept).open().unwrap();
     images.send(&[image.header_bytes(), &[1, 2]].concat()).unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -69,7 +69,7 @@ fn draws_pictures_of_played_ros_2_recording() {
         let schema = types.schema(&format!("sensor_msgs.msg.{name}")).unwrap();
         let bytes = rnet::schema::Dynamic::from_json(&schema, &message).unwrap().encode();
         let kept = PublisherOptions::new().transient_local(1).message_type(schema);
-        let mut publisher = node.publisher_with::<[u8]>(&format!("/{name}"), kept).unwrap();
+        let mut publisher = node.publisher::<[u8]>(&format!("/{name}")).qos(kept).open().unwrap();
         publisher.send(&bytes).unwrap();
         publishers.push(publisher);
     }
@@ -93,7 +93,7 @@ fn sends_downsampled_binary_pictures() {
     let place = TestDomain::new();
     let node = place.node("camera");
     let kept = || PublisherOptions::new().transient_local(1);
-    let mut scans = node.publisher_with::<LaserScan>("/scan", kept()).unwrap();
+    let mut scans = node.publisher::<LaserScan>("/scan").qos(kept()).open().unwrap();
     let ranges = vec![1.5; 8];
     scans
         .send(&LaserScan { end_angle: 1.0, ranges, frame_id: "laser".into(), ..Default::default() })
@@ -103,9 +103,10 @@ fn sends_downsampled_binary_pictures() {
     bytes.extend(vec![200; image.data_len_bytes()]);
     let (schema, bytes) =
         rnet::msgs::plain::to_protobuf("rnet.msgs.Image", &bytes).unwrap().unwrap();
-    let mut images = node.publisher_with::<[u8]>("/image", kept().message_type(schema)).unwrap();
+    let mut images =
+        node.publisher::<[u8]>("/image").qos(kept().message_type(schema)).open().unwrap();
     images.send(&bytes).unwrap();
-    let mut tf = node.publisher_with::<FrameTransform>("/tf", kept()).unwrap();
+    let mut tf = node.publisher::<FrameTransform>("/tf").qos(kept()).open().unwrap();
     let transform = FrameTransform {
         parent_frame_id: "base".into(),
         child_frame_id: "laser".into(),

@@ -38,7 +38,7 @@ fn send(images: &mut Publisher<CompressedImage>, image: &CompressedImage) {
 fn page_that_does_not_read_gets_loss_count_and_uses_no_memory() {
     let place = TestDomain::new();
     let camera = place.node("camera");
-    let mut images = camera.publisher::<CompressedImage>("/image").unwrap();
+    let mut images = camera.publisher::<CompressedImage>("/image").open().unwrap();
     let image = CompressedImage {
         format: "jpeg".into(),
         // Begins with the first bytes of a JPEG.
@@ -92,7 +92,7 @@ fn page_that_does_not_read_gets_loss_count_and_uses_no_memory() {
 fn camera_is_sent_as_jpeg_at_the_rate_of_the_page() {
     let place = TestDomain::new();
     let camera = place.node("camera");
-    let mut images = camera.publisher::<Image>("/image").unwrap();
+    let mut images = camera.publisher::<Image>("/image").open().unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let drawn = page.sub(json!({"what": "image", "topic": "/image", "hz": 30, "ack": true}));

@@ -50,7 +50,7 @@ impl Pilot {
         let thread = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 let drive = node.drive::<Twist>(&topic).priority(10);
-                let Ok(mut driver) = drive.take(Some(Duration::from_millis(200))) else {
+                let Ok(mut driver) = drive.timeout(Duration::from_millis(200)).take() else {
                     std::thread::sleep(Duration::from_millis(5)); // sleep: the period of its attempts
                     continue;
                 };
@@ -150,7 +150,7 @@ fn page_that_does_not_read_can_stop_commands() {
     let base = place.node("base");
     let applied = Applied::default();
     let command = receiver(&base, "/cmd_vel", &applied);
-    let mut images = base.publisher::<CompressedImage>("/image").unwrap();
+    let mut images = base.publisher::<CompressedImage>("/image").open().unwrap();
     let image = CompressedImage {
         format: "jpeg".into(),
         // Begins with the first bytes of a JPEG.
@@ -200,7 +200,7 @@ fn restarted_receiver_is_stopped_again_before_previous_driver() {
     assert!(is_dashboard(&command), "{:?} {seen}", command.status());
     let before = applied.lock().unwrap().len();
     for _ in 0..20 {
-        let refused = pilot.drive::<Twist>("/cmd_vel").priority(11).take(Some(HANG));
+        let refused = pilot.drive::<Twist>("/cmd_vel").priority(11).timeout(HANG).take();
         let error = refused.map(|_| "it drives").unwrap_err();
         assert!(matches!(error, Error::NotInForce { .. }), "{error}");
     }
@@ -222,7 +222,7 @@ fn stop_resumes_after_driver_of_higher_priority() {
     row(&mut page, commands, |row| row["held"] == true);
     let chief = place.node("chief");
     let drive = chief.drive::<Twist>("/cmd_vel").priority(200).lease(Duration::from_secs(60));
-    let driver = drive.take(Some(HANG)).unwrap();
+    let driver = drive.timeout(HANG).take().unwrap();
     let lost = row(&mut page, commands, |row| row["held"] == false && row["driver"] == "/chief");
     assert_eq!(lost["stop_wanted"], true);
     // A request now gets the error that the dashboard does not hold the command.

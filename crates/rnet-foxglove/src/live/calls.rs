@@ -34,7 +34,8 @@ impl ServiceClients {
         let ServiceClient { client, request, reply } = self.client(live, service)?;
         let bytes = channel_format::decode_from_client(&request, encoding, data)
             .map_err(|why| format!("the request for {service}: {why}"))?;
-        let replied = client.call(&bytes[..], Some(TIMEOUT)).map_err(|error| error.to_string())?;
+        let replied =
+            client.call_timeout(&bytes[..], TIMEOUT).map_err(|error| error.to_string())?;
         channel_format::encode_for_client(&reply, encoding, &replied)
     }
 
@@ -58,7 +59,11 @@ impl ServiceClients {
         {
             return Ok(called.clone());
         }
-        let client = live.node()?.client_of::<[u8], [u8]>(service, request.clone(), reply.clone());
+        let client = live
+            .node()?
+            .client::<[u8], [u8]>(service)
+            .message_types(request.clone(), reply.clone())
+            .open();
         let called = ServiceClient { client: client.map_err(text)?, request, reply };
         clients.insert(service.to_owned(), called.clone());
         Ok(called)

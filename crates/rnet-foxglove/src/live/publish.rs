@@ -48,7 +48,7 @@ impl ClientPublishers {
         let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_TIMEOUT });
         let options = options.transient_local(1).message_type(ty.clone());
         let options = if lane == Some(Lane::Urgent) { options.urgent() } else { options };
-        let publisher = live.node()?.publisher_with::<[u8]>(topic, options);
+        let publisher = live.node()?.publisher::<[u8]>(topic).qos(options).open();
         let publisher = publisher.map_err(|error| error.to_string())?;
         let opened = ClientPublisher { publisher, ty, encoding: encoding.clone() };
         lock(&self.0).insert((client, channel.id), Arc::new(Mutex::new(opened)));

@@ -38,20 +38,20 @@ fn foxglove_client_reads_and_controls_robot() {
     let test_domain = TestDomain::new();
     let robot = test_domain.node("robot");
     let kept = || PublisherOptions::new().transient_local(1);
-    let mut force = robot.publisher_with::<Vector3>("/force", kept()).unwrap();
+    let mut force = robot.publisher::<Vector3>("/force").qos(kept()).open().unwrap();
     force.send(&Vector3 { x: 1.5, y: 2.5, z: 3.5 }).unwrap();
-    let mut tf = robot.publisher_with::<FrameTransform>("/tf", kept()).unwrap();
+    let mut tf = robot.publisher::<FrameTransform>("/tf").qos(kept()).open().unwrap();
     let (parent_frame_id, child_frame_id) = ("base".to_owned(), "arm".to_owned());
     tf.send(&FrameTransform { parent_frame_id, child_frame_id, ..Default::default() }).unwrap();
-    let mut leg = robot.publisher_with::<Leg>("/leg", kept()).unwrap();
+    let mut leg = robot.publisher::<Leg>("/leg").qos(kept()).open().unwrap();
     leg.send(&Leg { force: 2.5 }).unwrap();
     let plan = robot.service::<Vector3, Vector3>("/plan");
     let _plan = plan.serve(|ask| Ok(Vector3 { x: 2.0 * ask.x, ..Vector3::default() })).unwrap();
     let speed = robot.param::<f64>("speed").default(1.0).declare().unwrap();
     let goal = robot.param::<f64>("goal").default(0.0).declare().unwrap();
-    let mut goals = robot.subscriber::<Vector3>("/goal").unwrap();
+    let mut goals = robot.subscriber::<Vector3>("/goal").open().unwrap();
     let server = test_domain.server();
-    let setter = std::thread::spawn(move || goal.set(goals.recv(LONG).unwrap().x).unwrap());
+    let setter = std::thread::spawn(move || goal.set(goals.recv_timeout(LONG).unwrap().x).unwrap());
     client("live", &server);
     setter.join().unwrap();
     assert_eq!(speed.get().unwrap(), 1.75);
@@ -62,7 +62,7 @@ fn foxglove_client_reads_and_controls_robot() {
 fn foxglove_client_plays_recording() {
     let test_domain = TestDomain::new();
     let robot = test_domain.node("robot");
-    let mut force = robot.publisher::<Vector3>("/force").unwrap();
+    let mut force = robot.publisher::<Vector3>("/force").open().unwrap();
     let file = test_domain.0.join("run.mcap");
     let mut options = RecordOptions::default();
     options.location = Some(test_domain.location());

@@ -26,10 +26,10 @@ fn advertises_topics_with_types_and_sends_messages() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("robot");
     let kept = || PublisherOptions::new().transient_local(3);
-    let mut force = node.publisher_with::<Vector3>("/force", kept()).unwrap();
-    let mut leg = node.publisher_with::<Leg>("/leg", kept()).unwrap();
-    let mut image = node.publisher_with::<Image>("/image", kept()).unwrap();
-    let mut note = node.publisher_with::<[u8]>("/note", kept()).unwrap();
+    let mut force = node.publisher::<Vector3>("/force").qos(kept()).open().unwrap();
+    let mut leg = node.publisher::<Leg>("/leg").qos(kept()).open().unwrap();
+    let mut image = node.publisher::<Image>("/image").qos(kept()).open().unwrap();
+    let mut note = node.publisher::<[u8]>("/note").qos(kept()).open().unwrap();
     let vector = Vector3 { x: 1.0, y: 2.0, z: 3.0 };
     force.send(&vector).unwrap();
     leg.send(&Leg { force: 2.5, joints: [4, 5] }).unwrap();
@@ -77,7 +77,7 @@ fn advertises_new_topics_and_unadvertises_removed_ones() {
     viewer.send(&json!({"op": "subscribeConnectionGraph"}));
     viewer.recv_text("connectionGraphUpdate", |graph| graph["publishedTopics"] == json!([]));
     let node = test_domain.node("late");
-    let mut publisher = node.publisher::<[u8]>("/late").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/late").open().unwrap();
     let channel = viewer.channel("/late");
     viewer.recv_text("connectionGraphUpdate", |graph| {
         graph["publishedTopics"] == json!([{"name": "/late", "publisherIds": ["/late"]}])
@@ -130,7 +130,7 @@ fn follows_domain_again_after_it_was_unreadable() {
         while !events.recv_timeout(util::HANG).expect("an event").contains(what) {}
     };
     let node = test_domain.node("early");
-    let early = node.publisher::<[u8]>("/early").unwrap();
+    let early = node.publisher::<[u8]>("/early").open().unwrap();
     let server = rnet_foxglove::serve(options).unwrap();
     let mut viewer = Viewer::of(&server);
     viewer.channel("/early");
@@ -153,7 +153,7 @@ fn follows_domain_again_after_it_was_unreadable() {
     wait_for("the domain can be read again");
     viewer.recv_text("status", has_text("the domain can be read again"));
     let node = test_domain.node("late");
-    let _late = node.publisher::<[u8]>("/late").unwrap();
+    let _late = node.publisher::<[u8]>("/late").open().unwrap();
     viewer.channel("/late");
     other.channel("/late");
 }
@@ -163,7 +163,7 @@ fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
     let test_domain = TestDomain::new();
     let kept = || PublisherOptions::new().transient_local(1);
     let (first, second) = (test_domain.node("first"), test_domain.node("second"));
-    let mut publisher = first.publisher_with::<[u8]>("/mode", kept()).unwrap();
+    let mut publisher = first.publisher::<[u8]>("/mode").qos(kept()).open().unwrap();
     let text = |payload: Vec<u8>| {
         serde_json::from_slice::<Value>(&payload).unwrap()["text"].as_str().unwrap().to_owned()
     };
@@ -188,7 +188,7 @@ fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
         received = text(viewer.message().1);
     }
     assert_eq!(received, "new");
-    let mut other = second.publisher_with::<[u8]>("/mode", kept()).unwrap();
+    let mut other = second.publisher::<[u8]>("/mode").qos(kept()).open().unwrap();
     other.send(b"other").unwrap();
     assert_eq!(text(viewer.message().1), "other");
     drop((publisher, first));
@@ -203,7 +203,7 @@ fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
 fn viewer_publishes_in_both_encodings_and_gets_errors() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("base");
-    let mut goals = node.subscriber::<Vector3>("/goal").unwrap();
+    let mut goals = node.subscriber::<Vector3>("/goal").open().unwrap();
     let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
     viewer.recv_text("serverInfo", |_| true);
@@ -213,12 +213,12 @@ fn viewer_publishes_in_both_encodings_and_gets_errors() {
     };
     viewer.send(&channel(1, "json", "foxglove.Vector3"));
     viewer.send(&channel(2, "protobuf", "foxglove.Vector3"));
-    goals.wait_for_publishers(2, LONG).unwrap();
+    goals.wait_for_publishers_timeout(2, LONG).unwrap();
     viewer.binary(&[&[1], &1u32.to_le_bytes(), br#"{"x": 1.5}"#]);
-    assert_eq!(goals.recv(LONG).unwrap().x, 1.5);
+    assert_eq!(goals.recv_timeout(LONG).unwrap().x, 1.5);
     let message = Vector3 { y: 2.5, ..Vector3::default() };
     viewer.binary(&[&[1], &2u32.to_le_bytes(), &message.encode_to_vec()]);
-    assert_eq!(goals.recv(LONG).unwrap().y, 2.5);
+    assert_eq!(goals.recv_timeout(LONG).unwrap().y, 2.5);
     // A malformed message is not sent.
     viewer.binary(&[&[1], &1u32.to_le_bytes(), br#"{"w": 1}"#]);
     viewer.recv_text("status", |said| said["message"].as_str().unwrap().contains("was not sent"));
@@ -243,9 +243,9 @@ fn viewer_publishes_in_both_encodings_and_gets_errors() {
         let text = said["message"].as_str().unwrap();
         text.contains("foxglove.Vector3") && text.contains("foxglove.Pose")
     });
-    goals.wait_for_publishers(3, LONG).unwrap();
+    goals.wait_for_publishers_timeout(3, LONG).unwrap();
     viewer.binary(&[&[1], &5u32.to_le_bytes(), br#"{"x": 3.5}"#]);
-    assert_eq!(goals.recv(LONG).unwrap().x, 3.5);
+    assert_eq!(goals.recv_timeout(LONG).unwrap().x, 3.5);
     // A client's publishers are dropped with the client.
     drop(viewer);
     wait("the end of the publishers", || goals.publisher_count() == 0);
@@ -345,7 +345,7 @@ fn sends_simulated_time() {
     let node = test_domain.node("simulator");
     let server = test_domain.server();
     let mut viewer = Viewer::of(&server);
-    let mut clock = node.publisher::<Clock>("/clock").unwrap();
+    let mut clock = node.publisher::<Clock>("/clock").open().unwrap();
     let has_time = |info: &Value| info["capabilities"].as_array().unwrap().contains(&"time".into());
     viewer.recv_text("serverInfo", has_time);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();

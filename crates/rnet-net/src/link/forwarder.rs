@@ -384,7 +384,7 @@ impl Forwarder {
         }
         let sample = match self.shaping.skips_to_newest() {
             true if now_ns < self.not_before_ns => return Ok(false),
-            true => match self.subscriber.latest(Some(Duration::ZERO)) {
+            true => match self.subscriber.latest_timeout(Duration::ZERO) {
                 Ok(sample) => sample,
                 Err(Error::Timeout { .. }) => return Ok(false),
                 Err(error) => return Err(error),

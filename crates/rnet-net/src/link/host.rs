@@ -335,7 +335,7 @@ impl Host {
                     .reserve_will(remote.will)
                     .deferred();
                 let publisher =
-                    control.shared.node.publisher_with::<[u8]>(&remote.topic, options)?;
+                    control.shared.node.publisher::<[u8]>(&remote.topic).qos(options).open()?;
                 // Claimed only after the proxy exists: if creating it failed, the position stays for the
                 // next try.
                 let claim = control.shared.positions.claim(self.presence.host, id);
@@ -347,11 +347,13 @@ impl Host {
                 let point = point.unwrap_or_default();
                 let next_seq = point.next_seq.or(claim.next_seq);
                 let (events, host) = (control.shared.events.clone(), self.presence.host);
-                publisher.on_match(move |event| {
-                    if !matches!(event, MatchEvent::Incompatible(_)) {
-                        let _ = events.send(Event::ProxyReadersChanged(host, id));
-                    }
-                });
+                publisher
+                    .on_match(move |event| {
+                        if !matches!(event, MatchEvent::Incompatible(_)) {
+                            let _ = events.send(Event::ProxyReadersChanged(host, id));
+                        }
+                    })
+                    .detach();
                 let limit = limits::MAX_MESSAGE_LEN_BYTES.min(pool as usize);
                 let mut proxy = Proxy::new(publisher, (host, id), next_seq, claim.slot, limit);
                 (proxy.previous_readers, proxy.known_lost) = (point.readers, point.known_lost);
@@ -380,7 +382,7 @@ impl Host {
                     .proxy(remote.proxy.clone(), 1)
                     .passive();
                 let passive =
-                    control.shared.node.subscriber_with::<[u8]>(&remote.topic, options)?;
+                    control.shared.node.subscriber::<[u8]>(&remote.topic).qos(options).open()?;
                 self.subscriptions.insert(id, (remote, passive));
                 self.serve_early(control, id);
             }

@@ -389,7 +389,11 @@ mod tests {
         }
 
         fn reader(&self) -> OfflineReader {
-            OfflineReader::new(self.shared.node.subscriber::<[u8]>("/t").unwrap(), None, None)
+            OfflineReader::new(
+                self.shared.node.subscriber::<[u8]>("/t").open().unwrap(),
+                None,
+                None,
+            )
         }
 
         fn claim(&self) -> OfflineClaim {

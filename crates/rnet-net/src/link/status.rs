@@ -208,7 +208,7 @@ impl Status {
     /// The errors of opening the publisher.
     pub fn new(shared: &Arc<LinkContext>) -> Result<Status> {
         let options = PublisherOptions::new().transient_local(1);
-        let publisher = shared.node.publisher_with(TOPIC, options)?;
+        let publisher = shared.node.publisher(TOPIC).qos(options).open()?;
         Ok(Status {
             publisher,
             sent: None,

@@ -26,7 +26,7 @@ const MANY: u64 = (20 << 20) / LEN as u64;
 fn publishers(node: &Node) -> (Publisher<[u8]>, Publisher<[u8]>) {
     let waits = PublisherOptions::new().reliable(OnFull::Wait(CHOSEN)).log_len_bytes(1 << 16);
     let best_effort = PublisherOptions::new().log_len_bytes(1 << 16);
-    let open = |topic, options| node.publisher_with::<[u8]>(topic, options).unwrap();
+    let open = |topic, options| node.publisher::<[u8]>(topic).qos(options).open().unwrap();
     (open("/waits", waits), open("/best_effort", best_effort))
 }
 
@@ -79,11 +79,11 @@ fn cut_cable_blocks_a_send_no_longer_than_its_limit() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut waits, mut best_effort) = publishers(&from);
     let reliable = SubscriberOptions::new().reliable();
-    let mut hears = to.subscriber_with::<[u8]>("/waits", reliable).unwrap();
+    let mut hears = to.subscriber::<[u8]>("/waits").qos(reliable).open().unwrap();
     let keeps_all = SubscriberOptions::new().keep_all();
-    let mut hears_some = to.subscriber_with::<[u8]>("/best_effort", keeps_all).unwrap();
+    let mut hears_some = to.subscriber::<[u8]>("/best_effort").qos(keeps_all).open().unwrap();
     for publisher in [&waits, &best_effort] {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     hosts.cut(0, 1);
     let cut = Cut(&hosts);
@@ -92,7 +92,7 @@ fn cut_cable_blocks_a_send_no_longer_than_its_limit() {
     drop(cut);
     // Accepted messages arrive once and in order; refused ones do not.
     for expected in 0..sent {
-        assert_eq!(number(&hears.recv(LONG).unwrap()), expected);
+        assert_eq!(number(&hears.recv_timeout(LONG).unwrap()), expected);
     }
     assert_eq!(hears.lost().total(), 0);
     // Each message of the other publisher has arrived or is counted.
@@ -181,10 +181,10 @@ fn send_images(publisher: &mut Publisher<[u8]>, mut settle: impl FnMut()) -> u64
 /// A publisher of images and a reliable subscriber of them on another host.
 fn images(from: &Node, to: &Node) -> (Publisher<[u8]>, rnet::Subscriber<[u8]>) {
     let refuses = PublisherOptions::new().reliable(OnFull::Refuse);
-    let publisher = from.publisher_with::<[u8]>("/image", refuses).unwrap();
+    let publisher = from.publisher::<[u8]>("/image").qos(refuses).open().unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let subscriber = to.subscriber_with::<[u8]>("/image", reliable).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let subscriber = to.subscriber::<[u8]>("/image").qos(reliable).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (publisher, subscriber)
 }
 
@@ -205,7 +205,7 @@ fn saturated_network_blocks_a_publisher_of_images() {
     assert!((1..=3).contains(&sent), "{sent} were sent");
     drop(cut);
     for expected in 0..sent {
-        assert_eq!(number(&subscriber.recv(LONG).unwrap()), expected);
+        assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), expected);
     }
     assert_eq!(subscriber.lost().total(), 0);
 }
@@ -219,7 +219,7 @@ fn full_remote_subscriber_blocks_a_publisher_of_images() {
     // Those on that host, and those that wait for capacity there.
     assert!((3..=7).contains(&sent), "{sent} were sent");
     for expected in 0..sent {
-        assert_eq!(number(&subscriber.recv(LONG).unwrap()), expected);
+        assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), expected);
     }
     assert_eq!(subscriber.lost().total(), 0);
     eventually("the publisher has capacity", || publisher.send(&[7; IMAGE_LEN]).is_ok());

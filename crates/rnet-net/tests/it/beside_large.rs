@@ -29,8 +29,8 @@ impl Drop for StopOnDrop<'_> {
 /// Sends numbers at 100 Hz.
 fn talk(node: &Node, sent: &AtomicU64, ends: &AtomicBool) {
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = node.publisher_with::<[u8]>("/small", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/small").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for number in 0_u64.. {
         if ends.load(Ordering::Relaxed) {
             return;
@@ -45,12 +45,11 @@ fn talk(node: &Node, sent: &AtomicU64, ends: &AtomicBool) {
 fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
     let hosts = Hosts::patient("beside a large one", 2);
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
-    let mut images = camera.publisher::<[u8]>("/image").unwrap();
-    let mut seen =
-        viewer.subscriber_with::<[u8]>("/image", SubscriberOptions::new().keep_all()).unwrap();
+    let mut images = camera.publisher::<[u8]>("/image").open().unwrap();
+    let mut seen = viewer.subscriber::<[u8]>("/image").keep_all().open().unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let mut subscriber = viewer.subscriber_with::<[u8]>("/small", reliable).unwrap();
-    images.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = viewer.subscriber::<[u8]>("/small").qos(reliable).open().unwrap();
+    images.wait_for_subscribers_timeout(1, LONG).unwrap();
     hosts.net().set_delay(DELAY);
     let (sent, ends) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -58,7 +57,7 @@ fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
         scope.spawn(|| talk(&camera, &sent, &ends));
         let mut next = 0;
         let mut hear = || {
-            let sample = subscriber.recv(LONG).unwrap();
+            let sample = subscriber.recv_timeout(LONG).unwrap();
             let number = u64::from_le_bytes(sample[..8].try_into().unwrap());
             assert_eq!(number, next, "in order, and none is missing");
             next += 1;

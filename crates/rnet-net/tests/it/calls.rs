@@ -39,14 +39,14 @@ fn calls_streams_errors_and_cancellation_cross() {
     let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
     let (begun, _calls) = mpsc::channel();
     let service = count(&server, begun);
-    let client = home.client::<[u8], [u8]>("/count").unwrap();
-    assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+    let client = home.client::<[u8], [u8]>("/count").open().unwrap();
+    assert_eq!(&*client.call_timeout(&[1], LONG).unwrap(), [0]);
     let mut stream = client.stream(&[200], options()).unwrap();
     for number in 0..200 {
         assert_eq!(&*stream.next().unwrap().unwrap(), [number]);
     }
     assert!(stream.next().unwrap().is_none());
-    let error = client.call(&[u8::MAX], LONG).unwrap_err();
+    let error = client.call_timeout(&[u8::MAX], LONG).unwrap_err();
     let Error::CallFailed { node, failure, .. } = &error else { panic!("{error}") };
     assert_eq!((&**node, &*failure.kind), ("@host0/server", "TooMany"));
     let waits = client.start(&[0], options()).unwrap();
@@ -58,7 +58,7 @@ fn calls_streams_errors_and_cancellation_cross() {
     let (begun, _here) = mpsc::channel();
     let other = count(&home, begun);
     eventually("both servers are known", || client.server_count() == 2);
-    (0..4).for_each(|_| drop(client.call(&[1], LONG).unwrap()));
+    (0..4).for_each(|_| drop(client.call_timeout(&[1], LONG).unwrap()));
     assert_eq!((service.stats().calls, other.stats().calls), (6, 2));
 }
 
@@ -68,7 +68,7 @@ fn lost_host_ends_the_calls_of_both_sides() {
     let (server, home) = (hosts.node(0, "server"), hosts.node(1, "home"));
     let (begun, calls) = mpsc::channel();
     let service = count(&server, begun);
-    let client = home.client::<[u8], [u8]>("/count").unwrap();
+    let client = home.client::<[u8], [u8]>("/count").open().unwrap();
     let waits = client.start(&[0], options()).unwrap();
     calls.recv_timeout(LONG.unwrap()).unwrap();
     hosts.cut(0, 1);
@@ -81,7 +81,7 @@ fn lost_host_ends_the_calls_of_both_sides() {
     eventually("the call of the lost host is cancelled", || service.stats().cancelled == 1);
     // The server is found again.
     hosts.heal(0, 1);
-    assert_eq!(&*client.call(&[1], LONG).unwrap(), [0]);
+    assert_eq!(&*client.call_timeout(&[1], LONG).unwrap(), [0]);
 }
 
 #[test]
@@ -99,10 +99,10 @@ fn goals_feedback_and_reasons_cross() {
     };
     let replace = server.action::<[u8], [u8], [u8]>("/count").policy(GoalPolicy::Replace);
     let action = replace.serve(handler).unwrap();
-    let client = home.action_client::<[u8], [u8], [u8]>("/count").unwrap();
+    let client = home.action_client::<[u8], [u8], [u8]>("/count").open().unwrap();
     let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();
     let mut feedback = Vec::new();
-    let result = send(200).result_with(LONG, |number| feedback.push(number[0])).unwrap();
+    let result = send(200).result_with(|number| feedback.push(number[0])).unwrap();
     assert_eq!((&*result, feedback), (&[200][..], (0..200).collect()));
     let first = send(0);
     eventually("it runs", || action.stats().running == 1);
@@ -111,14 +111,14 @@ fn goals_feedback_and_reasons_cross() {
         Error::Cancelled { reason, .. } => reason.name(),
         other => panic!("{other}"),
     };
-    assert_eq!(reason(first.result(LONG).unwrap_err()), "preempted");
+    assert_eq!(reason(first.result_timeout(LONG).unwrap_err()), "preempted");
     eventually("the second runs", || action.stats().running == 1);
     second.cancel().unwrap();
-    assert_eq!(reason(second.result(LONG).unwrap_err()), "caller");
+    assert_eq!(reason(second.result_timeout(LONG).unwrap_err()), "caller");
     let third = send(0);
     eventually("the third runs", || action.stats().running == 1);
     hosts.cut(0, 1);
-    assert!(matches!(third.result(LONG).unwrap_err(), Error::ServerLost { .. }));
+    assert!(matches!(third.result_timeout(LONG).unwrap_err(), Error::ServerLost { .. }));
     eventually("it has ended there", || action.stats().cancelled == 3);
 }
 
@@ -129,18 +129,18 @@ fn jobs_of_a_lost_host_are_done_by_another() {
     let mut worker = away.pull::<[u8]>("/jobs").open().unwrap();
     let jobs = home.push::<[u8]>("/jobs").open().unwrap();
     jobs.push(&[1]).unwrap();
-    let job = worker.recv(LONG).unwrap().unwrap();
+    let job = worker.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job[0], job.context().redelivered()), (1, false));
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     jobs.push(&[2]).unwrap();
-    let held = worker.recv(LONG).unwrap().unwrap();
+    let held = worker.recv_timeout(LONG).unwrap().unwrap();
     let mut here = home.pull::<[u8]>("/jobs").open().unwrap();
     hosts.cut(0, 1);
-    let job = here.recv(LONG).unwrap().unwrap();
+    let job = here.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job[0], job.context().redelivered()), (2, true));
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     eventually("the worker of the lost host is cancelled", || held.context().is_cancelled());
     let stats = jobs.stats();
     assert_eq!((stats.done, stats.redelivered, stats.undelivered), (2, 1, 0));

@@ -18,11 +18,11 @@ const NEVER: Duration = Duration::from_secs(600);
 /// and does not end with its program or the cable.
 fn stop(node: &Node) -> rnet::Result<rnet::Driver<[u8]>> {
     let stop = node.drive::<[u8]>(TOPIC).priority(100).lease(NEVER);
-    stop.outlasts_driver(true).take(LONG)
+    stop.outlasts_driver(true).timeout(LONG).take()
 }
 
 fn take(node: &Node, priority: i32) -> rnet::Result<rnet::Driver<[u8]>> {
-    node.drive::<[u8]>(TOPIC).priority(priority).lease(NEVER).take(LONG)
+    node.drive::<[u8]>(TOPIC).priority(priority).lease(NEVER).timeout(LONG).take()
 }
 
 #[test]
@@ -109,7 +109,14 @@ fn remote_stop_persists_after_its_cable_is_cut() {
         "{refused}"
     );
     // Until its lease is over, only `rnet command release` ends it, from any host.
-    far.drive::<[u8]>(TOPIC).above_all().lease(NEVER).take(LONG).unwrap().release().unwrap();
+    far.drive::<[u8]>(TOPIC)
+        .above_all()
+        .lease(NEVER)
+        .timeout(LONG)
+        .take()
+        .unwrap()
+        .release()
+        .unwrap();
     let mut pilot = take(&near, 10).unwrap();
     pilot.send(b"home").unwrap();
     eventually("the pilot is obeyed again", || last() == b"home");

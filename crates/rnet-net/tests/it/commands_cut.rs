@@ -35,7 +35,7 @@ fn receiver(node: &Node, deadline: Duration) -> (Command, mpsc::Receiver<Receive
 }
 
 fn driver(node: &Node, priority: i32) -> Driver<[u8]> {
-    node.drive(TOPIC).priority(priority).lease(NEVER).take(LONG).unwrap()
+    node.drive(TOPIC).priority(priority).lease(NEVER).timeout(LONG).take().unwrap()
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn failed_renewal_ends_authority_with_the_lease() {
     assert!(matches!(did.recv().unwrap(), ReceiverAction::FellBack(FallbackReason::Opened, _)));
     let lease = Duration::from_millis(100);
     let drive = away.drive::<[u8]>(TOPIC).priority(1).lease(lease);
-    let mut far = drive.take(LONG).unwrap();
+    let mut far = drive.timeout(LONG).take().unwrap();
     hosts.cut(0, 1);
     // This may include a renewal that was answered right before the cut.
     let begun = Instant::now();

@@ -25,7 +25,7 @@ fn child_entry() {
         "reliable" => options.reliable(OnFull::Wait(LONG.unwrap())).log_len_bytes(LOG_LEN),
         _ => options.urgent(),
     };
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut next = 0;
     for order in common::orders() {
         let count: u64 = order.parse().unwrap();
@@ -42,7 +42,7 @@ fn message(number: u64) -> Vec<u8> {
 }
 
 fn reliable(node: &Node) -> Subscriber<[u8]> {
-    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber("/t").reliable().open().unwrap()
 }
 
 /// The messages that a subscriber has read.
@@ -96,9 +96,9 @@ impl Marker {
 
     fn called(hosts: &Hosts, [from, to]: [&str; 2]) -> Marker {
         let nodes = [hosts.node(0, from), hosts.node(1, to)];
-        let publisher = nodes[0].publisher::<[u8]>(&format!("/{from}")).unwrap();
-        let subscriber = nodes[1].subscriber::<[u8]>(&format!("/{from}")).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let publisher = nodes[0].publisher::<[u8]>(&format!("/{from}")).open().unwrap();
+        let subscriber = nodes[1].subscriber::<[u8]>(&format!("/{from}")).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         Marker { publisher, subscriber, _nodes: nodes }
     }
 
@@ -122,7 +122,7 @@ impl Marker {
     #[track_caller]
     fn heal(&mut self, hosts: &Hosts) {
         hosts.heal(0, 1);
-        self.publisher.wait_for_subscribers(1, LONG).unwrap();
+        self.publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
 }
 
@@ -140,9 +140,10 @@ fn has_reader(hosts: &Hosts, host: usize) -> bool {
 fn ended_and_slow(hosts: &Hosts) -> ([Node; 2], Subscriber<[u8]>) {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = from.publisher_with::<[u8]>("/t", waits.log_len_bytes(LOG_LEN)).unwrap();
+    let mut publisher =
+        from.publisher::<[u8]>("/t").qos(waits.log_len_bytes(LOG_LEN)).open().unwrap();
     let subscriber = reliable(&to);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (0..COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
     hosts.settle();
     drop(publisher);
@@ -192,7 +193,7 @@ fn all_sent(hosts: &Hosts) -> (Node, Subscriber<[u8]>, Child) {
     let to = hosts.node(1, "to");
     let mut subscriber = reliable(&to);
     let mut child = hosts.child(0, "reliable");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     send(&mut child, COUNT);
     hosts.settle();
     (to, subscriber, child)
@@ -222,9 +223,9 @@ fn best_effort_messages_of_a_dead_publisher_in_a_cut_are_counted_as_lost() {
     let hosts = Hosts::new("late", 2);
     let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
     let keeps_all = SubscriberOptions::new().keep_all();
-    let mut subscriber = to.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
     let mut child = hosts.child(0, "urgent");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let mut read = ReadCounts::default();
     send(&mut child, 10);
     read.until_all_are_counted(&mut subscriber, 10);
@@ -247,10 +248,10 @@ fn publisher_that_dies_in_a_cut_leaves_one_will() {
         let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
         let mut subscriber = match role {
             "reliable" => reliable(&to),
-            _ => to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap(),
+            _ => to.subscriber::<[u8]>("/t").keep_all().open().unwrap(),
         };
         let mut child = hosts.child(0, role);
-        subscriber.wait_for_publishers(1, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         send(&mut child, 10);
         hosts.settle();
         marker.cut(&hosts);
@@ -317,9 +318,10 @@ fn ended_publisher_without_readers_is_dropped() {
     let hosts = Hosts::new("some has come", 2);
     let (mut marker, from, to) = (Marker::new(&hosts), hosts.node(0, "from"), hosts.node(1, "to"));
     let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = from.publisher_with::<[u8]>("/t", waits.log_len_bytes(LOG_LEN)).unwrap();
+    let mut publisher =
+        from.publisher::<[u8]>("/t").qos(waits.log_len_bytes(LOG_LEN)).open().unwrap();
     let mut subscriber = reliable(&to);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (0..COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
     hosts.settle();
     marker.cut(&hosts);

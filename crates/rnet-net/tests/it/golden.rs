@@ -109,22 +109,22 @@ fn link(net: &Arc<MemoryNet>, domain: &Net, id: u64, seen: &Arc<Mutex<Vec<Vec<u8
 fn talk(here: &Net, there: &Net) {
     let (talker, listener) = (here.node("talker"), there.node("listener"));
     let all = || SubscriberOptions::new().reliable();
-    let mut subscriber = listener.subscriber_with::<[u8]>("/t", all()).unwrap();
-    let mut packed = listener.subscriber_with::<[u8]>("/packed", all()).unwrap();
-    let mut typed = listener.subscriber::<Imu>("/imu").unwrap();
+    let mut subscriber = listener.subscriber::<[u8]>("/t").qos(all()).open().unwrap();
+    let mut packed = listener.subscriber::<[u8]>("/packed").qos(all()).open().unwrap();
+    let mut typed = listener.subscriber::<Imu>("/imu").open().unwrap();
     let options = || PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(60)));
     let lease = Duration::from_secs(2);
     let of_all = options().manual_by_topic(lease).last_will(&b"gone"[..]);
-    let mut talks = talker.publisher_with::<[u8]>("/t", of_all).unwrap();
-    let mut packs = talker.publisher_with::<[u8]>("/packed", options()).unwrap();
-    let mut types = talker.publisher::<Imu>("/imu").unwrap();
-    talks.wait_for_subscribers(1, LONG).unwrap();
-    packs.wait_for_subscribers(1, LONG).unwrap();
-    types.wait_for_subscribers(1, LONG).unwrap();
+    let mut talks = talker.publisher::<[u8]>("/t").qos(of_all).open().unwrap();
+    let mut packs = talker.publisher::<[u8]>("/packed").qos(options()).open().unwrap();
+    let mut types = talker.publisher::<Imu>("/imu").open().unwrap();
+    talks.wait_for_subscribers_timeout(1, LONG).unwrap();
+    packs.wait_for_subscribers_timeout(1, LONG).unwrap();
+    types.wait_for_subscribers_timeout(1, LONG).unwrap();
     types.send(&Imu::default()).unwrap();
-    typed.recv(LONG).unwrap();
+    typed.recv_timeout(LONG).unwrap();
     packs.send(&[7; 1000]).unwrap();
-    packed.recv(LONG).unwrap();
+    packed.recv_timeout(LONG).unwrap();
     for number in 0..20_u8 {
         talks.send(&[number; 22]).unwrap();
     }
@@ -135,11 +135,11 @@ fn talk(here: &Net, there: &Net) {
     talks.assert_alive().unwrap();
     // Enough for a report of how much was read.
     for _ in 0..22 {
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
     }
     for _ in 0..200 {
         talks.send(&[8; 8000]).unwrap();
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
     }
     eventually("losses without a number are counted", || subscriber.lost().total() == 5);
     drop(subscriber);

@@ -17,7 +17,7 @@ fn hosts(test: &str) -> Hosts {
 /// Waits until the link of a node's host knows exactly these hosts, by name and state.
 fn knows(node: &Node, what: &str, wanted: &[(&str, State)]) {
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     let mut last = Vec::new();
     eventually(what, || {
         while let Some(status) = statuses.try_recv().unwrap() {
@@ -101,7 +101,7 @@ fn two_hosts_of_one_name_are_read_by_their_display_names() {
         replica.get("/mode").is_ok_and(|read| read.value == Some("four".into()))
     });
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = desk.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
-    let problems = statuses.recv(LONG).unwrap().problems.join(" ");
+    let mut statuses = desk.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let problems = statuses.recv_timeout(LONG).unwrap().problems.join(" ");
     assert!(problems.contains("two hosts have this name"), "{problems}");
 }

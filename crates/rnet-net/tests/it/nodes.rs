@@ -17,7 +17,8 @@ fn node_events(node: &Node) -> Receiver<NodeEvent> {
         if event.node().starts_with('@') {
             let _ = sender.send(event.clone());
         }
-    });
+    })
+    .detach();
     events
 }
 

@@ -163,7 +163,7 @@ fn attack_for(rounds: usize) {
     );
     let mut one = Host::start("one", &config);
     let node = one.folder.node();
-    let mut hears = node.subscriber::<[u8]>("/t").unwrap();
+    let mut hears = node.subscriber::<[u8]>("/t").open().unwrap();
     eventually("the link listens", || TcpStream::connect(("127.0.0.1", port + 1)).is_ok());
 
     // The bytes that a real peer sends on either lane.
@@ -235,13 +235,13 @@ fn attack_for(rounds: usize) {
     // It still links.
     let two = Host::start("two", &format!("connect = [\"tcp/127.0.0.1:{port}\"]"));
     let other = two.folder.node();
-    let mut sends = other.publisher::<[u8]>("/t").unwrap();
-    let mut not = other.publisher::<[u8]>("/cmd").unwrap();
-    let mut command = node.subscriber::<[u8]>("/cmd").unwrap();
-    sends.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let mut sends = other.publisher::<[u8]>("/t").open().unwrap();
+    let mut not = other.publisher::<[u8]>("/cmd").open().unwrap();
+    let mut command = node.subscriber::<[u8]>("/cmd").open().unwrap();
+    sends.wait_for_subscribers_timeout(1, LONG).unwrap();
     not.send(b"no").unwrap();
     sends.send(b"yes").unwrap();
-    assert_eq!(&*hears.recv(Some(LONG)).unwrap(), b"yes");
+    assert_eq!(&*hears.recv_timeout(LONG).unwrap(), b"yes");
     assert!(command.try_recv().unwrap().is_none(), "a rule blocks it");
 }
 
@@ -275,9 +275,9 @@ fn silent_connections_do_not_block_a_host() {
             }
         });
         let two = Host::start("two", &format!("connect = [\"tcp/127.0.0.1:{port}\"]"));
-        let (sends, hears) = (two.folder.node(), node.subscriber::<[u8]>("/t").unwrap());
-        let publisher = sends.publisher::<[u8]>("/t").unwrap();
-        let met = publisher.wait_for_subscribers(1, Some(LONG));
+        let (sends, hears) = (two.folder.node(), node.subscriber::<[u8]>("/t").open().unwrap());
+        let publisher = sends.publisher::<[u8]>("/t").open().unwrap();
+        let met = publisher.wait_for_subscribers_timeout(1, LONG);
         is_met.store(true, Ordering::Relaxed);
         met.unwrap();
         drop(hears);

@@ -16,12 +16,12 @@ fn missed_deadline_is_counted_remotely() {
     let hosts = Hosts::new("deadline", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().deadline(PERIOD);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let options = SubscriberOptions::new().deadline(PERIOD);
-    let mut subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"first").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"first");
     let missed = || subscriber.stats().iter().map(|stats| stats.deadline_missed).sum::<u64>();
     eventually("periods without a message are counted", || missed() > 2);
     assert_eq!(subscriber.lost().total(), 0);
@@ -32,9 +32,9 @@ fn lifespan_begins_when_the_message_was_sent_on_its_host() {
     let hosts = Hosts::new("lifespan", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().lifespan(PERIOD);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let expired = |of: &rnet::Subscriber<[u8]>| of.stats().iter().map(|s| s.expired).sum::<u64>();
     // A message that is read at once has not expired, unless this thread or the link was delayed for the
     // whole lifespan.
@@ -62,14 +62,16 @@ fn liveliness_is_lost_and_regained_remotely() {
     let hosts = Hosts::new("alive", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let options = SubscriberOptions::new().manual_by_topic(PERIOD);
-    let subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
+    let subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    subscriber.on_liveliness(move |change| {
-        let _ = sender.send(change.alive);
-    });
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    subscriber
+        .on_liveliness(move |change| {
+            let _ = sender.send(change.alive);
+        })
+        .detach();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"sign of life").unwrap();
     let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     while next() {}
@@ -88,10 +90,10 @@ fn assertion_without_a_message_crosses() {
     let hosts = Hosts::new("asserts", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);
-    let publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let options = SubscriberOptions::new().manual_by_topic(PERIOD);
-    let subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..2 {
         eventually("it asserts nothing", || subscriber.liveliness().not_alive == 1);
         eventually("it asserts that it is alive", || {
@@ -105,10 +107,10 @@ fn assertion_without_a_message_crosses() {
 fn known_losses_of_a_publisher_are_counted_once() {
     let mut hosts = Hosts::new("missing", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").open().unwrap();
     publisher.publish_gap(LossCause::Link, 1000).unwrap();
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut counted = |what: &str, link: u64, restart: u64| {
         eventually(what, || {
             while !matches!(subscriber.try_recv(), Ok(None)) {}
@@ -144,14 +146,14 @@ fn held_back(test: &str, direction: &str, from: usize, to: usize) {
     );
     let hosts = Hosts::with_config(test, &[&rule, ""]);
     let (sends, hears) = (hosts.node(from, "sends"), hosts.node(to, "hears"));
-    let mut held = sends.publisher::<[u8]>("/held").unwrap();
-    let mut free = sends.publisher::<[u8]>("/free").unwrap();
-    let mut no = hears.subscriber::<[u8]>("/held").unwrap();
-    let mut yes = hears.subscriber::<[u8]>("/free").unwrap();
-    free.wait_for_subscribers(1, LONG).unwrap();
+    let mut held = sends.publisher::<[u8]>("/held").open().unwrap();
+    let mut free = sends.publisher::<[u8]>("/free").open().unwrap();
+    let mut no = hears.subscriber::<[u8]>("/held").open().unwrap();
+    let mut yes = hears.subscriber::<[u8]>("/free").open().unwrap();
+    free.wait_for_subscribers_timeout(1, LONG).unwrap();
     held.send(b"x").unwrap();
     free.send(b"x").unwrap();
-    assert_eq!(&*yes.recv(LONG).unwrap(), b"x");
+    assert_eq!(&*yes.recv_timeout(LONG).unwrap(), b"x");
     // It would have come before: announced first, and sent first.
     assert!(no.try_recv().unwrap().is_none());
     assert_eq!((no.publisher_count(), held.subscriber_count()), (0, 0));

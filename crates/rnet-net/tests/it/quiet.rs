@@ -142,11 +142,11 @@ fn quiet_host_delays_no_other_host() {
     let hosts = Hosts::patient("one of many is quiet", HOSTS);
     let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, &format!("n{host}"))).collect();
     let options = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap())).urgent();
-    let mut publisher = nodes[0].publisher_with::<[u8]>("/t", options()).unwrap();
+    let mut publisher = nodes[0].publisher::<[u8]>("/t").qos(options()).open().unwrap();
     let reliable = || SubscriberOptions::new().reliable();
-    let open = |node: &rnet::Node| node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+    let open = |node: &rnet::Node| node.subscriber::<[u8]>("/t").qos(reliable()).open().unwrap();
     let mut subscribers: Vec<_> = nodes[1..].iter().map(open).collect();
-    publisher.wait_for_subscribers(HOSTS - 1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(HOSTS - 1, LONG).unwrap();
     let quiet = HOSTS - 1;
     for other in 0..quiet {
         hosts.cut(other, quiet);
@@ -155,14 +155,14 @@ fn quiet_host_delays_no_other_host() {
     for number in numbers.clone() {
         publisher.send(&number.to_le_bytes()).unwrap();
         for subscriber in &mut subscribers[..quiet - 1] {
-            assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), number.to_le_bytes());
         }
     }
     for other in 0..quiet {
         hosts.heal(other, quiet);
     }
     for number in numbers {
-        assert_eq!(*subscribers[quiet - 1].recv(LONG).unwrap(), number.to_le_bytes());
+        assert_eq!(*subscribers[quiet - 1].recv_timeout(LONG).unwrap(), number.to_le_bytes());
     }
     assert!(subscribers.iter().all(|subscriber| subscriber.lost().total() == 0));
 }

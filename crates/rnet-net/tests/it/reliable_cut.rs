@@ -6,7 +6,7 @@ use crate::hosts;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber};
 use rnet_net::config::OfflineLimits;
 
 /// The cost of a message beside its bytes.
@@ -15,11 +15,11 @@ const COST: u64 = 64;
 /// Waits without limit for a present reader: nothing here may block it.
 fn publisher(node: &Node, topic: &str) -> Publisher<[u8]> {
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    node.publisher_with(topic, options).unwrap()
+    node.publisher(topic).qos(options).open().unwrap()
 }
 
 fn subscriber(node: &Node, topic: &str) -> Subscriber<[u8]> {
-    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber(topic).reliable().open().unwrap()
 }
 
 fn message(number: u64, len: usize) -> Vec<u8> {
@@ -38,7 +38,7 @@ fn send(publisher: &mut Publisher<[u8]>, numbers: std::ops::Range<u64>, len: usi
 fn read_to(subscriber: &mut Subscriber<[u8]>, first: u64, last: u64, len: usize) -> u64 {
     let (mut next, mut count) = (first, 0);
     while next <= last {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(got) => {
                 let number = u64::from_le_bytes(got[..8].try_into().unwrap());
                 assert!(number >= next, "message {number} after {next}");
@@ -58,7 +58,7 @@ fn read_to(subscriber: &mut Subscriber<[u8]>, first: u64, last: u64, len: usize)
 fn begun(hosts: &Hosts, len: usize) -> ([Node; 2], Publisher<[u8]>, Subscriber<[u8]>) {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     send(&mut publisher, 0..1, len);
     assert_eq!(read_to(&mut subscriber, 0, 0, len), 1);
     ([from, to], publisher, subscriber)
@@ -83,7 +83,7 @@ fn messages_within_the_budget_survive_a_cut() {
         })
         .collect();
     for (publisher, _) in &pairs {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     for ((publisher, subscriber), (len, _)) in pairs.iter_mut().zip(topics) {
         send(publisher, 0..2, len);
@@ -111,7 +111,7 @@ fn several_cuts_lose_nothing() {
     let hosts = Hosts::new("several cuts", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut publisher, mut subscriber) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for round in 0..3 {
         let first = round * 2000;
         send(&mut publisher, first..first + 500, 1000);
@@ -119,7 +119,7 @@ fn several_cuts_lose_nothing() {
         send(&mut publisher, first + 500..first + 2000, 1000);
         hosts.heal(0, 1);
         assert_eq!(read_to(&mut subscriber, first, first + 1999, 1000), 2000);
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     assert_eq!(subscriber.lost().total(), 0);
 }
@@ -154,7 +154,7 @@ fn longest_topics_lose_beyond_the_limit_of_all_topics() {
         .map(|at| (publisher(&from, &format!("/t{at}")), subscriber(&to, &format!("/t{at}"))))
         .collect();
     for ((publisher, subscriber), (len, _)) in pairs.iter_mut().zip(topics) {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         send(publisher, 0..1, len);
         assert_eq!(read_to(subscriber, 0, 0, len), 1);
     }
@@ -218,7 +218,7 @@ fn many_topics_survive_together() {
     let mut publishers: Vec<_> = topics.iter().map(|topic| publisher(&from, topic)).collect();
     let mut subscribers: Vec<_> = topics.iter().map(|topic| subscriber(&to, topic)).collect();
     for publisher in &mut publishers {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         send(publisher, 0..1, 500);
     }
     hosts.settle();
@@ -282,7 +282,7 @@ fn publisher_that_closes_in_a_cut_is_read_to_its_end() {
     let hosts = Hosts::new("closes in a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut first, mut hears) = (publisher(&from, "/t"), subscriber(&to, "/t"));
-    first.wait_for_subscribers(1, LONG).unwrap();
+    first.wait_for_subscribers_timeout(1, LONG).unwrap();
     send(&mut first, 0..1, 1000);
     assert_eq!(read_to(&mut hears, 0, 0, 1000), 1);
     cut(&hosts, &first);
@@ -292,7 +292,7 @@ fn publisher_that_closes_in_a_cut_is_read_to_its_end() {
     assert_eq!(read_to(&mut hears, 1, 3999, 1000), 3999);
     eventually("its end is known", || hears.publisher_count() == 0);
     let mut second = publisher(&from, "/t");
-    second.wait_for_subscribers(1, LONG).unwrap();
+    second.wait_for_subscribers_timeout(1, LONG).unwrap();
     send(&mut second, 5000..5100, 1000);
     assert_eq!(read_to(&mut hears, 5000, 5099, 1000), 100);
     assert_eq!(hears.lost().total(), 0);
@@ -316,18 +316,16 @@ enum Ends {
 fn publishers_that_close_around_cuts_lose_nothing_silently() {
     let hosts = Hosts::with_config("close around cuts", &["[network]\nlost_after_ms = 300"; 2]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let mut subscribers = [
-        to.subscriber_with::<[u8]>("/t0", SubscriberOptions::new().keep_all()).unwrap(),
-        subscriber(&to, "/t1"),
-    ];
+    let mut subscribers =
+        [to.subscriber::<[u8]>("/t0").keep_all().open().unwrap(), subscriber(&to, "/t1")];
     let (mut sent, mut got) = ([0; 2], [0; 2]);
     for round in 0..24 {
         let ends = [Ends::Unnoticed, Ends::InTheCut, Ends::Healed, Ends::Back][round % 4];
         let reset = round % 3 == 2;
-        let best_effort = from.publisher_with("/t0", PublisherOptions::new().urgent()).unwrap();
+        let best_effort = from.publisher("/t0").urgent().open().unwrap();
         let mut publishers = [Some(best_effort), Some(publisher(&from, "/t1"))];
         for publisher in publishers.iter().flatten() {
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         }
         let mut send = |publishers: &mut [Option<Publisher<[u8]>>; 2], count| {
             for (publisher, sent) in publishers.iter_mut().zip(&mut sent) {
@@ -358,7 +356,10 @@ fn publishers_that_close_around_cuts_lose_nothing_silently() {
         }
         hosts.heal(0, 1);
         if matches!(ends, Ends::Back) {
-            publishers.iter().flatten().for_each(|of| of.wait_for_subscribers(1, LONG).unwrap());
+            publishers
+                .iter()
+                .flatten()
+                .for_each(|of| of.wait_for_subscribers_timeout(1, LONG).unwrap());
         }
         send(&mut publishers, 1);
         drop(publishers);

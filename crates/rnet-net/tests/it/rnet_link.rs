@@ -320,7 +320,7 @@ fn port_in_use_is_retried_until_it_is_free() {
     let (mut child, _) = first_line(command);
     let options = rnet::SubscriberOptions::new().transient_local();
     let mut statuses =
-        node.subscriber_with::<rnet::msgs::LinkStatus>("/_rnet/link", options).unwrap();
+        node.subscriber::<rnet::msgs::LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     let mut until = |what: &str, is_so: &dyn Fn(&rnet::msgs::LinkStatus) -> bool| {
         eventually(what, || {
             let mut found = false;
@@ -373,15 +373,15 @@ fn two_hosts_communicate() {
         assert!(started.status.success(), "{}", text(&started.stderr));
     }
     let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
-    let mut scans = lidar.publisher_with::<[u8]>("/scan", options).unwrap();
+    let mut scans = lidar.publisher::<[u8]>("/scan").qos(options).open().unwrap();
     let options = rnet::SubscriberOptions::new().reliable();
-    let mut subscriber = map.subscriber_with::<[u8]>("/scan", options).unwrap();
-    scans.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").qos(options).open().unwrap();
+    scans.wait_for_subscribers_timeout(1, LONG).unwrap();
     for n in 0..100_u8 {
         scans.send(&[n]).unwrap();
     }
     for n in 0..100 {
-        let sample = subscriber.recv(Some(LONG)).unwrap();
+        let sample = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!((&*sample, sample.node()), (&[n][..], "@one/robot"));
     }
     // Either host can read the state of the other.
@@ -413,10 +413,10 @@ fn links_change_hands_under_traffic() {
         .reliable(rnet::OnFull::Wait(LONG))
         .log_len_bytes(16 << 20)
         .transient_local(10_000);
-    let mut numbers = from.publisher_with::<[u8]>("/numbers", options).unwrap();
+    let mut numbers = from.publisher::<[u8]>("/numbers").qos(options).open().unwrap();
     let options = rnet::SubscriberOptions::new().reliable();
-    let mut subscriber = to.subscriber_with::<[u8]>("/numbers", options).unwrap();
-    numbers.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/numbers").qos(options).open().unwrap();
+    numbers.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let sending = std::thread::spawn(move || {
         let mut number = 0_u64;
@@ -432,7 +432,7 @@ fn links_change_hands_under_traffic() {
         |subscriber: &mut rnet::Subscriber<[u8]>, until: Option<u64>, limit: Duration| {
             let begun = Instant::now();
             while until.is_none_or(|until| next < until) {
-                match subscriber.recv(Some(limit.saturating_sub(begun.elapsed()))) {
+                match subscriber.recv_timeout(limit.saturating_sub(begun.elapsed())) {
                     Ok(message) => {
                         let number = u64::from_le_bytes(message[..8].try_into().unwrap());
                         assert_eq!(number, next, "in order, and once");
@@ -494,9 +494,10 @@ fn host_of_another_domain_is_reported() {
     }
     for (node, domain) in nodes.iter().zip(["otherdomain", "linktest"]) {
         let options = SubscriberOptions::new().transient_local();
-        let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+        let mut statuses =
+            node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
         loop {
-            let status = statuses.recv(Some(LONG)).unwrap();
+            let status = statuses.recv_timeout(LONG).unwrap();
             assert!(status.peers.is_empty());
             let Some(problem) = status.problems.first() else { continue };
             assert!(problem.contains(&format!("it is in domain {domain}, this one")), "{problem}");
@@ -513,10 +514,10 @@ fn host_of_another_domain_is_reported() {
 /// The first matching status; others are skipped.
 fn status(node: &rnet::Node, what: &str, mut fits: impl FnMut(&LinkStatus) -> bool) -> LinkStatus {
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     let mut found = None;
     eventually(what, || {
-        found = statuses.latest(Some(LONG)).ok().map(|status| status.clone()).filter(&mut fits);
+        found = statuses.latest_timeout(LONG).ok().map(|status| status.clone()).filter(&mut fits);
         found.is_some()
     });
     found.unwrap()

@@ -122,15 +122,15 @@ fn replica_follows_and_ages_while_the_home_is_away() {
     let remote = state_of_host0(&desk);
     let replica = remote.mirror("/arm").unwrap();
     assert_eq!(replica.list().value.len(), 1);
-    let first = replica.recv(LONG).unwrap();
+    let first = replica.recv_timeout(LONG).unwrap();
     assert!(first.initial && key_and_value(&first) == ("/arm/mode", Some("idle".into())));
     here.set("/arm/mode", "moving").unwrap();
-    let change = replica.recv(LONG).unwrap();
+    let change = replica.recv_timeout(LONG).unwrap();
     assert_eq!(key_and_value(&change), ("/arm/mode", Some("moving".into())));
     here.set_message("/arm/twist", &Twist::default()).unwrap();
-    assert_eq!(replica.recv(LONG).unwrap().key, "/arm/twist");
+    assert_eq!(replica.recv_timeout(LONG).unwrap().key, "/arm/twist");
     here.delete("/arm/twist").unwrap();
-    assert_eq!(key_and_value(&replica.recv(LONG).unwrap()), ("/arm/twist", None));
+    assert_eq!(key_and_value(&replica.recv_timeout(LONG).unwrap()), ("/arm/twist", None));
     // Read once, and not followed.
     assert_eq!(remote.get("/other").unwrap().value, Some(1.into()));
     hosts.cut(0, 1);
@@ -154,7 +154,7 @@ fn replica_follows_and_ages_while_the_home_is_away() {
     has(&replica, "/arm/new", 7);
     assert_eq!(replica.get("/arm/mode").unwrap().value, Some("lost".into()));
     eventually("it is current again", || !replica.is_stale());
-    let mut seen = [replica.recv(LONG).unwrap(), replica.recv(LONG).unwrap()];
+    let mut seen = [replica.recv_timeout(LONG).unwrap(), replica.recv_timeout(LONG).unwrap()];
     seen.sort_by(|a, b| a.key.cmp(&b.key));
     assert_eq!(key_and_value(&seen[0]), ("/arm/mode", Some("lost".into())));
     assert_eq!(key_and_value(&seen[1]), ("/arm/new", Some(7.into())));
@@ -249,7 +249,7 @@ fn sixty_four_replicas_end_with_the_newest_values() {
     }
     for replica in &replicas {
         has(replica, &format!("{}/k", replica.prefix()), 19);
-        let mut last = replica.recv(LONG).unwrap();
+        let mut last = replica.recv_timeout(LONG).unwrap();
         while let Some(change) = replica.try_recv().unwrap() {
             last = change;
         }
@@ -391,7 +391,7 @@ fn hostile_home_and_hostile_client_are_refused() {
     let state = robot.state().unwrap();
     state.set("/a", 1).unwrap();
     for end in ["read", "write"] {
-        let client = desk.client::<StateAsk, StateReply>(&name(end)).unwrap();
+        let client = desk.client::<StateAsk, StateReply>(&name(end)).open().unwrap();
         for action in [-1, 0, 1, 2, 3, 4, 5, 6, 7, i32::MAX] {
             for (key, kind) in [("", 2), ("!type/0", 2), ("/a", u32::MAX), ("\u{0}", 0), ("/a", 9)]
             {
@@ -401,7 +401,7 @@ fn hostile_home_and_hostile_client_are_refused() {
                 let key = key.to_owned();
                 let ttl_ns = Some(u64::MAX);
                 let ask = StateAsk { action, key, entry, ttl_ns, ..StateAsk::default() };
-                let reply = client.call(&ask, LONG).unwrap().into_message();
+                let reply = client.call_timeout(&ask, LONG).unwrap().into_message();
                 // An empty or complete list; otherwise it is refused with its name.
                 let lists = end == "read" && matches!(action, 1..=3 | 6);
                 let deletes = end == "write" && action == 5;
@@ -428,11 +428,11 @@ fn invalid_feed_is_requested_again() {
         })
         .unwrap();
     let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Refuse).transient_local(1);
-    let mut feed = robot.publisher_with::<StateChange>(topic, options).unwrap();
+    let mut feed = robot.publisher::<StateChange>(topic).qos(options).open().unwrap();
     let replica = desk.state_of("host0").unwrap().mirror("/a").unwrap();
     let ask = || asks.recv_timeout(LONG.unwrap()).unwrap();
     ask();
-    feed.wait_for_subscribers(1, LONG).unwrap();
+    feed.wait_for_subscribers_timeout(1, LONG).unwrap();
     let entry =
         StateEntry { key: "/b".to_owned(), kind: 1, value: vec![1], ..StateEntry::default() };
     let beat = StateChange { feed: 7, seq: 5, ..StateChange::default() };

@@ -20,7 +20,7 @@ pub struct Watch {
 impl Watch {
     pub fn of(node: &Node) -> Watch {
         let options = SubscriberOptions::new().transient_local();
-        Watch { statuses: node.subscriber_with("/_rnet/link", options).unwrap(), last: None }
+        Watch { statuses: node.subscriber("/_rnet/link").qos(options).open().unwrap(), last: None }
     }
 
     /// Waits until the only other host is in this state, and this topic matches.
@@ -81,15 +81,15 @@ fn topics_that_do_not_cross_are_listed_with_cause() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
     let topics = ["/denied", "/unheard", "/limited", "/newest", "/some"];
-    let mut publishers = topics.map(|topic| from.publisher::<[u8]>(topic).unwrap());
+    let mut publishers = topics.map(|topic| from.publisher::<[u8]>(topic).open().unwrap());
     let _heard = ["/limited", "/newest", "/some"].map(|topic| {
-        let subscriber = to.subscriber::<[u8]>(topic).unwrap();
+        let subscriber = to.subscriber::<[u8]>(topic).open().unwrap();
         let publisher = publishers.iter().find(|publisher| publisher.topic() == topic).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         subscriber
     });
-    let _from_there = to.publisher::<[u8]>("/denied").unwrap();
-    let unwanted = from.subscriber::<[u8]>("/unwanted").unwrap();
+    let _from_there = to.publisher::<[u8]>("/denied").open().unwrap();
+    let unwanted = from.subscriber::<[u8]>("/unwanted").open().unwrap();
     // The newest of the messages that come while the link does not read; sent again, because the link may
     // read each.
     let causes = [
@@ -131,7 +131,7 @@ fn status_shows_where_the_link_connects() {
     let hosts = Hosts::with_config("looks", &[config, lan]);
     let status = |host: usize| {
         let mut watch = Watch::of(&hosts.node(host, "watch"));
-        LinkStatus::clone(&watch.statuses.recv(LONG).unwrap())
+        LinkStatus::clone(&watch.statuses.recv_timeout(LONG).unwrap())
     };
     let (one, two) = (status(0), status(1));
     assert_eq!((one.mode.as_str(), one.connect), ("peers", vec!["tcp/10.0.0.2:7450".to_owned()]));
@@ -146,9 +146,9 @@ fn messages_skipped_by_newest_only_are_not_lost() {
     let hosts = Hosts::with_config("passed over", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().log_len_bytes(1 << 16);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0_u64;
     for _ in 0..5 {
         for _ in 0..2_000 {
@@ -156,7 +156,7 @@ fn messages_skipped_by_newest_only_are_not_lost() {
             publisher.send(&[sent.to_le_bytes(); 1 << 10].concat()).unwrap();
         }
         // The last of them crosses.
-        while subscriber.recv(LONG).unwrap()[..8] != sent.to_le_bytes() {}
+        while subscriber.recv_timeout(LONG).unwrap()[..8] != sent.to_le_bytes() {}
     }
     assert_eq!(subscriber.lost().total(), 0);
     let mut here = Watch::of(&from);
@@ -175,7 +175,9 @@ fn messages_skipped_by_newest_only_are_not_lost() {
 fn numbers(subscriber: &mut Subscriber<[u8]>, last: u64) -> Vec<u64> {
     let mut received = Vec::new();
     while received.last() != Some(&last) {
-        received.push(u64::from_le_bytes((*subscriber.recv(LONG).unwrap()).try_into().unwrap()));
+        received.push(u64::from_le_bytes(
+            (*subscriber.recv_timeout(LONG).unwrap()).try_into().unwrap(),
+        ));
     }
     received
 }
@@ -188,10 +190,9 @@ fn every_nth_message_crosses_across_hand_overs() {
     let mut hosts = Hosts::with_config("every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0_u64;
     let mut send = |until: u64| {
         for number in sent..until {
@@ -233,13 +234,13 @@ fn kept_message_crosses_with_every_n() {
     let hosts = Hosts::with_config("kept of every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().transient_local(1);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
     for number in 0..5_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
     let options = SubscriberOptions::new().transient_local();
-    let mut subscriber = to.subscriber_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for number in 5..10_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
@@ -252,9 +253,9 @@ fn rate_limit_passes_its_rate_and_the_last_message() {
     let config = format!("[[network.topic]]\ntopic = \"/t\"\nrate_limit_hz = {HZ}\n");
     let hosts = Hosts::with_config("rate", &[&config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let begun = Instant::now();
     let (mut sent, mut received) = (0_u64, Vec::new());
     eventually("some cross", || {
@@ -290,9 +291,9 @@ fn full_subscriber_is_reported_by_both_hosts() {
     let hosts = Hosts::new("credit", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let _heard = to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let _heard = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut here = Watch::of(&from);
     here.until("the subscriber there is full", State::Connected, ("/t", Direction::Out), |topic| {
         while publisher.send(&[0; 1000]).is_ok() {}
@@ -310,16 +311,16 @@ fn counts_outlast_a_cut() {
     let hosts = Hosts::new("counts", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&to));
-    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let both = |here: &mut Watch, there: &mut Watch, state: State, messages: u64| {
         here.until("sent", state, ("/t", Direction::Out), |t| t.messages == messages);
         there.until("came", state, ("/t", Direction::In), |t| t.messages == messages);
     };
     for _ in 0..5 {
         publisher.send(b"x").unwrap();
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
     }
     both(&mut here, &mut there, State::Connected, 5);
     hosts.cut(0, 1);
@@ -340,11 +341,11 @@ fn absent_topics_are_summed_up() {
     let ends: Vec<_> = (0..COUNT)
         .map(|number| {
             let topic = format!("/client{number}");
-            let mut subscriber = to.subscriber::<[u8]>(&topic).unwrap();
-            let mut publisher = from.publisher::<[u8]>(&topic).unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut subscriber = to.subscriber::<[u8]>(&topic).open().unwrap();
+            let mut publisher = from.publisher::<[u8]>(&topic).open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             publisher.send(b"x").unwrap();
-            subscriber.recv(LONG).unwrap();
+            subscriber.recv_timeout(LONG).unwrap();
             (subscriber, publisher)
         })
         .collect();
@@ -384,22 +385,22 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     let from = hosts.node(0, "from");
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&hosts.node(1, "looks")));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let nodes = ["one", "two"].map(|name| hosts.node(1, name));
     let reliable = || SubscriberOptions::new().reliable();
     let mut subscribers = nodes.each_ref().map(|node| {
-        let subscriber = node.subscriber_with::<[u8]>("/t", reliable()).unwrap();
+        let subscriber = node.subscriber::<[u8]>("/t").qos(reliable()).open().unwrap();
         // The second subscriber finds an existing channel.
         eventually("it is counted", || publisher.subscriber_count() > 0);
         subscriber
     });
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     for number in 0..COUNT {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
     for subscriber in &mut subscribers {
         for number in 0..COUNT {
-            assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), number.to_le_bytes());
         }
     }
     let crossed = |topic: &Topic| topic.messages == COUNT;
@@ -408,7 +409,7 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     // A copy that is still in flight would be counted with this one.
     publisher.send(b"last").unwrap();
     for subscriber in &mut subscribers {
-        assert_eq!(*subscriber.recv(LONG).unwrap(), *b"last");
+        assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), *b"last");
     }
     let crossed = |topic: &Topic| {
         assert!(topic.messages <= COUNT + 1, "{} messages", topic.messages);

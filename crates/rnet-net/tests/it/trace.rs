@@ -17,7 +17,7 @@ const PERIOD: Duration = Duration::from_millis(2);
 fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
     let topic = trace_topic(&TopicName::new(topic).unwrap()).unwrap();
     let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-    node.subscriber_with(topic.as_str(), options).unwrap()
+    node.subscriber(topic.as_str()).qos(options).open().unwrap()
 }
 
 /// A received record: its node, and the conversion of its times to the clock of the tracer's host.
@@ -40,7 +40,7 @@ impl TracedRecord {
 
 /// The next record, if one comes before the next message of the sensor.
 fn next(tracer: &mut Subscriber<[u8]>) -> Option<TracedRecord> {
-    let sample = match tracer.recv(Some(PERIOD)) {
+    let sample = match tracer.recv_timeout(PERIOD) {
         Ok(sample) => sample,
         // A tracer that starts as another one leaves meets the end of that one's trace.
         Err(Error::Timeout { .. } | Error::PeerLost { .. }) => return None,
@@ -64,8 +64,8 @@ struct Lidar {
 
 impl Lidar {
     fn new(node: &Node) -> Lidar {
-        let scans = node.publisher::<[u8]>("/scan").unwrap();
-        scans.wait_for_subscribers(1, LONG).unwrap();
+        let scans = node.publisher::<[u8]>("/scan").open().unwrap();
+        scans.wait_for_subscribers_timeout(1, LONG).unwrap();
         Lidar { scans, sent: Vec::new() }
     }
 
@@ -91,7 +91,7 @@ impl Lidar {
 fn message_is_traced_across_hosts_from_any_host() {
     let hosts = Hosts::new("trace hosts", 3);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
-    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
+    let _heard = map.subscriber::<[u8]>("/scan").open().unwrap().on(|_| ());
     let mut lidar = Lidar::new(&lidar);
     for host in 0..3 {
         let node = hosts.node(host, "tracer");
@@ -114,7 +114,7 @@ fn message_is_traced_across_hosts_from_any_host() {
         );
         // On the publisher's host there is one clock. The forwarding link does not count as a receiver.
         let beside = hosts.node(0, "beside");
-        let _beside = beside.subscriber::<[u8]>("/scan").unwrap().on(|_| ());
+        let _beside = beside.subscriber::<[u8]>("/scan").open().unwrap().on(|_| ());
         let traced = lidar.until(&mut trace, |traced| traced.node != seen_as);
         assert!(traced.node.ends_with("/beside"), "{}", traced.node);
         assert_eq!((traced.record.uncertain_ns, traced.record.origin_publisher), (0, 0));
@@ -126,7 +126,8 @@ fn cut_cable_ends_a_remote_trace_which_resumes_after_healing() {
     let hosts = Hosts::new("trace cut", 2);
     let (lidar, map, desk) = (hosts.node(1, "lidar"), hosts.node(1, "map"), hosts.node(0, "desk"));
     let (sender, receiver) = std::sync::mpsc::channel();
-    let _heard = map.subscriber::<[u8]>("/scan").unwrap().on(move |_| sender.send(()).unwrap());
+    let _heard =
+        map.subscriber::<[u8]>("/scan").open().unwrap().on(move |_| sender.send(()).unwrap());
     let mut lidar = Lidar::new(&lidar);
     let mut trace = tracer(&desk, "/scan");
     lidar.until(&mut trace, |_| true);

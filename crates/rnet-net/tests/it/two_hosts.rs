@@ -16,16 +16,16 @@ const PAUSE: Duration = Duration::from_millis(5);
 fn message_crosses() {
     let hosts = Hosts::new("crosses", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
-    let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
-    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
-    scans.wait_for_subscribers(1, LONG).unwrap();
+    let mut scans = lidar.publisher::<[u8]>("/scan").open().unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").open().unwrap();
+    scans.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert_eq!(scans.subscribers()[0].node, "@host1/map");
     for number in 0..5_u8 {
         let meta = Meta::default().with_correlation(number.into()).with_source_ns(7);
         scans.send_with(&[number; 22], meta).unwrap();
     }
     for number in 0..5_u8 {
-        let scan = subscriber.recv(LONG).unwrap();
+        let scan = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!((&*scan, scan.node()), (&[number; 22][..], "@host0/lidar"));
         assert_eq!((scan.correlation(), scan.source_ns()), (Some(number.into()), Some(7)));
         let origin = scan.origin().unwrap();
@@ -38,19 +38,19 @@ fn message_crosses() {
 fn publisher_and_subscriber_may_wait_for_each_other() {
     let hosts = Hosts::new("waits", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
-    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
-    let mut scans = lidar.publisher::<[u8]>("/scan").unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").open().unwrap();
+    let mut scans = lidar.publisher::<[u8]>("/scan").open().unwrap();
     // A subscriber that has matched the publisher receives all messages sent from then on.
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     scans.send(b"first").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
-    scans.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"first");
+    scans.wait_for_subscribers_timeout(1, LONG).unwrap();
     drop(subscriber);
     eventually("it is not counted any more", || scans.subscriber_count() == 0);
-    let mut subscriber = map.subscriber::<[u8]>("/scan").unwrap();
-    scans.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").open().unwrap();
+    scans.wait_for_subscribers_timeout(1, LONG).unwrap();
     scans.send(b"second").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"second");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"second");
     drop(scans);
     eventually("it has left", || subscriber.publisher_count() == 0);
 }
@@ -59,22 +59,21 @@ fn publisher_and_subscriber_may_wait_for_each_other() {
 fn late_subscribers_get_kept_messages() {
     let hosts = Hosts::new("late", 2);
     let (lidar, map) = (hosts.node(0, "lidar"), hosts.node(1, "map"));
-    let mut maps =
-        lidar.publisher_with::<[u8]>("/map", PublisherOptions::new().transient_local(2)).unwrap();
+    let mut maps = lidar.publisher::<[u8]>("/map").transient_local(2).open().unwrap();
     for number in 0..4_u8 {
         maps.send(&[number; 8]).unwrap();
     }
     let late = SubscriberOptions::new().transient_local();
     for _ in 0..2 {
-        let mut first = map.subscriber_with::<[u8]>("/map", late.clone()).unwrap();
-        let mut volatile = map.subscriber::<[u8]>("/map").unwrap();
-        assert_eq!(&*first.recv(LONG).unwrap(), &[2; 8]);
-        assert_eq!(&*first.recv(LONG).unwrap(), &[3; 8]);
-        volatile.wait_for_publishers(1, LONG).unwrap();
+        let mut first = map.subscriber::<[u8]>("/map").qos(late.clone()).open().unwrap();
+        let mut volatile = map.subscriber::<[u8]>("/map").open().unwrap();
+        assert_eq!(&*first.recv_timeout(LONG).unwrap(), &[2; 8]);
+        assert_eq!(&*first.recv_timeout(LONG).unwrap(), &[3; 8]);
+        volatile.wait_for_publishers_timeout(1, LONG).unwrap();
         assert!(volatile.try_recv().unwrap().is_none());
         // The next one gets them from the proxy.
-        let mut second = map.subscriber_with::<[u8]>("/map", late.clone()).unwrap();
-        assert_eq!(&*second.recv(LONG).unwrap(), &[2; 8]);
+        let mut second = map.subscriber::<[u8]>("/map").qos(late.clone()).open().unwrap();
+        assert_eq!(&*second.recv_timeout(LONG).unwrap(), &[2; 8]);
         drop((first, volatile, second));
     }
 }
@@ -84,14 +83,13 @@ fn large_message_crosses_intact() {
     let hosts = Hosts::new("large", 2);
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut images = camera.publisher_with::<[u8]>("/image", reliable).unwrap();
-    let mut seen =
-        viewer.subscriber_with::<[u8]>("/image", SubscriberOptions::new().reliable()).unwrap();
-    images.wait_for_subscribers(1, LONG).unwrap();
+    let mut images = camera.publisher::<[u8]>("/image").qos(reliable).open().unwrap();
+    let mut seen = viewer.subscriber::<[u8]>("/image").reliable().open().unwrap();
+    images.wait_for_subscribers_timeout(1, LONG).unwrap();
     for len in [8 << 10, (8 << 10) + 1, 100_000, 6 << 20] {
         let image: Vec<u8> = (0..len).map(|at: usize| (at * 7 / 3) as u8).collect();
         images.send(&image).unwrap();
-        let got = seen.recv(LONG).unwrap();
+        let got = seen.recv_timeout(LONG).unwrap();
         assert!(*got == image[..], "{len} bytes");
     }
     assert_eq!(seen.lost().total(), 0);
@@ -102,10 +100,9 @@ fn reliable_remote_subscriber_blocks_the_publisher() {
     let hosts = Hosts::new("reliable", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 16);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let message = |number: u64| [&number.to_le_bytes()[..], &[0; 1000]].concat();
     let (mut sent, mut refused) = (0_u64, 0);
     // Messages that the link reads free capacity, while the other host has capacity.
@@ -121,7 +118,7 @@ fn reliable_remote_subscriber_blocks_the_publisher() {
     }
     assert!(sent < 10_000, "the link has accepted {sent} messages of 1 kB");
     for number in 0..sent {
-        let message = subscriber.recv(LONG).unwrap();
+        let message = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!(message[..8], number.to_le_bytes());
     }
     // And the publisher continues.
@@ -133,9 +130,9 @@ fn reliable_remote_subscriber_blocks_the_publisher() {
 fn types_and_qos_are_compared_between_hosts() {
     let hosts = Hosts::new("mismatch", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let publisher = from.publisher::<rnet::msgs::Imu>("/imu").unwrap();
-    let mut other = to.subscriber::<rnet::msgs::JointState>("/imu").unwrap();
-    let error = other.recv(LONG).unwrap_err();
+    let publisher = from.publisher::<rnet::msgs::Imu>("/imu").open().unwrap();
+    let mut other = to.subscriber::<rnet::msgs::JointState>("/imu").open().unwrap();
+    let error = other.recv_timeout(LONG).unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{text}");
     assert!(text.contains("@host0/from") && text.contains("/imu"), "{text}");
@@ -143,21 +140,21 @@ fn types_and_qos_are_compared_between_hosts() {
         publisher.incompatible().iter().any(|error| error.to_string().contains("@host1/to"))
     });
     let reliable = SubscriberOptions::new().reliable();
-    let mut strict = to.subscriber_with::<rnet::msgs::Imu>("/imu", reliable).unwrap();
-    assert!(matches!(strict.recv(LONG).unwrap_err(), Error::IncompatibleQos { .. }));
+    let mut strict = to.subscriber::<rnet::msgs::Imu>("/imu").qos(reliable).open().unwrap();
+    assert!(matches!(strict.recv_timeout(LONG).unwrap_err(), Error::IncompatibleQos { .. }));
 }
 
 #[test]
 fn remote_death_is_reported() {
     let hosts = Hosts::new("death", 2);
     let to = hosts.node(1, "to");
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = hosts.child(0, "talker");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     child.say("send");
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"alive");
     child.kill();
-    match subscriber.recv(LONG).unwrap_err() {
+    match subscriber.recv_timeout(LONG).unwrap_err() {
         Error::PeerLost { node, topic } => {
             assert_eq!((node.as_str(), topic.as_str()), ("@host0/talker", "/t"));
         }
@@ -170,7 +167,7 @@ fn remote_death_is_reported() {
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node(&role);
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     for order in common::orders() {
         assert_eq!(order, "send");
         publisher.send(b"alive").unwrap();
@@ -183,25 +180,24 @@ fn cut_cable_causes_counted_loss_and_heals() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     // A short log, so that some of it is gone.
     let options = PublisherOptions::new().log_len_bytes(1 << 16);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").keep_all().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&0_u64.to_le_bytes()).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), 0_u64.to_le_bytes());
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), 0_u64.to_le_bytes());
     hosts.cut(0, 1);
-    assert!(matches!(subscriber.recv(LONG).unwrap_err(), Error::PeerLost { .. }));
+    assert!(matches!(subscriber.recv_timeout(LONG).unwrap_err(), Error::PeerLost { .. }));
     eventually("no subscriber there is counted", || publisher.subscriber_count() == 0);
     let many = 10_000_u64;
     for number in 1..many {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
     hosts.heal(0, 1);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&many.to_le_bytes()).unwrap();
     let (mut last, mut got) = (0, 0);
     while last < many {
-        let message = subscriber.recv(LONG).unwrap();
+        let message = subscriber.recv_timeout(LONG).unwrap();
         let number = u64::from_le_bytes(message[..8].try_into().unwrap());
         assert!(number > last, "{number} after {last}");
         (last, got) = (number, got + 1);
@@ -228,8 +224,8 @@ fn endpoints_of_all_hosts_are_visible() {
             }
         })
         .unwrap();
-    let publisher = one.publisher::<rnet::msgs::Imu>("/imu").unwrap();
-    let subscriber = two.subscriber::<[u8]>("/stop").unwrap();
+    let publisher = one.publisher::<rnet::msgs::Imu>("/imu").open().unwrap();
+    let subscriber = two.subscriber::<[u8]>("/stop").open().unwrap();
     let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     let mut seen = [next(), next()];
     seen.sort();
@@ -245,11 +241,11 @@ fn endpoints_of_all_hosts_are_visible() {
 fn known_gap_is_counted_remotely() {
     let hosts = Hosts::new("gap", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let mut publisher = from.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send_with(b"x", Meta::default().with_gap(LossCause::Restart, 5)).unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"x");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"x");
     assert_eq!(subscriber.lost().restart, 5);
 }
 
@@ -258,22 +254,21 @@ fn messages_sent_in_a_cut_before_the_first_are_accounted_for() {
     let hosts = Hosts::new("first_cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().log_len_bytes(1 << 16);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").keep_all().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     hosts.cut(0, 1);
-    assert!(matches!(subscriber.recv(LONG).unwrap_err(), Error::PeerLost { .. }));
+    assert!(matches!(subscriber.recv_timeout(LONG).unwrap_err(), Error::PeerLost { .. }));
     eventually("no subscriber there is counted", || publisher.subscriber_count() == 0);
     for number in 0..10_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
     hosts.heal(0, 1);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&10_u64.to_le_bytes()).unwrap();
     let mut got = 0;
     loop {
-        let message = subscriber.recv(LONG).unwrap();
+        let message = subscriber.recv_timeout(LONG).unwrap();
         got += 1;
         if *message == 10_u64.to_le_bytes() {
             break;
@@ -289,12 +284,11 @@ fn loss_at_the_end_is_reported_without_a_later_message() {
     let options = PublisherOptions::new()
         .reliable(OnFull::Detach { stall: Duration::from_millis(10) })
         .log_len_bytes(1 << 16);
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0; 1000]).unwrap();
-    subscriber.recv(LONG).unwrap();
+    subscriber.recv_timeout(LONG).unwrap();
     // The link is stopped by the cut, and is evicted.
     hosts.cut(0, 1);
     for _ in 0..1000 {
@@ -319,10 +313,9 @@ fn waiting_messages_are_read_after_their_publisher_closed() {
     let hosts = Hosts::new("room", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // More than the log of the proxy holds, and less than the link accepts: the publisher does not wait for
     // the reader.
     for number in 0..COUNT {
@@ -331,7 +324,7 @@ fn waiting_messages_are_read_after_their_publisher_closed() {
     drop(publisher);
     std::thread::sleep(20 * PAUSE); // sleep: no event shows that the other host knows of the end
     for number in 0..COUNT {
-        let message = subscriber.recv(LONG).unwrap();
+        let message = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!(message[..8], number.to_le_bytes());
     }
     assert_eq!(subscriber.lost().total(), 0);
@@ -350,10 +343,9 @@ fn slow_remote_reader_with_progress_is_waited_for() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let open = |(topic, on_full)| {
         let options = PublisherOptions::new().reliable(on_full).pool_limit_bytes(POOL_LEN as u64);
-        let publisher = from.publisher_with::<[u8]>(topic, options).unwrap();
-        let subscriber =
-            to.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let publisher = from.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        let subscriber = to.subscriber::<[u8]>(topic).reliable().open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         (publisher, subscriber)
     };
     let both = [("/waits", OnFull::Wait(stall)), ("/detaches", OnFull::Detach { stall })].map(open);
@@ -372,7 +364,7 @@ fn slow_remote_reader_with_progress_is_waited_for() {
             });
             scope.spawn(move || {
                 for number in 0..COUNT {
-                    let message = subscriber.recv(LONG).unwrap();
+                    let message = subscriber.recv_timeout(LONG).unwrap();
                     assert_eq!(message[..8], number.to_le_bytes());
                     let _ = sender.send(());
                     std::thread::sleep(TAKES); // sleep: the reader is slow
@@ -394,10 +386,9 @@ fn slow_remote_reader_of_compressed_messages_misses_none() {
     for (len, topic) in LENS.into_iter().zip(["/small", "/large"]) {
         let wait = OnFull::Wait(LONG.unwrap());
         let options = PublisherOptions::new().reliable(wait).pool_limit_bytes(POOL_LEN);
-        let mut publisher = from.publisher_with::<[u8]>(topic, options).unwrap();
-        let mut subscriber =
-            to.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = from.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        let mut subscriber = to.subscriber::<[u8]>(topic).reliable().open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         // Three times what the link would keep of uncompressed messages.
         let count = 3 * ((8 << 20) + POOL_LEN) / len as u64;
         // Even compressed, the large ones exceed the length of an unfragmented message: they cross in
@@ -413,7 +404,7 @@ fn slow_remote_reader_of_compressed_messages_misses_none() {
         }
         hosts.settle();
         for number in 0..count {
-            let message = subscriber.recv(LONG).unwrap();
+            let message = subscriber.recv_timeout(LONG).unwrap();
             assert_eq!((message.len(), &message[..8]), (len, &number.to_le_bytes()[..]));
         }
         assert_eq!(subscriber.lost().total(), 0);
@@ -426,10 +417,9 @@ fn waiting_messages_when_host_is_lost(test: &str, reads_on: bool) {
     let hosts = Hosts::new(test, 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = from.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut subscriber =
-        to.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // More than the log of the proxy holds, and less than the link accepts.
     for number in 0..COUNT {
         publisher.send(&[&number.to_le_bytes()[..], &[7; 1000]].concat()).unwrap();
@@ -447,7 +437,7 @@ fn waiting_messages_when_host_is_lost(test: &str, reads_on: bool) {
     }
     let (mut got, mut is_cut) = (0, true);
     while is_cut || got < COUNT {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(message) => {
                 assert_eq!(message[..8], u64::to_le_bytes(got));
                 got += 1;
@@ -484,7 +474,7 @@ fn publisher_gone_before_it_was_read_leaves_nothing_remotely() {
     eventually("it is known there", known);
     // From now on it admits no subscriber.
     child.stop();
-    let _subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    let _subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
     eventually("the link requests it", || {
         hosts.domain(0).inspect().forwarders.iter().any(|info| info.topic == "/t")
     });

@@ -14,10 +14,10 @@ use rnet::{Error, PublisherOptions, Subscriber};
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node("talker");
-    let _beside = (role == "beside").then(|| node.publisher::<[u8]>("/beside").unwrap());
+    let _beside = (role == "beside").then(|| node.publisher::<[u8]>("/beside").open().unwrap());
     let options = PublisherOptions::new().last_will(&b"gone"[..]);
     let options = if role == "urgent" { options.urgent() } else { options };
-    let mut publisher = Some(node.publisher_with::<[u8]>("/t", options).unwrap());
+    let mut publisher = Some(node.publisher::<[u8]>("/t").qos(options).open().unwrap());
     for order in common::orders() {
         let Some(open) = &mut publisher else { continue };
         match order.as_str() {
@@ -33,11 +33,11 @@ fn child_entry() {
 /// A publisher on the first host, and a subscriber on the second that has received a message of it.
 fn matched_pair(hosts: &Hosts, role: &str) -> (Child, rnet::Node, Subscriber<[u8]>) {
     let to = hosts.node(1, "to");
-    let mut subscriber = to.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = hosts.child(0, role);
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     child.say("send");
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"alive");
     (child, to, subscriber)
 }
 
@@ -54,7 +54,7 @@ fn until_known(hosts: &Hosts, host: usize, len: Option<u64>) {
 /// The next message is the will, once, and then the loss of the publisher.
 #[track_caller]
 fn gets_the_will(subscriber: &mut Subscriber<[u8]>, will: &[u8]) {
-    let sample = subscriber.recv(LONG).unwrap();
+    let sample = subscriber.recv_timeout(LONG).unwrap();
     assert_eq!((&*sample, sample.is_last_will()), (will, true));
     assert_eq!(sample.node(), "@host0/talker");
     is_lost(subscriber);
@@ -63,7 +63,7 @@ fn gets_the_will(subscriber: &mut Subscriber<[u8]>, will: &[u8]) {
 
 #[track_caller]
 fn is_lost(subscriber: &mut Subscriber<[u8]>) {
-    match subscriber.recv(LONG) {
+    match subscriber.recv_timeout(LONG) {
         Err(Error::PeerLost { node, .. }) => assert_eq!(node, "@host0/talker"),
         other => panic!("{other:?}"),
     }
@@ -74,11 +74,11 @@ fn killed_process_leaves_its_will_remotely() {
     for role in ["bulk", "urgent"] {
         let hosts = Hosts::new("will", 2);
         let (mut child, to, mut subscriber) = matched_pair(&hosts, role);
-        let mut second = to.subscriber::<[u8]>("/t").unwrap();
-        second.wait_for_publishers(1, LONG).unwrap();
+        let mut second = to.subscriber::<[u8]>("/t").open().unwrap();
+        second.wait_for_publishers_timeout(1, LONG).unwrap();
         child.say("send");
-        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
-        assert_eq!(&*second.recv(LONG).unwrap(), b"alive");
+        assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"alive");
+        assert_eq!(&*second.recv_timeout(LONG).unwrap(), b"alive");
         child.kill();
         gets_the_will(&mut subscriber, b"gone");
         gets_the_will(&mut second, b"gone");
@@ -92,7 +92,7 @@ fn killed_process_leaves_its_latest_will() {
     let (mut child, _to, mut subscriber) = matched_pair(&hosts, "bulk");
     child.say("change");
     child.say("send");
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"alive");
     child.kill();
     gets_the_will(&mut subscriber, b"gone for good");
 }
@@ -152,9 +152,9 @@ fn lost_host_leaves_the_last_announced_will() {
     gets_the_will(&mut subscriber, b"gone for good");
     hosts.heal(0, 1);
     // It lives and continues: its death is another event.
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     child.say("send");
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"alive");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"alive");
     child.kill();
     gets_the_will(&mut subscriber, b"gone for good");
 }
@@ -170,7 +170,7 @@ fn restarted_link_leaves_no_will() {
         // Nothing else precedes it.
         eventually("a message crosses", || {
             child.say("send");
-            match subscriber.recv(Some(std::time::Duration::from_millis(20))) {
+            match subscriber.recv_timeout(std::time::Duration::from_millis(20)) {
                 Ok(sample) => {
                     assert_eq!((&*sample, sample.is_last_will()), (&b"alive"[..], false));
                     true

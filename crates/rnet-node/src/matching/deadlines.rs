@@ -12,10 +12,9 @@ use rnet_shm::os::clock;
 
 use super::Matching;
 use super::own::{OwnPublisher, OwnSubscription};
+use crate::callbacks::Callbacks;
 use crate::deadlines::{Deadline, Lease};
-use crate::match_event::{
-    Callbacks, DeadlineMissed, LivelinessChange, LivelinessCounts, Notice, PeerInfo,
-};
+use crate::match_event::{DeadlineMissed, LivelinessChange, LivelinessCounts, Notice, PeerInfo};
 
 /// A publisher that one of our subscriptions watches.
 pub struct WatchedPublisher {

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex};
 
 use crate::sync::lock;
 use crate::{EndpointEvent, EndpointQos, EndpointWatch, PublisherStats, Subscription};
-use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, TopicName};
+use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, SubscriberQos, TopicName};
 
 use super::sample::Sample;
 use super::subscriber::Subscriber;
-use crate::{NodeCore, SubscriberOptions};
+use super::subscriber_builder::SubscriberSettings;
+use crate::NodeCore;
 
 type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 
-/// A callback for all topics that match a pattern; made by `Node::subscribe_any`. Dropping this stops it.
+/// A callback for all topics that match a pattern; made by [`crate::SubscriberBuilder::on_any`]. Dropping this stops it.
 ///
 /// Dropping waits for callbacks that are running, except inside a callback of the same node.
 #[must_use = "the callback stops when the AnySubscription is dropped"]
@@ -51,20 +52,15 @@ crate::debug_by!(
     [] AnySubscription, "AnySubscription", |this| "pattern": this.pattern.as_str()
 );
 
-#[doc(hidden)]
 impl AnySubscription {
-    /// Starts it; users call `rnet::Node::subscribe_any`.
-    ///
-    /// # Errors
-    /// As `rnet::Node::subscribe_any`.
-    pub fn open(
+    pub(crate) fn open(
         core: &Arc<NodeCore>,
         pattern: &str,
-        options: SubscriberOptions,
+        (qos, settings): (SubscriberQos, SubscriberSettings),
         callback: impl Fn(Result<Sample<'_, [u8]>>) + Send + Sync + 'static,
     ) -> Result<AnySubscription> {
         let pattern = NamePattern::new("topic pattern", pattern, MAX_TOPIC_LEN_BYTES)?;
-        options.qos.validate().map_err(|e| e.with_topic(pattern.as_str()))?;
+        qos.validate().map_err(|e| e.with_topic(pattern.as_str()))?;
         let (topics, callback) = (Topics::default(), Arc::new(callback));
         let (weak, found, like) = (Arc::downgrade(core), topics.clone(), pattern.clone());
         let on_event = move |event: &EndpointEvent| {
@@ -75,8 +71,9 @@ impl AnySubscription {
                 return;
             }
             let Some(core) = weak.upgrade() else { return };
+            let (qos, settings) = (qos.clone(), settings.clone());
             let opened = TopicName::new(topic)
-                .and_then(|topic| Subscriber::<[u8]>::open(&core, topic, options.clone()));
+                .and_then(|topic| Subscriber::<[u8]>::open(&core, topic, qos, settings));
             match opened {
                 Ok(subscriber) => {
                     let callback = callback.clone();

@@ -20,13 +20,13 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// # let dir = std::env::temp_dir();
     /// # let domain = format!("batch{}", std::process::id());
     /// # let node = rnet::Node::builder("logger").dir(dir).domain(&domain).open()?;
-    /// # let mut sends = node.publisher::<[u8]>("/imu")?;
-    /// let mut imu = node.subscriber::<[u8]>("/imu")?;
-    /// # imu.wait_for_publishers(1, None)?;
+    /// # let mut sends = node.publisher::<[u8]>("/imu").open()?;
+    /// let mut imu = node.subscriber::<[u8]>("/imu").open()?;
+    /// # imu.wait_for_publishers(1)?;
     /// # sends.send(&[1; 22])?;
     /// # sends.send(&[2; 22])?;
     /// let mut log = Vec::new();
-    /// let count = imu.recv_batch(1000, None, |sample| {
+    /// let count = imu.recv_batch(1000, |sample| {
     ///     log.extend_from_slice(&sample);
     ///     std::ops::ControlFlow::Continue(())
     /// })?;
@@ -41,6 +41,27 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// # Errors
     /// As for `recv`, if it is the first result: an error after messages is returned by the next call.
     pub fn recv_batch(
+        &mut self,
+        max: usize,
+        each: impl FnMut(Sample<'_, T>) -> ControlFlow<()>,
+    ) -> Result<usize> {
+        self.take_batch(max, None, each)
+    }
+
+    /// As [`Subscriber::recv_batch`]; waits for the first message for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Subscriber::recv_batch`].
+    pub fn recv_batch_timeout(
+        &mut self,
+        max: usize,
+        timeout: Duration,
+        each: impl FnMut(Sample<'_, T>) -> ControlFlow<()>,
+    ) -> Result<usize> {
+        self.take_batch(max, Some(timeout), each)
+    }
+
+    fn take_batch(
         &mut self,
         max: usize,
         timeout: Option<Duration>,

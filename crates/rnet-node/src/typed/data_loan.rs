@@ -43,14 +43,14 @@ impl<T: DataHeader + Message<DecodeBuffer = T>> Publisher<T> {
     /// # let domain = format!("loanimage{}", std::process::id());
     /// # let node = rnet::Node::builder("camera").dir(dir).domain(&domain).open()?;
     /// use rnet::msgs::Image;
-    /// let mut images = node.publisher::<Image>("/camera")?;
-    /// let mut seen = node.subscriber::<Image>("/camera")?;
-    /// images.wait_for_subscribers(1, None)?;
+    /// let mut images = node.publisher::<Image>("/camera").open()?;
+    /// let mut seen = node.subscriber::<Image>("/camera").open()?;
+    /// images.wait_for_subscribers(1)?;
     /// let header = Image::new(640, 480, "mono8")?.with_frame_id("camera")?;
     /// let mut image = images.loan_with(&header)?;
     /// image[0] = 255;
     /// image.send().map_err(|(_, error)| error)?;
-    /// let image = seen.recv(None)?;
+    /// let image = seen.recv()?;
     /// assert_eq!((image.width(), image.encoding()), (640, "mono8"));
     /// assert_eq!(image.view().pixels::<u8>()?.at(0, 0), Some(&[255][..]));
     /// # drop(image);

@@ -10,14 +10,19 @@ use crate::core::NodeCore;
 use crate::match_event::PublisherState;
 use crate::options::deadline;
 use crate::types;
-use rnet_core::{Error, KnownGap, LossCause, MAX_INLINE_LEN_BYTES, Meta, Result, TopicName};
+use rnet_core::{
+    Error, KnownGap, LossCause, MAX_INLINE_LEN_BYTES, Meta, PublisherQos, Result, TopicName,
+};
 use rnet_shm::channel::publisher::{PublisherMeta, Writer, WriterLoan};
 use rnet_shm::domain::node::{EndpointKind, Entry};
 
 use crate::{
-    DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo, PublisherOptions,
+    CallbackGuard, DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo,
 };
+pub use builder::PublisherBuilder;
+use builder::PublisherSettings;
 
+mod builder;
 mod forward;
 mod interrupt;
 mod last_will;
@@ -40,15 +45,15 @@ const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 /// # let domain = format!("publisher{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// use std::time::Duration;
-/// use rnet::{OnFull, PublisherOptions, SubscriberOptions};
+/// use rnet::{OnFull};
 ///
 /// // Every message arrives; a send waits for a full subscriber for at most 50 ms.
 /// let on_full = OnFull::Wait(Duration::from_millis(50));
-/// let mut jobs = node.publisher_with::<[u8]>("/jobs", PublisherOptions::new().reliable(on_full))?;
-/// let mut worker = node.subscriber_with::<[u8]>("/jobs", SubscriberOptions::new().reliable())?;
-/// jobs.wait_for_subscribers(1, None)?;
+/// let mut jobs = node.publisher::<[u8]>("/jobs").reliable(on_full).open()?;
+/// let mut worker = node.subscriber::<[u8]>("/jobs").reliable().open()?;
+/// jobs.wait_for_subscribers(1)?;
 /// jobs.send(b"weld")?;
-/// assert_eq!(&*worker.recv(None)?, b"weld");
+/// assert_eq!(&*worker.recv()?, b"weld");
 /// # drop((jobs, worker));
 /// # let path = node.domain_path().to_owned();
 /// # drop(node);
@@ -72,19 +77,18 @@ pub struct Publisher<T: Message + ?Sized> {
 }
 
 impl<T: Message + ?Sized> Publisher<T> {
-    #[doc(hidden)]
-    pub fn open(
+    pub(crate) fn open(
         core: &Arc<NodeCore>,
         topic: TopicName,
-        options: PublisherOptions,
+        qos: PublisherQos,
+        settings: PublisherSettings,
     ) -> Result<Publisher<T>> {
-        options.qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
-        let ty = types::choose_type::<T>(topic.as_str(), options.message_type)?;
+        qos.validate().map_err(|e| e.with_topic(topic.as_str()))?;
+        let ty = types::choose_type::<T>(topic.as_str(), settings.message_type)?;
         let fixed_len = ty.fixed_len();
-        let (type_desc, qos, proxy) = (ty.desc(), options.qos, options.proxy);
-        let deferred = options.deferred;
-        let will = options.last_will.map(|will| will.bytes_of(topic.as_str(), &ty)).transpose()?;
-        let (name, will_room) = (topic.to_string(), will.is_some() || options.reserve_will);
+        let (type_desc, proxy, deferred) = (ty.desc(), settings.proxy, settings.deferred);
+        let will = settings.last_will.map(|will| will.bytes_of(topic.as_str(), &ty)).transpose()?;
+        let (name, will_room) = (topic.to_string(), will.is_some() || settings.reserve_will);
         let meta = PublisherMeta { topic: name, type_desc, qos, proxy, will: will_room };
         let state = &core.state;
         state.refresh();
@@ -156,11 +160,11 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// # let domain = format!("meta{}", std::process::id());
     /// # let node = rnet::Node::builder("calls").dir(dir).domain(&domain).open()?;
     /// use rnet::Meta;
-    /// let mut replies = node.publisher::<[u8]>("/replies")?;
-    /// let mut subscriber = node.subscriber::<[u8]>("/replies")?;
-    /// replies.wait_for_subscribers(1, None)?;
+    /// let mut replies = node.publisher::<[u8]>("/replies").open()?;
+    /// let mut subscriber = node.subscriber::<[u8]>("/replies").open()?;
+    /// replies.wait_for_subscribers(1)?;
     /// replies.send_with(b"done", Meta::default().with_correlation(42))?;
-    /// let reply = subscriber.recv(None)?;
+    /// let reply = subscriber.recv()?;
     /// assert_eq!((&*reply, reply.correlation()), (&b"done"[..], Some(42)));
     /// # drop(reply);
     /// # drop((replies, subscriber));
@@ -295,14 +299,25 @@ impl<T: Message + ?Sized> Publisher<T> {
         self.state.lock().incompatible.clone()
     }
 
-    /// Waits until at least `n` subscribers are matched: messages sent after that reach them. `None` waits
-    /// without a limit.
+    /// Waits until at least `n` subscribers are matched: messages sent after that reach them.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that
-    /// cannot be matched; `LimitReached`, once, while nodes cannot be inspected, for example without free
-    /// file descriptors.
-    pub fn wait_for_subscribers(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
+    /// `IncompatibleType`, `IncompatibleQos` or `LimitReached`, once for each subscriber that cannot be
+    /// matched; `LimitReached`, once, while nodes cannot be inspected, for example without free file
+    /// descriptors.
+    pub fn wait_for_subscribers(&self, n: usize) -> Result<()> {
+        self.wait_until_matched(n, None)
+    }
+
+    /// As [`Publisher::wait_for_subscribers`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Publisher::wait_for_subscribers`].
+    pub fn wait_for_subscribers_timeout(&self, n: usize, timeout: Duration) -> Result<()> {
+        self.wait_until_matched(n, Some(timeout))
+    }
+
+    fn wait_until_matched(&self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.core.state.check_fork()?;
         let state = &self.state;
         let waited = state.changed.wait_until(deadline(timeout), || {
@@ -330,11 +345,8 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
-    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if self.writer.fork_guard().is_from_parent() {
-            return;
-        }
-        self.state.match_callbacks.add(Box::new(callback));
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
+        self.state.match_callbacks.add(&self.core, Box::new(callback))
     }
 }
 
@@ -358,10 +370,11 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// Calls `callback` when a deadline period passes without a message, on the node's bulk dispatch thread.
     /// The first period starts with the first message.
-    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        if !self.writer.fork_guard().is_from_parent() {
-            self.state.deadlines.add(Box::new(callback));
-        }
+    pub fn on_deadline(
+        &self,
+        callback: impl FnMut(&DeadlineMissed) + Send + 'static,
+    ) -> CallbackGuard {
+        self.state.deadlines.add(&self.core, Box::new(callback))
     }
 }
 
@@ -395,7 +408,7 @@ impl Publisher<[u8]> {
     /// # let dir = std::env::temp_dir();
     /// # let domain = format!("loan{}", std::process::id());
     /// # let node = rnet::Node::builder("camera").dir(dir).domain(&domain).open()?;
-    /// let mut images = node.publisher::<[u8]>("/image")?;
+    /// let mut images = node.publisher::<[u8]>("/image").open()?;
     /// let mut left = images.loan_owned(100_000)?;
     /// let mut right = images.loan_owned(100_000)?;
     /// images.loaned(&mut left).fill(1);

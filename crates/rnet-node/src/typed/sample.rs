@@ -23,13 +23,13 @@ use rnet_schema::Schema;
 /// # let dir = std::env::temp_dir();
 /// # let domain = format!("sample{}", std::process::id());
 /// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
-/// # let mut scans = node.publisher::<[u8]>("/scan")?;
-/// # let mut subscriber = node.subscriber::<[u8]>("/scan")?;
-/// # scans.wait_for_subscribers(1, None)?;
+/// # let mut scans = node.publisher::<[u8]>("/scan").open()?;
+/// # let mut subscriber = node.subscriber::<[u8]>("/scan").open()?;
+/// # scans.wait_for_subscribers(1)?;
 /// # scans.send(b"first")?;
 /// # scans.send(b"second")?;
-/// let first = subscriber.recv(None)?.into_owned(); // stays valid after the next receive
-/// let second = subscriber.recv(None)?;
+/// let first = subscriber.recv()?.into_owned(); // stays valid after the next receive
+/// let second = subscriber.recv()?;
 /// assert_eq!((&*first, &*second), (&b"first"[..], &b"second"[..]));
 /// assert_eq!(second.seq(), first.seq() + 1);
 /// # drop((first, second));
@@ -64,8 +64,8 @@ impl<'a, T: Message + ?Sized> Sample<'a, T> {
     /// similar types it is only the header.
     ///
     /// ```no_run
-    /// # let mut plans = rnet::Node::new("arm")?.subscriber::<rnet::msgs::JointState>("/joints")?;
-    /// let joints: rnet::msgs::JointState = plans.recv(None)?.into_message();
+    /// # let mut plans = rnet::Node::new("arm")?.subscriber::<rnet::msgs::JointState>("/joints").open()?;
+    /// let joints: rnet::msgs::JointState = plans.recv()?.into_message();
     /// # Ok::<(), rnet::Error>(())
     /// ```
     pub fn into_message(self) -> T

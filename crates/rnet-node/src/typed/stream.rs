@@ -14,7 +14,8 @@ use rnet_core::{Backlog, Lane, Result};
 use super::sample::{OwnedSample, Sample};
 use super::subscriber::Subscriber;
 use crate::{
-    DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message, PublisherStats,
+    CallbackGuard, DeadlineMissed, LivelinessChange, LivelinessCounts, MatchEvent, Message,
+    PublisherStats,
 };
 
 /// A subscriber for async code: a [`Stream`] of samples; [`SampleStream::recv`] returns one at a time.
@@ -53,18 +54,24 @@ impl<T: Message + ?Sized> SampleStream<T> {
     }
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
-    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        self.0.with_source(|subscriber| subscriber.on_match(callback));
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
+        self.0.with_source(|subscriber| subscriber.on_match(callback))
     }
 
     /// As [`crate::Subscriber::on_deadline`].
-    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        self.0.with_source(|subscriber| subscriber.on_deadline(callback));
+    pub fn on_deadline(
+        &self,
+        callback: impl FnMut(&DeadlineMissed) + Send + 'static,
+    ) -> CallbackGuard {
+        self.0.with_source(|subscriber| subscriber.on_deadline(callback))
     }
 
     /// As [`crate::Subscriber::on_liveliness`].
-    pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
-        self.0.with_source(|subscriber| subscriber.on_liveliness(callback));
+    pub fn on_liveliness(
+        &self,
+        callback: impl FnMut(&LivelinessChange) + Send + 'static,
+    ) -> CallbackGuard {
+        self.0.with_source(|subscriber| subscriber.on_liveliness(callback))
     }
 
     /// As [`crate::Subscriber::liveliness`].

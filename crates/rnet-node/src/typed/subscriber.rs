@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 
 use crate::aligned_bytes::AlignedBytes;
 use crate::core::NodeCore;
-use crate::match_event::MatchCallback;
 use crate::options::deadline;
 use crate::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
 use crate::types;
-use rnet_core::{Backlog, Error, LossCounts, Result, TopicName};
+use rnet_core::{Backlog, Error, LossCounts, Result, SubscriberQos, TopicName};
 use rnet_shm::channel::subscription::SubscriptionFile;
 
 use super::sample::{OwnedSample, Sample};
+use super::subscriber_builder::SubscriberSettings;
 use crate::{
-    DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent, Message, PeerInfo,
-    PublisherStats, SubscriberOptions,
+    CallbackGuard, DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent,
+    Message, PeerInfo, PublisherStats,
 };
 
 /// The buffer of a longer decoded message is not reused: it may have grown to hundreds of times the length of
@@ -34,11 +34,11 @@ const MAX_REUSED_LEN_BYTES: usize = 64 << 10;
 /// # let node = rnet::Node::builder("map").dir(dir).domain(&domain).open()?;
 /// use std::time::Duration;
 ///
-/// # let mut scans = node.publisher::<[u8]>("/scan")?;
-/// let mut subscriber = node.subscriber::<[u8]>("/scan")?;
-/// # scans.wait_for_subscribers(1, None)?;
+/// # let mut scans = node.publisher::<[u8]>("/scan").open()?;
+/// let mut subscriber = node.subscriber::<[u8]>("/scan").open()?;
+/// # scans.wait_for_subscribers(1)?;
 /// # scans.send(b"1.5")?;
-/// let scan = subscriber.recv(Some(Duration::from_secs(10)))?; // the next one, or `Timeout`
+/// let scan = subscriber.recv_timeout(Duration::from_secs(10))?; // the next one, or `Timeout`
 /// assert_eq!(&*scan, b"1.5");
 /// assert!(subscriber.try_recv()?.is_none());
 /// assert_eq!(subscriber.lost().total(), 0);
@@ -56,13 +56,13 @@ pub struct Subscriber<T: Message + ?Sized> {
 }
 
 impl<T: Message + ?Sized> Subscriber<T> {
-    #[doc(hidden)]
-    pub fn open(
+    pub(crate) fn open(
         core: &Arc<NodeCore>,
         topic: TopicName,
-        options: SubscriberOptions,
+        qos: SubscriberQos,
+        settings: SubscriberSettings,
     ) -> Result<Subscriber<T>> {
-        let (receiver, ty) = Receiver::open(core, topic, options, types::choose_type::<T>)?;
+        let (receiver, ty) = Receiver::open(core, topic, qos, settings, types::choose_type::<T>)?;
         Ok(Subscriber { receiver, core: core.clone(), buffer: T::new_buffer(&ty) })
     }
 
@@ -74,7 +74,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// The next message, if available.
     ///
     /// # Errors
-    /// As for [`Subscriber::recv`], except `Timeout`.
+    /// As for [`Subscriber::recv`].
     #[inline]
     pub fn try_recv(&mut self) -> Result<Option<Sample<'_, T>>> {
         match self.receiver.advance()? {
@@ -83,17 +83,29 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// Waits for the next message; `None` waits without a limit.
+    /// Waits for the next message, without a limit.
     ///
     /// # Errors
-    /// `Timeout`. Other errors report, once each, an event on one channel, while the other channels continue:
-    /// `PeerLost`, `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`, or one
-    /// `Malformed` message.
+    /// They report, once each, an event on one channel, while the other channels continue: `PeerLost`,
+    /// `Detached`, `IncompatibleType`, `IncompatibleQos`, `Corrupt`, `TooManyPins`, or one `Malformed`
+    /// message.
     #[inline]
-    pub fn recv(&mut self, timeout: Option<Duration>) -> Result<Sample<'_, T>> {
+    pub fn recv(&mut self) -> Result<Sample<'_, T>> {
         match self.receiver.advance()? {
             Some(at) => self.receiver.sample(at, &mut self.buffer),
-            None => self.recv_slow(timeout),
+            None => self.recv_slow(None),
+        }
+    }
+
+    /// As [`Subscriber::recv`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Subscriber::recv`].
+    #[inline]
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Sample<'_, T>> {
+        match self.receiver.advance()? {
+            Some(at) => self.receiver.sample(at, &mut self.buffer),
+            None => self.recv_slow(Some(timeout)),
         }
     }
 
@@ -112,11 +124,34 @@ impl<T: Message + ?Sized> Subscriber<T> {
         )
     }
 
-    /// The newest unread message, skipping older ones; waits for one, up to the timeout.
+    /// The newest unread message, skipping older ones; waits for one, without a limit.
     ///
     /// With several publishers it is the newest of all, by the send time. Skipped messages are counted as
     /// skipped, not as received or lost.
-    pub fn latest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
+    ///
+    /// # Errors
+    /// As [`Subscriber::recv`].
+    pub fn latest(&mut self) -> Result<OwnedSample<T>> {
+        self.wait_for_newest(None)
+    }
+
+    /// As [`Subscriber::latest`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Subscriber::recv`].
+    pub fn latest_timeout(&mut self, timeout: Duration) -> Result<OwnedSample<T>> {
+        self.wait_for_newest(Some(timeout))
+    }
+
+    /// As [`Subscriber::latest`], without a wait.
+    ///
+    /// # Errors
+    /// As [`Subscriber::recv`].
+    pub fn try_latest(&mut self) -> Result<Option<OwnedSample<T>>> {
+        self.newest(0)
+    }
+
+    fn wait_for_newest(&mut self, timeout: Option<Duration>) -> Result<OwnedSample<T>> {
         let until = deadline(timeout);
         loop {
             if let Some(sample) = self.newest(0)? {
@@ -200,7 +235,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
         std::iter::from_fn(move || {
             loop {
-                let error = match self.recv(None) {
+                let error = match self.recv() {
                     Ok(sample) => return Some(sample.into_owned()),
                     Err(error) => error,
                 };
@@ -219,10 +254,22 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// lost.
     ///
     /// # Errors
-    /// `Timeout`; `IncompatibleType` or `IncompatibleQos` if an incompatible publisher appears;
-    /// `LimitReached` or `OutOfMemory`, once, if a publisher cannot be followed for now, or if nodes cannot
-    /// be inspected, for example without free file descriptors.
-    pub fn wait_for_publishers(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
+    /// `IncompatibleType` or `IncompatibleQos` if an incompatible publisher appears; `LimitReached` or
+    /// `OutOfMemory`, once, if a publisher cannot be followed for now, or if nodes cannot be inspected, for
+    /// example without free file descriptors.
+    pub fn wait_for_publishers(&mut self, n: usize) -> Result<()> {
+        self.wait_until_matched(n, None)
+    }
+
+    /// As [`Subscriber::wait_for_publishers`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Subscriber::wait_for_publishers`].
+    pub fn wait_for_publishers_timeout(&mut self, n: usize, timeout: Duration) -> Result<()> {
+        self.wait_until_matched(n, Some(timeout))
+    }
+
+    fn wait_until_matched(&mut self, n: usize, timeout: Option<Duration>) -> Result<()> {
         self.receiver.check_fork()?;
         let until = deadline(timeout);
         loop {
@@ -358,26 +405,28 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
-    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) {
-        if self.receiver.is_from_parent() {
-            return;
-        }
-        let callback: MatchCallback = Box::new(callback);
-        self.receiver.state.match_callbacks.add(callback);
+    pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
+        self.receiver.state.match_callbacks.add(&self.core, Box::new(callback))
     }
 
     /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the
     /// node's bulk dispatch thread. The first period of each publisher starts with its first message. A
     /// publisher whose process has died has missed its deadline at once, and for the last time; one that
     /// closes has missed none.
-    pub fn on_deadline(&self, callback: impl FnMut(&DeadlineMissed) + Send + 'static) {
-        self.receiver.state.on_deadline(Box::new(callback));
+    pub fn on_deadline(
+        &self,
+        callback: impl FnMut(&DeadlineMissed) + Send + 'static,
+    ) -> CallbackGuard {
+        self.receiver.state.deadlines.add(&self.core, Box::new(callback))
     }
 
     /// Calls `callback` when a publisher has become alive, or is no longer alive, on the node's bulk dispatch
     /// thread.
-    pub fn on_liveliness(&self, callback: impl FnMut(&LivelinessChange) + Send + 'static) {
-        self.core.state.on_liveliness(&self.receiver.state, self.receiver.id, Box::new(callback));
+    pub fn on_liveliness(
+        &self,
+        callback: impl FnMut(&LivelinessChange) + Send + 'static,
+    ) -> CallbackGuard {
+        self.core.on_liveliness(&self.receiver.state, self.receiver.id, Box::new(callback))
     }
 
     /// Number of matched publishers that are alive now.

@@ -10,31 +10,60 @@ use crate::NodeCore;
 use crate::schedule::{Schedule, Tick};
 use crate::timers::{TimerState, TimerTask};
 
-/// Options of a timer; the default is periodic, on the bulk lane.
-///
-/// ```
-/// let options = rnet::TimerOptions::new().urgent().once();
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct TimerOptions {
+/// A timer that is not running yet; by default periodic, on the bulk lane. Made by `rnet::Node::timer`.
+#[must_use = "a builder does nothing until it is given a callback"]
+pub struct TimerBuilder {
+    core: Arc<NodeCore>,
+    period: Duration,
     lane: Lane,
     once: bool,
 }
 
-impl TimerOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
+impl TimerBuilder {
+    /// A timer with this period.
+    pub fn new(core: &Arc<NodeCore>, period: Duration) -> TimerBuilder {
+        TimerBuilder { core: core.clone(), period, lane: Lane::Bulk, once: false }
     }
+
     /// Runs on the dispatch thread of the urgent lane, in sequence with the callbacks of urgent topics.
     pub fn urgent(mut self) -> Self {
         self.lane = Lane::Urgent;
         self
     }
+
     /// Ticks once, after one period, instead of periodically.
     pub fn once(mut self) -> Self {
         self.once = true;
         self
+    }
+
+    /// Starts it: calls `callback` on each tick, until the returned [`Timer`] is dropped.
+    ///
+    /// Timers share their lane's thread with the callbacks of its topics: after a callback returns, the due
+    /// timers run in the order of their due times, and then the next message. A timer thus waits for at most
+    /// one callback, or for the other due timers. The first tick is due one period after this call, and each
+    /// further tick one period after the previous due time. A tick that has not run when the next one is due
+    /// is skipped and counted ([`Tick::missed`], [`Timer::missed`]). A callback that panics is not called
+    /// again.
+    ///
+    /// # Errors
+    /// `BadValue` for a period of zero; `Closed` in a forked child.
+    pub fn on(self, callback: impl FnMut(Tick) + Send + 'static) -> Result<Timer> {
+        let TimerBuilder { core, period, lane, once } = self;
+        let state = &core.state;
+        state.check_fork()?;
+        let now_ns = state.time.elapsed_ns();
+        let schedule = match once {
+            true => Schedule::once(period, now_ns),
+            false => {
+                Schedule::periodic(&format!("a timer of {}", state.own.name()), period, now_ns)?
+            }
+        };
+        let shared = Arc::<TimerState>::default();
+        let id = state.next_task();
+        let task = TimerTask { schedule, callback: Box::new(callback), shared: shared.clone() };
+        state.dispatcher(lane).add_timer(id, task);
+        Ok(Timer { id, shared, period, core: Some(core) })
     }
 }
 
@@ -51,7 +80,7 @@ impl TimerOptions {
 /// use std::time::Duration;
 ///
 /// let (sender, ticks) = mpsc::channel();
-/// let timer = node.timer(Duration::from_millis(1), move |tick| {
+/// let timer = node.timer(Duration::from_millis(1)).on(move |tick| {
 ///     let _ = sender.send(tick.number);
 /// })?;
 /// let (first, second) = (ticks.recv().unwrap(), ticks.recv().unwrap());
@@ -110,32 +139,3 @@ impl Drop for Timer {
 }
 
 crate::debug_by!([] Timer, "Timer", |this| "period": this.period);
-
-#[doc(hidden)]
-impl Timer {
-    /// Starts it; users call `rnet::Node::timer_with`.
-    ///
-    /// # Errors
-    /// As `rnet::Node::timer_with`.
-    pub fn start(
-        core: &Arc<NodeCore>,
-        period: Duration,
-        options: TimerOptions,
-        callback: impl FnMut(Tick) + Send + 'static,
-    ) -> Result<Timer> {
-        let state = &core.state;
-        state.check_fork()?;
-        let now_ns = state.time.elapsed_ns();
-        let schedule = match options.once {
-            true => Schedule::once(period, now_ns),
-            false => {
-                Schedule::periodic(&format!("a timer of {}", state.own.name()), period, now_ns)?
-            }
-        };
-        let shared = Arc::<TimerState>::default();
-        let id = state.next_task();
-        let task = TimerTask { schedule, callback: Box::new(callback), shared: shared.clone() };
-        state.dispatcher(options.lane).add_timer(id, task);
-        Ok(Timer { id, shared, period, core: Some(core.clone()) })
-    }
-}

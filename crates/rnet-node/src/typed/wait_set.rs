@@ -21,11 +21,11 @@ use crate::{Message, NodeCore};
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
 /// let node = rnet::Node::new("both")?;
-/// let mut imu = node.subscriber::<[u8]>("/imu")?;
-/// let mut stop = node.subscriber::<[u8]>("/stop")?;
+/// let mut imu = node.subscriber::<[u8]>("/imu").open()?;
+/// let mut stop = node.subscriber::<[u8]>("/stop").open()?;
 /// let mut set = rnet::WaitSet::new(&node);
 /// loop {
-///     set.wait(&mut [&mut imu, &mut stop], None)?;
+///     set.wait(&mut [&mut imu, &mut stop])?;
 ///     while let Some(sample) = stop.try_recv()? { println!("stop! {} bytes", sample.len()); }
 ///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
 /// }
@@ -40,10 +40,10 @@ use crate::{Message, NodeCore};
 /// # let node = rnet::Node::new("both")?;
 /// let mut set = rnet::WaitSet::new(&node);
 /// let handle = set.handle(); // For other threads.
-/// let mut imu = handle.attach(node.subscriber::<[u8]>("/imu")?)?;
+/// let mut imu = handle.attach(node.subscriber::<[u8]>("/imu").open()?)?;
 /// let mut params = handle.attach(node.state()?.watch("/params")?)?;
 /// let mut tick = handle.attach(node.rate(100.0)?)?;
-/// while set.wait(&mut [], None)? {
+/// while set.wait(&mut [])? {
 ///     if set.ready().contains(&tick.id()) && tick.try_tick()?.is_some() { println!("tick"); }
 ///     while let Some(change) = params.try_recv()? { println!("{}", change.key); }
 ///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
@@ -147,19 +147,26 @@ impl WaitSet {
     }
 
     /// Waits until one of the given or attached entries may have a message, a change, a tick or an error;
-    /// returns `false` on a timeout. `None` waits without a limit. If an entry was not read, the next wait
-    /// returns at once.
+    /// If an entry was not read, the next wait returns at once.
     ///
     /// # Errors
     /// `Interrupted`; see [`WaitSet::set_interruptible`], [`WaitSetHandle::interrupt`] and
     /// [`crate::Interrupter`]. `BadValue` for an entry of another node than the set: its publishers wake only
     /// the threads of its own node.
-    pub fn wait(
+    pub fn wait(&mut self, named: &mut [&mut dyn Waitable]) -> Result<()> {
+        self.wait_until(named, None).map(drop)
+    }
+
+    /// As [`WaitSet::wait`], for at most `timeout`; returns whether an entry may have something.
+    ///
+    /// # Errors
+    /// As [`WaitSet::wait`].
+    pub fn wait_timeout(
         &mut self,
         named: &mut [&mut dyn Waitable],
-        timeout: Option<Duration>,
+        timeout: Duration,
     ) -> Result<bool> {
-        self.wait_until(named, deadline(timeout))
+        self.wait_until(named, deadline(Some(timeout)))
     }
 
     /// As [`WaitSet::wait`], until a time.

@@ -15,7 +15,7 @@ pub struct ClockPublisher {
 
 impl ClockPublisher {
     pub fn open(node: &Node, hz: f64) -> Result<Self> {
-        let publisher = node.publisher(CLOCK_TOPIC)?;
+        let publisher = node.publisher(CLOCK_TOPIC).open()?;
         let period_ns = ((1e9 / hz) as u64).max(1);
         Ok(Self { publisher, period_ns, next_ns: None })
     }

@@ -141,7 +141,7 @@ impl Publishers {
                 return Err(PlayError::LaneConflict { topic: topic.clone() });
             }
             let publisher_options = publisher_options(&source, options.rate).message_type(ty);
-            of.insert(channel.id, node.publisher_with::<[u8]>(topic, publisher_options)?);
+            of.insert(channel.id, node.publisher::<[u8]>(topic).qos(publisher_options).open()?);
         }
         Ok(Self { of, skipped })
     }

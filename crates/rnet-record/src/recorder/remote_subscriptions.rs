@@ -21,7 +21,7 @@ impl RemoteSubscriptions {
         if !self.tried.insert(topic.to_owned()) {
             return Ok(());
         }
-        self.subscriptions.push(node.subscriber::<[u8]>(topic)?.on(|_| {}));
+        self.subscriptions.push(node.subscriber::<[u8]>(topic).open()?.on(|_| {}));
         Ok(())
     }
 }

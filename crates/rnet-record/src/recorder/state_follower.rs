@@ -39,7 +39,7 @@ pub fn follow(
             continue;
         }
         let step = if until.is_none() { POLL_INTERVAL } else { Duration::ZERO };
-        let change = match watch.recv(Some(step)) {
+        let change = match watch.recv_timeout(step) {
             Ok(change) => change,
             Err(Error::Timeout { .. }) if until.is_some() => {
                 is_all = true;

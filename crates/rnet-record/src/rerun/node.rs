@@ -225,7 +225,7 @@ impl TestedNode {
                 && topics.insert(&channel.topic);
             if let (true, Ok(source)) = (is_new, channel.source()) {
                 let options = SubscriberOptions::new().lane(source.lane).keep_last(1);
-                let listener = self.node.subscriber_with::<[u8]>(&channel.topic, options)?;
+                let listener = self.node.subscriber::<[u8]>(&channel.topic).qos(options).open()?;
                 self._listeners.push(listener);
             }
         }

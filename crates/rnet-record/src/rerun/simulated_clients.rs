@@ -157,7 +157,7 @@ impl SimulatedClient {
             .filter(|kind| **kind != CallTopicKind::Feedback || wants_feedback(correlation));
         let subscribe = |kind: &CallTopicKind| {
             let options = SubscriberOptions::new().lane(lane).keep_last(1);
-            node.subscriber_with::<[u8]>(&topic(service, *client, kind.name()), options)
+            node.subscriber::<[u8]>(&topic(service, *client, kind.name())).qos(options).open()
         };
         let answer_subscribers = kinds.map(subscribe).collect::<rnet::Result<_>>()?;
         let request = connect_publisher(node, request_topic, channel, lane, limit)?;
@@ -188,7 +188,7 @@ fn connect_publisher(
     limit: Duration,
 ) -> Result<Publisher<[u8]>, RerunError> {
     let options = publisher_options(lane).message_type(channel.message_type()?);
-    let publisher = node.publisher_with::<[u8]>(name, options)?;
+    let publisher = node.publisher::<[u8]>(name).qos(options).open()?;
     wait_for_match(&publisher, &channel.topic, limit)?;
     Ok(publisher)
 }
@@ -205,7 +205,7 @@ pub fn wait_for_match(
     topic: &str,
     limit: Duration,
 ) -> Result<(), RerunError> {
-    let met = publisher.wait_for_subscribers(1, Some(limit));
+    let met = publisher.wait_for_subscribers_timeout(1, limit);
     if let (Err(_), Some(error)) = (&met, publisher.incompatible().first()) {
         return Err(RerunError::incompatible("the node", topic, &error.to_string()));
     }

@@ -226,9 +226,9 @@ impl SimulatedServers {
 impl SimulatedServer {
     fn of_command(command: &str, service: &str, node: &Node) -> Result<Self, RerunError> {
         let urgent = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1);
-        let commands = node.subscriber_with::<[u8]>(command, urgent)?;
+        let commands = node.subscriber::<[u8]>(command).qos(urgent).open()?;
         let options = PublisherOptions::new().urgent().transient_local(1);
-        let status = node.publisher_with(&rnet::command_status_topic(command), options)?;
+        let status = node.publisher(&rnet::command_status_topic(command)).qos(options).open()?;
         let authority = Authority { number: 0, _commands: commands, _status: status };
         let asked = CalledService::without_requests(AUTHORITY_SERVER);
         let types = BTreeMap::from([(CallTopicKind::Reply, CommandReply::message_type()?)]);
@@ -257,12 +257,14 @@ impl SimulatedServer {
         let options = || SubscriberOptions::new().lane(lane).keep_last(1);
         let subscribe = |kind: CallTopicKind| {
             let name = topic(service, asked.server, kind.name());
-            node.subscriber_with::<[u8]>(&name, options())
+            node.subscriber::<[u8]>(&name).qos(options()).open()
         };
         // The types of answers, for a node that looks them up.
         let mut shown = Vec::new();
         let show = |name: &str, ty: &MessageType| {
-            node.publisher_with::<[u8]>(name, publisher_options(lane).message_type(ty.clone()))
+            node.publisher::<[u8]>(name)
+                .qos(publisher_options(lane).message_type(ty.clone()))
+                .open()
         };
         if let Some(ty) = types.get(&CallTopicKind::Reply) {
             shown.push(show(&topic(service, asked.server, "type"), ty)?);
@@ -313,7 +315,7 @@ impl SimulatedServer {
         for (kind, ty) in self.types.iter().filter(|(kind, _)| is_wanted(**kind)) {
             let options = publisher_options(self.lane).message_type(ty.clone());
             let name = topic(service, client, kind.name());
-            of.insert(*kind, node.publisher_with::<[u8]>(&name, options)?);
+            of.insert(*kind, node.publisher::<[u8]>(&name).qos(options).open()?);
         }
         for publisher in of.values() {
             wait_for_match(publisher, publisher.topic(), limit)?;

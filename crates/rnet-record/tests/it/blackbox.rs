@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Child, Net, Stored, eventually, folder, metadata, of, orders, role, stored, tell};
 use rnet::msgs::BatteryState;
-use rnet::{LossCause, Meta, Publisher, PublisherOptions, SubscriberOptions};
+use rnet::{LossCause, Meta, Publisher, SubscriberOptions};
 use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, list_files, recover};
 use rnet_record::{names, read};
 
@@ -66,11 +66,10 @@ fn first_file(net: &Net, blackbox: &BlackBox) -> PathBuf {
 fn call_writes_file_with_messages_before_and_after_latched_messages_and_state() {
     let net = Net::new("call");
     let node = net.node("/n");
-    let mut map =
-        node.publisher_with::<[u8]>("/map", PublisherOptions::new().transient_local(1)).unwrap();
+    let mut map = node.publisher::<[u8]>("/map").transient_local(1).open().unwrap();
     map.send(&7u32.to_le_bytes()).unwrap();
     node.state().unwrap().set("/speed", 3).unwrap();
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut opts = options(&net, &[]);
     opts.after = Duration::from_secs(2);
     let blackbox = BlackBox::start(opts).unwrap();
@@ -85,7 +84,7 @@ fn call_writes_file_with_messages_before_and_after_latched_messages_and_state() 
         send();
         blackbox.status().kept_s > 4.0
     });
-    let reply = node.call::<[u8], [u8]>(TRIGGER_SERVICE, b"smoke", common::LONG).unwrap();
+    let reply = node.call_timeout::<[u8], [u8]>(TRIGGER_SERVICE, b"smoke", common::LONG).unwrap();
     let status: serde_json::Value = serde_json::from_slice(&reply).unwrap();
     assert_eq!(status["domain"], "t");
     eventually("a file is written", || {
@@ -122,8 +121,8 @@ fn call_writes_file_with_messages_before_and_after_latched_messages_and_state() 
 fn field_trigger_fires_when_its_condition_becomes_true() {
     let net = Net::new("field");
     let node = net.node("/n");
-    let mut battery = node.publisher::<BatteryState>("/battery").unwrap();
-    let mut cell = node.publisher::<Cell>("/cell").unwrap();
+    let mut battery = node.publisher::<BatteryState>("/battery").open().unwrap();
+    let mut cell = node.publisher::<Cell>("/cell").open().unwrap();
     let triggers = ["/battery.voltage < 21", "/cell.volts[1] >= 4.2", "/cell.hot == 1"];
     let blackbox = start(&net, &triggers);
     let volts = [24.0, 20.5, 20.0, 22.0, f64::NAN, 19.0];
@@ -157,9 +156,9 @@ fn field_trigger_fires_when_its_condition_becomes_true() {
 fn missing_fields_do_not_fire_and_are_reported() {
     let net = Net::new("hostile fields");
     let node = net.node("/n");
-    let mut cell = node.publisher::<Cell>("/cell").unwrap();
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut battery = node.publisher::<BatteryState>("/battery").unwrap();
+    let mut cell = node.publisher::<Cell>("/cell").open().unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
+    let mut battery = node.publisher::<BatteryState>("/battery").open().unwrap();
     let deep = format!("/cell.{}x > 0", "x.".repeat(2000));
     let triggers = [
         "/cell.volts > 0",
@@ -221,16 +220,12 @@ fn missed_deadline_and_loss_fire() {
     let net = Net::new("deadline");
     let node = net.node("/n");
     let blackbox = start(&net, &["deadline /slow", "loss /fast", "loss /slow"]);
-    let mut slow = node
-        .publisher_with::<[u8]>(
-            "/slow",
-            PublisherOptions::new().deadline(Duration::from_millis(20)),
-        )
-        .unwrap();
+    let mut slow =
+        node.publisher::<[u8]>("/slow").deadline(Duration::from_millis(20)).open().unwrap();
     slow.send(b"one").unwrap();
-    let mut fast = node.publisher::<[u8]>("/fast").unwrap();
+    let mut fast = node.publisher::<[u8]>("/fast").open().unwrap();
     let keeps = SubscriberOptions::new().keep_all();
-    let mut reader = node.subscriber_with::<[u8]>("/fast", keeps).unwrap();
+    let mut reader = node.subscriber::<[u8]>("/fast").qos(keeps).open().unwrap();
     eventually("both have fired", || {
         // Reports a loss as a link does.
         fast.send_with(b"one", Meta::default().with_gap(LossCause::Link, 1)).unwrap();
@@ -253,7 +248,8 @@ fn fallback_of_command_fires() {
     // It falls back when it is opened, and no driver was in force.
     let command = command.fallback_zero().apply(|_| {}).unwrap();
     let lease = Duration::from_secs(30);
-    let mut driver = node.drive::<Cell>("/drive").lease(lease).take(common::LONG).unwrap();
+    let mut driver =
+        node.drive::<Cell>("/drive").lease(lease).timeout(common::LONG).take().unwrap();
     let stop = Cell { volts: [0.0; 2], amps: 0.0, hot: 0, _pad: [0; 3] };
     driver.send(&stop).unwrap();
     let file = first_file(&net, &blackbox);
@@ -268,7 +264,7 @@ fn fallback_of_command_fires() {
 fn overlapping_triggers_make_one_file() {
     let net = Net::new("overlap");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut opts = options(&net, &[]);
     opts.after = Duration::from_secs(60);
     let blackbox = BlackBox::start(opts).unwrap();
@@ -309,7 +305,7 @@ fn box_with(net: &Net, raw: &mut Publisher<[u8]>, numbers: Range<u32>) -> Child 
 fn next_box_writes_files_of_killed_box() {
     let net = Net::new("killed box");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     // First without a window; the next box has the messages of the killed one.
     let mut child = box_with(&net, &mut raw, 0..100);
     assert!(
@@ -341,7 +337,7 @@ fn next_box_writes_files_of_killed_box() {
 fn recovers_files_of_killed_box_without_a_box() {
     let net = Net::new("recover");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     assert_eq!(recover(&location(&net), &folder(&net)).unwrap().0, [""; 0].map(PathBuf::from));
     box_with(&net, &mut raw, 0..100).kill();
     // Killed while it wrote the file: writing starts again.
@@ -354,7 +350,7 @@ fn recovers_files_of_killed_box_without_a_box() {
 fn recover_without_data_makes_nothing_and_keeps_ring_on_write_error() {
     let net = Net::new("recover nothing");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let nowhere = net.base().join("nowhere");
     assert!(recover(&location(&net), &nowhere).unwrap().0.is_empty());
     assert!(
@@ -378,7 +374,7 @@ fn recover_without_data_makes_nothing_and_keeps_ring_on_write_error() {
 fn removes_files_of_an_earlier_boot() {
     let net = Net::new("earlier boot");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     box_with(&net, &mut raw, 0..100).kill();
     let ring = rnet_record::blackbox::RingMemory::of(location(&net).path()).unwrap().ring;
     let boot = format!("{:016x}", rnet::boot_id());
@@ -398,7 +394,7 @@ fn removes_files_of_an_earlier_boot() {
 fn window_interrupted_at_any_point_is_written_once() {
     let net = Net::new("cut windows");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut child = Child::spawn(&net, "box");
     child.expect("keeps");
     raw.send(&5u32.to_le_bytes()).unwrap();
@@ -444,7 +440,7 @@ fn window_interrupted_at_any_point_is_written_once() {
 fn ring_stays_within_memory_and_counts_dropped_messages() {
     let net = Net::new("memory");
     let node = net.node("/n");
-    let mut camera = node.publisher::<[u8]>("/camera").unwrap();
+    let mut camera = node.publisher::<[u8]>("/camera").open().unwrap();
     let blackbox = start(&net, &[]);
     // Incompressible data.
     let mut state = 1u64;
@@ -527,7 +523,7 @@ fn child_entry() {
     match &*role {
         "dying" => {
             let node = net.node("/dying");
-            let mut life = node.publisher::<[u8]>("/life").unwrap();
+            let mut life = node.publisher::<[u8]>("/life").open().unwrap();
             life.send(&99u32.to_le_bytes()).unwrap();
             tell("lives");
             let _ = orders().recv();

@@ -39,9 +39,9 @@ fn numbers(file: &Path) -> Vec<u32> {
 fn unwritable_folder_is_reported_and_loses_no_file() {
     let net = Net::new("no folder");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let keeps = SubscriberOptions::new().transient_local().keep_all();
-    let mut log = node.subscriber_with::<rnet::msgs::Log>(rnet::LOG_TOPIC, keeps).unwrap();
+    let mut log = node.subscriber::<rnet::msgs::Log>(rnet::LOG_TOPIC).qos(keeps).open().unwrap();
     let mut opts = options(&net);
     opts.folder = net.base().join("files");
     opts.triggers = vec!["log info black box".parse().unwrap()];
@@ -80,7 +80,7 @@ fn unwritable_folder_is_reported_and_loses_no_file() {
 fn removed_ring_is_reported() {
     let net = Net::new("no ring");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let blackbox = start(&net);
     std::fs::remove_dir_all(blackbox.status().ring).unwrap();
     eventually("it is reported", || {
@@ -95,7 +95,7 @@ fn removed_ring_is_reported() {
 fn removed_window_copies_remaining_parts_again() {
     let net = Net::new("no window");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut opts = options(&net);
     opts.after = Duration::from_secs(60);
     let blackbox = BlackBox::start(opts).unwrap();
@@ -118,7 +118,7 @@ fn removed_window_copies_remaining_parts_again() {
 fn keeps_window_while_its_folder_is_unreadable() {
     let net = Net::new("barred folder");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut opts = options(&net);
     opts.folder = net.base().join("files");
     let (files, away) = (opts.folder.clone(), net.base().join("away"));
@@ -154,9 +154,9 @@ fn keeps_window_while_its_folder_is_unreadable() {
 fn window_without_its_parts_is_reported_as_incomplete() {
     let net = Net::new("incomplete");
     let node = net.node("/n");
-    let _raw = node.publisher::<[u8]>("/raw").unwrap();
+    let _raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let keeps = SubscriberOptions::new().transient_local().keep_all();
-    let mut log = node.subscriber_with::<rnet::msgs::Log>(rnet::LOG_TOPIC, keeps).unwrap();
+    let mut log = node.subscriber::<rnet::msgs::Log>(rnet::LOG_TOPIC).qos(keeps).open().unwrap();
     let mut opts = options(&net);
     // Longer than a part, so that a part ends while its copy cannot be written.
     opts.after = Duration::from_secs(5);
@@ -190,7 +190,7 @@ fn window_without_its_parts_is_reported_as_incomplete() {
 fn file_reports_parts_overwritten_while_window_waits() {
     let net = Net::new("forgotten");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut opts = options(&net);
     opts.folder = net.base().join("files");
     (opts.before, opts.after) = (Duration::ZERO, Duration::from_secs(60));

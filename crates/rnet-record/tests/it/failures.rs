@@ -31,7 +31,7 @@ fn noise(seed: u32, len: usize) -> Vec<u8> {
 fn killed_recorder_loses_only_the_last_moment() {
     let net = Net::new("killed recorder");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut child = Child::spawn(&net, "recorder");
     child.expect("records");
     for n in 0..500u32 {
@@ -59,7 +59,7 @@ fn killed_recorder_loses_only_the_last_moment() {
 fn records_or_counts_each_message_of_a_flood() {
     let net = Net::new("flood");
     let node = net.node("/camera");
-    let mut images = node.publisher::<[u8]>("/image").unwrap();
+    let mut images = node.publisher::<[u8]>("/image").open().unwrap();
     let mut opts = options(&net);
     // Much less than a second of the data, on any disk.
     opts.buffer_len_bytes = 4 << 20;
@@ -152,9 +152,9 @@ fn fill_and_make_room(net: &Net) {
     let filler = at.join("filler");
     std::fs::write(&filler, vec![1; 40 << 20]).unwrap();
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let kept = PublisherOptions::new().transient_local(1);
-    let mut map = node.publisher_with::<[u8]>("/map", kept).unwrap();
+    let mut map = node.publisher::<[u8]>("/map").qos(kept).open().unwrap();
     map.send(b"map").unwrap();
     let mut opts = options(net);
     opts.compress = ChunkCompression::Zstd;
@@ -206,8 +206,7 @@ fn unreadable_types_are_recorded_as_bytes_and_reported() {
     let node = net.node("/liar");
     let text = "syntax = \"proto3\"; message Level { double volt = 1; }";
     let schema = compile_text("demo.proto", text).unwrap().schema("Level").unwrap();
-    let mut level =
-        node.publisher_with::<Dynamic>("/level", PublisherOptions::new().schema(&schema)).unwrap();
+    let mut level = node.publisher::<Dynamic>("/level").schema(&schema).open().unwrap();
     let nodes = net.inspect_path().join("nodes");
     let of_node = std::fs::read_dir(nodes).unwrap().flatten().next().unwrap().path();
     let file = of_node.join(format!("t{}", schema.hash()));
@@ -235,7 +234,7 @@ fn malformed_images_are_counted_and_delay_nothing() {
     let image = rnet::msgs::plain::Image::new(2, 2, "mono8").unwrap();
     let described = <rnet::msgs::plain::Image as rnet::Message>::message_type().unwrap();
     let options_of = PublisherOptions::new().message_type(described);
-    let mut camera = node.publisher_with::<[u8]>("/image", options_of).unwrap();
+    let mut camera = node.publisher::<[u8]>("/image").qos(options_of).open().unwrap();
     let (file, recorder) = record(&net, options(&net));
     let mut whole = image.header_bytes().to_vec();
     whole.extend([1, 2, 3, 4]);
@@ -255,7 +254,7 @@ fn malformed_images_are_counted_and_delay_nothing() {
 fn counts_and_names_publishers_that_cannot_be_read() {
     let net = Net::new("unheard");
     let (liar, other) = (net.node("/liar"), net.node("/other"));
-    let _wrong = liar.publisher::<[u8]>("/wrong").unwrap();
+    let _wrong = liar.publisher::<[u8]>("/wrong").open().unwrap();
     let mut gone = Child::spawn(&net, "silent");
     gone.expect("there");
     // Otherwise it would notice that its file is gone, and withdraw its publisher.
@@ -272,7 +271,7 @@ fn counts_and_names_publishers_that_cannot_be_read() {
     options.state = false;
     let (file, recorder) = record(&net, options);
     // The first poll ignores past publishers. When it has found this one, it has polled again.
-    let mut good = other.publisher::<[u8]>("/good").unwrap();
+    let mut good = other.publisher::<[u8]>("/good").open().unwrap();
     good.send(b"1").unwrap();
     eventually("it has polled again", || recorder.progress().messages > 0);
     let report = recorder.stop().unwrap();
@@ -290,7 +289,7 @@ fn counts_and_names_publishers_that_cannot_be_read() {
 fn reports_that_no_publisher_was_followed() {
     let net = Net::new("nobody");
     let node = net.node("/other");
-    let mut other = node.publisher::<[u8]>("/other").unwrap();
+    let mut other = node.publisher::<[u8]>("/other").open().unwrap();
     let mut options = options(&net);
     (options.state, options.selection) =
         (false, Selection::default().topic("/scan").unwrap().node("/lidar").unwrap());
@@ -315,7 +314,7 @@ fn spoil(liar: &rnet::Node) {
 fn reports_found_but_unreadable_publishers() {
     let net = Net::new("deaf");
     let liar = net.node("/liar");
-    let _wrong = liar.publisher::<[u8]>("/scan").unwrap();
+    let _wrong = liar.publisher::<[u8]>("/scan").open().unwrap();
     spoil(&liar);
     let mut options = options(&net);
     (options.state, options.selection) = (false, Selection::default().topic("/scan").unwrap());
@@ -331,9 +330,9 @@ fn reports_found_but_unreadable_publishers() {
 fn next_part_contains_records_of_part_that_failed_to_end() {
     let net = Net::new("no end");
     let liar = net.node("/liar");
-    let _wrong = liar.publisher::<[u8]>("/scan").unwrap();
+    let _wrong = liar.publisher::<[u8]>("/scan").open().unwrap();
     spoil(&liar);
-    let mut raw = net.node("/n").publisher::<[u8]>("/raw").unwrap();
+    let mut raw = net.node("/n").publisher::<[u8]>("/raw").open().unwrap();
     let mut child = Child::spawn(&net, "limited");
     child.expect("limited");
     for n in 0..5 {
@@ -392,7 +391,7 @@ fn child_entry() {
         }
         "publisher" => {
             let node = net.node("/dying");
-            let mut publisher = node.publisher::<[u8]>("/dying").unwrap();
+            let mut publisher = node.publisher::<[u8]>("/dying").open().unwrap();
             publisher.send(&0u32.to_le_bytes()).unwrap();
             // A publisher that dies before the recorder has polled it is not found.
             orders.recv().unwrap();
@@ -404,7 +403,7 @@ fn child_entry() {
         }
         "silent" => {
             let node = net.node("/dying");
-            let _publisher = node.publisher::<[u8]>("/dying").unwrap();
+            let _publisher = node.publisher::<[u8]>("/dying").open().unwrap();
             tell("there");
             std::thread::sleep(Duration::from_secs(50)); // sleep: until it is killed
         }

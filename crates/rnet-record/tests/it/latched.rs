@@ -128,7 +128,7 @@ fn playing_from_the_middle_publishes_latched_messages_at_once() {
     let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();
     let (player, listener) = (open("player"), open("listener"));
     let options = SubscriberOptions::new().keep_all().transient_local();
-    let mut map = listener.subscriber_with::<[u8]>("/map", options).unwrap();
+    let mut map = listener.subscriber::<[u8]>("/map").qos(options).open().unwrap();
     let select = Select { start_ns: Some(START_NS + 35 * STEP_NS), ..Select::default() };
     let options = PlayOptions { select, ..PlayOptions::default() };
     let played =

@@ -33,7 +33,7 @@ fn nodes(dir: &Dir) -> (Node, Subscriber<[u8]>) {
     let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();
     let node = open("player");
     let options = SubscriberOptions::new().keep_all();
-    let subscriber = open("listener").subscriber_with("/raw", options).unwrap();
+    let subscriber = open("listener").subscriber("/raw").qos(options).open().unwrap();
     (node, subscriber)
 }
 

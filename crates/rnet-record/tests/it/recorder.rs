@@ -26,11 +26,11 @@ fn records_all_messages_byte_for_byte_in_order_with_times() {
     for compress in [ChunkCompression::Zstd, ChunkCompression::Lz4, ChunkCompression::None] {
         let net = Net::new("byte for byte");
         let node = net.node("/arm");
-        let mut raw = node.publisher::<[u8]>("/raw").unwrap();
-        let mut pose = node.publisher::<Pose>("/pose").unwrap();
-        let mut scan = node.publisher::<LaserScan>("/scan").unwrap();
+        let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
+        let mut pose = node.publisher::<Pose>("/pose").open().unwrap();
+        let mut scan = node.publisher::<LaserScan>("/scan").open().unwrap();
         let urgent = PublisherOptions::new().urgent().reliable(rnet::OnFull::default());
-        let mut stop = node.publisher_with::<[u8]>("/stop", urgent).unwrap();
+        let mut stop = node.publisher::<[u8]>("/stop").qos(urgent).open().unwrap();
         let mut opts = options(&net);
         opts.compress = compress;
         opts.command_line = "rnet record -o x".to_owned();
@@ -109,7 +109,7 @@ fn records_images_as_foxglove_messages_or_raw() {
     for raw in [false, true] {
         let net = Net::new("images");
         let node = net.node("/camera");
-        let mut camera = node.publisher::<Image>("/image").unwrap();
+        let mut camera = node.publisher::<Image>("/image").open().unwrap();
         let mut opts = options(&net);
         opts.raw = raw;
         let (file, recorder) = record(&net, opts);
@@ -143,7 +143,7 @@ fn records_images_as_foxglove_messages_or_raw() {
 fn metadata_record_precedes_its_message() {
     let net = Net::new("meta");
     let node = net.node("/arm");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let (file, recorder) = record(&net, options(&net));
     let origin = Origin { host: u64::MAX, publisher: 5, seq: 6 };
     let meta = Meta::default().with_origin(origin).with_correlation(u64::MAX);
@@ -167,7 +167,7 @@ fn records_late_publishers_from_first_and_dying_ones_to_last_message() {
     let (file, recorder) = record(&net, options(&net));
     for n in 0..20u32 {
         let node = net.node("/short");
-        let mut publisher = node.publisher::<[u8]>("/life").unwrap();
+        let mut publisher = node.publisher::<[u8]>("/life").open().unwrap();
         (0..10u32).for_each(|m| publisher.send(&(n * 10 + m).to_le_bytes()).unwrap());
         // The recorder misses a publisher that lives between two polls: this one lives until it was polled.
         let before = recorder.progress().messages;
@@ -199,7 +199,7 @@ fn sixty_four_publishers_lose_no_uncounted_message() {
             let (net, all_seen) = (&net, &all_seen);
             scope.spawn(move || {
                 let node = net.node(&format!("/node_{n}"));
-                let mut publisher = node.publisher::<[u8]>(&format!("/topic_{n}")).unwrap();
+                let mut publisher = node.publisher::<[u8]>(&format!("/topic_{n}")).open().unwrap();
                 for m in 0..500u32 {
                     publisher.send(&m.to_le_bytes()).unwrap();
                     if m % 50 == 0 {
@@ -244,10 +244,10 @@ fn selection_records_matching_publishers() {
     let mut publishers = Vec::new();
     for node in [&left, &right] {
         for topic in ["/a/image", "/a/depth", "/b"] {
-            publishers.push(node.publisher::<[u8]>(topic).unwrap());
+            publishers.push(node.publisher::<[u8]>(topic).open().unwrap());
         }
     }
-    let mut pose = left.publisher::<Pose>("/pose").unwrap();
+    let mut pose = left.publisher::<Pose>("/pose").open().unwrap();
     let recorded = |selection: Selection,
                     name: &str,
                     publishers: &mut Vec<rnet::Publisher<[u8]>>,
@@ -291,10 +291,10 @@ fn selection_records_matching_publishers() {
 fn records_topics_of_another_host_under_their_nodes() {
     let net = Net::new("other host");
     let (arm, link) = (net.node("/arm"), net.node("/link"));
-    let mut ours = arm.publisher::<[u8]>("/t").unwrap();
+    let mut ours = arm.publisher::<[u8]>("/t").open().unwrap();
     let proxy = |host| PublisherOptions::new().proxy(Proxy::new(host, "/arm", 7).unwrap());
-    let mut theirs =
-        ["robot2", "robot3"].map(|host| link.publisher_with::<[u8]>("/t", proxy(host)).unwrap());
+    let mut theirs = ["robot2", "robot3"]
+        .map(|host| link.publisher::<[u8]>("/t").qos(proxy(host)).open().unwrap());
     let origin = Origin { host: 2, publisher: 7, seq: 70 };
     let mut recorded = |selection: Selection, name: &str| {
         let mut opts = options(&net);
@@ -335,7 +335,7 @@ fn records_topics_of_another_host_under_their_nodes() {
 fn counts_messages_that_are_too_fast_in_the_file() {
     let net = Net::new("too fast");
     let node = net.node("/fast");
-    let mut fast = node.publisher::<[u8]>("/fast").unwrap();
+    let mut fast = node.publisher::<[u8]>("/fast").open().unwrap();
     let mut opts = options(&net);
     // Little memory: the topic reader has to wait while the writer compresses.
     opts.buffer_len_bytes = 1 << 16;
@@ -388,8 +388,8 @@ fn parts_are_self_contained() {
     let net = Net::new("parts");
     let node = net.node("/map");
     let latched = PublisherOptions::new().transient_local(2);
-    let mut map = node.publisher_with::<[u8]>("/map", latched).unwrap();
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut map = node.publisher::<[u8]>("/map").qos(latched).open().unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let state = node.state().unwrap();
     state.set("/speed", 0.5).unwrap();
     for n in 0..5u8 {
@@ -463,7 +463,7 @@ fn counts_skipped_values_of_fast_keys() {
         said.filter(|said: &serde_json::Value| said["key"] == "/k").collect()
     };
     eventually("the key is recorded", || !values(&common::stored_in_ruins(&file)).is_empty());
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     for n in 0..VALUES {
         state.set("/k", n).unwrap();
     }
@@ -498,7 +498,7 @@ fn removes_oldest_parts_first() {
     for split_time in [None, Some(Duration::from_millis(30))] {
         let net = Net::new("max disk");
         let node = net.node("/n");
-        let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+        let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
         let mut opts = options(&net);
         (opts.max_disk, opts.compress) = (Some(16 << 20), ChunkCompression::None);
         opts.split_time = split_time;
@@ -536,7 +536,7 @@ fn records_gate_topic_from_its_first_message() {
     let (file, recorder) = record(&net, opts);
     assert!(recorder.progress().is_waiting);
     // Some are sent before the next check for a publisher, which runs 10 times a second.
-    let mut mission = node.publisher::<[u8]>("/mission").unwrap();
+    let mut mission = node.publisher::<[u8]>("/mission").open().unwrap();
     (0..50).for_each(|n| mission.send(&[n]).unwrap());
     eventually("all messages are recorded", || recorder.progress().messages == 50);
     let report = recorder.stop().unwrap();
@@ -549,7 +549,7 @@ fn records_gate_topic_from_its_first_message() {
 fn records_only_while_gate_topic_has_publisher() {
     let net = Net::new("while");
     let node = net.node("/n");
-    let mut raw = node.publisher::<[u8]>("/raw").unwrap();
+    let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let mut opts = options(&net);
     opts.while_topic = Some("mission".to_owned());
     let (file, recorder) = record(&net, opts);
@@ -557,7 +557,7 @@ fn records_only_while_gate_topic_has_publisher() {
     for n in 0..2u8 {
         raw.send(b"not wanted").unwrap();
         std::thread::sleep(Duration::from_millis(300)); // sleep: unrecorded messages pass
-        let mission = node.publisher::<[u8]>("/mission").unwrap();
+        let mission = node.publisher::<[u8]>("/mission").open().unwrap();
         eventually("it begins", || recorder.progress().path.is_some());
         raw.send(&[n]).unwrap();
         eventually("the message is recorded", || recorder.progress().messages == u64::from(n) + 1);

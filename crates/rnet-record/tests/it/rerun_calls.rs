@@ -47,19 +47,20 @@ impl Calls {
         let off = u64::from(role == "answers_otherwise");
         let gain = node.service::<Number, Number>("/own/gain");
         let gain = gain.serve(move |asked| Ok(bytes(2 * number(asked) + off).to_vec())).unwrap();
-        let scale = [0; 2].map(|_| node.client::<Number, Number>("/scale").unwrap());
+        let scale = [0; 2].map(|_| node.client::<Number, Number>("/scale").open().unwrap());
         let times = if role == "asks_twice" { 2 } else { 1 };
-        let at_start = (0..times).map(|_| number(&scale[0].call(&bytes(100), LONG).unwrap())).sum();
-        let scaled = node.publisher::<Number>("/scaled").unwrap();
+        let at_start =
+            (0..times).map(|_| number(&scale[0].call_timeout(&bytes(100), LONG).unwrap())).sum();
+        let scaled = node.publisher::<Number>("/scaled").open().unwrap();
         Calls { scale, scaled, at_start, _served: gain }
     }
 
     fn take(&mut self, role: &str, at: u64) {
         let asked = bytes(at + u64::from(role == "asks_otherwise" && at == 11));
         let reply = match at % 8 {
-            3 => self.scale[0].call(&asked, LONG),
-            7 => self.scale[1].call(&asked, LONG),
-            1 if role == "asks_more" && at == 33 => self.scale[0].call(&asked, LONG),
+            3 => self.scale[0].call_timeout(&asked, LONG),
+            7 => self.scale[1].call_timeout(&asked, LONG),
+            1 if role == "asks_more" && at == 33 => self.scale[0].call_timeout(&asked, LONG),
             _ => return,
         };
         let scaled = reply.map_or(0, |reply| number(&reply) + self.at_start);
@@ -75,13 +76,13 @@ fn the_node() {
     let calls = !matches!(role.as_str(), "serves_nothing" | "drives_alone");
     let mut calls = calls.then(|| Calls::open(&node, &role));
     // With a lease that expires unless it is renewed by the clock.
-    let take = || node.drive::<Number>("/wheel").lease(LEASE).take(LONG).unwrap();
+    let take = || node.drive::<Number>("/wheel").lease(LEASE).timeout(LONG).take().unwrap();
     let mut driver = role.starts_with("drives").then(take);
     let options = SubscriberOptions::new().reliable().keep_all();
-    let mut angles = node.subscriber_with::<Number>("/angle", options).unwrap();
+    let mut angles = node.subscriber::<Number>("/angle").qos(options).open().unwrap();
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut torques = node.publisher_with::<Number>("/torque", reliable).unwrap();
-    while let Ok(angle) = angles.recv(LONG) {
+    let mut torques = node.publisher::<Number>("/torque").qos(reliable).open().unwrap();
+    while let Ok(angle) = angles.recv_timeout(LONG) {
         let at = number(&angle);
         if let Some(calls) = &mut calls {
             calls.take(&role, at);
@@ -119,26 +120,26 @@ fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     let scaled = move |by: &[u8]| 10 * number(by) + u64::from(times.fetch_add(1, Relaxed));
     let _scale = scale.serve(move |by| Ok(bytes(scaled(by)).to_vec())).unwrap();
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut angles = node.publisher_with::<Number>("/angle", reliable).unwrap();
+    let mut angles = node.publisher::<Number>("/angle").qos(reliable).open().unwrap();
     let keep = SubscriberOptions::new().reliable().keep_all();
-    let mut torques = node.subscriber_with::<Number>("/torque", keep).unwrap();
-    let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").unwrap());
+    let mut torques = node.subscriber::<Number>("/torque").qos(keep).open().unwrap();
+    let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").open().unwrap());
     let start = || Recorder::start(&file, options(net)).unwrap();
     let mut recorder = (from == 0).then(start);
     let location = options(net).location.unwrap();
     let mut process = the_node_as(role, &location).spawn().unwrap();
-    angles.wait_for_subscribers(1, LONG).unwrap();
-    torques.wait_for_publishers(1, LONG).unwrap();
+    angles.wait_for_subscribers_timeout(1, LONG).unwrap();
+    torques.wait_for_publishers_timeout(1, LONG).unwrap();
     for at in 0..COUNT {
         if at == from && at > 0 {
             recorder = Some(start());
         }
         if at % 10 == 5 && role != "drives_alone" {
-            let gain = gains[(at / 10 % 2) as usize].call(&bytes(at), LONG).unwrap();
+            let gain = gains[(at / 10 % 2) as usize].call_timeout(&bytes(at), LONG).unwrap();
             assert_eq!(number(&gain), 2 * at);
         }
         angles.send(&bytes(at)).unwrap();
-        assert_eq!(number(&torques.recv(LONG).unwrap()), at);
+        assert_eq!(number(&torques.recv_timeout(LONG).unwrap()), at);
     }
     assert_eq!(recorder.unwrap().stop().unwrap().losses.total(), 0);
     process.kill().unwrap();

@@ -14,7 +14,7 @@ use rnet_shm::domain::registry::{Changes, Departure, Registry};
 use rnet_shm::domain::watch::Watch;
 
 /// An event that does not happen within this time counts as not happening.
-const LONG: Option<Duration> = Some(Duration::from_secs(50));
+const LONG: Duration = Duration::from_secs(50);
 
 struct TestDomain {
     base: PathBuf,

@@ -222,12 +222,24 @@ impl Replica {
         lock(&self.shared.state).is_stale
     }
 
-    /// Waits for the next change; without a timeout, forever.
+    /// Waits for the next change.
     ///
     /// # Errors
-    /// `Timeout`; `LimitReached` if changes of more than 65,536 keys wait: the next call starts again with
-    /// the current values.
-    pub fn recv(&self, timeout: Option<Duration>) -> Result<Change> {
+    /// `LimitReached` if changes of more than 65,536 keys wait: the next call starts again with the current
+    /// values.
+    pub fn recv(&self) -> Result<Change> {
+        self.wait_for_change(None)
+    }
+
+    /// As [`Replica::recv`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// `Timeout`; as [`Replica::recv`].
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<Change> {
+        self.wait_for_change(Some(timeout))
+    }
+
+    fn wait_for_change(&self, timeout: Option<Duration>) -> Result<Change> {
         let until = deadline(timeout);
         let mut state = lock(&self.shared.state);
         loop {
@@ -353,7 +365,7 @@ impl ReplicaShared {
         *lock(&self.interrupter) = Some(changes.interrupter());
         let mut seq = reply.seq;
         while !self.is_closed() {
-            let change = match changes.recv(Some(FEED_TIMEOUT)) {
+            let change = match changes.recv_timeout(FEED_TIMEOUT) {
                 Ok(sample) => sample.into_message(),
                 Err(Error::Interrupted) => continue,
                 Err(Error::Malformed { .. }) => return Ok(NextStep::Refetch),

@@ -72,7 +72,7 @@ impl NodeBuilder {
     /// ```no_run
     /// # fn main() -> rnet::Result<()> {
     /// let node = rnet::Node::builder("lidar").namespace("/left").open()?;
-    /// let scans = node.publisher::<[u8]>("scan")?;
+    /// let scans = node.publisher::<[u8]>("scan").open()?;
     /// assert_eq!((node.name(), scans.topic()), ("/left/lidar", "/left/scan"));
     /// # Ok(()) }
     /// ```
@@ -128,7 +128,7 @@ impl NodeBuilder {
         let handle = NodeHandle::open(self.settings)?;
         if language != rnet_shm::domain::registry::TOOL_LANGUAGE {
             LinkStarter { domain, dir, group, programs: self.programs }
-                .keep_link_running(&handle.core.state);
+                .keep_link_running(&handle.core);
         }
         let (state_dir, clients) = (self.state_dir.map(Into::into), Arc::default());
         Ok(Node { handle, state_dir, clients })

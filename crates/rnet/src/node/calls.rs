@@ -22,8 +22,8 @@ impl Node {
     /// # let domain = format!("service{}", std::process::id());
     /// # let node = rnet::Node::builder("texts").dir(dir).domain(&domain).open()?;
     /// let service = node.service::<[u8], [u8]>("/upper").serve(|text| Ok(text.to_ascii_uppercase()))?;
-    /// let upper = node.client::<[u8], [u8]>("/upper")?;
-    /// assert_eq!(&*upper.call(b"robot", None)?, b"ROBOT");
+    /// let upper = node.client::<[u8], [u8]>("/upper").open()?;
+    /// assert_eq!(&*upper.call(b"robot")?, b"ROBOT");
     /// # drop((service, upper));
     /// # let path = node.domain_path().to_owned();
     /// # drop(node);
@@ -76,10 +76,10 @@ impl Node {
     ///     }
     ///     Ok(b"there".to_vec())
     /// })?;
-    /// let mover = node.action_client::<[u8], [u8], [u8]>("/move")?;
+    /// let mover = node.action_client::<[u8], [u8], [u8]>("/move").open()?;
     /// let goal = mover.send(&[1, 2], rnet::CallOptions::new())?;
     /// let mut steps = Vec::new();
-    /// let result = goal.result_with(None, |step| steps.extend_from_slice(step))?;
+    /// let result = goal.result_with(|step| steps.extend_from_slice(step))?;
     /// assert_eq!((&*result, &*steps), (&b"there"[..], &[1, 2][..]));
     /// # drop((action, goal, mover));
     /// # let path = node.domain_path().to_owned();
@@ -156,10 +156,10 @@ impl Node {
     /// let mut worker = node.pull::<[u8]>("/jobs").open()?;
     /// let jobs = node.push::<[u8]>("/jobs").open()?;
     /// jobs.push(b"sweep the hall")?;
-    /// let job = worker.recv(None)?.expect("the wait has no limit");
+    /// let job = worker.recv()?.expect("the wait has no limit");
     /// assert_eq!(&*job, b"sweep the hall");
     /// job.ack();
-    /// jobs.wait_until_done(None)?;
+    /// jobs.wait_until_done()?;
     /// # drop((jobs, worker));
     /// # let path = node.domain_path().to_owned();
     /// # drop(node);
@@ -192,7 +192,7 @@ impl Node {
     ///     .deadline(Duration::from_millis(50))
     ///     .fallback(&Twist::default())
     ///     .apply(|twist| println!("to the wheels: {twist:?}"))?;
-    /// let mut driver = node.drive::<Twist>("/cmd_vel").priority(10).take(None)?;
+    /// let mut driver = node.drive::<Twist>("/cmd_vel").priority(10).take()?;
     /// driver.send(&Twist::default())?;
     /// # drop((driver, base));
     /// # let path = node.domain_path().to_owned();

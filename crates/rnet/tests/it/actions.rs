@@ -32,7 +32,7 @@ struct F {
 type Actions = ActionClient<N, N, N>;
 
 fn client(node: &Node) -> Actions {
-    node.action_client("/navigate").unwrap()
+    node.action_client("/navigate").open().unwrap()
 }
 
 fn send(client: &Actions, x: u64) -> Goal<N, N> {
@@ -112,7 +112,7 @@ fn child_entry() {
             let _ = common::orders().recv();
         }
         "client" => {
-            let _ = send(&client(&node), 1).result(LONG);
+            let _ = send(&client(&node), 1).result_timeout(LONG);
         }
         _ => panic!("unknown role: {role}"),
     }
@@ -138,17 +138,17 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
             assert_eq!(*goal.feedback().unwrap().unwrap(), n(x));
         }
         assert!(goal.feedback().unwrap().is_none());
-        assert_eq!(*goal.result(LONG).unwrap(), n(count));
-        assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
+        assert_eq!(*goal.result_timeout(LONG).unwrap(), n(count));
+        assert_eq!(goal.result_timeout(LONG).unwrap_err().code(), "closed");
         assert!(goal.feedback().unwrap().is_none());
     }
     let mut received = Vec::new();
     let goal = send(&client, 100);
-    assert_eq!(*goal.result_with(LONG, |x| received.push(x.x)).unwrap(), n(100));
+    assert_eq!(*goal.result_with(|x| received.push(x.x)).unwrap(), n(100));
     assert_eq!(received, (0..100).collect::<Vec<_>>());
     // A caller may wait for the result alone.
-    assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
-    assert_eq!(*b.call::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
+    assert_eq!(*send(&client, 7).result_timeout(LONG).unwrap(), n(7));
+    assert_eq!(*b.call_timeout::<N, N>("/navigate", &n(3), LONG).unwrap(), n(3));
     let stats = client.stats();
     assert_eq!(
         (stats.calls, stats.late, stats.feedback_skipped, stats.feedback_lost),
@@ -175,7 +175,7 @@ fn unread_feedback_is_skipped_and_counted() {
         let stats = service.stats();
         (stats.calls, stats.running, stats.waiting) == (1, 0, 0)
     });
-    assert_eq!(*goal.result(LONG).unwrap(), n(1));
+    assert_eq!(*goal.result_timeout(LONG).unwrap(), n(1));
     let mut kept = 0;
     while goal.feedback().unwrap().is_some() {
         kept += 1;
@@ -237,7 +237,7 @@ fn two_threads_wait_for_feedback_and_for_the_result() {
             }
             received
         });
-        assert_eq!(*goal.result(LONG).unwrap(), n(1));
+        assert_eq!(*goal.result_timeout(LONG).unwrap(), n(1));
         assert_eq!(hears.join().unwrap(), 500);
     }
 }
@@ -250,18 +250,18 @@ fn rejected_goal_names_the_running_goal() {
     let (first, second) = (client(&b), client(&c));
     let goal = send(&first, 1);
     worker.expect(1, "begun");
-    let error = send(&second, 2).result(LONG).unwrap_err();
+    let error = send(&second, 2).result_timeout(LONG).unwrap_err();
     let Error::Refused { node, running, .. } = &error else { panic!("{error}") };
     assert_eq!((&**node, &**running), ("/a", "/b"));
     assert!(error.to_string().contains("/b"), "{error}");
     assert_eq!(worker.service.stats().refused, 1);
     worker.results.send(5).unwrap();
-    assert_eq!(*goal.result(LONG).unwrap(), n(5));
+    assert_eq!(*goal.result_timeout(LONG).unwrap(), n(5));
     worker.expect(1, "reached");
     // After a result arrives, the server accepts the next goal immediately.
     for x in 10..200 {
         worker.results.send(x).unwrap();
-        assert_eq!(*send(&second, x).result(LONG).unwrap(), n(x));
+        assert_eq!(*send(&second, x).result_timeout(LONG).unwrap(), n(x));
         worker.expect(x, "begun");
         worker.expect(x, "reached");
     }
@@ -279,19 +279,19 @@ fn queued_goals_run_in_order() {
     worker.expect(1, "begun");
     let (second, third) = (send(&client, 2), send(&client, 3));
     eventually("two wait", || worker.service.stats().waiting == 2);
-    let error = send(&client, 4).result(LONG).unwrap_err();
+    let error = send(&client, 4).result_timeout(LONG).unwrap_err();
     assert!(matches!(&error, Error::Refused { backlog: 2, .. }), "{error}");
     // A cancel removes the queued goal while the first one keeps running.
     second.cancel().unwrap();
-    assert_eq!(reason(&second.result(LONG).unwrap_err()), CancelReason::Caller);
+    assert_eq!(reason(&second.result_timeout(LONG).unwrap_err()), CancelReason::Caller);
     assert!(second.feedback().unwrap().is_none());
     assert_eq!((worker.service.stats().waiting, worker.service.stats().running), (1, 1));
     worker.results.send(11).unwrap();
-    assert_eq!(*first.result(LONG).unwrap(), n(11));
+    assert_eq!(*first.result_timeout(LONG).unwrap(), n(11));
     worker.expect(1, "reached");
     worker.expect(3, "begun");
     worker.results.send(13).unwrap();
-    assert_eq!(*third.result(LONG).unwrap(), n(13));
+    assert_eq!(*third.result_timeout(LONG).unwrap(), n(13));
 }
 
 #[test]
@@ -320,16 +320,16 @@ fn newer_goal_preempts_the_older() {
     eventually("the second goal is queued", || service.stats().waiting == 1);
     let third = send(&one, 3);
     // The second goal never started, so it ends at once. The first ends when its handler has returned.
-    assert_eq!(reason(&second.result(LONG).unwrap_err()), CancelReason::Preempted);
+    assert_eq!(reason(&second.result_timeout(LONG).unwrap_err()), CancelReason::Preempted);
     assert_eq!(first.result_within(Duration::ZERO).unwrap_err(), Error::Interrupted);
     assert!(said.try_recv().is_err());
     go.send(()).unwrap();
     expect(1, "preempted");
-    assert_eq!(reason(&first.result(LONG).unwrap_err()), CancelReason::Preempted);
+    assert_eq!(reason(&first.result_timeout(LONG).unwrap_err()), CancelReason::Preempted);
     expect(3, "begun");
     go.send(()).unwrap();
     expect(3, "reached");
-    assert_eq!(*third.result(LONG).unwrap(), n(3));
+    assert_eq!(*third.result_timeout(LONG).unwrap(), n(3));
     assert_eq!((service.stats().calls, service.stats().refused), (3, 0));
 }
 
@@ -341,7 +341,7 @@ fn a_goal_is_cancelled_in_each_state() {
     // Without a server.
     let goal = send(&client, 1);
     goal.cancel().unwrap();
-    assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
+    assert_eq!(reason(&goal.result_timeout(LONG).unwrap_err()), CancelReason::Caller);
     let worker = Worker::open(&a, GoalPolicy::default());
     // Running: the caller receives the result once the handler has returned.
     let goal = send(&client, 2);
@@ -349,7 +349,7 @@ fn a_goal_is_cancelled_in_each_state() {
     assert_eq!(*goal.feedback().unwrap().unwrap(), n(2));
     goal.cancel().unwrap();
     goal.cancel().unwrap();
-    assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
+    assert_eq!(reason(&goal.result_timeout(LONG).unwrap_err()), CancelReason::Caller);
     worker.expect(2, "caller");
     // Dropped client handle.
     let goal = send(&client, 3);
@@ -360,7 +360,7 @@ fn a_goal_is_cancelled_in_each_state() {
     // Timed out.
     let short = CallOptions::new().timeout(Duration::from_millis(20));
     let goal = client.send(&n(4), short).unwrap();
-    assert_eq!(goal.result(LONG).unwrap_err().code(), "timeout");
+    assert_eq!(goal.result_timeout(LONG).unwrap_err().code(), "timeout");
     let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG.unwrap()).ok());
     let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
     assert!(ended <= 1, "{ended}");
@@ -368,20 +368,20 @@ fn a_goal_is_cancelled_in_each_state() {
     eventually("the handler has returned", || worker.service.stats().running == 0);
     let goal = send(&client, 5);
     worker.expect(5, "begun");
-    let error = goal.result(Some(Duration::from_millis(10))).unwrap_err();
+    let error = goal.result_timeout(Duration::from_millis(10)).unwrap_err();
     assert!(matches!(&error, Error::Timeout { what, .. } if what.contains("result")), "{error}");
-    let error = goal.result_with(Some(Duration::from_millis(10)), |_| ()).unwrap_err();
+    let error = goal.result_with(|_| ()).unwrap_err();
     assert_eq!(error.code(), "timeout");
     worker.results.send(50).unwrap();
-    assert_eq!(*goal.result(LONG).unwrap(), n(50));
+    assert_eq!(*goal.result_timeout(LONG).unwrap(), n(50));
     worker.expect(5, "reached");
     // Finished: a cancel has no effect.
     goal.cancel().unwrap();
-    assert_eq!(goal.result(LONG).unwrap_err().code(), "closed");
+    assert_eq!(goal.result_timeout(LONG).unwrap_err().code(), "closed");
     // The server closes.
     let goal = send(&client, 6);
     worker.expect(6, "begun");
-    let waits = std::thread::spawn(move || goal.result(LONG).unwrap_err());
+    let waits = std::thread::spawn(move || goal.result_timeout(LONG).unwrap_err());
     drop(worker.service);
     let error = waits.join().unwrap();
     assert!(
@@ -423,14 +423,14 @@ fn cancel_unseen_by_the_handler_keeps_the_result() {
             eventually("the server knows the goal", || context.cancel_reason().is_some());
         }
         go.send(()).unwrap();
-        goal.result(LONG)
+        goal.result_timeout(LONG)
     };
     assert_eq!(*cancelled(1).unwrap(), n(1));
     assert_eq!(reason(&cancelled(2).unwrap_err()), CancelReason::Caller);
     let goal = send(&client, 0);
     said.recv_timeout(LONG.unwrap()).unwrap();
     go.send(()).unwrap();
-    let error = goal.result(LONG).unwrap_err();
+    let error = goal.result_timeout(LONG).unwrap_err();
     assert!(
         matches!(&error, Error::CallFailed { failure, .. } if failure.kind == "Stuck"),
         "{error}"
@@ -451,7 +451,7 @@ fn operator_cancel_ends_goals_of_all_clients() {
     assert_eq!(second.cancel_all().unwrap(), 1);
     worker.expect(1, "operator");
     for goal in [running, waiting] {
-        assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Operator);
+        assert_eq!(reason(&goal.result_timeout(LONG).unwrap_err()), CancelReason::Operator);
     }
 }
 
@@ -465,7 +465,8 @@ fn goal_of_a_dead_or_stopped_server() {
     let goal = send(&client, 1);
     child.expect("called");
     assert_eq!(*goal.feedback().unwrap().unwrap(), n(1));
-    let waits = std::thread::spawn(move || (goal.feedback().unwrap().is_none(), goal.result(LONG)));
+    let waits =
+        std::thread::spawn(move || (goal.feedback().unwrap().is_none(), goal.result_timeout(LONG)));
     let killed = Instant::now();
     child.kill();
     let (ended, result) = waits.join().unwrap();
@@ -482,10 +483,10 @@ fn goal_of_a_dead_or_stopped_server() {
     child.expect("called");
     child.stop();
     goal.cancel().unwrap();
-    let error = goal.result(Some(Duration::from_millis(50))).unwrap_err();
+    let error = goal.result_timeout(Duration::from_millis(50)).unwrap_err();
     assert_eq!(error.code(), "timeout");
     child.resume();
-    assert_eq!(reason(&goal.result(LONG).unwrap_err()), CancelReason::Caller);
+    assert_eq!(reason(&goal.result_timeout(LONG).unwrap_err()), CancelReason::Caller);
 }
 
 #[test]
@@ -523,7 +524,7 @@ fn sixty_four_clients_are_served() {
             scope.spawn(move || {
                 let mut received = Vec::new();
                 let goal = send(client, x * 100);
-                let result = goal.result_with(LONG, |one| received.push(one.x)).unwrap();
+                let result = goal.result_with(|one| received.push(one.x)).unwrap();
                 assert_eq!((*result, received), (n(x * 100), (x * 100..x * 100 + 10).collect()));
             });
         }
@@ -538,12 +539,12 @@ fn incompatible_action_types_are_reported() {
     let (a, b) = (net.node("a"), net.node("b"));
     let worker = Worker::open(&a, GoalPolicy::Queue(8));
     let fails = |result: Result<(), Error>| result.unwrap_err().code();
-    let client = b.action_client::<F, N, N>("/navigate").unwrap();
+    let client = b.action_client::<F, N, N>("/navigate").open().unwrap();
     let goal = client.send(&F { x: 1.0 }, CallOptions::new()).unwrap();
-    assert_eq!(fails(goal.result(LONG).map(drop)), "incompatible_type");
-    let client = b.action_client::<N, F, N>("/navigate").unwrap();
+    assert_eq!(fails(goal.result_timeout(LONG).map(drop)), "incompatible_type");
+    let client = b.action_client::<N, F, N>("/navigate").open().unwrap();
     let goal = client.send(&n(1), CallOptions::new()).unwrap();
-    let code = fails(goal.result(LONG).map(drop));
+    let code = fails(goal.result_timeout(LONG).map(drop));
     assert!(["incompatible_type", "call_failed"].contains(&code), "{code}");
     drop(worker);
 }

@@ -24,7 +24,7 @@ fn n(x: u64) -> N {
 type Actions = ActionClient<N, N, N>;
 
 fn client(node: &Node) -> Actions {
-    node.action_client("/navigate").unwrap()
+    node.action_client("/navigate").open().unwrap()
 }
 
 fn send(client: &Actions, x: u64) -> Goal<N, N> {
@@ -61,8 +61,8 @@ fn hostile_messages_on_the_topics_are_counted() {
     let id = name.rsplit('/').nth(1).unwrap()[1..].to_owned();
     let word = |number: u64| u64::from_str_radix(&id, 16).unwrap() << 32 | number;
     let open = |name: &str, options| {
-        let one = evil.publisher_with::<[u8]>(name, options).unwrap();
-        one.wait_for_subscribers(1, LONG).unwrap();
+        let one = evil.publisher::<[u8]>(name).qos(options).open().unwrap();
+        one.wait_for_subscribers_timeout(1, LONG).unwrap();
         one
     };
     // Feedback with a foreign node, an unknown goal, or without a number.
@@ -86,11 +86,11 @@ fn hostile_messages_on_the_topics_are_counted() {
     }
     eventually("the server counts them", || service.stats().malformed >= 2);
     results.send(6).unwrap();
-    assert_eq!(*goal.result(LONG).unwrap(), n(6));
+    assert_eq!(*goal.result_timeout(LONG).unwrap(), n(6));
     assert!(goal.feedback().unwrap().is_none());
     eventually("the client has read all", || {
         results.send(7).unwrap();
-        assert_eq!(*send(&client, 7).result(LONG).unwrap(), n(7));
+        assert_eq!(*send(&client, 7).result_timeout(LONG).unwrap(), n(7));
         client.stats().late >= 12
     });
     // An invalid goal: raw bytes whose length does not match the type.
@@ -111,20 +111,20 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     };
     let reliable = || rnet::SubscriberOptions::new().reliable();
     let own = "/_rnet/call/navigate/s0000002a";
-    let mut requests = a.subscriber_with::<N>(&format!("{own}/request"), reliable()).unwrap();
+    let mut requests = a.subscriber::<N>(&format!("{own}/request")).qos(reliable()).open().unwrap();
     let mut control =
-        a.subscriber_with::<CallControl>(&format!("{own}/control"), reliable()).unwrap();
+        a.subscriber::<CallControl>(&format!("{own}/control")).qos(reliable()).open().unwrap();
     let goals: Vec<_> = (0..2).map(|x| send(&client, x)).collect();
     let mut word = 0;
     for x in 0..2 {
-        let request = requests.recv(LONG).unwrap();
+        let request = requests.recv_timeout(LONG).unwrap();
         assert_eq!(*request, n(x));
         word = request.correlation().unwrap();
     }
     let theirs = format!("/_rnet/call/navigate/c{:08x}", word >> 32);
     let open = |end: &str, options| {
-        let one = a.publisher_with::<[u8]>(&format!("{theirs}/{end}"), options).unwrap();
-        one.wait_for_subscribers(1, LONG).unwrap();
+        let one = a.publisher::<[u8]>(&format!("{theirs}/{end}")).qos(options).open().unwrap();
+        one.wait_for_subscribers_timeout(1, LONG).unwrap();
         one
     };
     let mut feedback = open("feedback", typed(N::message_type()));
@@ -138,7 +138,7 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     // Done: one reply, three feedback messages.
     status.send_with(b"\x08\x01\x10\x01\x38\x03", meta()).unwrap();
     let mut received = Vec::new();
-    assert_eq!(*goals[1].result_with(LONG, |x| received.push(x.x)).unwrap(), n(4));
+    assert_eq!(*goals[1].result_with(|x| received.push(x.x)).unwrap(), n(4));
     assert!(
         received.len() <= 1 && client.stats().feedback_lost == 2,
         "{received:?} {:?}",
@@ -146,14 +146,14 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     );
     // A lost reply ends the other goal.
     reply.publish_gap(rnet::LossCause::Link, 1).unwrap();
-    let error = goals[0].result(LONG).unwrap_err();
+    let error = goals[0].result_timeout(LONG).unwrap_err();
     assert!(matches!(&error, Error::CallLost { node, lost: 1, .. } if node == "/a"), "{error}");
-    let reported = control.recv(LONG).unwrap();
+    let reported = control.recv_timeout(LONG).unwrap();
     assert_eq!(reported.correlation().unwrap(), word - 1);
     // A lost status also ends the goal, and wakes a sleeping caller.
     let goal = send(&client, 5);
-    requests.recv(LONG).unwrap();
-    let waits = std::thread::spawn(move || goal.result(LONG).unwrap_err());
+    requests.recv_timeout(LONG).unwrap();
+    let waits = std::thread::spawn(move || goal.result_timeout(LONG).unwrap_err());
     status.publish_gap(rnet::LossCause::Link, 7).unwrap();
     let error = waits.join().unwrap();
     assert!(matches!(error, Error::CallLost { lost: 7, .. }), "{error}");

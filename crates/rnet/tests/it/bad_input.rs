@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{LONG, Net, role};
-use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, limits};
+use rnet::{Error, Node, OnFull, PublisherOptions, limits};
 
 /// Set on machines where mounting is known to be impossible.
 const NO_MOUNT: &str = "RNET_TEST_NO_MOUNT";
@@ -31,8 +31,8 @@ fn errors_quote_the_invalid_name() {
     let node = net.node("ok");
     for name in ["", "/", "a b", "/a//b", "/a/", "1st", "/é", "a-b", &"x".repeat(300)] {
         let errors = [
-            ("topic", node.publisher::<[u8]>(name).map(drop).unwrap_err()),
-            ("topic", node.subscriber::<[u8]>(name).map(drop).unwrap_err()),
+            ("topic", node.publisher::<[u8]>(name).open().map(drop).unwrap_err()),
+            ("topic", node.subscriber::<[u8]>(name).open().map(drop).unwrap_err()),
             ("node", net.builder(name).open().map(drop).unwrap_err()),
         ];
         for (which, error) in errors {
@@ -50,13 +50,13 @@ fn errors_quote_the_invalid_name() {
 fn errors_name_the_invalid_setting() {
     let net = Net::new("settings");
     let node = net.node("ok");
-    let publisher = |o| node.publisher_with::<[u8]>("/t", o).map(drop).unwrap_err();
+    let publisher = |o| node.publisher::<[u8]>("/t").qos(o).open().map(drop).unwrap_err();
     let options = PublisherOptions::new;
     let errors = [
         publisher(options().log_len_bytes(1000)),
         publisher(options().transient_local(0)),
         publisher(options().reliable(OnFull::Detach { stall: std::time::Duration::ZERO })),
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_last(0))
+        node.subscriber::<[u8]>("/t").keep_last(0).open()
             .map(drop)
             .unwrap_err(),
     ];
@@ -69,14 +69,14 @@ fn errors_name_the_invalid_setting() {
 fn a_message_over_the_limit_is_refused() {
     let net = Net::new("too large");
     let node = net.node("a");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let len = limits::MAX_MESSAGE_LEN_BYTES + 1;
     let error = publisher.loan(len).map(drop).unwrap_err();
     let limit = limits::MAX_MESSAGE_LEN_BYTES;
     assert_eq!(error, Error::MessageTooLarge { topic: "/t".to_owned(), len, limit });
     publisher.send(b"fits").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"fits");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"fits");
 }
 
 fn refused(net: &Net) -> Error {
@@ -170,14 +170,14 @@ fn fill(base: &Path) {
         .reliable(OnFull::Refuse)
         .log_len_bytes(limits::MIN_LOG_LEN_BYTES)
         .large_depth(1000);
-    let mut publisher = node.publisher_with::<[u8]>("/camera", options.clone()).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/camera").qos(options.clone()).open().unwrap();
     let mut subscriber =
-        node.subscriber_with::<[u8]>("/camera", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        node.subscriber::<[u8]>("/camera").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut held = Vec::new();
     let error = loop {
         match publisher.send(&[held.len() as u8; 100_000]) {
-            Ok(()) => held.push(subscriber.recv(LONG).unwrap().into_owned()),
+            Ok(()) => held.push(subscriber.recv_timeout(LONG).unwrap().into_owned()),
             Err(error) => break error,
         }
     };
@@ -189,14 +189,14 @@ fn fill(base: &Path) {
     }
     // An allocation of new memory fails as well, with the same error.
     let large = options.clone().log_len_bytes(4 << 20);
-    let error = node.publisher_with::<[u8]>("/log", large).map(drop).unwrap_err();
+    let error = node.publisher::<[u8]>("/log").qos(large).open().map(drop).unwrap_err();
     assert!(matches!(&error, Error::OutOfMemory { topic, .. } if topic == "/log"), "{error:?}");
     // Small messages continue; large ones continue once space is free.
     publisher.send(b"small").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"small");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"small");
     held.clear();
     publisher.send(&[7; 100_000]).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 100_000]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [7; 100_000]);
     assert_eq!(subscriber.lost().total(), 0);
 }
 

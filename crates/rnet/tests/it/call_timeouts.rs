@@ -23,12 +23,12 @@ fn the_server_that_does_not_answer_in_time_is_named() {
         let _ = wait.lock().unwrap().recv();
         Ok(*x)
     });
-    let client = b.client::<N, N>("/slow").unwrap();
+    let client = b.client::<N, N>("/slow").open().unwrap();
     eventually("the server is found", || client.server_count() == 1);
     let mut text = String::new();
     // The first call may time out before it finds the endpoints of the server.
     eventually("the call has left for the server", || {
-        text = client.call(&N { x: 1 }, Some(Duration::from_millis(50))).unwrap_err().to_string();
+        text = client.call_timeout(&N { x: 1 }, Duration::from_millis(50)).unwrap_err().to_string();
         text.contains("an answer of /slow")
     });
     assert!(text.contains("from /a on "), "{text}");

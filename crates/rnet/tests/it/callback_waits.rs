@@ -15,21 +15,21 @@ fn callback_wait_for_publishers_reports_an_incompatible_one() {
     let net = Net::new("callback refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = SubscriberOptions::new().reliable();
-    let subscription = b.subscriber_with::<[u8]>("/t", reliable).unwrap().on(|_| {});
-    let _wrong = a.publisher::<[u8]>("/t").unwrap();
-    let error = subscription.wait_for_publishers(1, LONG).unwrap_err();
+    let subscription = b.subscriber::<[u8]>("/t").qos(reliable).open().unwrap().on(|_| {});
+    let _wrong = a.publisher::<[u8]>("/t").open().unwrap();
+    let error = subscription.wait_for_publishers_timeout(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     // Once; then it waits for a compatible publisher.
-    let nothing = subscription.wait_for_publishers(1, Some(Duration::from_millis(10)));
+    let nothing = subscription.wait_for_publishers_timeout(1, Duration::from_millis(10));
     assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
-    subscription.wait_for_publishers(1, LONG).unwrap();
+    let publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    subscription.wait_for_publishers_timeout(1, LONG).unwrap();
     assert_eq!((subscription.publisher_count(), publisher.subscriber_count()), (1, 1));
     // The same for a publisher that existed before the callback was set.
     let reliable = SubscriberOptions::new().reliable();
-    let second = b.subscriber_with::<[u8]>("/t", reliable).unwrap().on(|_| {});
-    let error = second.wait_for_publishers(2, LONG).unwrap_err();
+    let second = b.subscriber::<[u8]>("/t").qos(reliable).open().unwrap().on(|_| {});
+    let error = second.wait_for_publishers_timeout(2, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     drop(second);
     drop(publisher);
@@ -41,16 +41,16 @@ fn callback_wait_for_publishers_reports_an_incompatible_one() {
 fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
     let net = Net::new("waits for itself");
     let node = net.node("both");
-    let other = node.subscriber::<[u8]>("/other").unwrap().on(|_| {});
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut other_publisher = Some(node.publisher::<[u8]>("/other").unwrap());
-    other.wait_for_publishers(1, LONG).unwrap();
+    let other = node.subscriber::<[u8]>("/other").open().unwrap().on(|_| {});
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut other_publisher = Some(node.publisher::<[u8]>("/other").open().unwrap());
+    other.wait_for_publishers_timeout(1, LONG).unwrap();
     let (tell, receiver) = mpsc::channel();
-    let _calls = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
-        tell.send(other.wait_for_publishers(1, LONG)).unwrap();
-        tell.send(other.wait_for_publishers(2, LONG)).unwrap();
+    let _calls = node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| {
+        tell.send(other.wait_for_publishers_timeout(1, LONG)).unwrap();
+        tell.send(other.wait_for_publishers_timeout(2, LONG)).unwrap();
     });
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
     assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
     let refused = receiver.recv_timeout(LONG.unwrap()).unwrap();
@@ -70,10 +70,10 @@ fn blocked_send_ends_when_another_thread_interrupts() {
     ] {
         let options = PublisherOptions::new().reliable(on_full).log_len_bytes(MIN_LOG_LEN_BYTES);
         let options = options.pool_limit_bytes(100 << 10);
-        let mut publisher = a.publisher_with::<[u8]>(topic, options).unwrap();
+        let mut publisher = a.publisher::<[u8]>(topic).qos(options).open().unwrap();
         let mut subscriber =
-            b.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+            b.subscriber::<[u8]>(topic).reliable().open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         // Small messages fill the log, large ones the pool.
         for len in [1000, 10_000] {
             let interrupter = publisher.interrupter();
@@ -103,7 +103,7 @@ fn blocked_send_ends_when_another_thread_interrupts() {
             while subscriber.try_recv().unwrap().is_some() {}
             assert_eq!(subscriber.lost().total(), 0);
             publisher.send(b"goes on").unwrap();
-            assert_eq!(&*subscriber.recv(LONG).unwrap(), b"goes on");
+            assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"goes on");
         }
     }
 }
@@ -114,17 +114,17 @@ fn a_wait_set_refuses_subscribers_of_another_node() {
     let net = Net::new("other node's");
     let (a, b) = (net.node("a"), net.node("b"));
     let (mut ours, mut theirs) =
-        (a.subscriber::<[u8]>("/t").unwrap(), b.subscriber::<[u8]>("/t").unwrap());
+        (a.subscriber::<[u8]>("/t").open().unwrap(), b.subscriber::<[u8]>("/t").open().unwrap());
     let mut set = WaitSet::new(&a);
-    let error = set.wait(&mut [&mut ours, &mut theirs], LONG).unwrap_err();
+    let error = set.wait_timeout(&mut [&mut ours, &mut theirs], LONG).unwrap_err();
     let Error::BadValue { what, why } = &error else { panic!("{error:?}") };
     assert!(what.contains("/t") && why.contains("/b") && why.contains("/a"), "{error}");
     // Both remain unchanged.
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     publisher.send(b"x").unwrap();
-    assert!(set.wait(&mut [&mut ours], LONG).unwrap());
-    assert_eq!(&*theirs.recv(LONG).unwrap(), b"x");
+    assert!(set.wait_timeout(&mut [&mut ours], LONG).unwrap());
+    assert_eq!(&*theirs.recv_timeout(LONG).unwrap(), b"x");
 }
 
 /// A sleeping wait set is woken whichever side has the barrier: the send rate of the publisher decides the
@@ -135,10 +135,10 @@ fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     let net = Net::new("barrier of a wait set");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = a.publisher_with::<[u8]>("/t", options()).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options()).open().unwrap();
     let options = SubscriberOptions::new().reliable().wait(Wait::Block);
-    let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {
         for n in 0..MESSAGES {
             publisher.send(&n.to_le_bytes()).unwrap();
@@ -151,7 +151,7 @@ fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     let mut set = WaitSet::new(&b);
     let mut next = 0;
     while next < MESSAGES {
-        assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
+        assert!(set.wait_timeout(&mut [&mut subscriber], LONG).unwrap());
         while let Some(sample) = subscriber.try_recv().unwrap() {
             assert_eq!(*sample, next.to_le_bytes());
             next += 1;

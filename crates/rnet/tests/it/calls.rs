@@ -65,8 +65,8 @@ fn child_entry() {
         // Makes a call that is never answered.
         "client" => {
             let node = net.node("victim");
-            let client = node.client::<N, N>("/plan").unwrap();
-            let _ = client.call(&n(1), LONG);
+            let client = node.client::<N, N>("/plan").open().unwrap();
+            let _ = client.call_timeout(&n(1), LONG);
         }
         _ => panic!("unknown role: {role}"),
     }
@@ -117,9 +117,9 @@ fn a_call_gets_its_reply() {
     let net = Net::new("reply");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = double(&a);
-    let client = b.client::<N, N>("double").unwrap();
+    let client = b.client::<N, N>("double").open().unwrap();
     for x in 0..100 {
-        assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x);
+        assert_eq!(*client.call_timeout(&n(x), LONG).unwrap(), 2 * x);
     }
     assert_eq!((client.name(), client.server_count()), ("/double", 1));
     assert_eq!((service.stats().calls, client.stats().calls, client.stats().late), (100, 100, 0));
@@ -127,11 +127,14 @@ fn a_call_gets_its_reply() {
     // Bytes and protobuf messages, small and large, and a one-shot call.
     let large = vec![7_u8; 300_000];
     let echo = a.service::<[u8], [u8]>("/bytes").serve(|bytes| Ok(bytes.to_vec())).unwrap();
-    assert_eq!(&*b.call::<[u8], [u8]>("/bytes", &large, LONG).unwrap(), &large[..]);
+    assert_eq!(&*b.call_timeout::<[u8], [u8]>("/bytes", &large, LONG).unwrap(), &large[..]);
     let twist = a.service::<Twist, Twist>("/twist").serve(|twist| Ok(*twist)).unwrap();
     let given =
         Twist { linear: Some(rnet::msgs::Vector3 { x: 1.5, y: 0.0, z: 0.0 }), ..Twist::default() };
-    assert_eq!(b.call::<Twist, Twist>("/twist", &given, LONG).unwrap().into_message(), given);
+    assert_eq!(
+        b.call_timeout::<Twist, Twist>("/twist", &given, LONG).unwrap().into_message(),
+        given
+    );
     drop((echo, twist));
 }
 
@@ -139,16 +142,16 @@ fn a_call_gets_its_reply() {
 fn server_may_start_late_and_restart() {
     let net = Net::new("late");
     let (a, b) = (net.node("a"), net.node("b"));
-    let client = b.client::<N, N>("/double").unwrap();
+    let client = b.client::<N, N>("/double").open().unwrap();
     let waiting = client.clone();
-    let first = std::thread::spawn(move || *waiting.call(&n(1), LONG).unwrap());
+    let first = std::thread::spawn(move || *waiting.call_timeout(&n(1), LONG).unwrap());
     eventually("the call is pending", || client.stats().open == 1);
     let service = double(&a);
     assert_eq!(first.join().unwrap(), 2);
     drop(service);
     eventually("the server is gone", || client.server_count() == 0);
     let again = double(&a);
-    assert_eq!(*client.call(&n(2), LONG).unwrap(), 4);
+    assert_eq!(*client.call_timeout(&n(2), LONG).unwrap(), 4);
     drop(again);
 }
 
@@ -156,11 +159,14 @@ fn server_may_start_late_and_restart() {
 fn call_without_a_server_times_out() {
     let net = Net::new("none");
     let node = net.node("a");
-    let error = node.call::<N, N>("/none", &n(1), Some(Duration::from_millis(20))).unwrap_err();
+    let error = node.call_timeout::<N, N>("/none", &n(1), Duration::from_millis(20)).unwrap_err();
     assert_eq!(error.code(), "timeout");
     assert!(error.to_string().contains("a server of /none"), "{error}");
-    assert_eq!(node.client::<N, N>("/a b").err().map(|e| e.code()), Some("bad_name"));
-    assert_eq!(node.client::<N, N>(&"a".repeat(201)).err().map(|e| e.code()), Some("bad_name"));
+    assert_eq!(node.client::<N, N>("/a b").open().err().map(|e| e.code()), Some("bad_name"));
+    assert_eq!(
+        node.client::<N, N>(&"a".repeat(201)).open().err().map(|e| e.code()),
+        Some("bad_name")
+    );
     let bad = node.service::<N, N>("/x").at_once(0).serve(|x| Ok(*x));
     assert_eq!(bad.err().map(|e| e.code()), Some("bad_value"));
 }
@@ -170,7 +176,7 @@ fn timed_out_call_is_cancelled_and_blocks_no_other() {
     let net = Net::new("dropped");
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);
-    let client = b.client::<N, N>("/echo").unwrap();
+    let client = b.client::<N, N>("/echo").open().unwrap();
     let call = client.start(&n(1), CallOptions::new().timeout(Duration::from_millis(50))).unwrap();
     assert_eq!(call.wait().unwrap_err().code(), "timeout");
     // After the timeout the call was cancelled, whether queued or running.
@@ -179,7 +185,7 @@ fn timed_out_call_is_cancelled_and_blocks_no_other() {
         let stats = service.stats();
         stats.calls <= 1 && stats.running == 0 && stats.waiting == 0
     });
-    assert_eq!(*client.call(&n(2), LONG).unwrap(), 2);
+    assert_eq!(*client.call_timeout(&n(2), LONG).unwrap(), 2);
 }
 
 #[test]
@@ -187,10 +193,10 @@ fn sixty_four_clients_are_served() {
     let net = Net::new("many");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = double(&a);
-    let clients: Vec<Client<N, N>> = (0..64).map(|_| b.client("/double").unwrap()).collect();
+    let clients: Vec<Client<N, N>> = (0..64).map(|_| b.client("/double").open().unwrap()).collect();
     std::thread::scope(|scope| {
         for (x, client) in (0..).zip(&clients) {
-            scope.spawn(move || assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x));
+            scope.spawn(move || assert_eq!(*client.call_timeout(&n(x), LONG).unwrap(), 2 * x));
         }
     });
     assert_eq!(service.stats().calls, 64);
@@ -200,7 +206,7 @@ fn sixty_four_clients_are_served() {
 fn async_calls() {
     let net = Net::new("async");
     let (a, b) = (net.node("a"), net.node("b"));
-    let client = b.client::<N, N>("/double").unwrap();
+    let client = b.client::<N, N>("/double").open().unwrap();
     let short = CallOptions::new().timeout(Duration::from_millis(20));
     let error = block_on(client.start(&n(1), short).unwrap()).unwrap_err();
     assert_eq!(error.code(), "timeout");
@@ -209,7 +215,7 @@ fn async_calls() {
     assert_eq!(*block_on(early).unwrap(), 14);
     for x in 0..50 {
         assert_eq!(*block_on(client.start(&n(x), options()).unwrap()).unwrap(), 2 * x);
-        assert_eq!(*client.call(&n(x), LONG).unwrap(), 2 * x);
+        assert_eq!(*client.call_timeout(&n(x), LONG).unwrap(), 2 * x);
     }
     let waits = client.start(&n(9), options()).unwrap();
     assert_eq!(*block_on(waits).unwrap(), 18);
@@ -222,7 +228,7 @@ fn wait_for_a_reply_can_be_resumed_and_interrupted() {
     let (a, b) = (net.node("a"), net.node("b"));
     let (gate, service) = gated(&a, 8);
     let types = || <N as rnet::Message>::message_type().unwrap();
-    let client = b.client_of::<[u8], [u8]>("/echo", types(), types()).unwrap();
+    let client = b.client::<[u8], [u8]>("/echo").message_types(types(), types()).open().unwrap();
     let first = client.start(&1_u64.to_le_bytes(), options()).unwrap();
     for limit in [Duration::ZERO, Duration::from_millis(5)] {
         assert_eq!(first.next_within(limit).unwrap_err(), Error::Interrupted);
@@ -240,7 +246,7 @@ fn wait_for_a_reply_can_be_resumed_and_interrupted() {
         }
     };
     assert_eq!(*reply, 1_u64.to_le_bytes());
-    let wrong = b.client_of::<[u8], F>("/echo", types(), types());
+    let wrong = b.client::<[u8], F>("/echo").message_types(types(), types()).open();
     assert_eq!(wrong.err().map(|e| e.code()), Some("bad_value"));
     drop(service);
 }
@@ -256,7 +262,7 @@ fn a_stream_has_all_replies_in_order() {
         Ok(())
     };
     let service = a.service::<N, N>("/count").serve_stream(count).unwrap();
-    let client = b.client::<N, N>("/count").unwrap();
+    let client = b.client::<N, N>("/count").open().unwrap();
     for count in [0, 1, 1000] {
         let mut stream = client.stream(&n(count), options()).unwrap();
         for i in 0..count {
@@ -266,8 +272,8 @@ fn a_stream_has_all_replies_in_order() {
         assert!(stream.next().unwrap().is_none());
     }
     // A call needs one reply; zero replies are an error.
-    assert_eq!(*client.call(&n(5), LONG).unwrap(), 0);
-    let error = client.call(&n(0), LONG).unwrap_err();
+    assert_eq!(*client.call_timeout(&n(5), LONG).unwrap(), 0);
+    let error = client.call_timeout(&n(0), LONG).unwrap_err();
     assert!(
         matches!(&error, Error::CallFailed { failure, .. } if failure.kind == "no_reply"),
         "{error}"
@@ -275,7 +281,7 @@ fn a_stream_has_all_replies_in_order() {
     drop(service);
     // A stream from a service with one reply.
     let one = double(&a);
-    let mut stream = b.client::<N, N>("/double").unwrap().stream(&n(4), options()).unwrap();
+    let mut stream = b.client::<N, N>("/double").open().unwrap().stream(&n(4), options()).unwrap();
     assert_eq!(*stream.next().unwrap().unwrap(), 8);
     assert!(stream.next().unwrap().is_none());
     drop(one);
@@ -296,7 +302,7 @@ fn a_handler_sees_that_it_is_cancelled() {
             Ok(())
         })
         .unwrap();
-    let client = b.client::<N, N>("/forever").unwrap();
+    let client = b.client::<N, N>("/forever").open().unwrap();
     // The second call is in the backlog and is cancelled there.
     let (first, second) =
         (client.start(&n(1), options()).unwrap(), client.start(&n(2), options()).unwrap());
@@ -326,10 +332,10 @@ fn handler_errors_and_panics_reach_the_caller() {
             _ => panic!("three is too many"),
         })
         .unwrap();
-    let client = b.client::<N, N>("/fail").unwrap();
+    let client = b.client::<N, N>("/fail").open().unwrap();
     let mut failures = Vec::new();
     for x in 0..3 {
-        let error = client.call(&n(x), LONG).unwrap_err();
+        let error = client.call_timeout(&n(x), LONG).unwrap_err();
         assert_eq!(
             (error.code(), error.topic(), error.node()),
             ("call_failed", Some("/fail"), Some("/a"))
@@ -348,19 +354,19 @@ fn full_server_backlog_refuses_calls() {
     let net = Net::new("backlog");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let (gate, service) = gated(&a, 1);
-    let client = b.client::<N, N>("/echo").unwrap();
+    let client = b.client::<N, N>("/echo").open().unwrap();
     let first = client.start(&n(1), options()).unwrap();
     eventually("the first call runs", || gate.begun() == 1);
     let second = client.start(&n(2), options()).unwrap();
     eventually("the second call is queued", || service.stats().waiting == 1);
-    let error = client.call(&n(3), LONG).unwrap_err();
+    let error = client.call_timeout(&n(3), LONG).unwrap_err();
     assert!(matches!(&error, Error::Refused { node, backlog: 1, .. } if node == "/a"), "{error}");
     assert_eq!(service.stats().refused, 1);
     // Another server accepts the call that this one refuses.
     let (other, free) = gated(&c, 1);
     other.open();
     eventually("both servers are found", || client.server_count() == 2);
-    assert_eq!(*client.call(&n(4), LONG).unwrap(), 4);
+    assert_eq!(*client.call_timeout(&n(4), LONG).unwrap(), 4);
     gate.open();
     assert_eq!((*first.wait().unwrap(), *second.wait().unwrap()), (n(1), n(2)));
     drop((service, free));
@@ -371,7 +377,7 @@ fn the_server_with_the_fewest_calls_is_chosen_and_a_key_sticks() {
     let net = Net::new("choice");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let ((one, first), (two, second)) = (gated(&a, 64), gated(&b, 64));
-    let client = c.client::<N, N>("/echo").unwrap();
+    let client = c.client::<N, N>("/echo").open().unwrap();
     eventually("both servers are found", || client.server_count() == 2);
     let calls: Vec<_> = (0..10).map(|x| client.start(&n(x), options()).unwrap()).collect();
     let all = |service: &Service| service.stats().calls;
@@ -392,11 +398,11 @@ fn the_server_with_the_fewest_calls_is_chosen_and_a_key_sticks() {
 fn error_names_the_server_that_closed_or_died() {
     let net = Net::new("lost");
     let node = net.node("a");
-    let client = node.client::<N, N>("/plan").unwrap();
+    let client = node.client::<N, N>("/plan").open().unwrap();
     let mut child = Child::spawn(&net, "server");
     child.expect("ready");
     let (blocking, waiting) = (client.clone(), client.start(&n(2), options()).unwrap());
-    let call = std::thread::spawn(move || blocking.call(&n(1), LONG).unwrap_err());
+    let call = std::thread::spawn(move || blocking.call_timeout(&n(1), LONG).unwrap_err());
     child.expect("called");
     child.kill();
     for error in [call.join().unwrap(), block_on(waiting).unwrap_err()] {
@@ -431,12 +437,12 @@ fn error_names_the_server_that_closed_or_died() {
 fn calls_of_a_stopped_server_time_out() {
     let net = Net::new("stopped");
     let node = net.node("a");
-    let client = node.client::<N, N>("/plan").unwrap();
+    let client = node.client::<N, N>("/plan").open().unwrap();
     let mut child = Child::spawn(&net, "server");
     child.expect("ready");
     eventually("the server is found", || client.server_count() == 1);
     child.stop();
-    let error = client.call(&n(1), Some(Duration::from_millis(50))).unwrap_err();
+    let error = client.call_timeout(&n(1), Duration::from_millis(50)).unwrap_err();
     assert_eq!(error.code(), "timeout");
     let waiting = client.start(&n(2), options()).unwrap();
     child.resume();
@@ -473,7 +479,7 @@ fn incompatible_service_types_are_reported() {
     let net = Net::new("types");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = double(&a);
-    let error = b.call::<F, N>("/double", &F { x: 1.0 }, LONG).unwrap_err();
+    let error = b.call_timeout::<F, N>("/double", &F { x: 1.0 }, LONG).unwrap_err();
     assert_eq!(error.code(), "incompatible_type");
     assert_eq!(error.topic(), Some("/double"));
     let text = error.to_string();
@@ -483,9 +489,9 @@ fn incompatible_service_types_are_reported() {
             .all(|w| text.contains(w)),
         "{text}"
     );
-    let error = b.call::<N, F>("/double", &n(1), LONG).unwrap_err();
+    let error = b.call_timeout::<N, F>("/double", &n(1), LONG).unwrap_err();
     assert_eq!(error.code(), "incompatible_type");
-    assert_eq!(*b.call::<N, N>("/double", &n(1), LONG).unwrap(), 2);
+    assert_eq!(*b.call_timeout::<N, N>("/double", &n(1), LONG).unwrap(), 2);
     drop(service);
 }
 
@@ -495,8 +501,8 @@ fn error_of_an_incompatible_server_names_its_service() {
     let (a, b) = (net.node("a"), net.node("b"));
     // Simulates another release whose request subscriber requires a QoS that no client offers.
     let options = SubscriberOptions::new().reliable().transient_local();
-    let server = a.subscriber_with::<N>("/_rnet/call/double/s0000002a/request", options).unwrap();
-    let error = b.call::<N, N>("/double", &n(1), LONG).unwrap_err();
+    let server = a.subscriber::<N>("/_rnet/call/double/s0000002a/request").qos(options).open().unwrap();
+    let error = b.call_timeout::<N, N>("/double", &n(1), LONG).unwrap_err();
     assert_eq!((error.code(), error.topic()), ("incompatible_qos", Some("/double")));
     let text = error.to_string();
     assert!(text.contains("/double") && !text.contains("_rnet"), "{text}");
@@ -508,15 +514,15 @@ fn a_node_calls_itself_and_a_callback_calls() {
     let net = Net::new("itself");
     let node = net.node("a");
     let service = double(&node);
-    assert_eq!(*node.call::<N, N>("/double", &n(1), LONG).unwrap(), 2);
+    assert_eq!(*node.call_timeout::<N, N>("/double", &n(1), LONG).unwrap(), 2);
     // On the bulk dispatch thread, from a client that has not found a server yet.
     let (say, said) = mpsc::channel();
-    let mut numbers = node.publisher::<N>("/numbers").unwrap();
+    let mut numbers = node.publisher::<N>("/numbers").open().unwrap();
     let caller = node.clone();
-    let subscription = node.subscriber::<N>("/numbers").unwrap().on(move |number| {
-        say.send(*caller.call::<N, N>("/double", &number, LONG).unwrap()).unwrap();
+    let subscription = node.subscriber::<N>("/numbers").open().unwrap().on(move |number| {
+        say.send(*caller.call_timeout::<N, N>("/double", &number, LONG).unwrap()).unwrap();
     });
-    numbers.wait_for_subscribers(1, LONG).unwrap();
+    numbers.wait_for_subscribers_timeout(1, LONG).unwrap();
     numbers.send(&n(21)).unwrap();
     assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), 42);
     drop((subscription, service));
@@ -527,7 +533,7 @@ fn hostile_messages_on_the_topics_are_counted() {
     let net = Net::new("hostile");
     let (a, b, evil) = (net.node("a"), net.node("b"), net.node("evil"));
     let (gate, service) = gated(&a, 8);
-    let client = b.client::<N, N>("/echo").unwrap();
+    let client = b.client::<N, N>("/echo").open().unwrap();
     let call = client.start(&n(5), options()).unwrap();
     eventually("the call runs", || gate.begun() == 1);
     let domain = net.inspect();
@@ -540,8 +546,8 @@ fn hostile_messages_on_the_topics_are_counted() {
             .to_owned()
     };
     let reliable = || PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut replies = evil.publisher_with::<N>(&topic("/reply"), reliable()).unwrap();
-    replies.wait_for_subscribers(1, LONG).unwrap();
+    let mut replies = evil.publisher::<N>(&topic("/reply")).qos(reliable()).open().unwrap();
+    replies.wait_for_subscribers_timeout(1, LONG).unwrap();
     let word = |number: u64| {
         let client = topic("/reply");
         let id = client.rsplit('/').nth(1).unwrap()[1..].to_owned();
@@ -553,26 +559,26 @@ fn hostile_messages_on_the_topics_are_counted() {
     replies.send(&n(98)).unwrap();
     let status = <CallStatus as rnet::Message>::message_type().unwrap();
     let typed = reliable().message_type(status);
-    let mut statuses = evil.publisher_with::<[u8]>(&topic("/status"), typed).unwrap();
-    statuses.wait_for_subscribers(1, LONG).unwrap();
+    let mut statuses = evil.publisher::<[u8]>(&topic("/status")).qos(typed).open().unwrap();
+    statuses.wait_for_subscribers_timeout(1, LONG).unwrap();
     for bytes in [&b"\xff\xff\xff"[..], b"", b"\x08\x01\x10\x05"] {
         statuses.send_with(bytes, Meta::default().with_correlation(word(1))).unwrap();
     }
     // Requests without a number, and cancels of another client's calls.
-    let mut requests = evil.publisher_with::<N>(&topic("/request"), reliable()).unwrap();
-    requests.wait_for_subscribers(1, LONG).unwrap();
+    let mut requests = evil.publisher::<N>(&topic("/request")).qos(reliable()).open().unwrap();
+    requests.wait_for_subscribers_timeout(1, LONG).unwrap();
     requests.send(&n(1)).unwrap();
     let control = <rnet::msgs::CallControl as rnet::Message>::message_type().unwrap();
     let typed = reliable().message_type(control);
-    let mut cancels = evil.publisher_with::<[u8]>(&topic("/control"), typed).unwrap();
-    cancels.wait_for_subscribers(1, LONG).unwrap();
+    let mut cancels = evil.publisher::<[u8]>(&topic("/control")).qos(typed).open().unwrap();
+    cancels.wait_for_subscribers_timeout(1, LONG).unwrap();
     cancels.send_with(b"\x08\x01", Meta::default().with_correlation(word(1))).unwrap();
     cancels.send(b"\xff\xff").unwrap();
     eventually("the server counts them", || service.stats().malformed >= 2);
     gate.open();
     assert_eq!(*call.wait().unwrap(), 5);
     eventually("the client has read all", || {
-        client.call(&n(6), LONG).unwrap();
+        client.call_timeout(&n(6), LONG).unwrap();
         client.stats().late >= 13
     });
     assert_eq!(service.stats().cancelled, 0);

@@ -29,8 +29,8 @@ fn callers_that_close_leave_nothing_in_the_server() {
     let publishers = || net.inspect().publishers.iter().filter(|end| end.node == "/a").count();
     let before = publishers();
     for turn in 0..20 {
-        let client = b.client::<N, N>("/double").unwrap();
-        assert_eq!(client.call(&N { x: turn }, LONG).unwrap().x, 2 * turn);
+        let client = b.client::<N, N>("/double").open().unwrap();
+        assert_eq!(client.call_timeout(&N { x: turn }, LONG).unwrap().x, 2 * turn);
     }
     eventually("the server has forgotten them", || publishers() == before);
 }
@@ -50,14 +50,14 @@ fn one_shot_calls_of_a_node_share_a_client() {
             scope.spawn(move || {
                 for turn in 0..10 {
                     let x = 100 * thread + turn;
-                    assert_eq!(b.call::<N, N>("/double", &N { x }, LONG).unwrap().x, 2 * x);
+                    assert_eq!(b.call_timeout::<N, N>("/double", &N { x }, LONG).unwrap().x, 2 * x);
                 }
             });
         }
     });
     assert_eq!(clients(), 1);
     // A call of another type uses another client.
-    let error = b.call::<F, N>("/double", &F { x: 1.0 }, LONG).err().unwrap();
+    let error = b.call_timeout::<F, N>("/double", &F { x: 1.0 }, LONG).err().unwrap();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
     assert_eq!(clients(), 2);
     // The cached clients do not keep the node alive.

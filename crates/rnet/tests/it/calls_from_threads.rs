@@ -28,13 +28,13 @@ fn many_threads_share_a_client() {
         .backlog(1000)
         .serve(|x| Ok(number(2 * x.value)))
         .unwrap();
-    let client = b.client::<Number, Number>("/double").unwrap();
+    let client = b.client::<Number, Number>("/double").open().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8_u64 {
             let client = client.clone();
             scope.spawn(move || {
                 for x in thread * 100..thread * 100 + 50 {
-                    assert_eq!(*client.call(&number(x), LONG).unwrap(), number(2 * x));
+                    assert_eq!(*client.call_timeout(&number(x), LONG).unwrap(), number(2 * x));
                 }
             });
         }
@@ -58,13 +58,13 @@ fn reading_is_handed_over_until_the_last_thread_has_its_reply() {
         .at_once(4)
         .serve(|x| Ok(number(2 * x.value)))
         .unwrap();
-    let client = b.client::<Number, Number>("/double").unwrap();
+    let client = b.client::<Number, Number>("/double").open().unwrap();
     for _ in 0..300 {
         std::thread::scope(|scope| {
             for x in 0..6 {
                 let client = client.clone();
                 scope.spawn(move || {
-                    assert_eq!(*client.call(&number(x), LONG).unwrap(), number(2 * x))
+                    assert_eq!(*client.call_timeout(&number(x), LONG).unwrap(), number(2 * x))
                 });
             }
         });
@@ -84,7 +84,7 @@ impl Wake for PanickingWaker {
 fn a_waker_that_panics_stops_no_other_call() {
     let net = Net::new("panicking_waker");
     let (a, b) = (net.node("a"), net.node("b"));
-    let client = b.client::<Number, Number>("/double").unwrap();
+    let client = b.client::<Number, Number>("/double").open().unwrap();
     let options = || CallOptions::new().timeout(LONG.unwrap());
     let mut first = client.start(&number(1), options()).unwrap();
     let waker = Waker::from(Arc::new(PanickingWaker));
@@ -92,7 +92,7 @@ fn a_waker_that_panics_stops_no_other_call() {
     assert!(polled.is_pending());
     let serve = a.service::<Number, Number>("/double");
     let _service = serve.serve(|x| Ok(number(2 * x.value))).unwrap();
-    assert_eq!(*client.call(&number(2), LONG).unwrap(), number(4));
+    assert_eq!(*client.call_timeout(&number(2), LONG).unwrap(), number(4));
     assert_eq!(*first.wait().unwrap(), number(2));
-    assert_eq!(*client.call(&number(3), LONG).unwrap(), number(6));
+    assert_eq!(*client.call_timeout(&number(3), LONG).unwrap(), number(6));
 }

@@ -24,8 +24,8 @@ fn to_server<T: Message + ?Sized>(net: &Net, node: &Node, end: &str, of: &str) -
     let named = |name: &&str| name.starts_with(&begin) && name.ends_with(&end);
     let topic = domain.topics().into_iter().find(named).expect("the topic exists").to_owned();
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let publisher = node.publisher_with::<T>(&topic, options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let publisher = node.publisher::<T>(&topic).qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher
 }
 
@@ -81,15 +81,15 @@ fn unanswerable_flood_delays_no_real_caller_and_is_counted() {
         Ok(text.to_vec())
     });
     let service = service.unwrap();
-    let known = b.client::<[u8], [u8]>("/echo").unwrap();
-    known.call(b"0", LONG).unwrap();
+    let known = b.client::<[u8], [u8]>("/echo").open().unwrap();
+    known.call_timeout(b"0", LONG).unwrap();
     let flood = Flood::begin(to_server(&net, &evil, "request", "/echo"));
     for _ in 0..100 {
-        known.call(b"1", LONG).unwrap();
+        known.call_timeout(b"1", LONG).unwrap();
     }
     // Each real client has its own endpoints, which the server must find meanwhile.
     for _ in 0..20 {
-        assert_eq!(&*b.call::<[u8], [u8]>("/echo", b"2", LONG).unwrap(), b"2");
+        assert_eq!(&*b.call_timeout::<[u8], [u8]>("/echo", b"2", LONG).unwrap(), b"2");
     }
     let sent = flood.end();
     eventually("each fake request is counted", || service.stats().unanswerable == sent);
@@ -111,15 +111,15 @@ fn unanswerable_flood_blocks_no_action_or_worker() {
     let worker = a.pull::<[u8]>("/jobs").on(|_, _| Ok(())).unwrap();
     let goals = Flood::begin(to_server(&net, &evil, "request", "/move"));
     let jobs = Flood::begin(to_server(&net, &evil, "request", "/jobs"));
-    let client = b.action_client::<[u8], [u8], [u8]>("/move").unwrap();
+    let client = b.action_client::<[u8], [u8], [u8]>("/move").open().unwrap();
     let pusher = b.push::<[u8]>("/jobs").open().unwrap();
     for _ in 0..20 {
         let goal = client.send(b"there", CallOptions::new().timeout(LONG.unwrap())).unwrap();
         // No fake goal took its place.
-        assert_eq!(&*goal.result(LONG).unwrap(), b"there");
+        assert_eq!(&*goal.result_timeout(LONG).unwrap(), b"there");
         pusher.push(b"job").unwrap();
     }
-    pusher.wait_until_done(LONG).unwrap();
+    pusher.wait_until_done_timeout(LONG).unwrap();
     let (goals, jobs) = (goals.end(), jobs.end());
     eventually("each fake request is counted", || {
         (action.stats().unanswerable, worker.stats().unanswerable) == (goals, jobs)
@@ -150,18 +150,18 @@ fn client_with_late_reply_endpoints_is_answered() {
     control.send_with(&stop, word(42, GOAL | 2)).unwrap();
     let own = "/_rnet/call/move/c0000002a";
     let reliable = || SubscriberOptions::new().reliable();
-    let mut status = b.subscriber_with::<CallStatus>(&format!("{own}/status"), reliable()).unwrap();
-    let mut reply = b.subscriber_with::<[u8]>(&format!("{own}/reply"), reliable()).unwrap();
+    let mut status = b.subscriber::<CallStatus>(&format!("{own}/status")).qos(reliable()).open().unwrap();
+    let mut reply = b.subscriber::<[u8]>(&format!("{own}/reply")).qos(reliable()).open().unwrap();
     eventually("both endpoints are matched", || {
         let none = status.try_recv().unwrap().is_none() && reply.try_recv().unwrap().is_none();
         assert!(none, "its feedback subscriber is not matched");
         !status.publishers().is_empty() && !reply.publishers().is_empty()
     });
-    let mut feedback = b.subscriber_with::<[u8]>(&format!("{own}/feedback"), reliable()).unwrap();
-    assert_eq!(&*reply.recv(LONG).unwrap(), b"there");
-    assert_eq!(&*feedback.recv(LONG).unwrap(), b"in transit");
+    let mut feedback = b.subscriber::<[u8]>(&format!("{own}/feedback")).qos(reliable()).open().unwrap();
+    assert_eq!(&*reply.recv_timeout(LONG).unwrap(), b"there");
+    assert_eq!(&*feedback.recv_timeout(LONG).unwrap(), b"in transit");
     let mut ends = [(); 2].map(|()| {
-        let end = status.recv(LONG).unwrap();
+        let end = status.recv_timeout(LONG).unwrap();
         (end.correlation().unwrap() as u32 & 3, end.state(), end.reason())
     });
     ends.sort_by_key(|end| end.0);
@@ -195,13 +195,13 @@ fn endpoint_search_ends_when_the_caller_cancels() {
     let net = Net::new("cancelled");
     let (a, b) = (net.node("a"), net.node("b"));
     let service = a.service::<[u8], [u8]>("/echo").serve(|text| Ok(text.to_vec())).unwrap();
-    let client = b.client::<[u8], [u8]>("/echo").unwrap();
-    client.call(b"0", LONG).unwrap();
+    let client = b.client::<[u8], [u8]>("/echo").open().unwrap();
+    client.call_timeout(b"0", LONG).unwrap();
     let mut requests = to_server::<[u8]>(&net, &b, "request", "/echo");
     for number in 0..3 {
         requests.send_with(b"false", word(7, number)).unwrap();
     }
-    client.call(b"1", LONG).unwrap();
+    client.call_timeout(b"1", LONG).unwrap();
     let mut control = to_server::<CallControl>(&net, &b, "control", "/echo");
     let mut cancel = CallControl::default();
     cancel.set_action(Action::Cancel);

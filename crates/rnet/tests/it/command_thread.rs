@@ -15,9 +15,9 @@ const TOPIC: &str = "/cmd";
 fn opened_text(node: &Node) -> String {
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let log = format!("/_rnet/command{TOPIC}/log");
-    let mut log = node.subscriber_with::<CommandEvent>(&log, options).unwrap();
+    let mut log = node.subscriber::<CommandEvent>(&log).qos(options).open().unwrap();
     loop {
-        let event = log.recv(LONG).unwrap().into_message();
+        let event = log.recv_timeout(LONG).unwrap().into_message();
         if event.kind() == Kind::Opened {
             return event.text;
         }

@@ -59,7 +59,7 @@ fn receiver(node: &Node, deadline: Duration) -> (Command, Wheels) {
 }
 
 fn driver(node: &Node, priority: i32) -> Driver<Speed> {
-    node.drive(TOPIC).priority(priority).lease(NEVER).take(LONG).unwrap()
+    node.drive(TOPIC).priority(priority).lease(NEVER).timeout(LONG).take().unwrap()
 }
 
 /// Returns the next event of a kind.
@@ -72,11 +72,11 @@ fn events(node: &Node) -> impl FnMut(Kind) -> CommandEvent {
 fn events_of(node: &Node) -> impl FnMut(&[Kind]) -> CommandEvent {
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let mut log = node
-        .subscriber_with::<CommandEvent>(&format!("/_rnet/command{TOPIC}/log"), options)
+        .subscriber::<CommandEvent>(&format!("/_rnet/command{TOPIC}/log")).qos(options).open()
         .unwrap();
-    log.wait_for_publishers(1, LONG).unwrap();
+    log.wait_for_publishers_timeout(1, LONG).unwrap();
     move |kinds| loop {
-        let event = log.recv(LONG).unwrap().into_message();
+        let event = log.recv_timeout(LONG).unwrap().into_message();
         if kinds.contains(&event.kind()) {
             return event;
         }
@@ -100,7 +100,8 @@ fn child_entry() {
                 .drive::<Speed>(TOPIC)
                 .priority(priority)
                 .lease(Duration::from_millis(100))
-                .take(LONG);
+                .timeout(LONG)
+                .take();
             let Ok(mut driver) = taken else {
                 std::thread::sleep(Duration::from_millis(1)); // sleep: another driver has authority
                 continue;
@@ -156,7 +157,7 @@ fn paused_simulated_time_does_not_delay_the_fallback() {
     let net = Net::new("commands-sim-time");
     let simulated = |name| net.builder(name).sim_time(true).open().unwrap();
     let (base, hand, world) = (simulated("base"), simulated("hand"), net.node("world"));
-    let mut clock = world.publisher::<Clock>("/clock").unwrap();
+    let mut clock = world.publisher::<Clock>("/clock").open().unwrap();
     let stands = || [&base, &hand].iter().all(|node| node.now() == STANDS_AT_NS);
     eventually("the time is set", || {
         clock.send(&Clock { time_ns: STANDS_AT_NS as i64 }).unwrap();
@@ -173,7 +174,7 @@ fn paused_simulated_time_does_not_delay_the_fallback() {
     wheels.wait_for(-1);
     assert_eq!(command.status().holder, "/hand");
     driver.release().unwrap();
-    let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).take(LONG).unwrap();
+    let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).timeout(LONG).take().unwrap();
     eventually("the lease expires", || !idle.in_force());
     assert!(stands());
 }
@@ -188,7 +189,7 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     first.send(&speed(1)).unwrap();
     wheels.wait_for(1);
     assert_eq!(next(Kind::InForce).node, "/low");
-    let same = high.drive::<Speed>(TOPIC).priority(1).take(LONG).map(drop).unwrap_err();
+    let same = high.drive::<Speed>(TOPIC).priority(1).timeout(LONG).take().map(drop).unwrap_err();
     assert!(matches!(&same, Error::NotInForce { why, .. } if why.contains("/low")), "{same}");
     assert_eq!(next(Kind::Refused).node, "/high");
     let mut second = driver(&high, 2);
@@ -252,7 +253,7 @@ fn lease_expires_without_traffic() {
     let net = Net::new("commands-lease");
     let (base, hand) = (net.node("base"), net.node("hand"));
     let (command, wheels) = receiver(&base, NEVER);
-    let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).take(LONG).unwrap();
+    let mut idle: Driver<Speed> = hand.drive(TOPIC).lease(SHORT).timeout(LONG).take().unwrap();
     idle.send(&speed(1)).unwrap();
     eventually("the driver lost authority", || !idle.in_force());
     wheels.wait_for(-1);
@@ -271,10 +272,10 @@ fn command_without_authority_is_not_applied() {
     wheels.wait_for(1);
     let mut next = events(&thief);
     let urgent = || PublisherOptions::new().urgent();
-    let mut forged = thief.publisher_with::<Speed>(TOPIC, urgent()).unwrap();
-    let mut own = hand.publisher_with::<Speed>(TOPIC, urgent()).unwrap();
+    let mut forged = thief.publisher::<Speed>(TOPIC).qos(urgent()).open().unwrap();
+    let mut own = hand.publisher::<Speed>(TOPIC).qos(urgent()).open().unwrap();
     for publisher in [&forged, &own] {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     let number = |of: u64| Meta::default().with_correlation(of);
     let mut ignored = 0;
@@ -311,7 +312,7 @@ fn invalid_requests_are_answered_and_change_nothing() {
     let mut driver = driver(&hand, 1);
     driver.send(&speed(1)).unwrap();
     wheels.wait_for(1);
-    let client = hand.client::<CommandRequest, CommandReply>("/cmd/authority").unwrap();
+    let client = hand.client::<CommandRequest, CommandReply>("/cmd/authority").open().unwrap();
     let lease = SHORT.as_nanos() as u64;
     for (action, lease, number) in [
         (Action::Unspecified, lease, 0),
@@ -322,13 +323,13 @@ fn invalid_requests_are_answered_and_change_nothing() {
     ] {
         let mut request = CommandRequest { priority: 9, lease, number, ..Default::default() };
         request.set_action(action);
-        match client.call(&request, LONG) {
+        match client.call_timeout(&request, LONG) {
             Ok(reply) => assert!(!reply.granted, "{request:?}"),
             Err(error) => assert!(matches!(error, Error::CallFailed { .. }), "{error}"),
         }
     }
     let request = CommandRequest { action: 77, priority: i32::MAX, ..Default::default() };
-    assert!(!client.call(&request, LONG).unwrap().granted);
+    assert!(!client.call_timeout(&request, LONG).unwrap().granted);
     assert!(driver.in_force());
     assert_eq!(command.status().number, driver.number());
 }
@@ -438,7 +439,7 @@ fn busy_callback_does_not_delay_the_fallback() {
         let blocked = busy.clone();
         let (said, began) = mpsc::channel();
         let options = SubscriberOptions::new().lane(lane);
-        let subscription = base.subscriber_with::<[u8]>(topic, options).unwrap().on(move |_| {
+        let subscription = base.subscriber::<[u8]>(topic).qos(options).open().unwrap().on(move |_| {
             let _ = said.send(());
             while blocked.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(1)); // sleep: a callback that does not return
@@ -446,8 +447,8 @@ fn busy_callback_does_not_delay_the_fallback() {
         });
         let options = PublisherOptions::new();
         let options = if lane == rnet::Lane::Urgent { options.urgent() } else { options };
-        let mut publisher = hand.publisher_with::<[u8]>(topic, options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = hand.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"!").unwrap();
         began.recv().unwrap();
         lanes.push((subscription, publisher));

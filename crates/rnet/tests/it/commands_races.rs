@@ -65,7 +65,7 @@ fn receiver(node: &Node) -> Command {
 }
 
 fn driver(node: &Node, priority: i32, lease: Duration) -> Driver<[u8]> {
-    node.drive(TOPIC).priority(priority).lease(lease).take(LONG).unwrap()
+    node.drive(TOPIC).priority(priority).lease(lease).timeout(LONG).take().unwrap()
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn child_entry() {
         // Has authority, but no publisher of commands.
         "taker" => {
             let node = net.node("taker");
-            let client = node.client::<CommandRequest, CommandReply>(AUTHORITY).unwrap();
+            let client = node.client::<CommandRequest, CommandReply>(AUTHORITY).open().unwrap();
             let lease = Duration::from_secs(3600).as_nanos() as u64;
             let mut request = CommandRequest { priority: i32::MAX, lease, ..Default::default() };
             request.set_action(Action::Take);
-            assert!(client.call(&request, LONG).unwrap().granted);
+            assert!(client.call_timeout(&request, LONG).unwrap().granted);
             tell("taken");
             let _ = orders.recv();
         }
@@ -130,7 +130,7 @@ fn refused_driver_has_no_authority_later() {
     let slow = SlowReceiver::open(&base);
     let mut first = driver(&low, 1, NEVER);
     slow.occupy(&mut first, HOLD);
-    let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(LONG).map(drop);
+    let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).timeout(LONG).take().map(drop);
     let error = taken.unwrap_err();
     assert!(matches!(&error, Error::CallFailed { .. }), "{error}");
     slow.goes_on.send(()).unwrap();
@@ -148,7 +148,7 @@ fn timed_out_driver_has_no_authority_later() {
     let slow = SlowReceiver::open(&base);
     let mut first = driver(&low, 1, NEVER);
     // The endpoints are matched already, so that only the call takes time.
-    let warm = high.drive::<[u8]>(TOPIC).priority(0).take(LONG).map(drop);
+    let warm = high.drive::<[u8]>(TOPIC).priority(0).timeout(LONG).take().map(drop);
     assert!(warm.is_err());
     // Longer than the driver's wait plus the delivery of its release.
     slow.occupy(&mut first, 90);
@@ -170,7 +170,7 @@ fn authority_is_free_once_its_lease_has_passed_in_apply() {
     let mut first = driver(&one, 1, Duration::from_millis(200));
     slow.occupy(&mut first, 80);
     // The lease expires 200 ms after receipt, and the receiver answers after 800 ms.
-    let taken = two.drive::<[u8]>(TOPIC).priority(1).lease(NEVER).take(LONG).map(drop);
+    let taken = two.drive::<[u8]>(TOPIC).priority(1).lease(NEVER).timeout(LONG).take().map(drop);
     assert!(taken.is_ok(), "{}", taken.unwrap_err());
 }
 
@@ -204,8 +204,8 @@ fn late_renewal_is_followed_by_a_release() {
     });
     let status =
         PublisherOptions::new().urgent().reliable(rnet::OnFull::Refuse).transient_local(16);
-    let _status = base.publisher_with::<CommandStatus>(STATUS, status).unwrap();
-    let _commands = base.subscriber::<[u8]>(TOPIC).unwrap();
+    let _status = base.publisher::<CommandStatus>(STATUS).qos(status).open().unwrap();
+    let _commands = base.subscriber::<[u8]>(TOPIC).open().unwrap();
     let mut driver = driver(&one, 1, lease);
     let renewed = driver.renew();
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
@@ -297,8 +297,8 @@ fn only_the_receiver_can_end_a_driver() {
     let mut driver = driver(&hand, 1, NEVER);
     // Simulates a second receiver that is killed while it opens.
     let options = PublisherOptions::new().urgent().transient_local(1);
-    let mut status = other.publisher_with::<CommandStatus>(STATUS, options).unwrap();
-    status.wait_for_subscribers(1, LONG).unwrap();
+    let mut status = other.publisher::<CommandStatus>(STATUS).qos(options).open().unwrap();
+    status.wait_for_subscribers_timeout(1, LONG).unwrap();
     status.send(&CommandStatus::default()).unwrap();
     status.close_as_lost();
     let began = Instant::now();
@@ -316,15 +316,15 @@ fn refusals_evict_no_grant_from_the_audit_trail() {
     let (base, hand, pest) = (net.node("base"), net.node("hand"), net.node("pest"));
     let _command = receiver(&base);
     let _driver = driver(&hand, 1, NEVER);
-    let client = pest.client::<CommandRequest, CommandReply>(AUTHORITY).unwrap();
+    let client = pest.client::<CommandRequest, CommandReply>(AUTHORITY).open().unwrap();
     let mut request = CommandRequest { lease: 1_000_000, ..Default::default() };
     request.set_action(Action::Take);
-    (0..150).for_each(|_| assert!(!client.call(&request, LONG).unwrap().granted));
+    (0..150).for_each(|_| assert!(!client.call_timeout(&request, LONG).unwrap().granted));
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
-    let mut log = pest.subscriber_with::<CommandEvent>("/_rnet/command/cmd/log", options).unwrap();
-    log.wait_for_publishers(1, LONG).unwrap();
+    let mut log = pest.subscriber::<CommandEvent>("/_rnet/command/cmd/log").qos(options).open().unwrap();
+    log.wait_for_publishers_timeout(1, LONG).unwrap();
     let mut kinds = HashSet::new();
-    while let Ok(event) = log.recv(Some(Duration::from_secs(1))) {
+    while let Ok(event) = log.recv_timeout(Duration::from_secs(1)) {
         kinds.insert(event.kind());
     }
     assert!(kinds.contains(&Kind::Granted), "{kinds:?}");

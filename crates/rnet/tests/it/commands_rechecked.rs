@@ -39,7 +39,7 @@ fn waiting(node: &Node, deadline: Duration) -> (Command, Applied) {
 }
 
 fn driver(node: &Node, priority: i32) -> Driver<[u8]> {
-    node.drive(TOPIC).priority(priority).lease(NEVER).take(LONG).unwrap()
+    node.drive(TOPIC).priority(priority).lease(NEVER).timeout(LONG).take().unwrap()
 }
 
 fn last(applied: &Applied) -> Vec<u8> {
@@ -176,7 +176,7 @@ fn change_of_authority_triggers_the_fallback_at_once() {
     let (command, applied) = waiting(&base, NEVER);
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let log = rnet::command_log_topic(TOPIC);
-    let mut log = low.subscriber_with::<CommandEvent>(&log, options).unwrap();
+    let mut log = low.subscriber::<CommandEvent>(&log).qos(options).open().unwrap();
     let mut first = driver(&low, 1);
     first.send(b"go").unwrap();
     wait_for(&applied, b"go");
@@ -189,7 +189,7 @@ fn change_of_authority_triggers_the_fallback_at_once() {
     );
     let mut kinds = Vec::new();
     while !kinds.ends_with(&[Kind::Preempted, Kind::Granted]) {
-        let event = log.recv(LONG).unwrap().into_message();
+        let event = log.recv_timeout(LONG).unwrap().into_message();
         if event.kind() == Kind::Fallback && kinds.contains(&Kind::InForce) {
             assert!(event.text.contains("higher priority"), "{}", event.text);
         }
@@ -208,13 +208,13 @@ fn commands_and_the_fallback_are_forwarded_to_a_topic() {
     };
     let builder = base.command::<Twist>(TOPIC).deadline(NEVER).fallback(&at(-1.0));
     let command = builder.forward("/wheels").unwrap();
-    let mut driver = hand.drive::<Twist>(TOPIC).lease(NEVER).take(LONG).unwrap();
+    let mut driver = hand.drive::<Twist>(TOPIC).lease(NEVER).timeout(LONG).take().unwrap();
     driver.send(&at(1.0)).unwrap();
     eventually("the command is applied", || command.stats().applied == 1);
     // A late joiner receives the current command.
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local();
-    let mut twists = wheels.subscriber_with::<Twist>("/wheels", options).unwrap();
-    let mut next = || twists.recv(LONG).unwrap().linear.unwrap().x;
+    let mut twists = wheels.subscriber::<Twist>("/wheels").qos(options).open().unwrap();
+    let mut next = || twists.recv_timeout(LONG).unwrap().linear.unwrap().x;
     assert_eq!(next(), 1.0);
     driver.release().unwrap();
     assert_eq!(next(), -1.0);
@@ -251,20 +251,20 @@ fn driver_can_retake_its_authority() {
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let (command, applied) = waiting(&base, NEVER);
     let mut first = driver(&hand, 1);
-    first.retake(LONG).unwrap();
+    first.retake().unwrap();
     let number = first.number();
     let mut second = driver(&other, 2);
     second.send(b"2").unwrap();
     wait_for(&applied, b"2");
     eventually("the driver is notified", || !first.in_force());
-    let refused = first.retake(LONG).unwrap_err();
+    let refused = first.retake().unwrap_err();
     assert!(
         matches!(&refused, Error::NotInForce { why, .. } if why.contains("/other")),
         "{refused}"
     );
     assert!(matches!(first.send(b"1"), Err(Error::NotInForce { .. })));
     second.release().unwrap();
-    first.retake(LONG).unwrap();
+    first.retake().unwrap();
     assert!(first.number() > number && first.in_force());
     first.send(b"1").unwrap();
     wait_for(&applied, b"1");
@@ -272,7 +272,7 @@ fn driver_can_retake_its_authority() {
     drop(command);
     eventually("the driver is notified", || !first.in_force());
     let (_command, applied) = waiting(&base, NEVER);
-    first.retake(LONG).unwrap();
+    first.retake().unwrap();
     first.send(b"3").unwrap();
     wait_for(&applied, b"3");
 }
@@ -283,7 +283,7 @@ fn driver_can_retake_its_authority_automatically() {
     let (base, hand, other) = (net.node("base"), net.node("hand"), net.node("other"));
     let (command, applied) = waiting(&base, NEVER);
     let drive = hand.drive::<[u8]>(TOPIC).priority(1).lease(SHORT).auto_retake(true);
-    let mut auto = drive.take(LONG).unwrap();
+    let mut auto = drive.timeout(LONG).take().unwrap();
     // Its lease expires.
     eventually("no driver has authority", || command.status().holder.is_empty());
     eventually("the driver has authority again", || {
@@ -320,7 +320,7 @@ fn a_receiver_whose_process_is_stopped_is_not_waited_for() {
     let held = driver(&hand, 1);
     child.stop();
     let is_stopped = |error: &Error| matches!(error, Error::NotInForce { why, .. } if why.contains("receiver /base is stopped"));
-    let taken = hand.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(Some(NEVER));
+    let taken = hand.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).timeout(NEVER).take();
     let error = taken.map(drop).unwrap_err();
     assert!(is_stopped(&error), "{error}");
     let error = held.release().unwrap_err();

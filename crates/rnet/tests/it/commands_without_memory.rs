@@ -30,10 +30,10 @@ fn fallback_runs_at_the_deadline_without_memory() {
         .unwrap();
     let audit = "/_rnet/command/cmd_vel/log";
     let kept = SubscriberOptions::new().keep_all();
-    let mut audit = hand.subscriber_with::<CommandEvent>(audit, kept).unwrap();
-    audit.wait_for_publishers(1, LONG).unwrap();
+    let mut audit = hand.subscriber::<CommandEvent>(audit).qos(kept).open().unwrap();
+    audit.wait_for_publishers_timeout(1, LONG).unwrap();
     let driver = hand.drive::<Twist>("/cmd_vel").lease(Duration::from_secs(600));
-    let mut driver = driver.take(LONG).unwrap();
+    let mut driver = driver.timeout(LONG).take().unwrap();
     for round in 1..=3 {
         let before = command.stats().applied;
         driver.send(&Twist::default()).unwrap();
@@ -46,7 +46,7 @@ fn fallback_runs_at_the_deadline_without_memory() {
         eventually("the command is applied", || command.stats().applied > before + 1);
         NONE_LEFT.store(false, Ordering::SeqCst);
         loop {
-            let event = audit.recv(LONG).unwrap();
+            let event = audit.recv_timeout(LONG).unwrap();
             if event.kind() == Kind::Fallback {
                 assert!(event.text.contains("no command came"), "{}", event.text);
                 assert_eq!(event.node, "/hand");

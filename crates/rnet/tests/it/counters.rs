@@ -9,16 +9,16 @@ use rnet::{Error, SubscriberOptions};
 fn counters_are_read_from_outside() {
     let net = Net::new("counters");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     let keeps_all = SubscriberOptions::new().keep_all();
-    let mut subscriber = b.subscriber_with::<[u8]>("/t", keeps_all).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..10 {
         publisher.send(&[1; 100]).unwrap();
     }
     publisher.send(&[2; 100_000]).unwrap();
     for _ in 0..4 {
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
     }
     let seen = net.inspect();
     assert_eq!(seen.nodes.iter().map(|n| &*n.meta.name).collect::<Vec<_>>(), ["/a", "/b"]);
@@ -31,10 +31,10 @@ fn counters_are_read_from_outside() {
     assert_eq!(taken.latency.iter().sum::<u64>(), 4);
     // The counters of a closed publisher are kept.
     for _ in 0..7 {
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
     }
     drop(publisher);
-    let none = subscriber.recv(Some(std::time::Duration::ZERO)).map(drop).unwrap_err();
+    let none = subscriber.recv_timeout(std::time::Duration::ZERO).map(drop).unwrap_err();
     assert!(matches!(none, Error::Timeout { .. }));
     common::eventually("the channel is closed", || {
         let _ = subscriber.try_recv();
@@ -48,7 +48,7 @@ fn counters_are_read_from_outside() {
 fn observers_read_without_being_counted() {
     let net = Net::new("observer");
     let node = net.node("a");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let info = net.inspect().publishers.remove(0);
     let mut observer = rnet::inspect::Observer::open(info.path, info.id, false).unwrap();
     let mut bytes = Vec::new();
@@ -65,10 +65,10 @@ fn observers_read_without_being_counted() {
 fn nothing_is_left_behind() {
     let net = Net::new("left behind");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     let options = SubscriberOptions::new();
-    let on = b.subscriber_with::<[u8]>("/t", options).unwrap().on(|_| {});
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let on = b.subscriber::<[u8]>("/t").qos(options).open().unwrap().on(|_| {});
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0; 100_000]).unwrap();
     let path = a.domain_path().to_owned();
     drop((publisher, on, a, b));

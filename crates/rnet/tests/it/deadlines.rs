@@ -25,8 +25,8 @@ fn child_entry() {
         "lease" => PublisherOptions::new().manual_by_topic(PERIOD),
         other => panic!("unknown role: {other}"),
     };
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let orders = orders();
     publisher.send(b"first").unwrap();
     tell("sent");
@@ -40,11 +40,11 @@ fn child_entry() {
 }
 
 fn with_deadline(node: &Node) -> Publisher<[u8]> {
-    node.publisher_with("/t", PublisherOptions::new().deadline(PERIOD)).unwrap()
+    node.publisher("/t").deadline(PERIOD).open().unwrap()
 }
 
 fn asks_deadline(node: &Node) -> Subscriber<[u8]> {
-    node.subscriber_with("/t", SubscriberOptions::new().deadline(PERIOD)).unwrap()
+    node.subscriber("/t").deadline(PERIOD).open().unwrap()
 }
 
 fn missed(subscriber: &Subscriber<[u8]>) -> u64 {
@@ -57,11 +57,11 @@ fn both_sides_count_missed_deadlines_per_period() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = with_deadline(&a);
     let subscriber = asks_deadline(&b);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (at_publisher, offered) = mpsc::channel::<DeadlineMissed>();
     let (at_subscriber, asked) = mpsc::channel::<DeadlineMissed>();
-    publisher.on_deadline(move |event| drop(at_publisher.send(event.clone())));
-    subscriber.on_deadline(move |event| drop(at_subscriber.send(event.clone())));
+    publisher.on_deadline(move |event| drop(at_publisher.send(event.clone()))).detach();
+    subscriber.on_deadline(move |event| drop(at_subscriber.send(event.clone()))).detach();
     // A publisher that has never sent has not missed a deadline.
     std::thread::sleep(3 * PERIOD); // sleep: silence is what is tested
     assert_eq!((publisher.deadline_missed(), missed(&subscriber)), (0, 0));
@@ -97,10 +97,10 @@ fn a_publisher_that_keeps_its_deadline_misses_none() {
     let (a, b) = (net.node("a"), net.node("b"));
     let second = Duration::from_secs(30);
     let options = PublisherOptions::new().deadline(second);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let subscriber =
-        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().deadline(second)).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        b.subscriber::<[u8]>("/t").deadline(second).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..10 {
         publisher.send(b"in time").unwrap();
         std::thread::sleep(Duration::from_millis(5)); // sleep: the topic is periodic
@@ -124,7 +124,7 @@ fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
     victim.stop();
     eventually("each counts the silence", || subscribers.iter().all(|s| missed(s) >= 2));
     victim.resume();
-    subscribers[0].on_deadline(move |event| drop(tell_killed.send(event.clone())));
+    subscribers[0].on_deadline(move |event| drop(tell_killed.send(event.clone()))).detach();
     victim.kill();
     // Death counts at once, not after a period.
     let event = receiver.recv_timeout(LONG.unwrap()).unwrap();
@@ -141,15 +141,15 @@ fn incompatible_deadlines_and_leases_are_refused_on_both_sides() {
     let net = Net::new("deadline refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let lease = PublisherOptions::new().manual_by_topic(2 * PERIOD).deadline(2 * PERIOD);
-    let publisher = a.publisher_with::<[u8]>("/t", lease).unwrap();
+    let publisher = a.publisher::<[u8]>("/t").qos(lease).open().unwrap();
     for (asks, word) in [
         (SubscriberOptions::new().deadline(PERIOD), "a deadline of 40ms"),
         (SubscriberOptions::new().manual_by_topic(PERIOD), "a lease of 40ms"),
     ] {
-        let mut subscriber = b.subscriber_with::<[u8]>("/t", asks).unwrap();
+        let mut subscriber = b.subscriber::<[u8]>("/t").qos(asks).open().unwrap();
         for error in [
-            subscriber.wait_for_publishers(1, LONG).unwrap_err(),
-            publisher.wait_for_subscribers(1, LONG).unwrap_err(),
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err(),
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err(),
         ] {
             assert!(matches!(error, Error::IncompatibleQos { .. }), "{error}");
             assert!(error.to_string().contains(word), "{error}");
@@ -162,11 +162,11 @@ fn live_publisher_without_assertion_is_not_alive() {
     let net = Net::new("lease");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().manual_by_topic(PERIOD);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
-    let subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (tell, receiver) = mpsc::channel::<LivelinessChange>();
-    subscriber.on_liveliness(move |change| drop(tell.send(change.clone())));
+    subscriber.on_liveliness(move |change| drop(tell.send(change.clone()))).detach();
     let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     let counts = |alive, not_alive| LivelinessCounts { alive, not_alive };
     // Depending on when it was registered, the callback may have received the match.
@@ -193,10 +193,10 @@ fn live_publisher_without_assertion_is_not_alive() {
 fn a_publisher_that_asserts_is_alive_until_it_is_stopped_or_killed() {
     let net = Net::new("lease killed");
     let node = net.node("ear");
-    let automatic = node.publisher::<[u8]>("/t").unwrap();
-    let subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let automatic = node.publisher::<[u8]>("/t").open().unwrap();
+    let subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let (tell, receiver) = mpsc::channel::<LivelinessChange>();
-    subscriber.on_liveliness(move |change| drop(tell.send(change.clone())));
+    subscriber.on_liveliness(move |change| drop(tell.send(change.clone()))).detach();
     let mut victim = Child::spawn(&net, "lease");
     victim.expect("sent");
     // On a busy machine an assertion may be late: only the final state counts.

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, orders, role, tell};
-use rnet::{Error, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, OnFull, Publisher, PublisherOptions, Subscriber};
 
 const STALL: Duration = Duration::from_millis(20);
 const BURST: u64 = 2000;
@@ -38,7 +38,7 @@ fn child_entry() {
         // Sends a burst and keeps its publisher open.
         "writer" => {
             let mut publisher = writer(&net.node("victim"));
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             burst(&mut publisher);
             tell("sent");
             let _ = orders.recv();
@@ -48,14 +48,14 @@ fn child_entry() {
 }
 
 fn reliable(node: &rnet::Node) -> Subscriber<[u8]> {
-    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber("/t").reliable().open().unwrap()
 }
 
 fn writer(node: &rnet::Node) -> Publisher<[u8]> {
     let options = PublisherOptions::new()
         .reliable(OnFull::Detach { stall: STALL })
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    node.publisher_with("/t", options).unwrap()
+    node.publisher("/t").qos(options).open().unwrap()
 }
 
 /// Enough messages to fill the log several times.
@@ -103,11 +103,11 @@ fn hears(
     subscriber: &mut Subscriber<[u8]>,
     counts: &mut ReadCounts,
 ) {
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let lost = subscriber.lost();
     for _ in 0..20 {
         publisher.send(&[2]).unwrap();
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
         counts.received += 1;
     }
     assert_eq!(subscriber.lost(), lost);
@@ -118,7 +118,7 @@ fn evicted_before_its_first_read() {
     let net = Net::new("evicted before the first read");
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     burst(&mut publisher);
     assert_eq!(publisher.subscriber_count(), 0);
     let mut counts = ReadCounts::default();
@@ -135,7 +135,7 @@ fn evicted_repeatedly() {
     let mut subscriber = reliable(&net.node("reader"));
     let mut counts = ReadCounts::default();
     for round in 1..=5 {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         burst(&mut publisher);
         assert_eq!(publisher.subscriber_count(), 0);
         eventually("the reader is notified", || {
@@ -153,11 +153,11 @@ fn evicted_repeatedly() {
 fn evicted_behind_a_slow_callback() {
     let net = Net::new("evicted behind a callback");
     let mut publisher = writer(&net.node("writer"));
-    let mut slow = net.node("slow").publisher::<[u8]>("/slow").unwrap();
+    let mut slow = net.node("slow").publisher::<[u8]>("/slow").open().unwrap();
     let node = net.node("reader");
     let (entered, inside) = mpsc::channel();
     let (go_on, gate) = mpsc::channel::<()>();
-    let held = node.subscriber::<[u8]>("/slow").unwrap().on(move |_| {
+    let held = node.subscriber::<[u8]>("/slow").open().unwrap().on(move |_| {
         let _ = entered.send(());
         let _ = gate.recv();
     });
@@ -165,14 +165,14 @@ fn evicted_behind_a_slow_callback() {
     let subscription = reliable(&node).on_result(move |result| {
         let _ = sender.send(result.map(|sample| sample.to_vec()));
     });
-    slow.wait_for_subscribers(1, LONG).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    slow.wait_for_subscribers_timeout(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     slow.send(b"hold").unwrap();
     inside.recv_timeout(LONG.unwrap()).unwrap();
     burst(&mut publisher);
     assert_eq!(publisher.subscriber_count(), 0);
     drop(go_on);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"end").unwrap();
     let (mut received, mut evictions) = (0, 0);
     loop {
@@ -199,7 +199,7 @@ fn evicted_processes_that_read_later() {
     let mut publisher = writer(&net.node("writer"));
     let mut readers: Vec<Child> = (0..CROWD).map(|_| Child::spawn(&net, "reader")).collect();
     readers.iter_mut().for_each(|reader| reader.expect("subscribed"));
-    publisher.wait_for_subscribers(CROWD, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(CROWD, LONG).unwrap();
     burst(&mut publisher);
     let mut sent = BURST;
     for (before, reader) in readers.iter_mut().enumerate() {
@@ -207,7 +207,7 @@ fn evicted_processes_that_read_later() {
         // yet.
         reader.say(&sent.to_string());
         reader.hear();
-        publisher.wait_for_subscribers(before + 1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(before + 1, LONG).unwrap();
         for _ in 0..20 {
             publisher.send(&[2]).unwrap();
             sent += 1;
@@ -230,11 +230,11 @@ fn then_the_publisher_leaves(had_looked: bool) {
     let mut publisher = writer(&net.node("writer"));
     let mut subscriber = reliable(&net.node("reader"));
     let mut counts = ReadCounts::default();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = BURST;
     if had_looked {
         publisher.send(&[0]).unwrap();
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
         counts.received += 1;
         sent += 1;
     }
@@ -263,9 +263,9 @@ fn evicted_and_publisher_closes_during_readmission() {
     for _ in 0..20 {
         let mut publisher = writer(&net.node("writer"));
         let mut subscriber = reliable(&net.node("reader"));
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         burst(&mut publisher);
-        assert!(matches!(subscriber.recv(LONG), Err(Error::Detached { .. })));
+        assert!(matches!(subscriber.recv_timeout(LONG), Err(Error::Detached { .. })));
         let mut counts = ReadCounts { received: 0, evictions: 1 };
         for _ in 0..BURST {
             assert!(publisher.try_send(&[3; 100]).is_ok());
@@ -288,7 +288,7 @@ fn evicted_and_publisher_is_killed() {
     child.kill();
     let (mut received, mut evictions) = (0, 0);
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(_) => received += 1,
             Err(Error::Detached { .. }) => evictions += 1,
             Err(Error::PeerLost { .. }) => break,
@@ -308,7 +308,7 @@ fn evicted_and_unsubscribes() {
     for _ in 0..2 {
         let crowd: Vec<_> =
             (0..rnet::limits::MAX_READERS_PER_CHANNEL).map(|_| reliable(&node)).collect();
-        publisher.wait_for_subscribers(crowd.len(), LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(crowd.len(), LONG).unwrap();
         burst(&mut publisher);
         assert_eq!(publisher.subscriber_count(), 0);
     }

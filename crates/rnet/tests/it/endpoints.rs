@@ -56,7 +56,7 @@ fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let node = net.node("victim");
-    let _first = node.publisher::<[u8]>("/first").unwrap();
+    let _first = node.publisher::<[u8]>("/first").open().unwrap();
     tell("ready");
     let orders = common::orders();
     match role.as_str() {
@@ -72,9 +72,9 @@ fn existing_endpoints_are_reported_first_with_their_description() {
     let net = Net::new("existing endpoints");
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = PublisherOptions::new().reliable(rnet::OnFull::Refuse);
-    let publisher = a.publisher_with::<[u8]>("/t", reliable).unwrap();
+    let publisher = a.publisher::<[u8]>("/t").qos(reliable).open().unwrap();
     let keeps = SubscriberOptions::new().keep_last(3);
-    let _subscriber = b.subscriber_with::<[u8]>("/t", keeps).unwrap();
+    let _subscriber = b.subscriber::<[u8]>("/t").qos(keeps).open().unwrap();
     let (tell, events) = mpsc::channel();
     let watch = b.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
@@ -89,7 +89,7 @@ fn existing_endpoints_are_reported_first_with_their_description() {
     drop(publisher);
     assert_eq!(next(), EndpointEvent::Closed(ends[0].clone()));
     drop(watch);
-    let _other = a.publisher::<[u8]>("/t").unwrap();
+    let _other = a.publisher::<[u8]>("/t").open().unwrap();
     assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the watch dropped its callback");
 }
 
@@ -99,11 +99,11 @@ fn endpoints_are_reported_without_a_match() {
     let (watcher, other) = (net.node("watcher"), net.node("other"));
     let (counts, too) = (EndpointCounts::default(), EndpointCounts::default());
     let watch = counts.watch(&watcher);
-    let own = watcher.publisher::<[u8]>("/own").unwrap();
+    let own = watcher.publisher::<[u8]>("/own").open().unwrap();
     counts.expect("/watcher", "/own", [1, 0, 0]);
-    let publisher = other.publisher::<[u8]>("/p").unwrap();
+    let publisher = other.publisher::<[u8]>("/p").open().unwrap();
     counts.expect("/other", "/p", [1, 0, 0]);
-    let subscriber = other.subscriber::<[u8]>("/s").unwrap();
+    let subscriber = other.subscriber::<[u8]>("/s").open().unwrap();
     counts.expect("/other", "/s", [1, 0, 0]);
     // A second watch begins with the existing endpoints, and does not affect the first.
     let second = too.watch(&watcher);
@@ -118,14 +118,14 @@ fn endpoints_are_reported_without_a_match() {
     assert_eq!(counts.of("/other", "/s"), [1, 0, 0]);
     // Without a watch, and then again with one.
     drop(second);
-    let _late = other.publisher::<[u8]>("/late").unwrap();
+    let _late = other.publisher::<[u8]>("/late").open().unwrap();
     let again = EndpointCounts::default();
     let _watch = again.watch(&watcher);
     again.expect("/other", "/late", [1, 0, 0]);
     assert_eq!(again.of("/other", "/p"), [0, 0, 0]);
     // A node that joins later.
     let late = net.node("late");
-    let publisher = late.publisher::<[u8]>("/p").unwrap();
+    let publisher = late.publisher::<[u8]>("/p").open().unwrap();
     again.expect("/late", "/p", [1, 0, 0]);
     drop((publisher, late));
     again.expect("/late", "/p", [1, 1, 0]);
@@ -142,7 +142,7 @@ fn a_node_that_dies_takes_its_endpoints_and_one_that_is_stopped_keeps_them() {
     counts.expect("/victim", "/first", [1, 0, 0]);
     child.stop();
     let mark = net.node("mark");
-    let _mark = mark.publisher::<[u8]>("/mark").unwrap();
+    let _mark = mark.publisher::<[u8]>("/mark").open().unwrap();
     counts.expect("/mark", "/mark", [1, 0, 0]);
     assert_eq!(counts.of("/victim", "/first"), [1, 0, 0]);
     // A watch that begins while the node is stopped.
@@ -172,10 +172,10 @@ fn many_concurrent_endpoints_are_reported_once_each() {
             let node = net.node(&format!("n{t}"));
             std::thread::spawn(move || {
                 let publishers: Vec<_> = (0..32)
-                    .map(|i| node.publisher::<[u8]>(&format!("/t{t}/p{i}")).unwrap())
+                    .map(|i| node.publisher::<[u8]>(&format!("/t{t}/p{i}")).open().unwrap())
                     .collect();
                 let subscribers: Vec<_> = (0..32)
-                    .map(|i| node.subscriber::<[u8]>(&format!("/t{t}/s{i}")).unwrap())
+                    .map(|i| node.subscriber::<[u8]>(&format!("/t{t}/s{i}")).open().unwrap())
                     .collect();
                 (node, publishers, subscribers)
             })
@@ -205,7 +205,7 @@ fn watch_that_begins_while_endpoints_open_misses_none() {
         let topic = move |i: usize| format!("/r{round}/p{i}");
         let (publishers, watch) = std::thread::scope(|scope| {
             let (other, topic) = (&other, &topic);
-            let open = move |i| other.publisher::<[u8]>(&topic(i)).unwrap();
+            let open = move |i| other.publisher::<[u8]>(&topic(i)).open().unwrap();
             let publishers = scope.spawn(move || (0..4).map(open).collect::<Vec<_>>());
             let watch = counts.watch(&watcher);
             (publishers.join().unwrap(), watch)
@@ -243,7 +243,7 @@ fn watch_can_be_dropped_in_its_callback_and_stops_after_a_panic() {
     let counts = EndpointCounts::default();
     let _watch = counts.watch(&node);
     let _ends: Vec<_> =
-        (0..3).map(|i| node.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
+        (0..3).map(|i| node.publisher::<[u8]>(&format!("/t{i}")).open().unwrap()).collect();
     for i in 0..3 {
         counts.expect("/n", &format!("/t{i}"), [1, 0, 0]);
     }
@@ -270,7 +270,7 @@ fn scribble(net: &Net, node: &str, file: &str, at: u64, bytes: &[u8]) {
 fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     let net = Net::new("unknown kind of type");
     let (watcher, newer) = (net.node("watcher"), net.node("newer"));
-    let mut publisher = newer.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = newer.publisher::<[u8]>("/t").open().unwrap();
     let text = br#"{"topic":"/t","type":{"kind":"raw"}"#;
     scribble(&net, "newer", "p0", META_AT, &text[..text.len() - 5]);
     scribble(&net, "newer", "p0", META_AT + text.len() as u64 - 5, b"odd");
@@ -283,11 +283,11 @@ fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     );
     let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
-    let _any = watcher.subscribe_any("/*", SubscriberOptions::new(), move |message| {
+    let _any = watcher.subscriber::<[u8]>("/*").on_any(move |message| {
         let sample = message.unwrap();
         tell.lock().unwrap().send((sample.type_desc().clone(), sample.bytes().to_vec())).unwrap();
     });
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"odd").unwrap();
     let counts = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert_eq!(counts, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
@@ -298,7 +298,7 @@ fn contradictory_entries_are_ignored() {
     let net = Net::new("hostile endpoints");
     let (watcher, hostile) = (net.node("watcher"), net.node("hostile"));
     let _ends: Vec<_> = ["/a", "/b", "/c"]
-        .map(|topic| hostile.publisher::<[u8]>(topic).unwrap())
+        .map(|topic| hostile.publisher::<[u8]>(topic).open().unwrap())
         .into_iter()
         .collect();
     // A topic that differs from the entry's, and an invalid name; the file has the length.
@@ -317,7 +317,7 @@ fn in_a_forked_child_a_watch_is_refused() {
     let counts = EndpointCounts::default();
     let watch = counts.watch(&node);
     watch.detach();
-    let _end = node.publisher::<[u8]>("/t").unwrap();
+    let _end = node.publisher::<[u8]>("/t").open().unwrap();
     counts.expect("/n", "/t", [1, 0, 0]);
     // SAFETY: the child only queries a node of its parent and exits.
     match unsafe { libc::fork() } {

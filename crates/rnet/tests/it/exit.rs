@@ -26,6 +26,7 @@ fn busy(net: &Net) -> Node {
     for topic in ["/bulk", "/urgent"] {
         let counted = got.clone();
         node.subscriber::<[u8]>(topic)
+            .open()
             .unwrap()
             .on(move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
@@ -34,9 +35,9 @@ fn busy(net: &Net) -> Node {
     }
     let theirs = node.clone();
     std::thread::spawn(move || {
-        let mut bulk = theirs.publisher::<[u8]>("/bulk").unwrap();
+        let mut bulk = theirs.publisher::<[u8]>("/bulk").open().unwrap();
         let urgent = PublisherOptions::new().urgent();
-        let mut urgent = theirs.publisher_with::<[u8]>("/urgent", urgent).unwrap();
+        let mut urgent = theirs.publisher::<[u8]>("/urgent").qos(urgent).open().unwrap();
         // Until the process ends.
         loop {
             bulk.send(&[1; 10_000]).and_then(|()| urgent.send(&[1])).unwrap();
@@ -55,8 +56,8 @@ fn child_entry() {
     if role == "exec" {
         use std::os::unix::process::CommandExt;
         let node = net.node("victim");
-        let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"a last message").unwrap();
         tell("ready");
         std::io::stdin().read_line(&mut String::new()).unwrap();
@@ -97,17 +98,17 @@ fn peers_detect_each_kind_of_process_exit() {
     let net = Net::new("ends");
     let node = net.node("survivor");
     let (tell, events) = mpsc::channel();
-    node.on_node(move |event| tell.send(event.clone()).unwrap());
+    node.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let nodes = net.inspect_path().join("nodes");
     for way in ["static", "leak", "exit", "_exit", "abort"] {
         for _ in 0..5 {
-            let mut subscriber = node.subscriber::<[u8]>("/bulk").unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/bulk").open().unwrap();
             let mut child = Child::spawn(&net, way);
             assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()), "{way}");
             child.expect("ready");
             // A node that exits before it is matched is not reported.
-            subscriber.wait_for_publishers(1, LONG).unwrap();
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             child.say("end");
             let status = child.ended();
             // The exit must not crash or hang.
@@ -147,21 +148,23 @@ fn panicking_hook_is_not_called_again_and_others_continue() {
             panic!("on purpose");
         }
     };
-    let publisher = node.publisher::<[u8]>("/t").unwrap();
+    let publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let (on_node, on_match) = (panics(), panics());
-    node.on_node(move |_| on_node());
-    publisher.on_match(move |_| on_match());
+    node.on_node(move |_| on_node()).detach();
+    publisher.on_match(move |_| on_match()).detach();
     let (tell, events) = mpsc::channel();
     let tell_node = tell.clone();
-    node.on_node(move |event| drop(tell_node.send(format!("{event:?}"))));
-    publisher.on_match(move |event| {
-        if let MatchEvent::Matched(peer) = event {
-            tell.send(peer.node.clone()).unwrap();
-        }
-    });
+    node.on_node(move |event| drop(tell_node.send(format!("{event:?}")))).detach();
+    publisher
+        .on_match(move |event| {
+            if let MatchEvent::Matched(peer) = event {
+                tell.send(peer.node.clone()).unwrap();
+            }
+        })
+        .detach();
     for name in ["/one", "/two", "/three"] {
         let guest = net.node(name);
-        let _subscriber = guest.subscriber::<[u8]>("/t").unwrap();
+        let _subscriber = guest.subscriber::<[u8]>("/t").open().unwrap();
         let received: Vec<String> =
             (0..2).map(|_| events.recv_timeout(LONG.unwrap()).unwrap()).collect();
         assert!(received.contains(&name.to_owned()), "{received:?}");
@@ -188,25 +191,28 @@ impl Drop for Bomb {
 fn panicking_callback_is_not_called_again_and_others_continue() {
     let net = Net::new("panicking callback");
     let node = net.node("node");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
     let bomb = Bomb;
-    let bad = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
+    let bad = node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| {
         let _held = &bomb;
         counted.fetch_add(1, Ordering::SeqCst);
         panic!("on purpose");
     });
-    let dropped = node.subscriber::<[u8]>("/t").unwrap().on({
+    let dropped = node.subscriber::<[u8]>("/t").open().unwrap().on({
         let bomb = Bomb;
         move |_| {
             let _held = &bomb;
         }
     });
     let (tell, receiver) = mpsc::channel();
-    let _good =
-        node.subscriber::<[u8]>("/t").unwrap().on(move |sample| tell.send(sample[0]).unwrap());
-    publisher.wait_for_subscribers(3, LONG).unwrap();
+    let _good = node
+        .subscriber::<[u8]>("/t")
+        .open()
+        .unwrap()
+        .on(move |sample| tell.send(sample[0]).unwrap());
+    publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     for n in 0..10 {
         publisher.send(&[n]).unwrap();
         assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), n);
@@ -227,13 +233,13 @@ fn errors_of_callbacks_are_counted_and_reported() {
     let count = || net.inspect().node("/node").unwrap().callback_errors;
     assert_eq!((node.callback_errors(), count()), (0, 0));
     let mut lines = other
-        .subscriber_with::<Log>(rnet::LOG_TOPIC, SubscriberOptions::new().transient_local())
+        .subscriber::<Log>(rnet::LOG_TOPIC).transient_local().open()
         .unwrap();
     let mut reported = |error: u64, callback: &str| {
         eventually(callback, || node.callback_errors() == error);
         assert_eq!(count(), error, "{callback}");
         let line = loop {
-            match lines.recv(LONG) {
+            match lines.recv_timeout(LONG) {
                 Ok(line) => break line.into_message(),
                 Err(Error::PeerLost { .. }) => {}
                 Err(error) => panic!("{error}"),
@@ -243,14 +249,14 @@ fn errors_of_callbacks_are_counted_and_reported() {
         let expected = format!("{callback} failed: it panicked: on purpose");
         assert_eq!(line.message, expected);
     };
-    let mut publisher = other.publisher::<[u8]>("/t").unwrap();
-    let _message = node.subscriber::<[u8]>("/t").unwrap().on(|_| panic!("on purpose"));
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = other.publisher::<[u8]>("/t").open().unwrap();
+    let _message = node.subscriber::<[u8]>("/t").open().unwrap().on(|_| panic!("on purpose"));
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
     reported(1, "the callback of /t");
-    let _timer = node.timer(Duration::from_millis(1), |_| panic!("on purpose")).unwrap();
+    let _timer = node.timer(Duration::from_millis(1)).on(|_| panic!("on purpose")).unwrap();
     reported(2, "a timer of the bulk lane");
-    node.on_node(|_| panic!("on purpose"));
+    node.on_node(|_| panic!("on purpose")).detach();
     let guest = net.node("guest");
     reported(3, "a callback of the bulk lane");
     drop(guest);
@@ -260,16 +266,16 @@ fn errors_of_callbacks_are_counted_and_reported() {
     reported(4, "the callback of the keys under /key");
     let serve = node.service::<[u8], [u8]>("/serve");
     let _service = serve.serve(|_: &[u8]| -> Result<Vec<u8>, _> { panic!("on purpose") }).unwrap();
-    assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
+    assert!(other.call_timeout::<[u8], [u8]>("/serve", b"x", LONG).is_err());
     reported(5, "the handler of /serve");
     let command = node.command::<[u8]>("/cmd").deadline(Duration::from_secs(3600));
     let _command = command.fallback_handler(|_| ()).apply(|_| panic!("on purpose")).unwrap();
-    let mut driver = other.drive::<[u8]>("/cmd").take(LONG).unwrap();
+    let mut driver = other.drive::<[u8]>("/cmd").timeout(LONG).take().unwrap();
     driver.send(b"x").unwrap();
     reported(6, "the command receiver of /cmd");
     // Each error is counted, and one per second is reported.
     for call in 7..17 {
-        assert!(other.call::<[u8], [u8]>("/serve", b"x", LONG).is_err());
+        assert!(other.call_timeout::<[u8], [u8]>("/serve", b"x", LONG).is_err());
         assert_eq!(node.callback_errors(), call);
     }
     assert_eq!(other.callback_errors(), 0);
@@ -282,10 +288,10 @@ fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let node = net.node("node");
     let options =
         PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap())).pool_limit_bytes(512 << 10);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for n in 0..50_u8 {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
             let _loan = publisher.loan(100_000).unwrap();
@@ -294,7 +300,7 @@ fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
         assert!(panicked.is_err());
         publisher.send(&[n; 100_000]).unwrap();
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let sample = subscriber.recv(LONG).unwrap();
+            let sample = subscriber.recv_timeout(LONG).unwrap();
             assert_eq!(*sample, [n; 100_000]);
             let _kept = sample.into_owned();
             panic!("on purpose");
@@ -310,19 +316,20 @@ fn a_callback_may_drop_the_last_handle_of_its_node() {
     let net = Net::new("drop in callback");
     let survivor = net.node("survivor");
     let (tell, events) = mpsc::channel();
-    survivor.on_node(move |event| tell.send(event.clone()).unwrap());
+    survivor.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
-    let mut publisher = survivor.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = survivor.publisher::<[u8]>("/t").open().unwrap();
     let node = net.node("guest");
     assert_eq!(next(), NodeEvent::Joined("/guest".to_owned()));
     let handle = Arc::new(Mutex::new(None));
     let theirs = handle.clone();
     node.subscriber::<[u8]>("/t")
+        .open()
         .unwrap()
         .on(move |_| drop(theirs.lock().unwrap().take()))
         .detach();
     *handle.lock().unwrap() = Some(node);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"end").unwrap();
     assert_eq!(next(), NodeEvent::Left("/guest".to_owned()));
     drop(net.node("guest"));
@@ -339,7 +346,8 @@ fn node_whose_process_execs_another_program_has_died() {
         let (tell, events) = mpsc::channel();
         node.on_node(move |event| {
             let _ = tell.send(event.clone());
-        });
+        })
+        .detach();
         all.push((node, events));
     }
     let next_of_victim = |events: &mpsc::Receiver<NodeEvent>| loop {
@@ -348,18 +356,18 @@ fn node_whose_process_execs_another_program_has_died() {
             event => return event,
         }
     };
-    let mut subscriber = all[0].0.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = all[0].0.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "exec");
     child.expect("ready");
     for (_, events) in &all {
         assert_eq!(next_of_victim(events), NodeEvent::Joined("/victim".to_owned()));
     }
-    assert_eq!(*subscriber.recv(LONG).unwrap(), *b"a last message");
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), *b"a last message");
     child.say("go");
     for (_, events) in &all {
         assert_eq!(next_of_victim(events), NodeEvent::Died("/victim".to_owned()));
     }
-    assert!(matches!(subscriber.recv(LONG), Err(Error::PeerLost { .. })));
+    assert!(matches!(subscriber.recv_timeout(LONG), Err(Error::PeerLost { .. })));
     let program = std::fs::read_to_string(format!("/proc/{}/comm", child.pid())).unwrap();
     assert_eq!(program.trim(), "cat", "the process must still run");
     // Its leftovers are swept, and its name is free.

@@ -30,8 +30,8 @@ fn child_entry() {
             let options = PublisherOptions::new()
                 .reliable(OnFull::Wait(Duration::from_secs(60)))
                 .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             for i in 0_u64.. {
                 publisher.send(&i.to_le_bytes()).unwrap();
@@ -40,7 +40,7 @@ fn child_entry() {
         // Sends a hundred numbers and keeps its publisher open.
         "hundred" => {
             let node = net.node("victim");
-            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
             for i in 0..100_u64 {
                 publisher.send(&i.to_le_bytes()).unwrap();
             }
@@ -51,7 +51,7 @@ fn child_entry() {
         "kept" => {
             let node = net.node("victim");
             let options = PublisherOptions::new().transient_local(100);
-            let mut publisher = node.publisher_with::<[u8]>("/kept", options).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/kept").qos(options).open().unwrap();
             for i in 0..100_u64 {
                 publisher.send(&i.to_le_bytes()).unwrap();
             }
@@ -62,8 +62,8 @@ fn child_entry() {
         "large" => {
             let node = net.node("victim");
             let options = PublisherOptions::new().reliable(OnFull::Refuse);
-            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             for i in 0..LARGE {
                 publisher.send(&[i; 100_000]).unwrap();
             }
@@ -74,11 +74,11 @@ fn child_entry() {
         "stopped" => {
             let node = net.node("victim");
             let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-            subscriber.wait_for_publishers(1, LONG).unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             let mut next = 0;
             loop {
-                match subscriber.recv(LONG) {
+                match subscriber.recv_timeout(LONG) {
                     Ok(end) if end.is_empty() => break,
                     Ok(sample) => {
                         let number = number(&sample[..8]);
@@ -101,11 +101,11 @@ fn child_entry() {
         "holder" | "leaver" => {
             let node = net.node("victim");
             let mut subscriber =
-                node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-            subscriber.wait_for_publishers(1, LONG).unwrap();
+                node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("ready");
             let held: Vec<_> =
-                (0..4).map(|_| subscriber.recv(LONG).unwrap().into_owned()).collect();
+                (0..4).map(|_| subscriber.recv_timeout(LONG).unwrap().into_owned()).collect();
             if role == "leaver" {
                 drop(subscriber);
             }
@@ -134,16 +134,16 @@ fn kill_a_publisher_in_mid_stream() {
     let net = Net::new("kill publisher");
     let node = net.node("survivor");
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     let (tell, events) = std::sync::mpsc::channel();
-    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next_event = || events.recv_timeout(LONG.unwrap()).unwrap();
     for _ in 0..5 {
         let mut child = Child::spawn(&net, "flood");
         child.expect("ready");
         assert!(matches!(next_event(), MatchEvent::Matched(peer) if peer.node == "/victim"));
         for i in 0..500 {
-            assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+            assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), i);
         }
         child.kill();
         // All committed messages are received, then the error, and then nothing.
@@ -171,22 +171,22 @@ fn kill_a_publisher_in_mid_stream() {
 fn kill_a_publisher_beside_a_busy_one() {
     let net = Net::new("kill beside busy");
     let node = net.node("survivor");
-    let mut busy = node.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut busy = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "flood");
     // Its reader is best effort, so the publisher never waits.
     child.expect("ready");
     let mut heard_it = false;
     while !heard_it {
         busy.send(&[0]).unwrap();
-        heard_it = subscriber.recv(LONG).unwrap().len() == 8;
+        heard_it = subscriber.recv_timeout(LONG).unwrap().len() == 8;
     }
     child.kill();
     let mut error = None;
     eventually("the loss is reported although messages are always available", || {
         busy.send(&[0]).unwrap();
         busy.send(&[0]).unwrap();
-        error = subscriber.recv(LONG).map(drop).err();
+        error = subscriber.recv_timeout(LONG).map(drop).err();
         error.is_some()
     });
     assert!(matches!(error, Some(Error::PeerLost { .. })), "{error:?}");
@@ -201,9 +201,9 @@ fn kill_a_publisher_before_it_admits() {
     let mut child = Child::spawn(&net, "hundred");
     child.expect("ready");
     child.stop();
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let short = Some(Duration::from_millis(20));
-    assert!(matches!(subscriber.wait_for_publishers(1, short), Err(Error::Timeout { .. })));
+    assert!(matches!(subscriber.wait_for_publishers_timeout(1, short), Err(Error::Timeout { .. })));
     child.kill();
     let (got, error) = until_error(&mut subscriber);
     assert!(got.is_empty(), "{} messages from before it joined", got.len());
@@ -219,10 +219,10 @@ fn kill_a_reader_that_holds_the_publisher_back() {
         .reliable(OnFull::Wait(Duration::from_secs(50)))
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
         .pool_limit_bytes(256 << 10);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut child = Child::spawn(&net, "holder");
     child.expect("ready");
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // The pool has capacity for twelve; then the publisher waits for a reader that never reads.
     let sender = std::thread::spawn(move || {
         for i in 0..50_u8 {
@@ -252,11 +252,11 @@ fn kill_a_node_that_had_unsubscribed_and_held_samples() {
     let options = PublisherOptions::new()
         .reliable(OnFull::Wait(Duration::from_secs(50)))
         .pool_limit_bytes(100 << 10);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     for _ in 0..3 {
         let mut child = Child::spawn(&net, "leaver");
         child.expect("ready");
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..4_u8 {
             publisher.send(&[i; 10_000]).unwrap();
         }
@@ -297,7 +297,7 @@ fn nodes_get_events_of_each_other() {
     let net = Net::new("node events");
     let node = net.node("survivor");
     let (tell, events) = std::sync::mpsc::channel();
-    node.on_node(move |event| tell.send(event.clone()).unwrap());
+    node.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
     let mut child = Child::spawn(&net, "node");
     child.expect("ready");
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
@@ -322,20 +322,20 @@ fn messages_sent_before_closing_are_read_after() {
     let net = Net::new("close");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut subscriber =
-        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for i in 0..100_u64 {
         publisher.send(&i.to_le_bytes()).unwrap();
     }
     drop(publisher);
     drop(a);
     for i in 0..100 {
-        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+        assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), i);
     }
     let short = Some(Duration::from_millis(20));
-    assert!(matches!(subscriber.recv(short), Err(Error::Timeout { .. })));
+    assert!(matches!(subscriber.recv_timeout(short), Err(Error::Timeout { .. })));
     assert_eq!(subscriber.publisher_count(), 0);
 }
 
@@ -346,13 +346,13 @@ fn large_messages_sent_before_closing_are_read_after() {
     let net = Net::new("close large");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut subscriber =
-        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[5; 100_000]).unwrap();
     let closing = std::thread::spawn(move || drop(publisher));
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [5; 100_000]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [5; 100_000]);
     closing.join().unwrap();
     assert_eq!(subscriber.lost().total(), 0);
 }
@@ -382,9 +382,9 @@ fn stop_a_reader(len: usize, more: u64) {
         .reliable(OnFull::Detach { stall: Duration::from_millis(50) })
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
         .pool_limit_bytes(256 << 10);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut child = Child::spawn(&net, "stopped");
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&message(0)).unwrap();
     child.expect("reading");
     child.stop();
@@ -400,7 +400,7 @@ fn stop_a_reader(len: usize, more: u64) {
     assert_eq!(net.inspect().publishers[0].detached, 1);
     child.resume();
     child.expect("detached");
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[]).unwrap();
     let counts: Vec<u64> = child.hear().split(' ').map(|n| n.parse().unwrap()).collect();
     let [received, detached, lost] = counts[..] else { panic!("{counts:?}") };
@@ -415,11 +415,11 @@ fn unread_large_messages_of_a_killed_publisher_are_counted() {
         let net = Net::new("kill large");
         let node = net.node("survivor");
         let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let mut child = Child::spawn(&net, "large");
         child.expect("ready");
         for i in 0..3 {
-            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; 100_000]);
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [i; 100_000]);
         }
         child.kill();
         if swept_first {
@@ -445,10 +445,10 @@ fn death_is_reported_after_all_sent_messages() {
     let options = SubscriberOptions::new().transient_local().keep_all();
     let mut times = Vec::new();
     for _ in 0..10 {
-        let mut subscriber = node.subscriber_with::<[u8]>("/kept", options.clone()).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/kept").qos(options.clone()).open().unwrap();
         let mut child = Child::spawn(&net, "kept");
         child.expect("ready");
-        subscriber.wait_for_publishers(1, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         let killed = Instant::now();
         child.kill();
         let (got, error) = until_error(&mut subscriber);

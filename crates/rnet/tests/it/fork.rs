@@ -94,27 +94,27 @@ impl OneOfEach {
         let options = PublisherOptions::new()
             .reliable(OnFull::Wait(LONG.unwrap()))
             .pool_limit_bytes(256 << 10);
-        let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+        let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
         let reliable = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
-        let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
+        let mut subscriber = node.subscriber::<[u8]>("/t").qos(reliable).open().unwrap();
+        let mut stream = node.subscriber::<[u8]>("/t").open().unwrap().into_stream();
         stream.fd().unwrap();
-        let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| ());
-        let timer = node.timer(Duration::from_millis(1), |_| ()).unwrap();
-        publisher.wait_for_subscribers(3, LONG).unwrap();
+        let subscription = node.subscriber::<[u8]>("/t").open().unwrap().on(|_| ());
+        let timer = node.timer(Duration::from_millis(1)).on(|_| ()).unwrap();
+        publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
         publisher.send(&[7; 10_000]).unwrap();
-        let sample = subscriber.recv(LONG).unwrap().into_owned();
+        let sample = subscriber.recv_timeout(LONG).unwrap().into_owned();
         let loan = publisher.loan_owned(10_000).unwrap();
         let set = WaitSet::new(&node);
         let attached = (
-            set.attach(node.subscriber::<[u8]>("/other").unwrap()).unwrap(),
+            set.attach(node.subscriber::<[u8]>("/other").open().unwrap()).unwrap(),
             set.attach(node.state().unwrap().watch("/").unwrap()).unwrap(),
             set.attach(node.rate(1.0).unwrap()).unwrap(),
         );
         let hour = Duration::from_secs(3600);
         let command = node.command::<[u8]>("/cmd").deadline(hour).fallback(b"stop");
         let command = command.apply(|_| ()).unwrap();
-        let driver = node.drive::<[u8]>("/cmd").lease(hour).take(LONG).unwrap();
+        let driver = node.drive::<[u8]>("/cmd").lease(hour).timeout(LONG).take().unwrap();
         let command = (command, driver);
         OneOfEach {
             node,
@@ -151,7 +151,10 @@ impl OneOfEach {
         assert!(!command.1.in_force());
         let receive = node.command::<[u8]>("/other").fallback_hold().apply(|_| ());
         is_closed("a receiver", receive.map(drop));
-        is_closed("a driver", node.drive::<[u8]>("/cmd").priority(1).take(LONG).map(drop));
+        is_closed(
+            "a driver",
+            node.drive::<[u8]>("/cmd").priority(1).timeout(LONG).take().map(drop),
+        );
         is_closed("an attached subscriber", attached.0.try_recv());
         is_closed("an attached watch", attached.1.try_recv());
         is_closed("an attached rate", attached.2.try_tick());
@@ -164,17 +167,17 @@ impl OneOfEach {
         assert_eq!(publisher.try_send(&[1]), Ok(false));
         is_closed("loan", publisher.loan(10_000).map(drop));
         assert!(publisher.loaned(loan).is_empty(), "the parent's memory could be written");
-        is_closed("wait_for_subscribers", publisher.wait_for_subscribers(1, LONG));
+        is_closed("wait_for_subscribers", publisher.wait_for_subscribers_timeout(1, LONG));
         assert!(publisher.subscribers().is_empty() && publisher.incompatible().is_empty());
-        publisher.on_match(|_| ());
+        publisher.on_match(|_| ()).detach();
         is_closed("try_recv", subscriber.try_recv().map(drop));
-        is_closed("recv", subscriber.recv(LONG).map(drop));
-        is_closed("latest", subscriber.latest(LONG).map(drop));
-        is_closed("wait_for_publishers", subscriber.wait_for_publishers(1, LONG));
-        let batch = subscriber.recv_batch(1, LONG, |_| std::ops::ControlFlow::Continue(()));
+        is_closed("recv", subscriber.recv_timeout(LONG).map(drop));
+        is_closed("latest", subscriber.latest_timeout(LONG).map(drop));
+        is_closed("wait_for_publishers", subscriber.wait_for_publishers_timeout(1, LONG));
+        let batch = subscriber.recv_batch_timeout(1, LONG, |_| std::ops::ControlFlow::Continue(()));
         is_closed("recv_batch", batch);
         assert!(subscriber.iter().next().is_none());
-        is_closed("wait set", set.wait(&mut [subscriber], LONG));
+        is_closed("wait set", set.wait_timeout(&mut [subscriber], LONG));
         subscriber.interrupter().interrupt();
         assert_eq!(subscriber.publisher_count(), 0);
         is_closed("fd", stream.fd().map(drop));
@@ -184,11 +187,11 @@ impl OneOfEach {
             Poll::Pending => panic!("the stream waits for a thread that is not here"),
         }
         assert!(subscription.stats().is_empty());
-        is_closed("publisher", node.publisher::<[u8]>("/u").map(drop));
-        is_closed("subscriber", node.subscriber::<[u8]>("/u").map(drop));
+        is_closed("publisher", node.publisher::<[u8]>("/u").open().map(drop));
+        is_closed("subscriber", node.subscriber::<[u8]>("/u").open().map(drop));
         is_closed("rate", node.rate(1.0).map(drop));
-        is_closed("timer", node.timer(Duration::from_millis(1), |_| ()).map(drop));
-        node.on_node(|_| ());
+        is_closed("timer", node.timer(Duration::from_millis(1)).on(|_| ()).map(drop));
+        node.on_node(|_| ()).detach();
         let OneOfEach { mut publisher, subscriber, loan, .. } = self;
         match publisher.send_loan(loan) {
             Err((loan, error)) => {
@@ -205,7 +208,7 @@ impl OneOfEach {
     fn go_on(&mut self) {
         for n in 0..100_u8 {
             self.publisher.send(&[n; 10_000]).unwrap();
-            assert_eq!(*self.subscriber.recv(LONG).unwrap(), [n; 10_000]);
+            assert_eq!(*self.subscriber.recv_timeout(LONG).unwrap(), [n; 10_000]);
         }
         self.command.1.send(b"go").unwrap();
         assert_eq!(self.command.0.status().holder, "/victim", "a child has released it");
@@ -258,8 +261,8 @@ fn child_entry() {
                     // Its own node works beside its parent's, under any other name.
                     things.take().unwrap().are_the_parents();
                     let own = net.node("child");
-                    let mut back = own.publisher::<[u8]>("/back").unwrap();
-                    back.wait_for_subscribers(1, LONG).unwrap();
+                    let mut back = own.publisher::<[u8]>("/back").open().unwrap();
+                    back.wait_for_subscribers_timeout(1, LONG).unwrap();
                     back.send(b"from the child").unwrap();
                     drop(back);
                     if name != "std exit" {
@@ -280,9 +283,9 @@ fn child_entry() {
             let node = things.node.clone();
             let busy = std::thread::spawn(move || {
                 while !STOP.load(Ordering::Relaxed) {
-                    let publisher = node.publisher::<[u8]>("/busy").unwrap();
-                    let subscriber = node.subscriber::<[u8]>("/busy").unwrap();
-                    publisher.wait_for_subscribers(1, LONG).unwrap();
+                    let publisher = node.publisher::<[u8]>("/busy").open().unwrap();
+                    let subscriber = node.subscriber::<[u8]>("/busy").open().unwrap();
+                    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
                     drop(subscriber.on(|_| ()));
                 }
             });
@@ -369,7 +372,7 @@ fn child_entry() {
             let parent = std::process::id();
             let keeps_all = || {
                 let options = SubscriberOptions::new().keep_all();
-                node.subscriber_with::<[u8]>("/t", options).unwrap()
+                node.subscriber::<[u8]>("/t").qos(options).open().unwrap()
             };
             let beside = || {
                 // SAFETY: exits the process.
@@ -393,8 +396,8 @@ fn child_entry() {
                 }
             });
             let _after = beside();
-            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(3, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
             for _ in 0..100 {
                 publisher.send(b"x").unwrap();
             }
@@ -415,8 +418,8 @@ fn death_of_a_parent_is_detected_while_its_children_live() {
     let net = Net::new("fork and die");
     let node = net.node("survivor");
     let (tell, events) = std::sync::mpsc::channel();
-    node.on_node(move |event| tell.send(event.clone()).unwrap());
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    node.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut parent = Child::spawn(&net, "parent");
     let lines = [parent.hear(), parent.hear()];
     let find = |word: &str| {
@@ -432,7 +435,7 @@ fn death_of_a_parent_is_detected_while_its_children_live() {
     parent.signal(libc::SIGKILL);
     assert_eq!(next(), NodeEvent::Died("/victim".to_owned()));
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(_) => {}
             Err(Error::PeerLost { node, .. }) if node == "/victim" => break,
             Err(error) => panic!("{error:?}"),
@@ -453,11 +456,11 @@ fn death_of_a_parent_is_detected_while_its_children_live() {
 fn children_exit_in_each_way_and_the_parent_continues() {
     let net = Net::new("fork and end");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/back").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/back").open().unwrap();
     let mut parent = Child::spawn(&net, "endings");
     for ending in ["_exit", "exit", "std exit", "abort"] {
         loop {
-            match subscriber.recv(LONG) {
+            match subscriber.recv_timeout(LONG) {
                 Ok(sample) => break assert_eq!(*sample, *b"from the child"),
                 // Of the previous child, whose node was not dropped.
                 Err(Error::PeerLost { .. }) => {}
@@ -512,7 +515,7 @@ fn types_of_a_parent(net: &Net) {
     let publishes = |schema| PublisherOptions::new().schema(schema);
     let expects = |schema| SubscriberOptions::new().schema(schema);
     let node = net.node("victim");
-    let publisher = node.publisher_with::<Dynamic>("/t", publishes(&level)).unwrap();
+    let publisher = node.publisher::<Dynamic>("/t").qos(publishes(&level)).open().unwrap();
     let types = || {
         let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
         let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
@@ -525,9 +528,9 @@ fn types_of_a_parent(net: &Net) {
     let child = fork(|| {
         end_with_parent();
         let (node, mut publisher) = all.take().unwrap();
-        is_closed("a new type", node.publisher_with::<Dynamic>("/new", publishes(&other)));
-        is_closed("a new type", node.subscriber_with::<Dynamic>("/new", expects(&other)));
-        is_closed("a known one", node.publisher_with::<Dynamic>("/new", publishes(&level)));
+        is_closed("a new type", node.publisher::<Dynamic>("/new").qos(publishes(&other)).open());
+        is_closed("a new type", node.subscriber::<Dynamic>("/new").qos(expects(&other)).open());
+        is_closed("a known one", node.publisher::<Dynamic>("/new").qos(publishes(&level)).open());
         is_closed("send", publisher.send(&Dynamic::new(&level)));
         drop((publisher, node));
         0
@@ -536,10 +539,10 @@ fn types_of_a_parent(net: &Net) {
     assert_eq!(types(), before, "the child took or wrote a type");
     let (node, mut publisher) = all.take().unwrap();
     let peer = net.node("peer");
-    let mut subscriber = peer.subscriber_with::<Dynamic>("/t", expects(&level)).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = peer.subscriber::<Dynamic>("/t").qos(expects(&level)).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&Dynamic::new(&level)).unwrap();
-    subscriber.recv(LONG).unwrap();
+    subscriber.recv_timeout(LONG).unwrap();
     drop((subscriber, peer, publisher, node));
     assert_eq!(types(), Vec::<String>::new());
     tell("done");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::fork::{end_with_parent, fork, wait_for_the_end};
 use common::{Child, LONG, Net, role, tell};
-use rnet::{CallOptions, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{CallOptions, OnFull, PublisherOptions};
 
 /// Entry point of the child processes: runs the role that the parent names.
 #[test]
@@ -38,14 +38,14 @@ fn open_one_of_everything(net: &Net, name: &str) -> Box<dyn std::any::Any> {
     let action = act.serve(|goal: &[u8], _| Ok(goal.to_vec())).unwrap();
     let worker = node.pull::<Bytes>(&format!("/{name}/jobs")).open().unwrap();
     // All use the same names: only the identity differs.
-    let client = node.client::<Bytes, Bytes>("/echo").unwrap();
+    let client = node.client::<Bytes, Bytes>("/echo").open().unwrap();
     let call = client.start(b"a call", CallOptions::new()).unwrap();
-    let mover = node.action_client::<Bytes, Bytes, Bytes>("/move").unwrap();
+    let mover = node.action_client::<Bytes, Bytes, Bytes>("/move").open().unwrap();
     let goal = mover.send(b"a goal", CallOptions::new()).unwrap();
     let jobs = node.push::<Bytes>("/jobs").open().unwrap();
     jobs.push(b"a job").unwrap();
-    let publisher = node.publisher::<Bytes>("/t").unwrap();
-    let subscriber = node.subscriber::<Bytes>("/t").unwrap();
+    let publisher = node.publisher::<Bytes>("/t").open().unwrap();
+    let subscriber = node.subscriber::<Bytes>("/t").open().unwrap();
     let opened = (service, action, worker, client, call, mover, goal);
     Box::new((opened, jobs, publisher, subscriber, node))
 }
@@ -109,19 +109,19 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
     }
     let pusher = node.push::<[u8]>("/work").open().unwrap();
     let mut done =
-        node.subscriber_with::<[u8]>("/done", SubscriberOptions::new().reliable()).unwrap();
-    done.wait_for_publishers(3, LONG).unwrap();
+        node.subscriber::<[u8]>("/done").reliable().open().unwrap();
+    done.wait_for_publishers_timeout(3, LONG).unwrap();
     (0..60_u8).for_each(|job| pusher.push(&[job]).unwrap());
-    pusher.wait_until_done(LONG).unwrap();
+    pusher.wait_until_done_timeout(LONG).unwrap();
     let mut jobs = Vec::new();
     while jobs.len() < 60 {
-        jobs.push(done.recv(LONG).unwrap()[0]);
+        jobs.push(done.recv_timeout(LONG).unwrap()[0]);
     }
     // A closed worker does no late job.
     drop(pusher);
     let count = |worker: usize| {
-        let close = node.client::<[u8], [u8]>(&format!("/close{worker}")).unwrap();
-        u64::from_ne_bytes((*close.call(b"", LONG).unwrap()).try_into().unwrap())
+        let close = node.client::<[u8], [u8]>(&format!("/close{worker}")).open().unwrap();
+        u64::from_ne_bytes((*close.call_timeout(b"", LONG).unwrap()).try_into().unwrap())
     };
     assert_eq!((0..3).map(count).sum::<u64>(), 60, "a job was done twice");
     jobs.sort_unstable();
@@ -132,9 +132,9 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
 /// Makes calls from forked children, which then do jobs.
 fn call_and_work(net: &Net, number: usize) {
     let node = net.node(&format!("child{number}"));
-    let client = node.client::<[u8], [u8]>("/upper").unwrap();
+    let client = node.client::<[u8], [u8]>("/upper").open().unwrap();
     let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let done = Mutex::new(node.publisher_with::<[u8]>("/done", reliable).unwrap());
+    let done = Mutex::new(node.publisher::<[u8]>("/done").qos(reliable).open().unwrap());
     let executed = Arc::new(AtomicU64::new(0));
     let counter = executed.clone();
     let worker = node.pull::<[u8]>("/work").on(move |job, _| {
@@ -150,7 +150,7 @@ fn call_and_work(net: &Net, number: usize) {
     });
     let wrong = (0..100).any(|call| {
         let asked = format!("child {number}, call {call}");
-        *client.call(asked.as_bytes(), LONG).unwrap() != *asked.to_uppercase().as_bytes()
+        *client.call_timeout(asked.as_bytes(), LONG).unwrap() != *asked.to_uppercase().as_bytes()
     });
     tell(if wrong { "an answer of another child" } else { "right" });
     wait_for_the_end();

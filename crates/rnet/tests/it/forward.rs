@@ -25,7 +25,7 @@ fn of(seq: u64) -> Meta {
 }
 
 fn proxy(link: &Node, options: PublisherOptions) -> Publisher<[u8]> {
-    link.publisher_with("/t", options.proxy(arm())).unwrap()
+    link.publisher("/t").qos(options.proxy(arm())).open().unwrap()
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
     let net = Net::new("forwarded stamps");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher = proxy(&link, PublisherOptions::new());
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for (seq, len) in LENGTHS.into_iter().enumerate() {
         let (bytes, first) = (vec![seq as u8; len], 4 * seq as u64);
         let sent_ns = rnet::now_ns() - SECOND_NS;
@@ -46,20 +46,20 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
         publisher.loaned(&mut loan).copy_from_slice(&bytes);
         publisher.forward_loan(loan, of(first + 2), sent_ns).map_err(|(_, error)| error).unwrap();
         for seq in first..first + 3 {
-            let sample = subscriber.recv(LONG).unwrap();
+            let sample = subscriber.recv_timeout(LONG).unwrap();
             assert_eq!((&*sample, sample.meta(), sample.sent_ns()), (&bytes[..], of(seq), sent_ns));
             assert!(sample.latency() >= Duration::from_secs(1));
         }
         // A stamp in the future counts as sent now.
         publisher.forward(&bytes, of(first + 3), u64::MAX).unwrap();
-        let sent_ns = subscriber.recv(LONG).unwrap().sent_ns();
+        let sent_ns = subscriber.recv_timeout(LONG).unwrap().sent_ns();
         assert!(sent_ns <= rnet::now_ns());
     }
     // Between them are messages of the own host.
     publisher.send_with(b"own", of(9)).unwrap();
     publisher.send(b"own").unwrap();
     publisher.forward(b"old", of(10), 1).unwrap();
-    let stamps = [(); 3].map(|()| subscriber.recv(LONG).unwrap().sent_ns());
+    let stamps = [(); 3].map(|()| subscriber.recv_timeout(LONG).unwrap().sent_ns());
     assert!(stamps[0] > SECOND_NS && stamps[1] >= stamps[0] && stamps[2] == 1, "{stamps:?}");
     assert!(net.inspect().subscriptions[0].channels[0].max_latency_ns >= SECOND_NS);
 }
@@ -72,8 +72,8 @@ fn forwarded_messages_fill_a_log_like_others() {
     let mut publisher =
         proxy(&link, PublisherOptions::new().reliable(OnFull::Detach { stall: LONG.unwrap() }));
     let mut subscriber =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut next = 0;
     for round in 0..500_u64 {
         for at in 0..100 {
@@ -106,12 +106,12 @@ fn forwarded_messages_become_visible_at_commit() {
     let (link, node) = (net.node("link"), net.node("node"));
     let waits = OnFull::Detach { stall: LONG.unwrap() };
     let mut publisher = proxy(&link, PublisherOptions::new().reliable(waits));
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let seq_of = |meta: Meta| meta.origin.map(|from| from.seq);
     let mut come = |count: usize| {
         let seqs: Vec<_> =
-            (0..count).map(|_| seq_of(subscriber.recv(LONG).unwrap().meta())).collect();
+            (0..count).map(|_| seq_of(subscriber.recv_timeout(LONG).unwrap().meta())).collect();
         assert!(subscriber.try_recv().unwrap().is_none());
         seqs
     };
@@ -138,10 +138,10 @@ fn forwarded_messages_become_visible_at_commit() {
     assert_eq!(subscriber.lost().link, 3);
     // A reader does not wait for the end of a large group.
     let reliable = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>("/t", reliable).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").qos(reliable).open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     (0..100).for_each(|seq| along(&mut publisher, seq));
-    assert_eq!(subscriber.recv(LONG).unwrap().meta(), of(0));
+    assert_eq!(subscriber.recv_timeout(LONG).unwrap().meta(), of(0));
 }
 
 #[test]
@@ -149,13 +149,13 @@ fn lifespan_counts_from_the_stamp() {
     let net = Net::new("forwarded lifespan");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher = proxy(&link, PublisherOptions::new().lifespan(Duration::from_secs(30)));
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let old_ns = rnet::now_ns() - 100 * SECOND_NS;
     publisher.forward(b"old", of(0), old_ns).unwrap();
     publisher.forward(b"old", of(1), old_ns).unwrap();
     publisher.forward(b"new", of(2), rnet::now_ns()).unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"new");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"new");
     publisher.forward(b"old", of(3), old_ns).unwrap();
     assert!(subscriber.try_recv().unwrap().is_none());
     let stats = subscriber.stats().remove(0);
@@ -167,13 +167,13 @@ fn the_newest_of_two_publishers_is_the_one_that_was_sent_last() {
     let net = Net::new("forwarded latest");
     let (link, node) = (net.node("link"), net.node("node"));
     let (mut remote, mut own) =
-        (proxy(&link, PublisherOptions::new()), node.publisher::<[u8]>("/t").unwrap());
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-    subscriber.wait_for_publishers(2, LONG).unwrap();
+        (proxy(&link, PublisherOptions::new()), node.publisher::<[u8]>("/t").open().unwrap());
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
+    subscriber.wait_for_publishers_timeout(2, LONG).unwrap();
     let before_ns = rnet::now_ns();
     own.send(b"own").unwrap();
     remote.forward(b"remote", of(0), before_ns).unwrap();
-    assert_eq!(&*subscriber.latest(LONG).unwrap(), b"own");
+    assert_eq!(&*subscriber.latest_timeout(LONG).unwrap(), b"own");
 }
 
 /// Fills a publisher until the first refusal. Returns how many messages were sent.
@@ -203,8 +203,8 @@ fn nonblocking_send_is_refused_at_once() {
             let mut publisher = proxy(&link, options);
             publisher.set_waiting(false);
             let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             let (sent, error) = fill(&mut publisher, len);
             assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "/node"));
             assert!(matches!(
@@ -212,12 +212,12 @@ fn nonblocking_send_is_refused_at_once() {
                 Err(Error::Full { .. })
             ));
             for seq in 0..sent {
-                let sample = subscriber.recv(LONG).unwrap();
+                let sample = subscriber.recv_timeout(LONG).unwrap();
                 assert_eq!((sample.len(), sample.meta()), (len, of(seq)));
             }
             assert!(subscriber.try_recv().unwrap().is_none());
             publisher.forward(&vec![8; len], of(sent), 1).unwrap();
-            assert_eq!(subscriber.recv(LONG).unwrap().meta(), of(sent));
+            assert_eq!(subscriber.recv_timeout(LONG).unwrap().meta(), of(sent));
             assert_eq!(subscriber.lost().total(), 0);
         }
     }
@@ -234,19 +234,19 @@ fn a_loan_that_is_refused_is_kept() {
     let mut publisher = proxy(&link, options);
     publisher.set_waiting(false);
     let mut subscriber =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut loan = publisher.loan_owned(100_000).unwrap();
     publisher.loaned(&mut loan).fill(9);
     let (sent, _) = fill(&mut publisher, 22);
     let (loan, error) = publisher.forward_loan(loan, of(sent), 5).unwrap_err();
     assert!(matches!(error, Error::Full { .. }), "{error}");
     for _ in 0..sent {
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
     }
     assert!(subscriber.try_recv().unwrap().is_none());
     publisher.forward_loan(loan, of(sent), 5).map_err(|(_, error)| error).unwrap();
-    let sample = subscriber.recv(LONG).unwrap();
+    let sample = subscriber.recv_timeout(LONG).unwrap();
     assert_eq!((sample.meta(), sample.sent_ns()), (of(sent), 5));
     assert!(sample.len() == 100_000 && sample.iter().all(|byte| *byte == 9));
 }
@@ -264,8 +264,8 @@ fn nonblocking_send_evicts_stopped_readers() {
         let mut publisher = proxy(&link, options);
         publisher.set_waiting(false);
         let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         let (sent, error) = fill(&mut publisher, len);
         assert!(matches!(error, Error::Full { .. }), "{error}");
         let message = vec![7; len];

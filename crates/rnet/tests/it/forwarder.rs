@@ -23,13 +23,13 @@ fn forwarder(
     from: Option<u64>,
 ) -> Subscriber<[u8]> {
     let options = options.proxy(map(), 1).forwarder(publisher.id(), from);
-    let mut forwarder = link.subscriber_with::<[u8]>(publisher.topic(), options).unwrap();
-    forwarder.wait_for_publishers(1, LONG).unwrap();
+    let mut forwarder = link.subscriber::<[u8]>(publisher.topic()).qos(options).open().unwrap();
+    forwarder.wait_for_publishers_timeout(1, LONG).unwrap();
     forwarder
 }
 
 fn passive(link: &Node, topic: &str, ends: u32) -> Subscriber<[u8]> {
-    link.subscriber_with(topic, SubscriberOptions::new().keep_all().proxy(map(), ends).passive())
+    link.subscriber(topic).keep_all().proxy(map(), ends).passive().open()
         .unwrap()
 }
 
@@ -41,7 +41,7 @@ fn message(seq: u64) -> Vec<u8> {
 /// Expects the messages of a number range, and no others.
 fn expect(subscriber: &mut Subscriber<[u8]>, from: u64, to: u64) {
     for seq in from..to {
-        let sample = subscriber.recv(LONG).unwrap();
+        let sample = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!(sample.seq(), seq);
         assert_eq!(&*sample, message(seq));
     }
@@ -61,16 +61,16 @@ fn child_entry() {
     if let Some(publisher) = role.strip_prefix("link of ") {
         let id = publisher.parse().unwrap();
         let options = SubscriberOptions::new().reliable().proxy(map(), 1).forwarder(id, Some(0));
-        let mut forwarder = link.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut forwarder = link.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let passive = passive(&link, "/t", 3);
         passive.admit_to(id).unwrap();
-        forwarder.wait_for_publishers(1, LONG).unwrap();
+        forwarder.wait_for_publishers_timeout(1, LONG).unwrap();
         expect(&mut forwarder, 0, 3);
         tell("reads");
         drop(common::orders().recv());
         return;
     }
-    let mut publisher = link.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = link.publisher::<[u8]>("/t").open().unwrap();
     (0..10).for_each(|seq| publisher.send(&message(seq)).unwrap());
     tell(&publisher.id().to_string());
     drop(common::orders().recv());
@@ -86,10 +86,10 @@ fn a_forwarder_begins_with_the_message_that_it_names() {
             true => (options.reliable(OnFull::Refuse), SubscriberOptions::new().reliable()),
             false => (options, keep_all()),
         };
-        let mut publisher = node.publisher_with::<[u8]>("/t", offers).unwrap();
+        let mut publisher = node.publisher::<[u8]>("/t").qos(offers).open().unwrap();
         // Large messages that each reader has read are discarded at once.
-        let behind = node.subscriber_with::<[u8]>("/t", asks.clone()).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let behind = node.subscriber::<[u8]>("/t").qos(asks.clone()).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         (0..20).for_each(|seq| publisher.send(&message(seq)).unwrap());
         // A number of the future, however far ahead, selects the next message.
         let cases = [0, 1, 9, 19, 20, 21, 1 << 32, 1 << 63, u64::MAX - 1, u64::MAX].map(Some);
@@ -116,15 +116,15 @@ fn forwarder_begins_with_the_oldest_message_if_its_own_was_discarded() {
     let net = Net::new("forwarder oldest");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
     for asks in [keep_all(), SubscriberOptions::new().reliable()] {
         let mut forwarder = forwarder(&link, &publisher, asks, Some(3));
-        let first = forwarder.recv(LONG).unwrap().seq();
+        let first = forwarder.recv_timeout(LONG).unwrap().seq();
         // 120 bytes each; a part of the log may have been reclaimed in advance.
         assert!((1000 - (16 << 10) / 120..900).contains(&first), "{first}");
         for seq in first + 1..1000 {
-            assert_eq!(forwarder.recv(LONG).unwrap().seq(), seq);
+            assert_eq!(forwarder.recv_timeout(LONG).unwrap().seq(), seq);
         }
         assert_eq!(forwarder.lost().total(), 0);
     }
@@ -137,7 +137,7 @@ fn forwarder_begins_while_messages_flow() {
     let net = Net::new("forwarder flight");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = node.publisher_with::<[u8]>("/t", options.log_len_bytes(16 << 10)).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options.log_len_bytes(16 << 10)).open().unwrap();
     let id = publisher.id();
     let (stop, stopped) = mpsc::channel::<()>();
     let sender = std::thread::spawn(move || {
@@ -148,10 +148,10 @@ fn forwarder_begins_while_messages_flow() {
     let options = SubscriberOptions::new().reliable();
     for _ in 0..50 {
         let options = options.clone().forwarder(id, Some(1));
-        let mut forwarder = link.subscriber_with::<[u8]>("/t", options).unwrap();
-        let first = forwarder.recv(LONG).unwrap().seq();
+        let mut forwarder = link.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let first = forwarder.recv_timeout(LONG).unwrap().seq();
         for seq in first + 1..first + 200 {
-            assert_eq!(forwarder.recv(LONG).unwrap().seq(), seq);
+            assert_eq!(forwarder.recv_timeout(LONG).unwrap().seq(), seq);
         }
     }
     drop(stop);
@@ -165,17 +165,17 @@ fn forwarder_is_not_counted_as_a_subscription() {
     let (tell, events) = mpsc::channel();
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(3);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options.clone()).unwrap();
-    let mut other = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options.clone()).open().unwrap();
+    let mut other = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let (tell, matches) = mpsc::channel();
-    publisher.on_match(move |event| tell.send(event.clone()).unwrap());
+    publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     (0..9).for_each(|seq| publisher.send(&message(seq)).unwrap());
     other.send(b"of another").unwrap();
     let asks = SubscriberOptions::new().reliable().transient_local();
     let mut forwarder = forwarder(&link, &publisher, asks, None);
     expect(&mut forwarder, 6, 9);
     assert_eq!((publisher.subscriber_count(), publisher.subscribers().len()), (0, 0));
-    assert!(publisher.wait_for_subscribers(1, Some(Duration::ZERO)).is_err());
+    assert!(publisher.wait_for_subscribers_timeout(1, Duration::ZERO).is_err());
     let snapshot = net.inspect();
     assert!(snapshot.subscriptions.is_empty() && snapshot.remote.is_empty());
     assert!(snapshot.nodes.iter().all(|node| node.subscribes.is_empty()));
@@ -186,11 +186,11 @@ fn forwarder_is_not_counted_as_a_subscription() {
     // An incompatible type or QoS of a forwarder concerns the link, not users.
     let options = SubscriberOptions::new().deadline(Duration::from_secs(1));
     let options = options.forwarder(publisher.id(), None);
-    let mut bad = link.subscriber_with::<[u8]>("/t", options).unwrap();
-    assert!(matches!(bad.recv(LONG), Err(Error::IncompatibleQos { .. })));
+    let mut bad = link.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    assert!(matches!(bad.recv_timeout(LONG), Err(Error::IncompatibleQos { .. })));
     drop((forwarder, bad));
-    let mark = node.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mark = node.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert!(publisher.incompatible().is_empty());
     let MatchEvent::Matched(first) = matches.recv_timeout(LONG.unwrap()).unwrap() else { panic!() };
     assert_eq!(first.id, mark.id(), "the first reported match");
@@ -208,25 +208,25 @@ fn reliable_forwarder_delays_and_is_evicted_under_its_proxy_name() {
     let (node, link) = (net.node("node"), net.node("link"));
     let log_len = 16 << 10;
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(log_len);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
     let error = (0..1000).find_map(|_| publisher.send(&[7; 100]).err()).unwrap();
     assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "@robot2/map"));
-    assert_eq!(reader.recv(LONG).unwrap().seq(), 0);
+    assert_eq!(reader.recv_timeout(LONG).unwrap().seq(), 0);
     drop((reader, publisher));
     let stall = OnFull::Detach { stall: Duration::from_millis(10) };
     let options = PublisherOptions::new().reliable(stall).log_len_bytes(log_len);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
     let (_, error) = common::until_error(&mut reader);
     assert!(matches!(error, Error::Detached { .. }), "{error}");
     assert_eq!(net.inspect().publishers[0].detached, 1);
     // It asks again by itself, and is served from then on.
-    reader.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers_timeout(1, LONG).unwrap();
     let sent = publisher.sent();
     publisher.send(b"more").unwrap();
-    let sample = reader.recv(LONG).unwrap();
+    let sample = reader.recv_timeout(LONG).unwrap();
     assert_eq!((sample.seq(), &*sample), (sent, &b"more"[..]));
 }
 
@@ -237,12 +237,12 @@ fn forwarder_receives_from_a_publisher_in_another_process() {
     let mut child = Child::spawn(&net, "publisher");
     let id = child.hear().parse().unwrap();
     let options = keep_all().forwarder(id, Some(8));
-    let mut forwarder = here.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut forwarder = here.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     for seq in [8, 9] {
-        assert_eq!(&*forwarder.recv(LONG).unwrap(), message(seq));
+        assert_eq!(&*forwarder.recv_timeout(LONG).unwrap(), message(seq));
     }
     child.kill();
-    assert!(matches!(forwarder.recv(LONG), Err(Error::PeerLost { .. })));
+    assert!(matches!(forwarder.recv_timeout(LONG), Err(Error::PeerLost { .. })));
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn killed_link_leaves_nothing_behind() {
     let net = Net::new("link killed");
     let node = net.node("node");
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options.large_depth(9)).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options.large_depth(9)).open().unwrap();
     for _ in 0..3 {
         let sent = publisher.sent();
         if sent == 0 {
@@ -258,7 +258,7 @@ fn killed_link_leaves_nothing_behind() {
         }
         let mut child = Child::spawn(&net, &format!("link of {}", publisher.id()));
         child.expect("reads");
-        publisher.wait_for_subscribers(3, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
         assert_eq!(publisher.subscriber_count(), 3);
         child.kill();
         eventually("it is no longer counted", || publisher.subscriber_count() == 0);
@@ -275,7 +275,7 @@ fn many_forwarders_follow_one_publisher() {
     let net = Net::new("many forwarders");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(30);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     (0..30).for_each(|seq| publisher.send(&message(seq)).unwrap());
     let asks = SubscriberOptions::new().reliable();
     let mut forwarders: Vec<_> =
@@ -291,16 +291,16 @@ fn many_forwarders_follow_one_publisher() {
 fn passive_subscription_is_counted_by_publishers_that_admit_it() {
     let net = Net::new("passive counts");
     let (node, link) = (net.node("node"), net.node("link"));
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let other = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let other = node.publisher::<[u8]>("/t").open().unwrap();
     let (tell, events) = mpsc::channel();
-    publisher.on_match(move |event| tell.send(event.clone()).unwrap());
+    publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let mut passive = passive(&link, "/t", 3);
     // Both have processed it once a later subscription is matched.
-    let own = node.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    other.wait_for_subscribers(1, LONG).unwrap();
+    let own = node.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    other.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (1, 1));
     drop(own);
     eventually("the subscription is gone", || publisher.subscriber_count() == 0);
@@ -308,7 +308,7 @@ fn passive_subscription_is_counted_by_publishers_that_admit_it() {
     for _ in 0..3 {
         passive.admit_to(publisher.id()).unwrap();
         passive.admit_to(publisher.id()).unwrap();
-        publisher.wait_for_subscribers(3, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
         let MatchEvent::Matched(peer) = next() else { panic!("not matched") };
         assert_eq!((peer.id, peer.node.as_str()), (passive.id(), "@robot2/map"));
         assert_eq!((publisher.subscriber_count(), other.subscriber_count()), (3, 0));
@@ -329,10 +329,10 @@ fn passive_subscription_is_counted_by_publishers_that_admit_it() {
         assert!(matches!(next(), MatchEvent::Unmatched(left) if left == peer));
     }
     passive.admit_to(publisher.id()).unwrap();
-    publisher.wait_for_subscribers(3, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     drop(passive);
     eventually("the subscription is gone", || publisher.subscriber_count() == 0);
-    let ordinary = link.subscriber::<[u8]>("/t").unwrap();
+    let ordinary = link.subscriber::<[u8]>("/t").open().unwrap();
     assert!(matches!(ordinary.admit_to(publisher.id()), Err(Error::BadValue { .. })));
 }
 
@@ -340,19 +340,19 @@ fn passive_subscription_is_counted_by_publishers_that_admit_it() {
 fn a_passive_subscription_waits_for_the_publisher_that_it_is_to_be_admitted_to() {
     let net = Net::new("passive before");
     let (node, link) = (net.node("node"), net.node("link"));
-    let first = node.publisher::<[u8]>("/t").unwrap();
+    let first = node.publisher::<[u8]>("/t").open().unwrap();
     let passive = passive(&link, "/t", 1);
     // Ids of a node are consecutive, even within one process.
     passive.admit_to(first.id() + 1).unwrap();
     passive.admit_to(u64::MAX).unwrap();
-    let second = node.publisher::<[u8]>("/t").unwrap();
+    let second = node.publisher::<[u8]>("/t").open().unwrap();
     assert_eq!(second.id(), first.id() + 1);
-    second.wait_for_subscribers(1, LONG).unwrap();
+    second.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert_eq!(first.subscriber_count(), 0);
     // A publisher of its own node as well.
-    let own = link.publisher::<[u8]>("/t").unwrap();
+    let own = link.publisher::<[u8]>("/t").open().unwrap();
     passive.admit_to(own.id()).unwrap();
-    own.wait_for_subscribers(1, LONG).unwrap();
+    own.wait_for_subscribers_timeout(1, LONG).unwrap();
     passive.release_from(own.id()).unwrap();
     assert_eq!(own.subscriber_count(), 0);
 }
@@ -361,23 +361,23 @@ fn a_passive_subscription_waits_for_the_publisher_that_it_is_to_be_admitted_to()
 fn incompatible_passive_subscription_is_reported_to_both_sides() {
     let net = Net::new("passive misfit");
     let (node, link) = (net.node("node"), net.node("link"));
-    let publisher = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
+    let publisher = node.publisher::<rnet::msgs::JointState>("/joints").open().unwrap();
     let level =
         rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
     let level = level.unwrap().schema("Level").unwrap();
     let options = SubscriberOptions::new().proxy(map(), 1).passive().schema(&level);
-    let mut bad = link.subscriber_with::<[u8]>("/joints", options).unwrap();
+    let mut bad = link.subscriber::<[u8]>("/joints").qos(options).open().unwrap();
     bad.admit_to(publisher.id()).unwrap();
-    let error = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+    let error = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
     let Error::IncompatibleType { subscriber_node, .. } = &error else { panic!("{error}") };
     assert_eq!(subscriber_node, "@robot2/map");
-    let error = bad.recv(LONG).unwrap_err();
+    let error = bad.recv_timeout(LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
     let options = SubscriberOptions::new().reliable().proxy(map(), 1).passive();
-    let mut bad = link.subscriber_with::<[u8]>("/joints", options).unwrap();
-    let error = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+    let mut bad = link.subscriber::<[u8]>("/joints").qos(options).open().unwrap();
+    let error = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error}");
-    let error = bad.recv(LONG).unwrap_err();
+    let error = bad.recv_timeout(LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error}");
     assert_eq!(publisher.subscriber_count(), 0);
 }
@@ -390,11 +390,11 @@ fn passive_subscription_delays_no_publisher() {
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(2);
     let options = options.pool_limit_bytes(1 << 20).log_len_bytes(1 << 24);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let asks = SubscriberOptions::new().reliable().transient_local().proxy(map(), 1).passive();
-    let passive = link.subscriber_with::<[u8]>("/t", asks).unwrap();
+    let passive = link.subscriber::<[u8]>("/t").qos(asks).open().unwrap();
     passive.admit_to(publisher.id()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // More than the log and the pool can hold.
     (0..6000).for_each(|_| publisher.send(&[7; 4000]).unwrap());
     (0..100).for_each(|_| publisher.send(&[7; 100_000]).unwrap());

@@ -19,9 +19,9 @@ fn slow_default_subscriber_receives_the_newest_message() {
     const PER_ROUND: u64 = 100;
     let net = Net::new("slow default");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (sent, done) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -36,7 +36,7 @@ fn slow_default_subscriber_receives_the_newest_message() {
                 sent.load(Ordering::Relaxed) >= round * PER_ROUND
             });
             let before = sent.load(Ordering::Acquire);
-            let got = subscriber.recv(LONG).unwrap().seq();
+            let got = subscriber.recv_timeout(LONG).unwrap().seq();
             let oldest = before - u64::from(DEFAULT_KEEP_LAST);
             assert!(got >= oldest, "the sample is {got} when {before} are sent");
             assert!(subscriber.behind().messages >= u64::from(DEFAULT_KEEP_LAST) - 1);
@@ -56,11 +56,11 @@ fn slow_default_subscriber_receives_the_newest_message() {
 fn unfinished_commit_loses_no_message() {
     let net = Net::new("unfinished");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     for (keep, ahead) in [(1, 1), (3, 1), (1, MAX_COMMIT_RECORDS), (3, MAX_COMMIT_RECORDS)] {
         let options = SubscriberOptions::new().keep_last(keep);
-        let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut subscriber = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for n in 0..9_u8 {
             publisher.send(&[n]).unwrap();
         }
@@ -83,7 +83,7 @@ fn unfinished_commit_loses_no_message() {
         // One local message, or several of another host that are committed together.
         write(seq, before.0 + ahead);
         for n in 9 - keep as u8..9 {
-            assert_eq!(*subscriber.recv(LONG).unwrap(), [n]);
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [n]);
         }
         assert!(subscriber.try_recv().unwrap().is_none());
         write(seq, before.0);

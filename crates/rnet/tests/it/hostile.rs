@@ -23,8 +23,8 @@ fn child_entry() {
     match role.as_str() {
         // Sends small and large messages without ever waiting.
         "sends" => {
-            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             loop {
                 publisher.send(&[1; 22]).unwrap();
@@ -33,11 +33,11 @@ fn child_entry() {
         }
         "reads" => {
             let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-            subscriber.wait_for_publishers(1, LONG).unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("ready");
             loop {
-                let _ = subscriber.recv(Some(Duration::from_millis(100)));
+                let _ = subscriber.recv_timeout(Duration::from_millis(100));
             }
         }
         other => panic!("unknown role: {other}"),
@@ -95,14 +95,14 @@ fn scribble(net: &Net, letter: char, seed: u64) {
 fn reading_from_a_scribbler(letter: char, seed: u64) {
     let net = Net::new("scribbled publisher");
     let node = net.node("victim");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "sends");
     child.expect("ready");
     std::thread::scope(|scope| {
         let scribbler = scope.spawn(|| scribble(&net, letter, seed));
         while !scribbler.is_finished() {
             // Any result, errors included; the bytes are read.
-            if let Ok(sample) = subscriber.recv(Some(Duration::from_millis(20))) {
+            if let Ok(sample) = subscriber.recv_timeout(Duration::from_millis(20)) {
                 std::hint::black_box(sample.iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
             }
             let _ = net.inspect();
@@ -110,11 +110,11 @@ fn reading_from_a_scribbler(letter: char, seed: u64) {
     });
     child.kill();
     // The subscriber and its node still work.
-    let mut publisher = net.node("honest").publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = net.node("honest").publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"honest").unwrap();
     common::eventually("honest messages arrive", || {
-        subscriber.recv(Some(Duration::from_millis(20))).is_ok_and(|s| *s == *b"honest")
+        subscriber.recv_timeout(Duration::from_millis(20)).is_ok_and(|s| *s == *b"honest")
     });
 }
 
@@ -141,10 +141,10 @@ fn writing_to_a_scribbler(letter: char, seed: u64) {
         .reliable(OnFull::Refuse)
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
         .pool_limit_bytes(1 << 20);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut child = Child::spawn(&net, "reads");
     child.expect("ready");
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     std::thread::scope(|scope| {
         let scribbler = scope.spawn(|| scribble(&net, letter, seed));
         while !scribbler.is_finished() {
@@ -155,13 +155,13 @@ fn writing_to_a_scribbler(letter: char, seed: u64) {
     child.kill();
     let mut honest = net
         .node("honest")
-        .subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable())
+        .subscriber::<[u8]>("/t").reliable().open()
         .unwrap();
-    honest.wait_for_publishers(1, LONG).unwrap();
+    honest.wait_for_publishers_timeout(1, LONG).unwrap();
     common::eventually("the dead reader is removed", || publisher.subscriber_count() == 1);
     for len in [22, 5000] {
         publisher.send(&vec![3; len]).unwrap();
-        assert_eq!(*honest.recv(LONG).unwrap(), vec![3; len]);
+        assert_eq!(*honest.recv_timeout(LONG).unwrap(), vec![3; len]);
     }
 }
 
@@ -185,9 +185,9 @@ fn foreign_files_in_the_domain_are_left_alone() {
     }
     std::fs::write(domain.join("names/ghost"), [0xff; 100]).unwrap();
     let (a, b) = (net.node("a"), net.node("ghost"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"well").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"well");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"well");
 }

@@ -40,20 +40,20 @@ fn child_entry() {
     if role == "peer" {
         let node = net.node("peer");
         // p0 and s1, whose file names the scribbler uses.
-        let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+        let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
         let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber_with::<[u8]>("/u", options).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/u").qos(options).open().unwrap();
         let options = PublisherOptions::new().schema(&level());
-        let _typed = node.publisher_with::<Dynamic>("/typed", options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
-        subscriber.wait_for_publishers(1, LONG).unwrap();
+        let _typed = node.publisher::<Dynamic>("/typed").qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         tell("ready");
         // Until the parent ends it, whatever each call returns.
         while orders.try_recv().is_err() {
             for len in [0, 22, 22, 1000, 5000, 100_000] {
                 let _ = publisher.send(&vec![1; len]);
             }
-            if let Ok(sample) = subscriber.recv(Some(Duration::from_millis(1))) {
+            if let Ok(sample) = subscriber.recv_timeout(Duration::from_millis(1)) {
                 look_at(&sample);
             }
         }
@@ -80,8 +80,8 @@ fn level() -> Schema {
 /// Matches the peer's type again: it is compatible, or the error says why not.
 fn meet_type(victim: &Node) {
     let options = SubscriberOptions::new().schema(&level());
-    let mut typed = victim.subscriber_with::<Dynamic>("/typed", options).unwrap();
-    if let Err(error) = typed.wait_for_publishers(1, Some(Duration::from_millis(1))) {
+    let mut typed = victim.subscriber::<Dynamic>("/typed").qos(options).open().unwrap();
+    if let Err(error) = typed.wait_for_publishers_timeout(1, Duration::from_millis(1)) {
         assert!(allowed(&error), "{error}");
     }
 }
@@ -195,14 +195,14 @@ fn scribble(path: &Path, kind: &str, random: &mut Random) -> u64 {
 /// A reliable channel between the victim and an honest node that carries messages throughout the test.
 fn honest_stream(node: &Node, victim: &Node, stop: &AtomicBool) -> u64 {
     let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = node.publisher_with::<[u8]>("/honest", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/honest").qos(options).open().unwrap();
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = victim.subscriber_with::<[u8]>("/honest", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = victim.subscriber::<[u8]>("/honest").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0_u64;
     while sent == 0 || !stop.load(Ordering::Relaxed) {
         publisher.send(&sent.to_le_bytes()).unwrap();
-        let got = subscriber.recv(LONG).unwrap();
+        let got = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!(*got, sent.to_le_bytes(), "a message of the honest node was lost");
         sent += 1;
     }
@@ -230,16 +230,16 @@ fn allowed(error: &Error) -> bool {
 fn scribbled(kind: &str, seed: u64) -> u32 {
     let net = Net::new(&format!("scribble over {kind:?} with seed {seed}"));
     let (victim, honest_node) = (net.node("victim"), net.node("honest"));
-    let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
     let options = PublisherOptions::new()
         .reliable(OnFull::Refuse)
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
         .pool_limit_bytes(1 << 20);
-    let mut publisher = victim.publisher_with::<[u8]>("/u", options).unwrap();
+    let mut publisher = victim.publisher::<[u8]>("/u").qos(options).open().unwrap();
     let mut peer = Child::spawn(&net, "peer");
     peer.expect("ready");
     // Both channels carry messages before anything is corrupt.
-    look_at(&subscriber.recv(LONG).unwrap());
+    look_at(&subscriber.recv_timeout(LONG).unwrap());
     let version = std::fs::read(domain(&net).join("VERSION")).unwrap();
     let mut scribbler = Child::spawn(&net, &format!("{kind} {seed}"));
     scribbler.expect("ready");
@@ -250,7 +250,7 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
             if kind == "t" || look.is_multiple_of(16) {
                 meet_type(&victim);
             }
-            match subscriber.recv(Some(Duration::from_millis(2))) {
+            match subscriber.recv_timeout(Duration::from_millis(2)) {
                 Ok(sample) => look_at(&sample),
                 Err(error) => {
                     assert!(allowed(&error), "{error}");
@@ -282,12 +282,12 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     std::fs::write(domain(&net).join("VERSION"), version).unwrap();
     let (a, b) = (net.node("new_a"), net.node("peer"));
     for topic in ["/t", "/u"] {
-        let mut new = b.subscriber::<[u8]>(topic).unwrap();
-        let mut publisher = a.publisher::<[u8]>(topic).unwrap();
+        let mut new = b.subscriber::<[u8]>(topic).open().unwrap();
+        let mut publisher = a.publisher::<[u8]>(topic).open().unwrap();
         // The victim's old endpoints still exist.
         eventually("the new pair communicates", || {
             publisher.send(b"new").unwrap();
-            new.recv(Some(Duration::from_millis(20))).is_ok_and(|sample| *sample == *b"new")
+            new.recv_timeout(Duration::from_millis(20)).is_ok_and(|sample| *sample == *b"new")
         });
     }
     corrupt
@@ -382,10 +382,10 @@ fn a_message_does_not_change_while_it_is_decoded() {
     let net = Net::new("flipped bytes");
     let (peer, victim) = (net.node("peer"), net.node("victim"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = peer.publisher_with::<Steady>("/t", options).unwrap();
+    let mut publisher = peer.publisher::<Steady>("/t").qos(options).open().unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let mut subscriber = victim.subscriber_with::<Steady>("/t", reliable).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let mut subscriber = victim.subscriber::<Steady>("/t").qos(reliable).open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let (stop, flipped) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -406,7 +406,7 @@ fn a_message_does_not_change_while_it_is_decoded() {
         while received < 20 || meanwhile < 20 {
             publisher.send(&Steady(0)).unwrap();
             let before = flipped.load(Ordering::Relaxed);
-            let sample = subscriber.recv(LONG);
+            let sample = subscriber.recv_timeout(LONG);
             stop.store(sample.is_err(), Ordering::Relaxed);
             sample.unwrap();
             received += 1;

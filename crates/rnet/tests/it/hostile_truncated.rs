@@ -26,8 +26,8 @@ fn child_entry() {
     match role.as_str() {
         // Sends until an error stops it.
         "small" => {
-            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             let payload = [7; 1000];
             let error = loop {
@@ -42,8 +42,8 @@ fn child_entry() {
         }
         // Sends without end. A truncated resource may fail, and nothing else.
         "large" => {
-            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             while orders.try_recv().is_err() {
                 if let Err(error) = publisher.send(&[7; LARGE_LEN]) {
@@ -53,8 +53,8 @@ fn child_entry() {
         }
         // Sends one message per order.
         "on demand" => {
-            let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             for line in orders {
                 let sent = publisher.send(&vec![7; line.parse().unwrap()]);
@@ -63,11 +63,11 @@ fn child_entry() {
         }
         "reads" => {
             let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-            subscriber.wait_for_publishers(1, LONG).unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("ready");
             let error = loop {
-                if let Err(error) = subscriber.recv(LONG) {
+                if let Err(error) = subscriber.recv_timeout(LONG) {
                     break error;
                 }
             };
@@ -129,10 +129,10 @@ impl Honest {
         let node = net.node("honest");
         let wait = OnFull::Wait(Duration::from_secs(30));
         let options = PublisherOptions::new().reliable(wait);
-        let mut publisher = node.publisher_with::<[u8]>("/honest", options).unwrap();
+        let mut publisher = node.publisher::<[u8]>("/honest").qos(options).open().unwrap();
         let options = SubscriberOptions::new().reliable();
-        let subscriber = victim.subscriber_with::<[u8]>("/honest", options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let subscriber = victim.subscriber::<[u8]>("/honest").qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..HONEST / 2 {
             publisher.send(&i.to_le_bytes()).unwrap();
         }
@@ -144,7 +144,7 @@ impl Honest {
             self.publisher.send(&i.to_le_bytes()).unwrap();
         }
         for i in 0..HONEST {
-            assert_eq!(*self.subscriber.recv(LONG).unwrap(), i.to_le_bytes());
+            assert_eq!(*self.subscriber.recv_timeout(LONG).unwrap(), i.to_le_bytes());
         }
     }
 }
@@ -152,19 +152,19 @@ impl Honest {
 /// Afterwards, two new endpoints of the topic communicate.
 fn a_new_pair_works(net: &Net) {
     let (a, b) = (net.node("new_a"), net.node("new_b"));
-    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     // The victim's subscriber still exists, so a count would not show that the new one is matched.
     eventually("the new pair communicates", || {
         publisher.send(b"new").unwrap();
-        subscriber.recv(Some(Duration::from_millis(20))).is_ok_and(|sample| &*sample == b"new")
+        subscriber.recv_timeout(Duration::from_millis(20)).is_ok_and(|sample| &*sample == b"new")
     });
 }
 
 /// Receives until an error occurs, and reads each byte.
 fn until_error(subscriber: &mut rnet::Subscriber<[u8]>) -> Error {
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(sample) => {
                 std::hint::black_box(sample.iter().fold(0_u8, |sum, b| sum.wrapping_add(*b)));
             }
@@ -186,7 +186,7 @@ fn truncated_log() {
         let net = Net::new("cut_log");
         let victim = net.node("victim");
         let honest = Honest::new(&net, &victim);
-        let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
         let mut follow = Follower::new(
             Domain::open(Some("t"), Some(net.base().to_owned()), None).unwrap(),
             "/t",
@@ -195,7 +195,7 @@ fn truncated_log() {
         .unwrap();
         let mut child = Child::spawn(&net, "small");
         child.expect("ready");
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
         let mut bytes = Vec::new();
         eventually("the observer receives", || follow.poll(&mut bytes).unwrap().is_some());
         cut(&files(&net, "peer", "p0"), how);
@@ -209,7 +209,7 @@ fn truncated_log() {
         let answer = child.hear();
         assert!(answer.contains("truncated") && answer.contains("/p0"), "{answer}");
         child.expect("does not go on");
-        assert!(matches!(subscriber.recv(Some(Duration::ZERO)), Err(Error::Timeout { .. })));
+        assert!(matches!(subscriber.recv_timeout(Duration::ZERO), Err(Error::Timeout { .. })));
         child.kill();
         a_new_pair_works(&net);
         honest.lost_nothing();
@@ -221,10 +221,10 @@ fn truncated_log() {
 fn truncated_log_of_a_silent_publisher() {
     let net = Net::new("cut_silent");
     let victim = net.node("victim");
-    let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "on demand");
     child.expect("ready");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     assert!(subscriber.try_recv().unwrap().is_none());
     cut(&files(&net, "peer", "p0"), Cut::All);
     says_truncated(&until_error(&mut subscriber));
@@ -238,12 +238,12 @@ fn truncated_chunk() {
         let net = Net::new("cut_chunk");
         let victim = net.node("victim");
         let honest = Honest::new(&net, &victim);
-        let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
         let mut child = Child::spawn(&net, "on demand");
         child.expect("ready");
         child.say(&LARGE_LEN.to_string());
         child.expect("sent");
-        let held = subscriber.recv(LONG).unwrap().into_owned();
+        let held = subscriber.recv_timeout(LONG).unwrap().into_owned();
         assert!(held.iter().all(|b| *b == 7));
         cut(&files(&net, "peer", "p0."), how);
         // Truncated memory reads as zeros, and the channel reports it at the next receive.
@@ -260,7 +260,7 @@ fn truncated_chunk() {
 fn publisher_continues_after_truncation_of_its_chunks() {
     let net = Net::new("cut_own_chunk");
     let victim = net.node("victim");
-    let subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "large");
     child.expect("ready");
     // Without a subscriber, no pin makes the publisher use other chunks.
@@ -274,14 +274,14 @@ fn publisher_continues_after_truncation_of_its_chunks() {
     });
     cut(&chunks, Cut::All);
     // Each chunk was truncated, and whole messages still arrive in new chunks.
-    let mut after = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut after = victim.subscriber::<[u8]>("/t").open().unwrap();
     let mut whole = 0;
     eventually("whole messages arrive again", || {
-        if let Ok(sample) = after.recv(LONG) {
+        if let Ok(sample) = after.recv_timeout(LONG) {
             whole += u32::from(sample.iter().all(|b| *b == 7));
         } else {
             // It subscribed too early, and received a truncated message.
-            after = victim.subscriber::<[u8]>("/t").unwrap();
+            after = victim.subscriber::<[u8]>("/t").open().unwrap();
         }
         whole >= 10
     });
@@ -295,10 +295,10 @@ fn truncated_subscription() {
         let options = PublisherOptions::new()
             .reliable(OnFull::Wait(Duration::from_secs(30)))
             .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-        let mut publisher = victim.publisher_with::<[u8]>("/t", options).unwrap();
+        let mut publisher = victim.publisher::<[u8]>("/t").qos(options).open().unwrap();
         let mut child = Child::spawn(&net, "reads");
         child.expect("ready");
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for _ in 0..100 {
             publisher.send(&[1; 1000]).unwrap();
         }
@@ -310,10 +310,10 @@ fn truncated_subscription() {
         let answer = child.hear();
         assert!(answer.contains("own file was truncated"), "{answer}");
         let options = SubscriberOptions::new().reliable();
-        let mut honest = net.node("new").subscriber_with::<[u8]>("/t", options).unwrap();
-        honest.wait_for_publishers(1, LONG).unwrap();
+        let mut honest = net.node("new").subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        honest.wait_for_publishers_timeout(1, LONG).unwrap();
         publisher.send(b"well").unwrap();
-        assert_eq!(&*honest.recv(LONG).unwrap(), b"well");
+        assert_eq!(&*honest.recv_timeout(LONG).unwrap(), b"well");
     }
 }
 
@@ -329,26 +329,26 @@ fn truncated_event_files() {
         let net = Net::new("cut_bells");
         let victim = net.node("victim");
         let options = SubscriberOptions::new().wait(Wait::Block);
-        let mut subscriber = victim.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut subscriber = victim.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let mut child = Child::spawn(&net, "on demand");
         child.expect("ready");
         cut(&files(&net, whose, "bells"), Cut::All);
         if whose == "victim" {
             // Reported once, not merely slow.
-            let error = subscriber.recv(LONG).unwrap_err();
+            let error = subscriber.recv_timeout(LONG).unwrap_err();
             assert!(matches!(error, Error::Io { .. }), "{error}");
             let said = error.to_string();
             assert!(said.contains("truncated") && said.contains("/bells"), "{said}");
         }
         // Asleep throughout instead of spinning: it sleeps at most one second at a time.
         let (before, wait) = (cpu_time(), Duration::from_secs(2));
-        assert!(matches!(subscriber.recv(Some(wait)), Err(Error::Timeout { .. })));
+        assert!(matches!(subscriber.recv_timeout(wait), Err(Error::Timeout { .. })));
         let used = cpu_time() - before;
         assert!(used < wait / 4, "a truncated event file keeps the thread busy: {used:?}");
         for _ in 0..3 {
             child.say("22");
             child.expect("sent");
-            assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 22]);
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [7; 22]);
         }
     }
 }
@@ -359,30 +359,30 @@ fn wait_for_an_unresponsive_publisher_sleeps_after_a_truncation() {
     let net = Net::new("cut_before");
     let victim = net.node("victim");
     let mut child = Child::spawn(&net, "on demand");
-    let mut first = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut first = victim.subscriber::<[u8]>("/t").open().unwrap();
     child.expect("ready");
-    first.wait_for_publishers(1, LONG).unwrap();
-    let mut cut_off = victim.publisher::<[u8]>("/other").unwrap();
+    first.wait_for_publishers_timeout(1, LONG).unwrap();
+    let mut cut_off = victim.publisher::<[u8]>("/other").open().unwrap();
     cut_off.send(b"whole").unwrap();
     cut(&files(&net, "victim", "p"), Cut::All);
     eventually("the truncation is detected", || cut_off.send(&[1; 1000]).is_err());
     // No publisher admits the second subscriber.
     child.stop();
-    let mut second = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut second = victim.subscriber::<[u8]>("/t").open().unwrap();
     let (before, wait) = (cpu_time(), Duration::from_secs(2));
-    assert!(second.wait_for_publishers(1, Some(wait)).is_err());
+    assert!(second.wait_for_publishers_timeout(1, wait).is_err());
     let used = cpu_time() - before;
     assert!(used < wait / 4, "the thread spins instead of sleeping: {used:?}");
     assert_eq!(second.publisher_count(), 0);
     child.resume();
-    second.wait_for_publishers(1, LONG).unwrap();
+    second.wait_for_publishers_timeout(1, LONG).unwrap();
 }
 
 #[test]
 fn truncated_node_header_and_fifo() {
     let net = Net::new("cut_node");
     let victim = net.node("victim");
-    let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "on demand");
     child.expect("ready");
     cut(&files(&net, "peer", "node"), Cut::All);
@@ -393,7 +393,7 @@ fn truncated_node_header_and_fifo() {
     // Matched peers continue. Others find no node there, and none of them fails.
     child.say("22");
     child.expect("sent");
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [7; 22]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [7; 22]);
     let _ = net.inspect();
     a_new_pair_works(&net);
     child.kill();
@@ -405,17 +405,17 @@ fn files_truncated_before_they_are_mapped() {
     for how in CUTS {
         let net = Net::new("cut_before");
         let peer = net.node("peer");
-        let _publisher = peer.publisher::<[u8]>("/t").unwrap();
+        let _publisher = peer.publisher::<[u8]>("/t").open().unwrap();
         cut(&files(&net, "peer", "p0"), how);
         let victim = net.node("victim");
         let honest = Honest::new(&net, &victim);
-        let mut subscriber = victim.subscriber::<[u8]>("/t").unwrap();
-        let mut publisher = net.node("other").publisher::<[u8]>("/t").unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
+        let mut publisher = net.node("other").publisher::<[u8]>("/t").open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"well").unwrap();
         eventually("the other publisher's message arrives", || {
             // The error of the truncated publisher may come first.
-            subscriber.recv(LONG).is_ok_and(|sample| &*sample == b"well")
+            subscriber.recv_timeout(LONG).is_ok_and(|sample| &*sample == b"well")
         });
         honest.lost_nothing();
     }
@@ -429,9 +429,9 @@ fn wait_for_changes_of_a_truncated_state_ends_with_an_error() {
     let (mut alone, mut in_a_set) = (state.watch("/a").unwrap(), state.watch("/b").unwrap());
     let mut set = rnet::WaitSet::new(&node);
     std::thread::scope(|scope| {
-        let alone = scope.spawn(move || alone.recv(LONG).unwrap_err());
+        let alone = scope.spawn(move || alone.recv_timeout(LONG).unwrap_err());
         let waited = scope.spawn(move || {
-            assert!(set.wait(&mut [&mut in_a_set], LONG).unwrap());
+            assert!(set.wait_timeout(&mut [&mut in_a_set], LONG).unwrap());
             in_a_set.try_recv().unwrap_err()
         });
         std::thread::sleep(Duration::from_millis(100)); // sleep: both wait by then

@@ -16,14 +16,14 @@ fn a_reader_that_waits_holds_no_large_message() {
     let node = net.node("a");
     // Capacity for one message.
     let options = PublisherOptions::new().reliable(OnFull::Refuse).pool_limit_bytes(200_000);
-    let mut publisher = node.publisher_with::<[u8]>("/image", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/image").qos(options).open().unwrap();
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>("/image", options).unwrap();
-    subscriber.wait_for_publishers(1, None).unwrap();
-    publisher.wait_for_subscribers(1, None).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/image").qos(options).open().unwrap();
+    subscriber.wait_for_publishers(1).unwrap();
+    publisher.wait_for_subscribers(1).unwrap();
     for round in 0..3 {
         publisher.send(&[round; LEN]).unwrap();
-        assert_eq!(subscriber.recv(None).unwrap()[LEN - 1], round);
+        assert_eq!(subscriber.recv().unwrap()[LEN - 1], round);
         // The next receive finds nothing, and must still release the last message.
         assert!(subscriber.try_recv().unwrap().is_none());
     }
@@ -34,24 +34,24 @@ fn one_sample_can_be_read_while_all_but_one_are_kept() {
     let net = Net::new("held_limit");
     let node = net.node("a");
     let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = node.publisher_with::<[u8]>("/image", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/image").qos(options).open().unwrap();
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>("/image", options).unwrap();
-    subscriber.wait_for_publishers(1, None).unwrap();
-    publisher.wait_for_subscribers(1, None).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/image").qos(options).open().unwrap();
+    subscriber.wait_for_publishers(1).unwrap();
+    publisher.wait_for_subscribers(1).unwrap();
     let mut kept = Vec::new();
     for _ in 1..MAX_PINS_PER_READER {
         publisher.send(&[1; LEN]).unwrap();
-        kept.push(subscriber.recv(None).unwrap().into_owned());
+        kept.push(subscriber.recv().unwrap().into_owned());
     }
     for round in 0..5 {
         publisher.send(&[round; LEN]).unwrap();
-        assert_eq!(subscriber.recv(None).unwrap()[0], round);
+        assert_eq!(subscriber.recv().unwrap()[0], round);
     }
     publisher.send(&[9; LEN]).unwrap();
-    kept.push(subscriber.recv(None).unwrap().into_owned());
+    kept.push(subscriber.recv().unwrap().into_owned());
     publisher.send(&[10; LEN]).unwrap();
-    let refused = subscriber.recv(None).map(|_| ()).unwrap_err();
+    let refused = subscriber.recv().map(|_| ()).unwrap_err();
     assert!(matches!(refused, Error::TooManyPins { .. }), "{refused}");
 }
 
@@ -61,11 +61,11 @@ fn writer_waits_at_most_its_timeout_and_loses_nothing() {
     let node = net.node("a");
     let limit = Duration::from_millis(300);
     let options = PublisherOptions::new().reliable(OnFull::Wait(limit));
-    let mut publisher = node.publisher_with::<[u8]>("/log", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/log").qos(options).open().unwrap();
     let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber_with::<[u8]>("/log", options).unwrap();
-    subscriber.wait_for_publishers(1, None).unwrap();
-    publisher.wait_for_subscribers(1, None).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/log").qos(options).open().unwrap();
+    subscriber.wait_for_publishers(1).unwrap();
+    publisher.wait_for_subscribers(1).unwrap();
     let mut sent = 0_u64;
     let error = loop {
         let start = Instant::now();

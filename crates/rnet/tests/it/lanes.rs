@@ -12,22 +12,22 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     let net = Net::new("lanes");
     let node = net.node("robot");
     let other = net.node("other");
-    let mut stop = other.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
-    let mut scan = other.publisher::<[u8]>("/scan").unwrap();
+    let mut stop = other.publisher::<[u8]>("/stop").urgent().open().unwrap();
+    let mut scan = other.publisher::<[u8]>("/scan").open().unwrap();
 
     let (entered, bulk_entered) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
-    let on_scan = node.subscriber::<[u8]>("/scan").unwrap().on(move |_| {
+    let on_scan = node.subscriber::<[u8]>("/scan").open().unwrap().on(move |_| {
         entered.send(()).unwrap();
         // Blocks until the test of the urgent lane is finished.
         let _ = released.recv();
     });
     let (stopped, receiver) = mpsc::channel();
-    let on_stop = node.subscriber::<[u8]>("/stop").unwrap().on(move |sample| {
+    let on_stop = node.subscriber::<[u8]>("/stop").open().unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
-    stop.wait_for_subscribers(1, LONG).unwrap();
-    scan.wait_for_subscribers(1, LONG).unwrap();
+    stop.wait_for_subscribers_timeout(1, LONG).unwrap();
+    scan.wait_for_subscribers_timeout(1, LONG).unwrap();
 
     scan.send(b"scan").unwrap();
     bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
@@ -37,12 +37,12 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     }
     // Meanwhile, another urgent topic can be joined.
     let (stopped, receiver) = mpsc::channel();
-    let on_fault = node.subscriber::<[u8]>("/fault").unwrap().on(move |sample| {
+    let on_fault = node.subscriber::<[u8]>("/fault").open().unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
     let mut fault =
-        other.publisher_with::<[u8]>("/fault", PublisherOptions::new().urgent()).unwrap();
-    fault.wait_for_subscribers(1, LONG).unwrap();
+        other.publisher::<[u8]>("/fault").urgent().open().unwrap();
+    fault.wait_for_subscribers_timeout(1, LONG).unwrap();
     fault.send(b"fault").unwrap();
     assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(0));
 
@@ -61,15 +61,15 @@ fn callback_takes_the_lane_of_the_first_publisher() {
     for round in 0..50 {
         let topic = format!("/t{round}");
         let (tell, thread) = mpsc::channel();
-        let on = node.subscriber::<[u8]>(&topic).unwrap().on(move |_| {
+        let on = node.subscriber::<[u8]>(&topic).open().unwrap().on(move |_| {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             tell.send(name).unwrap();
         });
         let options = PublisherOptions::new().transient_local(1);
         let urgent = round % 2 == 0;
         let options = if urgent { options.urgent() } else { options };
-        let mut publisher = other.publisher_with::<[u8]>(&topic, options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = other.publisher::<[u8]>(&topic).qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"").unwrap();
         let name = thread.recv_timeout(LONG.unwrap()).unwrap();
         assert_eq!(name, if urgent { "rnet-urgent" } else { "rnet-bulk" });
@@ -81,12 +81,12 @@ fn callback_takes_the_lane_of_the_first_publisher() {
 fn subscriber_can_require_a_lane() {
     let net = Net::new("insist");
     let node = net.node("robot");
-    let publisher = node.publisher::<[u8]>("/stop").unwrap();
+    let publisher = node.publisher::<[u8]>("/stop").open().unwrap();
     let options = SubscriberOptions::new().lane(Lane::Urgent);
-    let mut subscriber = node.subscriber_with::<[u8]>("/stop", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/stop").qos(options).open().unwrap();
     for error in [
-        subscriber.wait_for_publishers(1, LONG).unwrap_err(),
-        publisher.wait_for_subscribers(1, LONG).unwrap_err(),
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err(),
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err(),
         publisher.incompatible().remove(0),
     ] {
         assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
@@ -99,14 +99,14 @@ fn subscriber_can_require_a_lane() {
 fn two_lanes_on_one_topic_are_a_named_error() {
     let net = Net::new("conflict");
     let node = net.node("robot");
-    let mut bulk = node.publisher::<[u8]>("/stop").unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/stop").unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let mut bulk = node.publisher::<[u8]>("/stop").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/stop").open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let (tell, events) = mpsc::channel();
-    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let other = net.node("other");
-    let _urgent = other.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
-    let error = subscriber.recv(LONG).unwrap_err();
+    let _urgent = other.publisher::<[u8]>("/stop").urgent().open().unwrap();
+    let error = subscriber.recv_timeout(LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     let text = error.to_string();
     for part in ["/stop", "/other", "/robot", "one lane per topic"] {
@@ -115,22 +115,23 @@ fn two_lanes_on_one_topic_are_a_named_error() {
     assert_eq!(events.recv_timeout(LONG.unwrap()), Ok(MatchEvent::Incompatible(error)));
     // The first publisher is not affected.
     bulk.send(b"still here").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"still here");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"still here");
 }
 
 #[test]
 fn panicking_callback_ends_no_other() {
     let net = Net::new("panic");
     let node = net.node("robot");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let (tell, receiver) = mpsc::channel();
     let bad = tell.clone();
-    let _bad = node.subscriber::<[u8]>("/t").unwrap().on(move |_| {
+    let _bad = node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| {
         bad.send("bad").unwrap();
         panic!("this panic is part of the test");
     });
-    let _good = node.subscriber::<[u8]>("/t").unwrap().on(move |_| tell.send("good").unwrap());
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let _good =
+        node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| tell.send("good").unwrap());
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     for _ in 0..3 {
         publisher.send(b"").unwrap();
     }
@@ -142,10 +143,11 @@ fn panicking_callback_ends_no_other() {
 fn dropping_the_subscription_ends_the_calls() {
     let net = Net::new("drop");
     let node = net.node("robot");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let (tell, receiver) = mpsc::channel();
-    let subscription = node.subscriber::<[u8]>("/t").unwrap().on(move |_| tell.send(()).unwrap());
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let subscription =
+        node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| tell.send(()).unwrap());
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"").unwrap();
     receiver.recv_timeout(LONG.unwrap()).unwrap();
     drop(subscription);

@@ -42,7 +42,7 @@ fn posed(json: &str) -> Dynamic {
 
 fn open(net: &Net, options: PublisherOptions) -> (rnet::Node, Publisher<[u8]>) {
     let node = net.node("victim");
-    let publisher = node.publisher_with("/t", options.last_will(&b"gone"[..])).unwrap();
+    let publisher = node.publisher("/t").qos(options.last_will(&b"gone"[..])).open().unwrap();
     (node, publisher)
 }
 
@@ -61,7 +61,7 @@ fn child_entry() {
             let options = PublisherOptions::new();
             let options = if role == "urgent" { options.urgent() } else { options };
             let (node, mut publisher) = open(&net, options);
-            publisher.wait_for_subscribers(number.parse().unwrap(), LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(number.parse().unwrap(), LONG).unwrap();
             (0..3_u8).for_each(|number| publisher.send(&[number]).unwrap());
             tell("ready");
             match role {
@@ -92,7 +92,7 @@ fn child_entry() {
         // Changes its will without end.
         "changes" => {
             let (_node, mut publisher) = open(&net, PublisherOptions::new());
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             for byte in (0..=255_u8).cycle() {
                 publisher.set_last_will(&vec![byte; usize::from(byte) * 16]).unwrap();
@@ -102,20 +102,20 @@ fn child_entry() {
             let (_node, mut publisher) = open(&net, PublisherOptions::new());
             publisher.set_last_will(b"another").unwrap();
             publisher.clear_last_will().unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             wait();
         }
         "typed" => {
             let node = net.node("victim");
             let options = PublisherOptions::new().last_will(&STOP);
-            let plain = node.publisher_with::<Speed>("/speed", options).unwrap();
+            let plain = node.publisher::<Speed>("/speed").qos(options).open().unwrap();
             let options =
                 PublisherOptions::new().schema(&pose()).last_will(&posed(r#"{"x": 1.5}"#));
-            let mut typed = node.publisher_with::<Dynamic>("/pose", options).unwrap();
+            let mut typed = node.publisher::<Dynamic>("/pose").qos(options).open().unwrap();
             typed.set_last_will(&posed(r#"{"x": 1.5, "frame": "map"}"#)).unwrap();
-            plain.wait_for_subscribers(1, LONG).unwrap();
-            typed.wait_for_subscribers(1, LONG).unwrap();
+            plain.wait_for_subscribers_timeout(1, LONG).unwrap();
+            typed.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             wait();
         }
@@ -125,10 +125,10 @@ fn child_entry() {
                 .map(|each| {
                     let will = format!("{number} {each}");
                     let options = PublisherOptions::new().last_will(will.as_bytes());
-                    node.publisher_with::<[u8]>("/t", options).unwrap()
+                    node.publisher::<[u8]>("/t").qos(options).open().unwrap()
                 })
                 .collect();
-            publishers.iter().for_each(|p| p.wait_for_subscribers(1, LONG).unwrap());
+            publishers.iter().for_each(|p| p.wait_for_subscribers_timeout(1, LONG).unwrap());
             tell("ready");
             wait();
             drop(publishers);
@@ -136,8 +136,8 @@ fn child_entry() {
         // Reports what it reads until a publisher's end.
         "reads" => {
             let node = net.node("reader");
-            let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
-            subscriber.wait_for_publishers(1, LONG).unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
+            subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("matched");
             let (got, error) = until_error(&mut subscriber);
             tell(&format!("{got:?} {}", matches!(error, Error::PeerLost { .. })));
@@ -146,7 +146,7 @@ fn child_entry() {
         // A forked child of it lives on.
         "forks" => {
             let (_node, mut publisher) = open(&net, PublisherOptions::new());
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             // SAFETY: the child only makes calls that are supported after a fork, and exits with the test at
             // the latest.
             if unsafe { libc::fork() } == 0 {
@@ -172,7 +172,7 @@ fn child_entry() {
 fn all(subscriber: &mut Subscriber<[u8]>) -> (Vec<(Vec<u8>, bool)>, Error) {
     let mut got = Vec::new();
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(sample) => got.push((sample.to_vec(), sample.is_last_will())),
             Err(error) => return (got, error),
         }
@@ -189,7 +189,7 @@ fn will_of_a_killed_publisher_follows_all_its_messages() {
         let net = Net::new("will");
         let node = net.node("survivor");
         let keeps_one = options.qos.depth() == Some(1);
-        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let mut child = Child::spawn(&net, "three");
         child.expect("ready");
         child.kill();
@@ -208,18 +208,19 @@ fn will_of_a_killed_publisher_follows_all_its_messages() {
 fn will_names_its_publisher_and_is_kept_like_a_message() {
     let net = Net::new("will meta");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "three");
     child.expect("ready");
-    let publisher = subscriber.recv(LONG).unwrap().publisher();
+    let publisher = subscriber.recv_timeout(LONG).unwrap().publisher();
     let before = rnet::now_ns();
     child.kill();
-    let kept: Vec<_> = (0..3).map(|_| subscriber.recv(LONG).unwrap().into_owned()).collect();
+    let kept: Vec<_> =
+        (0..3).map(|_| subscriber.recv_timeout(LONG).unwrap().into_owned()).collect();
     let will = &kept[2];
     assert!(will.is_last_will() && !kept[1].is_last_will());
     assert_eq!((&**will, will.seq(), will.publisher()), (&b"gone"[..], 3, publisher));
     assert!(will.sent_ns() >= before && will.sent_ns() <= rnet::now_ns());
-    assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+    assert!(is_lost(&subscriber.recv_timeout(LONG).unwrap_err()));
     assert_eq!((&*kept[0], &**will), (&[1][..], &b"gone"[..]));
 }
 
@@ -228,7 +229,7 @@ fn a_publisher_that_is_closed_has_no_will() {
     for role in ["closes", "drops"] {
         let net = Net::new("no will");
         let node = net.node("survivor");
-        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
         if role == "drops" {
@@ -239,10 +240,10 @@ fn a_publisher_that_is_closed_has_no_will() {
             child.say("close");
             child.expect("closed");
         }
-        let got: Vec<_> = (0..3).map(|_| subscriber.recv(LONG).unwrap().to_vec()).collect();
+        let got: Vec<_> = (0..3).map(|_| subscriber.recv_timeout(LONG).unwrap().to_vec()).collect();
         assert_eq!(got, [[0], [1], [2]]);
         eventually("the publisher is gone", || subscriber.publisher_count() == 0);
-        match subscriber.recv(Some(Duration::from_millis(50))) {
+        match subscriber.recv_timeout(Duration::from_millis(50)) {
             Err(Error::Timeout { .. }) => {}
             Err(error) => assert!(role == "drops" && is_lost(&error), "{error}"),
             Ok(sample) => panic!("{role}: {sample:?}"),
@@ -254,18 +255,18 @@ fn a_publisher_that_is_closed_has_no_will() {
 fn stopped_publisher_leaves_no_will_until_it_dies() {
     let net = Net::new("stopped");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "three");
     child.expect("ready");
     for _ in 0..3 {
-        assert!(!subscriber.recv(LONG).unwrap().is_last_will());
+        assert!(!subscriber.recv_timeout(LONG).unwrap().is_last_will());
     }
     child.stop();
-    let nothing = subscriber.recv(Some(Duration::from_millis(300))).unwrap_err();
+    let nothing = subscriber.recv_timeout(Duration::from_millis(300)).unwrap_err();
     assert!(matches!(nothing, Error::Timeout { .. }), "{nothing}");
     child.kill();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"gone");
-    assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"gone");
+    assert!(is_lost(&subscriber.recv_timeout(LONG).unwrap_err()));
 }
 
 #[test]
@@ -274,14 +275,14 @@ fn publisher_killed_after_open_leaves_its_will_or_was_never_seen() {
     let node = net.node("survivor");
     let mut wills = 0;
     for _ in 0..10 {
-        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
         Child::spawn(&net, "opens").ended();
         eventually("the node is removed", || net.inspect().nodes.len() == 1);
-        match subscriber.recv(Some(Duration::from_millis(200))) {
+        match subscriber.recv_timeout(Duration::from_millis(200)) {
             Ok(will) => {
                 assert!(will.is_last_will() && &*will == b"gone");
                 wills += 1;
-                assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+                assert!(is_lost(&subscriber.recv_timeout(LONG).unwrap_err()));
             }
             Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("it was matched and left no will: {error}"),
@@ -295,12 +296,12 @@ fn will_is_changed_atomically() {
     for round in 0..10 {
         let net = Net::new("changed");
         let node = net.node("survivor");
-        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
         let mut child = Child::spawn(&net, "changes");
         child.expect("ready");
         std::thread::sleep(Duration::from_micros(round * 700)); // sleep: so that it dies at another point
         child.kill();
-        let will = subscriber.recv(LONG).unwrap();
+        let will = subscriber.recv_timeout(LONG).unwrap();
         assert!(will.is_last_will());
         let byte = will.first().copied().unwrap_or(0);
         let whole = vec![byte; usize::from(byte) * 16];
@@ -312,7 +313,7 @@ fn will_is_changed_atomically() {
 fn withdrawn_will_is_not_delivered() {
     let net = Net::new("cleared");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "cleared");
     child.expect("ready");
     child.kill();
@@ -324,14 +325,14 @@ fn withdrawn_will_is_not_delivered() {
 fn wills_have_the_type_of_their_publisher() {
     let net = Net::new("typed");
     let node = net.node("survivor");
-    let mut speed = node.subscriber::<Speed>("/speed").unwrap();
+    let mut speed = node.subscriber::<Speed>("/speed").open().unwrap();
     let options = SubscriberOptions::new().schema(&pose());
-    let mut poses = node.subscriber_with::<Dynamic>("/pose", options).unwrap();
+    let mut poses = node.subscriber::<Dynamic>("/pose").qos(options).open().unwrap();
     let mut child = Child::spawn(&net, "typed");
     child.expect("ready");
     child.kill();
-    assert_eq!(*speed.recv(LONG).unwrap(), STOP);
-    let will = poses.recv(LONG).unwrap();
+    assert_eq!(*speed.recv_timeout(LONG).unwrap(), STOP);
+    let will = poses.recv_timeout(LONG).unwrap();
     assert!(will.is_last_will());
     let expected = posed(r#"{"x": 1.5, "frame": "map"}"#);
     assert_eq!(format!("{:?}", *will), format!("{expected:?}"));
@@ -341,23 +342,23 @@ fn wills_have_the_type_of_their_publisher() {
 fn invalid_will_is_refused_at_open() {
     let net = Net::new("refused");
     let node = net.node("node");
-    let open = |options| node.publisher_with::<Speed>("/speed", options).map(drop).unwrap_err();
+    let open = |options| node.publisher::<Speed>("/speed").qos(options).open().map(drop).unwrap_err();
     let other = open(PublisherOptions::new().last_will(&Other { a: 1, b: 2 }));
     assert!(matches!(other, Error::BadValue { .. }), "{other}");
     assert!(other.to_string().contains("/speed"), "{other}");
     let short = open(PublisherOptions::new().last_will(&b"short"[..]));
     assert!(matches!(short, Error::BadValue { .. }), "{short}");
     let long = PublisherOptions::new().last_will(&[0_u8; 4097][..]);
-    let long = node.publisher_with::<[u8]>("/t", long).map(drop).unwrap_err();
+    let long = node.publisher::<[u8]>("/t").qos(long).open().map(drop).unwrap_err();
     let said = "bad value for last will on /t: it has 4097 bytes; a last will has at most 4096, regardless of the \
                 message limit: shorten it";
     assert_eq!(long.to_string(), said);
-    let mut without = node.publisher::<[u8]>("/t").unwrap();
+    let mut without = node.publisher::<[u8]>("/t").open().unwrap();
     let refused = without.set_last_will(b"late").unwrap_err();
     assert!(refused.to_string().contains("opened without a last will"), "{refused}");
     let will = [7_u8; 4096];
     let options = PublisherOptions::new().last_will(&will[..]);
-    let mut with = node.publisher_with::<[u8]>("/longest", options).unwrap();
+    let mut with = node.publisher::<[u8]>("/longest").qos(options).open().unwrap();
     let refused = with.set_last_will(&[0; 5000]).unwrap_err();
     let said =
         "bad value for last will on /longest: it has 5000 bytes; a last will has at most 4096";
@@ -369,16 +370,16 @@ fn invalid_will_is_refused_at_open() {
 fn latest_of_a_dead_publisher_is_its_will() {
     let net = Net::new("latest");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "three");
     child.expect("ready");
     child.kill();
     eventually("the publisher is gone", || subscriber.publisher_count() == 0);
-    let newest = subscriber.latest(LONG).unwrap();
+    let newest = subscriber.latest_timeout(LONG).unwrap();
     assert!(newest.is_last_will() && &*newest == b"gone");
     drop(newest);
     assert_eq!(subscriber.stats()[0].skipped, 3);
-    assert!(is_lost(&subscriber.recv(LONG).unwrap_err()));
+    assert!(is_lost(&subscriber.recv_timeout(LONG).unwrap_err()));
 }
 
 #[test]
@@ -389,10 +390,10 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
         let (tell, receiver) = mpsc::channel();
         let lane = if role == "urgent 2" { Lane::Urgent } else { Lane::Bulk };
         let options = SubscriberOptions::new().lane(lane);
-        let subscriber = node.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
+        let subscriber = node.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
         let _callback = subscriber
             .on(move |sample| tell.send((sample.to_vec(), sample.is_last_will())).unwrap());
-        let mut waited = node.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut waited = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let mut set = WaitSet::new(&node);
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
@@ -402,7 +403,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
         assert_eq!(next(), (b"gone".to_vec(), true));
         let mut got = Vec::new();
         while got.last().is_none_or(|last: &Vec<u8>| last != b"gone") {
-            assert!(set.wait(&mut [&mut waited], LONG).unwrap());
+            assert!(set.wait_timeout(&mut [&mut waited], LONG).unwrap());
             got.extend(waited.try_recv().unwrap().map(|sample| sample.to_vec()));
         }
         assert_eq!(got.len(), 4);
@@ -413,14 +414,14 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
 fn many_publishers_that_die_at_once_leave_all_wills() {
     let net = Net::new("many");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut children: Vec<_> =
         (0..MANY.0).map(|number| Child::spawn(&net, &format!("many {number}"))).collect();
     children.iter_mut().for_each(|child| child.expect("ready"));
     children.iter_mut().for_each(Child::kill);
     let (mut wills, mut lost) = (Vec::new(), 0);
     while lost < MANY.0 * MANY.1 {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(sample) => {
                 assert!(sample.is_last_will());
                 wills.push(String::from_utf8(sample.to_vec()).unwrap());
@@ -460,15 +461,15 @@ fn stopped_reader_gets_the_will_after_others_have_swept() {
 fn subscriber_that_joins_after_the_death_gets_no_will() {
     let net = Net::new("late");
     let node = net.node("survivor");
-    let mut early = node.subscriber::<[u8]>("/t").unwrap();
+    let mut early = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "three");
     child.expect("ready");
     child.kill();
     let (got, _) = all(&mut early);
     assert_eq!(got.len(), 4);
     let options = SubscriberOptions::new().transient_local();
-    let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
-    let nothing = late.recv(Some(Duration::from_millis(50))).unwrap_err();
+    let mut late = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let nothing = late.recv_timeout(Duration::from_millis(50)).unwrap_err();
     assert!(matches!(nothing, Error::Timeout { .. }), "{nothing}");
 }
 
@@ -476,7 +477,7 @@ fn subscriber_that_joins_after_the_death_gets_no_will() {
 fn forked_child_neither_delays_nor_changes_the_will() {
     let net = Net::new("forked");
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "forks");
     child.expect("forked");
     child.kill();
@@ -492,7 +493,7 @@ fn corrupt_will_area_harms_no_reader() {
     for word in seeds {
         let net = Net::new("hostile will");
         let node = net.node("survivor");
-        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
         let mut child = Child::spawn(&net, "three");
         child.expect("ready");
         let nodes = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
@@ -520,17 +521,17 @@ fn corrupt_will_area_harms_no_reader() {
 #[test]
 fn live_publisher_that_marks_a_message_as_last_will_is_not_lost() {
     let net = Net::new("speaks");
-    let mut hears = net.node("hears").subscriber::<[u8]>("/t").unwrap();
+    let mut hears = net.node("hears").subscriber::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "three");
     child.expect("ready");
-    (0..3).for_each(|number| assert_eq!(&*hears.recv(LONG).unwrap(), [number]));
+    (0..3).for_each(|number| assert_eq!(&*hears.recv_timeout(LONG).unwrap(), [number]));
     let speaks = net.node("speaks");
-    let mut speaks = speaks.publisher::<[u8]>("/t").unwrap();
-    hears.wait_for_publishers(2, LONG).unwrap();
-    speaks.wait_for_subscribers(1, LONG).unwrap();
+    let mut speaks = speaks.publisher::<[u8]>("/t").open().unwrap();
+    hears.wait_for_publishers_timeout(2, LONG).unwrap();
+    speaks.wait_for_subscribers_timeout(1, LONG).unwrap();
     speaks.send_with(&b"false"[..], rnet::Meta::default().as_last_will()).unwrap();
     speaks.send(b"alive").unwrap();
-    let mut next = || hears.recv(LONG).map(|got| (got.to_vec(), got.is_last_will()));
+    let mut next = || hears.recv_timeout(LONG).map(|got| (got.to_vec(), got.is_last_will()));
     assert_eq!(next().unwrap(), (b"false".to_vec(), true));
     assert_eq!(next().unwrap(), (b"alive".to_vec(), false));
     // The will of the other publisher is unchanged.

@@ -53,12 +53,12 @@ fn put(path: &Path, thing: Leftover) {
 /// Two nodes communicate under the names of dead nodes.
 fn talk(net: &Net) -> Result<(), Error> {
     let (a, b) = (net.builder("a").open()?, net.builder("b").open()?);
-    let mut publisher = a.publisher::<[u8]>("/t")?;
-    let mut subscriber = b.subscriber::<[u8]>("/t")?;
-    publisher.wait_for_subscribers(1, LONG)?;
+    let mut publisher = a.publisher::<[u8]>("/t").open()?;
+    let mut subscriber = b.subscriber::<[u8]>("/t").open()?;
+    publisher.wait_for_subscribers_timeout(1, LONG)?;
     for len in [8, 100_000] {
         publisher.send(&vec![3; len])?;
-        assert_eq!(*subscriber.recv(LONG)?, vec![3; len]);
+        assert_eq!(*subscriber.recv_timeout(LONG)?, vec![3; len]);
     }
     Ok(())
 }
@@ -84,15 +84,15 @@ fn dead_domain(net: &Net) -> Vec<PathBuf> {
     }
     let living = Net::new("model");
     let (a, b) = (living.node("a"), living.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[1; 10_000]).unwrap();
-    subscriber.recv(LONG).unwrap();
+    subscriber.recv_timeout(LONG).unwrap();
     let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
     let level = compile_text("level.proto", text).unwrap().schema("Level").unwrap();
     let options = PublisherOptions::new().schema(&level);
-    let _typed = a.publisher_with::<Dynamic>("/typed", options).unwrap();
+    let _typed = a.publisher::<Dynamic>("/typed").qos(options).open().unwrap();
     let mut made = Vec::new();
     copy(&living.inspect_path(), &net.inspect_path(), &mut made);
     made.sort();

@@ -33,8 +33,8 @@ fn child_entry() {
     let net = Net::of_parent();
     let node = net.node("reader");
     let mut subscriber =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().keep_all()).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+        node.subscriber::<[u8]>("/t").keep_all().open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     tell("ready");
     for sent in orders() {
         let sent: u64 = sent.parse().unwrap();
@@ -50,9 +50,9 @@ fn child_entry() {
 fn resumed_reader_receives_no_expired_message() {
     let net = Net::new("lifespan stopped");
     let node = net.node("writer");
-    let mut publisher = node.publisher_with::<[u8]>("/t", offers()).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(offers()).open().unwrap();
     let mut reader = Child::spawn(&net, "reader");
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     reader.expect("ready");
     reader.stop();
     for i in 0..100_u64 {
@@ -74,22 +74,22 @@ fn every_form_of_receiving_skips_expired_messages() {
     let net = Net::new("lifespan forms");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher =
-        a.publisher_with::<[u8]>("/t", offers().reliable(OnFull::Refuse).large_depth(4)).unwrap();
+        a.publisher::<[u8]>("/t").qos(offers().reliable(OnFull::Refuse).large_depth(4)).open().unwrap();
     let options = SubscriberOptions::new();
-    let mut slow = b.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
-    let mut newest = b.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
-    let mut all = b.subscriber_with::<[u8]>("/t", options.reliable()).unwrap();
-    publisher.wait_for_subscribers(3, LONG).unwrap();
+    let mut slow = b.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
+    let mut newest = b.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
+    let mut all = b.subscriber::<[u8]>("/t").qos(options.reliable()).open().unwrap();
+    publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     let image = vec![7_u8; 100_000];
     for _ in 0..3 {
         publisher.send(b"small").unwrap();
         publisher.send(&image).unwrap();
     }
     // One sample is held; those copied with it expire before they are requested.
-    let first = slow.recv(LONG).map(|sample| sample.len());
+    let first = slow.recv_timeout(LONG).map(|sample| sample.len());
     expire();
     assert!(slow.try_recv().unwrap().is_none());
-    assert!(newest.latest(Some(Duration::ZERO)).is_err());
+    assert!(newest.latest_timeout(Duration::ZERO).is_err());
     assert!(all.try_recv().unwrap().is_none());
     for (subscriber, received) in [(&slow, u64::from(first.is_ok())), (&newest, 0), (&all, 0)] {
         let s = stats(subscriber);
@@ -107,10 +107,10 @@ fn messages_lost_before_an_expired_one_count_as_expired() {
     let net = Net::new("lifespan overrun");
     let (a, b) = (net.node("a"), net.node("b"));
     let short = offers().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    let mut publisher = a.publisher_with::<[u8]>("/t", short).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(short).open().unwrap();
     let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = b.subscriber_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..1000 {
         publisher.send(&[0; 1000]).unwrap();
     }
@@ -124,14 +124,14 @@ fn messages_lost_before_an_expired_one_count_as_expired() {
 fn late_joiners_get_no_history_that_has_expired() {
     let net = Net::new("lifespan history");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher_with::<[u8]>("/t", offers().transient_local(5)).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(offers().transient_local(5)).open().unwrap();
     for _ in 0..5 {
         publisher.send(b"old").unwrap();
     }
     expire();
     let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber_with::<[u8]>("/t", options).unwrap();
-    late.wait_for_publishers(1, LONG).unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    late.wait_for_publishers_timeout(1, LONG).unwrap();
     assert!(late.try_recv().unwrap().is_none());
     let s = stats(&late);
     assert_eq!((s.expired, s.skipped, s.lost.total()), (5, 0, 0), "{s:?}");

@@ -9,15 +9,15 @@ use common::{Net, eventually};
 use rnet::msgs::Log;
 use rnet::{LOG_TOPIC, LogLevel, Node, Subscriber, SubscriberOptions};
 
-const LONG: Option<Duration> = Some(Duration::from_secs(60));
+const LONG: Duration = Duration::from_secs(60);
 
 fn reader(net: &Net) -> Subscriber<Log> {
     let options = SubscriberOptions::new().transient_local().keep_all();
-    net.node("reader").subscriber_with(LOG_TOPIC, options).unwrap()
+    net.node("reader").subscriber(LOG_TOPIC).qos(options).open().unwrap()
 }
 
 fn next(reader: &mut Subscriber<Log>) -> Log {
-    (*reader.recv(LONG).unwrap()).clone()
+    (*reader.recv_timeout(LONG).unwrap()).clone()
 }
 
 #[test]
@@ -216,16 +216,16 @@ fn publisher_with_only_incompatible_subscribers_logs_it() {
         assert!(log.message.contains(&format!("subscriber {subscriber}")), "{}", log.message);
     };
     // The last endpoint that opens reports it for both.
-    let _wanted = leg.subscriber::<rnet::msgs::Twist>("/created").unwrap();
-    let mut created = arm.publisher::<rnet::msgs::Imu>("/created").unwrap();
+    let _wanted = leg.subscriber::<rnet::msgs::Twist>("/created").open().unwrap();
+    let mut created = arm.publisher::<rnet::msgs::Imu>("/created").open().unwrap();
     says("/created", "/leg");
     // A publisher with one compatible subscriber continues.
-    let mut matched = arm.publisher::<rnet::msgs::Imu>("/matched").unwrap();
-    let mut fits = leg.subscriber::<rnet::msgs::Imu>("/matched").unwrap();
-    matched.wait_for_subscribers(1, LONG).unwrap();
-    let _other = net.node("foot").subscriber::<rnet::msgs::Twist>("/matched").unwrap();
+    let mut matched = arm.publisher::<rnet::msgs::Imu>("/matched").open().unwrap();
+    let mut fits = leg.subscriber::<rnet::msgs::Imu>("/matched").open().unwrap();
+    matched.wait_for_subscribers_timeout(1, LONG).unwrap();
+    let _other = net.node("foot").subscriber::<rnet::msgs::Twist>("/matched").open().unwrap();
     says("/matched", "/foot");
     created.send(&Default::default()).unwrap();
     matched.send(&Default::default()).unwrap();
-    fits.recv(LONG).unwrap();
+    fits.recv_timeout(LONG).unwrap();
 }

@@ -7,12 +7,12 @@ use std::sync::mpsc;
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{
     EndpointEvent, Error, MatchEvent, Node, Proxy, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions,
+    
 };
 
 fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
     let arm = Proxy::new("robot2", "/arm", 7).unwrap();
-    link.publisher_with(topic, PublisherOptions::new().proxy(arm)).unwrap()
+    link.publisher(topic).proxy(arm).open().unwrap()
 }
 
 fn is_lost(error: &Error) -> bool {
@@ -49,7 +49,7 @@ fn child_entry() {
     while let Ok(order) = orders.recv() {
         match order.as_str() {
             "send" => {
-                publishers[0].wait_for_subscribers(1, LONG).unwrap();
+                publishers[0].wait_for_subscribers_timeout(1, LONG).unwrap();
                 (0..3).for_each(|seq| publishers[0].send(&[seq]).unwrap());
             }
             "lose" => publishers.remove(0).close_as_lost(),
@@ -66,9 +66,9 @@ fn lost_and_closed_proxies_are_distinguished() {
     let net = Net::new("lost and closed");
     let node = net.node("node");
     let mut child = Child::spawn(&net, "link");
-    let mut subscriber = node.subscriber_with("/t", SubscriberOptions::new().keep_all()).unwrap();
+    let mut subscriber = node.subscriber("/t").keep_all().open().unwrap();
     let (tell, matches) = mpsc::channel();
-    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let (tell, endpoints) = mpsc::channel();
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
     let mut order = |order| {
@@ -87,7 +87,7 @@ fn lost_and_closed_proxies_are_distinguished() {
             event => return event,
         }
     };
-    subscriber.wait_for_publishers(2, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(2, LONG).unwrap();
     // The next publisher does not reuse its list entry at once, but the entry becomes free later.
     for _ in 0..3 {
         order("send");
@@ -97,7 +97,7 @@ fn lost_and_closed_proxies_are_distinguished() {
         assert_eq!(lost.node, "@robot2/arm");
         assert!(matches!(next_match(), MatchEvent::Lost(peer) if peer.id == lost.id));
         order("open");
-        subscriber.wait_for_publishers(2, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(2, LONG).unwrap();
     }
     order("close");
     assert!(matches!(next(), EndpointEvent::Closed(_)));
@@ -123,7 +123,7 @@ fn late_watchers_learn_of_lost_proxies() {
     let mut received = [(); 3].map(|()| watcher.hear());
     received.sort();
     assert_eq!(received, ["closed", "lost", "opened"]);
-    let late = net.node("late").subscriber::<[u8]>("/a").unwrap();
+    let late = net.node("late").subscriber::<[u8]>("/a").open().unwrap();
     assert_eq!(net.inspect().publishers.len(), 1);
     drop((third, late));
 }
@@ -134,11 +134,11 @@ fn large_messages_of_a_lost_publisher_are_not_awaited() {
     let link = net.node("link");
     let arm = Proxy::new("robot2", "/arm", 7).unwrap();
     let options = PublisherOptions::new().reliable(rnet::OnFull::Refuse).proxy(arm);
-    let mut publisher = link.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = link.publisher::<[u8]>("/t").qos(options).open().unwrap();
     // In the link's own node, which learns of it in another way.
     let mut subscriber =
-        link.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        link.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"small").unwrap();
     publisher.send(&vec![7; 100_000]).unwrap();
     publisher.close_as_lost();

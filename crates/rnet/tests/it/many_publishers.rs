@@ -19,20 +19,20 @@ const EACH: u64 = 3;
 fn publisher(node: &Node, reliable: bool) -> Publisher<[u8]> {
     let options = PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
     let options = if reliable { options.reliable(OnFull::Refuse) } else { options };
-    node.publisher_with("/t", options).unwrap()
+    node.publisher("/t").qos(options).open().unwrap()
 }
 
 fn subscriber(node: &Node, reliable: bool) -> Subscriber<[u8]> {
     let options = SubscriberOptions::new();
     let options = if reliable { options.reliable() } else { options };
-    node.subscriber_with("/t", options).unwrap()
+    node.subscriber("/t").qos(options).open().unwrap()
 }
 
 /// Opens publishers one after the other; each is matched, sends and closes.
 fn come_and_go(node: &Node, reliable: bool, count: usize) {
     for _ in 0..count {
         let mut publisher = publisher(node, reliable);
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         (0..EACH).for_each(|n| publisher.send(&n.to_le_bytes()).unwrap());
     }
 }
@@ -72,7 +72,7 @@ fn idle_subscriber_accepts_successive_publishers() {
         let past = net.inspect().subscriptions.remove(0).past.unwrap();
         assert_eq!((past.received, past.lost), (received, lost));
         come_and_go(&a, reliable, 1);
-        assert_eq!(subscriber.recv(LONG).unwrap().seq(), 0);
+        assert_eq!(subscriber.recv_timeout(LONG).unwrap().seq(), 0);
     }
 }
 
@@ -83,7 +83,7 @@ fn closed_publisher_without_unread_messages_frees_its_slot() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = subscriber(&b, false);
     for _ in 0..3 {
-        publisher(&a, false).wait_for_subscribers(1, LONG).unwrap();
+        publisher(&a, false).wait_for_subscribers_timeout(1, LONG).unwrap();
         eventually("the publisher is removed", || {
             net.inspect().subscriptions[0].channels.is_empty()
         });
@@ -104,7 +104,7 @@ fn rarely_reading_subscriber_follows_all_live_publishers() {
         reads += u64::from(subscriber.try_recv().unwrap().is_some());
     }
     let mut living = publisher(&a, false);
-    living.wait_for_subscribers(1, LONG).unwrap();
+    living.wait_for_subscribers_timeout(1, LONG).unwrap();
     living.send(b"here").unwrap();
     while subscriber.try_recv().unwrap().is_some() {}
     let (received, skipped, lost) = sums(&subscriber.stats());
@@ -143,12 +143,12 @@ fn excess_live_publisher_is_refused() {
     come_and_go(&a, false, 10);
     let mut living: Vec<_> =
         (0..MAX_PUBLISHERS_PER_SUBSCRIPTION).map(|_| publisher(&a, false)).collect();
-    subscriber.wait_for_publishers(MAX_PUBLISHERS_PER_SUBSCRIPTION, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(MAX_PUBLISHERS_PER_SUBSCRIPTION, LONG).unwrap();
     let one_more = publisher(&a, false);
-    let refused = subscriber.wait_for_publishers(MAX_PUBLISHERS_PER_SUBSCRIPTION + 1, LONG);
+    let refused = subscriber.wait_for_publishers_timeout(MAX_PUBLISHERS_PER_SUBSCRIPTION + 1, LONG);
     assert!(matches!(refused, Err(Error::LimitReached { .. })), "{refused:?}");
     drop(living.pop());
     // Without a read by the subscriber.
-    one_more.wait_for_subscribers(1, LONG).unwrap();
+    one_more.wait_for_subscribers_timeout(1, LONG).unwrap();
     drop(living);
 }

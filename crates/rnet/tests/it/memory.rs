@@ -53,18 +53,18 @@ fn thousand_slow_publishers_use_little_memory() {
     let mut subscribers: Vec<Subscriber<[u8]>> = Vec::new();
     for (n, node) in nodes.iter().enumerate() {
         for number in 0..TOPICS_PER_NODE {
-            publishers.push(node.publisher(&topic(n, number)).unwrap());
+            publishers.push(node.publisher(&topic(n, number)).open().unwrap());
             let peer = &nodes[(n + 1) % NODES];
-            subscribers.push(peer.subscriber(&topic(n, number)).unwrap());
+            subscribers.push(peer.subscriber(&topic(n, number)).open().unwrap());
         }
     }
-    publishers.iter_mut().for_each(|p| p.wait_for_subscribers(1, LONG).unwrap());
+    publishers.iter_mut().for_each(|p| p.wait_for_subscribers_timeout(1, LONG).unwrap());
     let at_first = bytes_below(net.base());
     for message in 0..MESSAGES {
         let round = std::time::Instant::now();
         publishers.iter_mut().for_each(|p| p.send(&[message as u8; MESSAGE_LEN]).unwrap());
         for subscriber in &mut subscribers {
-            assert_eq!(subscriber.recv(LONG).unwrap()[0], message as u8);
+            assert_eq!(subscriber.recv_timeout(LONG).unwrap()[0], message as u8);
         }
         std::thread::sleep(EVERY.saturating_sub(round.elapsed())); // sleep: the publishers' period
     }
@@ -84,23 +84,23 @@ fn log_bytes(net: &Net) -> u64 {
 fn burst_grows_the_log_which_shrinks_afterwards() {
     let net = Net::new("burst");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     let all = SubscriberOptions::new().keep_all();
-    let mut subscriber = b.subscriber_with::<[u8]>("/t", all).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").qos(all).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert_eq!(log_bytes(&net), 16 << 10);
     // All 512 KiB, before the subscriber reads.
     (0..500).for_each(|n| publisher.send(&[n as u8; 1000]).unwrap());
     assert_eq!(log_bytes(&net), 512 << 10);
     for n in 0..500 {
-        assert_eq!(subscriber.recv(LONG).unwrap()[0], n as u8);
+        assert_eq!(subscriber.recv_timeout(LONG).unwrap()[0], n as u8);
     }
     assert_eq!(subscriber.lost().total(), 0);
     // At 20 KB per second it keeps the last few seconds.
     eventually("the memory of the burst comes back", || {
         std::thread::sleep(Duration::from_millis(50)); // sleep: the publisher's period
         publisher.send(&[7; 1000]).unwrap();
-        subscriber.recv(LONG).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
         log_bytes(&net) <= 160 << 10
     });
 }
@@ -111,14 +111,14 @@ fn slow_reliable_reader_can_use_the_full_log() {
     let net = Net::new("slow");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 20);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut subscriber =
-        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sent = (0..).take_while(|_| publisher.send(&[1; 1000]).is_ok()).count();
     assert_eq!(sent, (1 << 20) / 1016);
     assert_eq!(log_bytes(&net), 1 << 20);
-    (0..sent).for_each(|_| assert!(subscriber.recv(LONG).is_ok()));
+    (0..sent).for_each(|_| assert!(subscriber.recv_timeout(LONG).is_ok()));
 }
 
 /// A reserved log allocates no memory later, and releases none.
@@ -127,7 +127,7 @@ fn a_reserved_log_has_its_memory_from_the_start() {
     let net = Net::new("reserved");
     let node = net.node("a");
     let options = PublisherOptions::new().reserve_log();
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     assert_eq!(log_bytes(&net), 512 << 10);
     assert!(bytes_below(net.base()) >= 512 << 10);
     (0..1000).for_each(|_| publisher.send(&[7; 1000]).unwrap());
@@ -140,7 +140,7 @@ fn a_log_that_may_get_long_begins_short() {
     let net = Net::new("long");
     let node = net.node("a");
     let options = PublisherOptions::new().log_len_bytes(64 << 20);
-    let _publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let _publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     assert_eq!(log_bytes(&net), 1 << 20);
 }
 
@@ -152,15 +152,15 @@ fn history_depth_extends_the_log() {
     let net = Net::new("history");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().transient_local(DEPTH);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     (0..3 * DEPTH).for_each(|n| publisher.send(&[n as u8; 4096]).unwrap());
     let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     for n in 2 * DEPTH..3 * DEPTH {
-        assert_eq!(late.recv(LONG).unwrap()[0], n as u8);
+        assert_eq!(late.recv_timeout(LONG).unwrap()[0], n as u8);
     }
     let options = PublisherOptions::new().transient_local(1_000_000);
-    let error = a.publisher_with::<[u8]>("/u", options).map(drop).unwrap_err().to_string();
+    let error = a.publisher::<[u8]>("/u").qos(options).open().map(drop).unwrap_err().to_string();
     for word in ["/u", "transient_local", "1000000", "bytes", "keep fewer"] {
         assert!(error.contains(word), "{error}");
     }

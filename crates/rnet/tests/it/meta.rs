@@ -15,7 +15,7 @@ use rnet::{
     PublisherOptions, Subscriber, SubscriberOptions,
 };
 
-const NONE: Option<Duration> = Some(Duration::ZERO);
+const NONE: Duration = Duration::ZERO;
 /// Short enough for the log, the longest inline length, and one for the pool.
 const LENGTHS: [usize; 5] = [0, 22, 4096, 4097, 100_000];
 
@@ -39,9 +39,9 @@ fn pair(
     offers: PublisherOptions,
     asks: SubscriberOptions,
 ) -> (Publisher<[u8]>, Subscriber<[u8]>) {
-    let publisher = net.node("a").publisher_with::<[u8]>("/t", offers).unwrap();
-    let subscriber = net.node("b").subscriber_with::<[u8]>("/t", asks).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let publisher = net.node("a").publisher::<[u8]>("/t").qos(offers).open().unwrap();
+    let subscriber = net.node("b").subscriber::<[u8]>("/t").qos(asks).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (publisher, subscriber)
 }
 
@@ -59,8 +59,8 @@ fn drain(subscriber: &mut Subscriber<[u8]>) -> u64 {
 fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
-    let mut publisher = net.node("child").publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = net.node("child").publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     match role.as_str() {
         "gap in a message" => {
             publisher.send_with(b"last", Meta::default().with_gap(LossCause::Link, 3)).unwrap();
@@ -88,7 +88,7 @@ fn messages_of_every_length_carry_metadata() {
         loan.copy_from_slice(&bytes);
         loan.send_with(meta).map_err(|(_, error)| error).unwrap();
         for expected in [meta, Meta::default(), Meta::default(), meta] {
-            let sample = subscriber.recv(LONG).unwrap();
+            let sample = subscriber.recv_timeout(LONG).unwrap();
             assert_eq!(&*sample, &bytes[..]);
             // Metadata must not change the alignment of the content read in place.
             assert!(sample.as_ptr().cast::<u64>().is_aligned());
@@ -112,26 +112,26 @@ fn typed_messages_and_images_carry_metadata() {
     let text = "syntax = \"proto3\"; message Level { double volt = 1; repeated double cells = 2; }";
     let schema = compile_text("level.proto", text).unwrap().schema("Level").unwrap();
     let offers = PublisherOptions::new().schema(&schema);
-    let mut levels = a.publisher_with::<Dynamic>("/level", offers).unwrap();
+    let mut levels = a.publisher::<Dynamic>("/level").qos(offers).open().unwrap();
     let asks = SubscriberOptions::new().schema(&schema);
-    let mut seen = b.subscriber_with::<Dynamic>("/level", asks).unwrap();
-    levels.wait_for_subscribers(1, LONG).unwrap();
+    let mut seen = b.subscriber::<Dynamic>("/level").qos(asks).open().unwrap();
+    levels.wait_for_subscribers_timeout(1, LONG).unwrap();
     // The second large message is encoded in place.
     for (seq, cells) in [1, 60_000, 60_000].into_iter().enumerate() {
         let json = serde_json::json!({ "cells": vec![1.5; cells] });
         let level = Dynamic::from(rnet::schema::Dynamic::from_json(&schema, &json).unwrap());
         levels.send_with(&level, full(seq as u64)).unwrap();
-        let sample = seen.recv(LONG).unwrap();
+        let sample = seen.recv_timeout(LONG).unwrap();
         assert_eq!((&*sample, sample.meta()), (&level, full(seq as u64)));
     }
-    let mut images = a.publisher::<Image>("/image").unwrap();
-    let mut seen = b.subscriber::<Image>("/image").unwrap();
-    images.wait_for_subscribers(1, LONG).unwrap();
+    let mut images = a.publisher::<Image>("/image").open().unwrap();
+    let mut seen = b.subscriber::<Image>("/image").open().unwrap();
+    images.wait_for_subscribers_timeout(1, LONG).unwrap();
     let header = Image::new(64, 48, "mono8").unwrap();
     let mut loan = images.loan_with(&header).unwrap();
     loan.fill(9);
     loan.send_with(full(1)).map_err(|(_, error)| error).unwrap();
-    let image = seen.recv(LONG).unwrap();
+    let image = seen.recv_timeout(LONG).unwrap();
     assert_eq!((image.meta(), image.data()), (full(1), &[9; 64 * 48][..]));
 }
 
@@ -145,7 +145,7 @@ fn gap_is_counted_by_cause_at_its_position() {
         publisher.send_with(&[0; 22], gap).unwrap();
         publisher.send_with(&[0; 22], gap).unwrap();
     }
-    let first = subscriber.recv(LONG).unwrap();
+    let first = subscriber.recv_timeout(LONG).unwrap();
     assert_eq!(first.meta().gap, Some(KnownGap { cause: LossCause::Overrun, size: 1 }));
     // Only what precedes the returned message.
     assert_eq!(lost(&subscriber), LossCounts { overrun: 1, ..LossCounts::default() });
@@ -154,10 +154,10 @@ fn gap_is_counted_by_cause_at_its_position() {
     assert_eq!((lost(&subscriber), drain(&mut subscriber)), (all, 0));
     assert_eq!(net.inspect().publishers[0].known_lost, all);
     // A later subscriber has no claim to earlier messages.
-    let mut late = net.node("late").subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut late = net.node("late").subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     publisher.send_with(&[0; 22], Meta::default().with_gap(LossCause::Link, 5)).unwrap();
-    late.recv(LONG).unwrap();
+    late.recv_timeout(LONG).unwrap();
     assert_eq!(drain(&mut late), 0);
     assert_eq!(lost(&late), link(5));
 }
@@ -168,8 +168,8 @@ fn a_gap_is_not_lost_with_its_message() {
     let offers = PublisherOptions::new().log_len_bytes(1 << 14);
     let (mut publisher, mut subscriber) =
         pair(&net, offers.clone(), SubscriberOptions::new().keep_all());
-    let mut newest = net.node("newest").subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut newest = net.node("newest").subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     for round in 1..=10 {
         for _ in 0..3 {
             publisher.send_with(&[0; 22], Meta::default().with_gap(LossCause::Link, 2)).unwrap();
@@ -182,7 +182,7 @@ fn a_gap_is_not_lost_with_its_message() {
         assert_eq!(now.link, 6 * round, "{now}");
         assert_eq!(now.overrun, 1003 * round - subscriber.stats()[0].received, "{received}");
         // For a reader that takes only the newest, skipped messages are not losses.
-        assert_eq!(newest.latest(LONG).unwrap().len(), 1000);
+        assert_eq!(newest.latest_timeout(LONG).unwrap().len(), 1000);
         assert_eq!(lost(&newest), link(6 * round));
     }
 }
@@ -196,7 +196,7 @@ fn latest_counts_gaps_of_a_closed_publisher() {
     publisher.send(&[0; 3]).unwrap();
     drop(publisher);
     eventually("the publisher is gone", || subscriber.publisher_count() == 0);
-    assert_eq!(subscriber.latest(LONG).unwrap().len(), 3);
+    assert_eq!(subscriber.latest_timeout(LONG).unwrap().len(), 3);
     assert_eq!(lost(&subscriber), link(5));
 }
 
@@ -206,7 +206,8 @@ fn gaps_alone_do_not_delay_a_timeout() {
     let (mut publisher, mut subscriber) =
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| subscriber.latest(Some(Duration::from_millis(300))).map(drop));
+        let waiting =
+            scope.spawn(|| subscriber.latest_timeout(Duration::from_millis(300)).map(drop));
         while !waiting.is_finished() {
             publisher.publish_gap(LossCause::Link, 1).unwrap();
         }
@@ -221,7 +222,7 @@ fn gap_without_a_message_is_counted_by_sleeping_readers() {
         pair(&net, PublisherOptions::new(), SubscriberOptions::new());
     let counted = || net.inspect().subscriptions[0].channels[0].lost;
     let reader = std::thread::spawn(move || {
-        let len = subscriber.recv(LONG).unwrap().len();
+        let len = subscriber.recv_timeout(LONG).unwrap().len();
         (len, lost(&subscriber))
     });
     eventually("the reader sleeps", || net.inspect().subscriptions[0].channels[0].asleep);
@@ -262,7 +263,7 @@ fn evicted_reader_counts_a_gap_once() {
         // The errors on the way are not part of this test.
         while subscriber.try_recv().is_ok_and(|sample| sample.is_some()) {}
         publisher.send(&[0; 1]).unwrap();
-        matches!(subscriber.recv(NONE), Ok(sample) if sample.len() == 1)
+        matches!(subscriber.recv_timeout(NONE), Ok(sample) if sample.len() == 1)
     });
     assert_eq!(lost(&subscriber).link, 200);
 }
@@ -271,12 +272,12 @@ fn evicted_reader_counts_a_gap_once() {
 fn a_gap_of_a_publisher_that_is_killed_is_counted() {
     for role in ["gap in a message", "gap alone"] {
         let net = Net::new(role);
-        let mut subscriber = net.node("b").subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = net.node("b").subscriber::<[u8]>("/t").open().unwrap();
         let mut child = Child::spawn(&net, role);
         child.expect("sent");
         child.kill();
         loop {
-            match subscriber.recv(LONG) {
+            match subscriber.recv_timeout(LONG) {
                 Ok(_) => {}
                 Err(Error::PeerLost { .. }) => break,
                 Err(error) => panic!("{error}"),
@@ -289,7 +290,7 @@ fn a_gap_of_a_publisher_that_is_killed_is_counted() {
 #[test]
 fn observers_see_metadata_and_skip_unknown_extensions() {
     let net = Net::new("meta observed");
-    let mut publisher = net.node("a").publisher::<[u8]>("/t").unwrap();
+    let mut publisher = net.node("a").publisher::<[u8]>("/t").open().unwrap();
     let info = net.inspect().publishers.remove(0);
     let mut observer = Observer::open(info.path, info.id, true).unwrap();
     let mut bytes = Vec::new();
@@ -343,14 +344,14 @@ fn contradictory_extensions_are_corrupt_and_unknown_ones_are_skipped() {
         let net = Net::new("spoilt words");
         let (mut publisher, mut subscriber) =
             pair(&net, PublisherOptions::new(), SubscriberOptions::new());
-        let mut other = net.node("c").publisher::<[u8]>("/t").unwrap();
-        other.wait_for_subscribers(1, LONG).unwrap();
+        let mut other = net.node("c").publisher::<[u8]>("/t").open().unwrap();
+        other.wait_for_subscribers_timeout(1, LONG).unwrap();
         let info = net.inspect().publishers.into_iter().find(|p| p.node == "/a").unwrap();
         let mut observer = Observer::open(info.path.clone(), info.id, true).unwrap();
         let content = *b"\x01spo\x00\x00\x00\x00";
         publisher.send_with(&content, Meta::default().with_correlation(5)).unwrap();
         spoil(&info.path, &content, at, word);
-        let result = subscriber.recv(LONG).map(|sample| sample.correlation());
+        let result = subscriber.recv_timeout(LONG).map(|sample| sample.correlation());
         let seen = observer.poll(&mut Vec::new());
         if let Some(expected) = expected {
             assert_eq!(result, Ok(expected), "case {case}");
@@ -361,6 +362,6 @@ fn contradictory_extensions_are_corrupt_and_unknown_ones_are_skipped() {
         }
         // Whatever the error, it affects only this channel.
         other.send(b"sound").unwrap();
-        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"sound");
+        assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"sound");
     }
 }

@@ -66,13 +66,13 @@ fn child_entry() {
                 Err(error) => return tell(&error.to_string()),
             };
             let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-            let mut says = node.publisher_with::<[u8]>(&format!("/{mine}"), options).unwrap();
+            let mut says = node.publisher::<[u8]>(&format!("/{mine}")).qos(options).open().unwrap();
             let reliable = SubscriberOptions::new().reliable();
-            let mut hears = node.subscriber_with::<[u8]>(&format!("/{other}"), reliable).unwrap();
-            says.wait_for_subscribers(1, LONG).unwrap();
+            let mut hears = node.subscriber::<[u8]>(&format!("/{other}")).qos(reliable).open().unwrap();
+            says.wait_for_subscribers_timeout(1, LONG).unwrap();
             for len in [10, 200_000] {
                 says.send(&vec![7; len]).unwrap();
-                assert_eq!(hears.recv(LONG).unwrap().len(), len);
+                assert_eq!(hears.recv_timeout(LONG).unwrap().len(), len);
             }
             tell("talked");
             let (_, error) = until_error(&mut hears);

@@ -28,10 +28,10 @@ fn two_robots_of_one_program_are_separate() {
     let net = Net::new("naming-two");
     let open = |namespace: &str| {
         let node = net.builder("lidar").namespace(namespace).open().unwrap();
-        let scans = node.publisher::<[u8]>("scan").unwrap();
-        let own = node.publisher::<[u8]>("~/dirty").unwrap();
-        let reader = node.subscriber::<[u8]>("scan").unwrap();
-        let map = node.subscriber::<[u8]>("/map").unwrap();
+        let scans = node.publisher::<[u8]>("scan").open().unwrap();
+        let own = node.publisher::<[u8]>("~/dirty").open().unwrap();
+        let reader = node.subscriber::<[u8]>("scan").open().unwrap();
+        let map = node.subscriber::<[u8]>("/map").open().unwrap();
         (node, scans, own, reader, map)
     };
     let mut one = open("left");
@@ -44,8 +44,8 @@ fn two_robots_of_one_program_are_separate() {
     );
     one.1.send(b"left").unwrap();
     other.1.send(b"right").unwrap();
-    assert_eq!(&*one.3.recv(LONG).unwrap(), b"left");
-    assert_eq!(&*other.3.recv(LONG).unwrap(), b"right");
+    assert_eq!(&*one.3.recv_timeout(LONG).unwrap(), b"left");
+    assert_eq!(&*other.3.recv_timeout(LONG).unwrap(), b"right");
     assert!(one.3.try_recv().unwrap().is_none());
     // A parameter is below its node's name.
     let gain = one.0.param("gain").default(1.0).declare().unwrap();
@@ -65,7 +65,7 @@ fn remap_rule_applies_once_to_each_kind_of_endpoint() {
     let service = renamed.service::<N, N>("/double").serve(|n| Ok(N { x: 2 * n.x })).unwrap();
     assert_eq!(service.name(), "/left/double");
     for (node, name) in [(&plain, "/left/double"), (&renamed, "/double")] {
-        assert_eq!(*node.call::<N, N>(name, &N { x: 4 }, LONG).unwrap(), N { x: 8 });
+        assert_eq!(*node.call_timeout::<N, N>(name, &N { x: 4 }, LONG).unwrap(), N { x: 8 });
     }
 
     let (applied, done) = std::sync::mpsc::channel();
@@ -75,11 +75,11 @@ fn remap_rule_applies_once_to_each_kind_of_endpoint() {
         .apply(move |speed| applied.send(speed.x).unwrap_or_default())
         .unwrap();
     assert_eq!(done.recv_timeout(Duration::from_secs(30)).unwrap(), 0);
-    let mut driver = plain.drive::<N>("/left/speed").take(LONG).unwrap();
+    let mut driver = plain.drive::<N>("/left/speed").timeout(LONG).take().unwrap();
     driver.send(&N { x: 7 }).unwrap();
     assert_eq!(done.recv_timeout(Duration::from_secs(30)).unwrap(), 7);
     driver.release().unwrap();
-    let mut driver = renamed.drive::<N>("/speed").take(LONG).unwrap();
+    let mut driver = renamed.drive::<N>("/speed").timeout(LONG).take().unwrap();
     assert_eq!(driver.topic(), "/left/speed");
     driver.send(&N { x: 8 }).unwrap();
     assert_eq!(done.recv_timeout(Duration::from_secs(30)).unwrap_or(0), 0, "the fallback");
@@ -95,19 +95,20 @@ fn remap_rule_applies_once_to_each_kind_of_endpoint() {
 fn swapped_names_are_swapped_and_patterns_are_of_the_domain() {
     let net = Net::new("naming-swap");
     let node = net.builder("a").remap("/x", "/y").remap("/y", "/x").open().unwrap();
-    let mut x = node.publisher::<[u8]>("/x").unwrap();
+    let mut x = node.publisher::<[u8]>("/x").open().unwrap();
     assert_eq!(x.topic(), "/y");
-    let mut y = net.node("plain").subscriber::<[u8]>("/y").unwrap();
+    let mut y = net.node("plain").subscriber::<[u8]>("/y").open().unwrap();
     let (sender, any) = std::sync::mpsc::channel();
     let sender = std::sync::Mutex::new(sender);
     let _any = node
-        .subscribe_any("/y", Default::default(), move |message| {
+        .subscriber::<[u8]>("/y")
+        .on_any(move |message| {
             sender.lock().unwrap().send(message.unwrap().to_vec()).unwrap();
         })
         .unwrap();
-    x.wait_for_subscribers(2, LONG).unwrap();
+    x.wait_for_subscribers_timeout(2, LONG).unwrap();
     x.send(b"swapped").unwrap();
-    assert_eq!(&*y.recv(LONG).unwrap(), b"swapped");
+    assert_eq!(&*y.recv_timeout(LONG).unwrap(), b"swapped");
     assert_eq!(any.recv_timeout(Duration::from_secs(30)).unwrap(), b"swapped");
 }
 
@@ -122,7 +123,7 @@ fn two_names_that_become_one_are_refused() {
     // A tool uses the domain's names.
     let tool = left(&net, "a").remap("/x", "/y").tool().open().unwrap();
     assert_eq!(tool.name(), "/a");
-    assert_eq!(tool.publisher::<[u8]>("/x").unwrap().topic(), "/x");
+    assert_eq!(tool.publisher::<[u8]>("/x").open().unwrap().topic(), "/x");
 }
 
 #[test]
@@ -137,9 +138,9 @@ fn invalid_rules_are_reported_when_the_node_opens() {
     assert!(matches!(error, Error::BadName { what: "node", .. }), "{error}");
     let node = left(&net, "a").open().unwrap();
     for name in ["", "~", "~/", "a b", "/a//b"] {
-        let error = node.publisher::<[u8]>(name).unwrap_err();
+        let error = node.publisher::<[u8]>(name).open().unwrap_err();
         assert!(matches!(error, Error::BadName { .. }), "{name:?}: {error}");
-        let error = node.client::<N, N>(name).map(drop).unwrap_err();
+        let error = node.client::<N, N>(name).open().map(drop).unwrap_err();
         assert!(matches!(error, Error::BadName { .. }), "{name:?}: {error}");
     }
 }
@@ -176,10 +177,10 @@ fn program(net: &Net) {
         Ok(node) => node,
         Err(error) => return tell(&error.to_string()),
     };
-    let scans = node.publisher::<[u8]>("/scan").unwrap();
-    let points = node.publisher::<[u8]>("points").unwrap();
+    let scans = node.publisher::<[u8]>("/scan").open().unwrap();
+    let points = node.publisher::<[u8]>("points").open().unwrap();
     // A rule of the program precedes one of the environment.
-    let given = node.publisher::<[u8]>("given").unwrap();
+    let given = node.publisher::<[u8]>("given").open().unwrap();
     tell(&format!("{} {} {} {}", node.name(), scans.topic(), points.topic(), given.topic()));
 }
 

@@ -45,7 +45,7 @@ fn child_entry() {
             let mut subscribers = meet(&role, &nodes);
             tell("met");
             for subscriber in &mut subscribers {
-                assert_eq!(&*subscriber.recv(LONG).unwrap(), b"all");
+                assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"all");
             }
             tell("heard");
             drop(orders.recv());
@@ -76,8 +76,8 @@ fn open(net: &Net, role: &str) -> Vec<Node> {
 fn meet(role: &str, nodes: &[Node]) -> Vec<Subscriber<[u8]>> {
     let topic = format!("/of_{role}");
     let subscribe = |node: &Node| {
-        let mut subscriber = node.subscriber::<[u8]>(&topic).unwrap();
-        subscriber.wait_for_publishers(1, LONG).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>(&topic).open().unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         subscriber
     };
     nodes.iter().map(subscribe).collect()
@@ -93,7 +93,7 @@ fn is_limit(error: &Error, limit: usize) {
 /// The node events of a node.
 fn events(node: &Node) -> Receiver<NodeEvent> {
     let (tell, events) = channel();
-    node.on_node(move |event| drop(tell.send(event.clone())));
+    node.on_node(move |event| drop(tell.send(event.clone()))).detach();
     events
 }
 
@@ -160,7 +160,7 @@ fn a_full_domain() {
     // The 1,025th node.
     is_limit(&tool(99).unwrap_err(), limits::MAX_NODES_PER_DOMAIN);
 
-    let publisher = |i: usize| nodes[i].publisher::<[u8]>(&format!("/of_p{i}")).unwrap();
+    let publisher = |i: usize| nodes[i].publisher::<[u8]>(&format!("/of_p{i}")).open().unwrap();
     let mut publishers: Vec<Publisher<[u8]>> = (0..PROCESSES).map(publisher).collect();
     children.iter_mut().for_each(|child| child.say("meet"));
     let mut subscribers = meet("p0", &nodes);
@@ -168,11 +168,11 @@ fn a_full_domain() {
         assert_eq!(child.hear_for(FULL_LIMIT.as_secs()), "met");
     }
     for publisher in &mut publishers {
-        publisher.wait_for_subscribers(EACH, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(EACH, LONG).unwrap();
         publisher.send(b"all").unwrap();
     }
     for subscriber in &mut subscribers {
-        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"all");
+        assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"all");
     }
     children.iter_mut().for_each(|child| child.expect("heard"));
 
@@ -268,9 +268,9 @@ fn lacks(net: &Net) {
     let text = error.to_string();
     assert!(text.contains("open files in this process") && text.contains("ulimit -n"), "{text}");
     // The existing node continues.
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     publisher.send(b"here").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"here");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"here");
     tell("refused");
 }

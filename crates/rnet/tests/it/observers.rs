@@ -39,7 +39,7 @@ fn seventy_observers_receive_from_a_later_publisher() {
         eventually("all observe, and the slots are used", || {
             listening.load(Ordering::Relaxed) == 70 && files(&net) >= 128
         });
-        let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+        let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
         for number in 0..100u64 {
             publisher.send(&number.to_le_bytes()).unwrap();
             std::thread::sleep(Duration::from_millis(1)); // sleep: lets the observers fall asleep
@@ -54,7 +54,7 @@ fn seventy_observers_receive_from_a_later_publisher() {
 fn stopped_or_killed_observer_delays_no_publisher() {
     let net = Net::new("killed observer");
     let node = net.node("p");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     let mut child = Child::spawn(&net, "listener");
     child.expect("listens");
     // The publisher knows the observer, whether it sleeps or not.

@@ -73,20 +73,21 @@ fn pose(stamp_ns: i64) -> Pose {
 fn struct_arrives_unchanged() {
     let net = Net::new("plain");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<Pose>("/pose").unwrap();
-    let mut subscriber = b.subscriber::<Pose>("/pose").unwrap();
-    let mut raw = b.subscriber::<[u8]>("/pose").unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut publisher = a.publisher::<Pose>("/pose").open().unwrap();
+    let mut subscriber = b.subscriber::<Pose>("/pose").open().unwrap();
+    let mut raw = b.subscriber::<[u8]>("/pose").open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     for i in 0..100 {
         publisher.send(&pose(i)).unwrap();
-        let sample = subscriber.recv(LONG).unwrap();
+        let sample = subscriber.recv_timeout(LONG).unwrap();
         assert_eq!(*sample, pose(i));
         assert_eq!(sample.at.y, -2.0);
-        let bytes = raw.recv(LONG).unwrap();
+        let bytes = raw.recv_timeout(LONG).unwrap();
         assert_eq!(bytes.len(), size_of::<Pose>());
         assert_eq!(bytes[..8], i.to_le_bytes());
     }
-    let kept = { publisher.send(&pose(7)).map(|()| subscriber.latest(LONG).unwrap()).unwrap() };
+    let kept =
+        { publisher.send(&pose(7)).map(|()| subscriber.latest_timeout(LONG).unwrap()).unwrap() };
     drop((publisher, subscriber));
     assert_eq!(*kept, pose(7));
 }
@@ -95,13 +96,13 @@ fn struct_arrives_unchanged() {
 fn mismatch<T: rnet::Message>(words: &[&str]) {
     let net = Net::new("mismatch");
     let (a, b) = (net.node("a"), net.node("b"));
-    let publisher = a.publisher::<Pose>("/pose").unwrap();
-    let mut subscriber = b.subscriber::<T>("/pose").unwrap();
-    let received = subscriber.recv(LONG).map(drop).unwrap_err();
-    let waited = publisher.wait_for_subscribers(1, LONG).unwrap_err();
-    let mut second = b.subscriber::<T>("/pose").unwrap();
-    let found = second.wait_for_publishers(1, LONG).unwrap_err();
-    let again = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+    let publisher = a.publisher::<Pose>("/pose").open().unwrap();
+    let mut subscriber = b.subscriber::<T>("/pose").open().unwrap();
+    let received = subscriber.recv_timeout(LONG).map(drop).unwrap_err();
+    let waited = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
+    let mut second = b.subscriber::<T>("/pose").open().unwrap();
+    let found = second.wait_for_publishers_timeout(1, LONG).unwrap_err();
+    let again = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
     let listed = publisher.incompatible().remove(0);
     for error in [received, waited, found, again, listed] {
         let Error::IncompatibleType { topic, publisher_node, subscriber_node, .. } = &error else {
@@ -115,8 +116,8 @@ fn mismatch<T: rnet::Message>(words: &[&str]) {
     }
     assert_eq!((publisher.subscriber_count(), subscriber.publisher_count()), (0, 0));
     // The error occurs once; a compatible subscriber is served.
-    let fits = b.subscriber::<Pose>("/pose").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let fits = b.subscriber::<Pose>("/pose").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     drop(fits);
 }
 
@@ -135,23 +136,23 @@ struct Grown {
 fn old_and_new_nodes_communicate_both_ways() {
     let net = Net::new("grown");
     let (old, new) = (net.node("old"), net.node("new"));
-    let mut old_sends = old.publisher::<Pose>("/pose").unwrap();
-    let mut new_sends = new.publisher::<Grown>("/pose").unwrap();
-    let mut old_reads = old.subscriber::<Pose>("/pose").unwrap();
-    let mut new_reads = new.subscriber::<Grown>("/pose").unwrap();
-    old_sends.wait_for_subscribers(2, LONG).unwrap();
-    new_sends.wait_for_subscribers(2, LONG).unwrap();
+    let mut old_sends = old.publisher::<Pose>("/pose").open().unwrap();
+    let mut new_sends = new.publisher::<Grown>("/pose").open().unwrap();
+    let mut old_reads = old.subscriber::<Pose>("/pose").open().unwrap();
+    let mut new_reads = new.subscriber::<Grown>("/pose").open().unwrap();
+    old_sends.wait_for_subscribers_timeout(2, LONG).unwrap();
+    new_sends.wait_for_subscribers_timeout(2, LONG).unwrap();
     for i in 0..10 {
         // Alternating, so that zeros are neither left over from before nor read from the following bytes.
         let Pose { stamp_ns, at, q } = pose(i);
         let speed = [i as f64 + 0.5; 3];
         new_sends.send(&Grown { stamp_ns, position: at, q, speed }).unwrap();
-        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(i));
-        let grown = new_reads.recv(LONG).unwrap();
+        assert_eq!(*old_reads.recv_timeout(LONG).unwrap(), pose(i));
+        let grown = new_reads.recv_timeout(LONG).unwrap();
         assert_eq!((grown.stamp_ns, grown.position, grown.speed), (i, at, speed));
         old_sends.send(&pose(-i)).unwrap();
-        assert_eq!(*old_reads.recv(LONG).unwrap(), pose(-i));
-        let kept = new_reads.recv(LONG).unwrap().into_owned();
+        assert_eq!(*old_reads.recv_timeout(LONG).unwrap(), pose(-i));
+        let kept = new_reads.recv_timeout(LONG).unwrap().into_owned();
         assert_eq!(*kept, Grown { stamp_ns: -i, position: at, q, speed: [0.0; 3] });
         assert_eq!(kept.bytes().len(), size_of::<Pose>());
     }
@@ -199,9 +200,9 @@ fn different_type_name_is_named() {
 fn raw_bytes_do_not_match_a_struct() {
     let net = Net::new("raw to plain");
     let node = net.node("a");
-    let publisher = node.publisher::<[u8]>("/pose").unwrap();
-    let mut subscriber = node.subscriber::<Pose>("/pose").unwrap();
-    let error = subscriber.recv(LONG).map(drop).unwrap_err();
+    let publisher = node.publisher::<[u8]>("/pose").open().unwrap();
+    let mut subscriber = node.subscriber::<Pose>("/pose").open().unwrap();
+    let error = subscriber.recv_timeout(LONG).map(drop).unwrap_err();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error:?}");
     assert_eq!(publisher.incompatible(), [error]);
 }
@@ -230,16 +231,16 @@ fn described_bytes_match_a_derived_struct() {
     let node = net.node("a");
     let options =
         PublisherOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
-    let mut publisher = node.publisher_with::<[u8]>("/v", options).unwrap();
-    let mut derived = node.subscriber::<Vector>("/v").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/v").qos(options).open().unwrap();
+    let mut derived = node.subscriber::<Vector>("/v").open().unwrap();
     let options =
         SubscriberOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
-    let mut bytes = node.subscriber_with::<[u8]>("/v", options).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut bytes = node.subscriber::<[u8]>("/v").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let message: Vec<u8> = [1.0_f64, 2.0, 3.0].iter().flat_map(|f| f.to_le_bytes()).collect();
     publisher.send(&message).unwrap();
-    assert_eq!(*derived.recv(LONG).unwrap(), Vector { x: 1.0, y: 2.0, z: 3.0 });
-    assert_eq!(*bytes.recv(LONG).unwrap(), message[..]);
+    assert_eq!(*derived.recv_timeout(LONG).unwrap(), Vector { x: 1.0, y: 2.0, z: 3.0 });
+    assert_eq!(*bytes.recv_timeout(LONG).unwrap(), message[..]);
 
     // Bytes of another length are invalid, however they are sent.
     let is_bad = |error: Error| {
@@ -256,7 +257,7 @@ fn described_bytes_match_a_derived_struct() {
     is_bad(error);
     drop(loan);
     publisher.send(&message).unwrap();
-    assert_eq!(derived.recv(LONG).unwrap().seq(), 1, "nothing was sent between");
+    assert_eq!(derived.recv_timeout(LONG).unwrap().seq(), 1, "nothing was sent between");
 }
 
 /// `Pose` with an appended field.
@@ -275,17 +276,17 @@ fn a_struct_may_grow_at_its_end() {
     let net = Net::new("plain_grown");
     let (old, new) = (net.node("old"), net.node("new"));
     let reliable = || PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
-    let mut old_sends = old.publisher_with::<Pose>("/pose", reliable()).unwrap();
-    let mut new_sends = new.publisher_with::<GrownPose>("/pose", reliable()).unwrap();
-    let mut old_hears = old.subscriber::<Pose>("/pose").unwrap();
-    let mut new_hears = new.subscriber::<GrownPose>("/pose").unwrap();
-    old_hears.wait_for_publishers(2, LONG).unwrap();
-    new_hears.wait_for_publishers(2, LONG).unwrap();
+    let mut old_sends = old.publisher::<Pose>("/pose").qos(reliable()).open().unwrap();
+    let mut new_sends = new.publisher::<GrownPose>("/pose").qos(reliable()).open().unwrap();
+    let mut old_hears = old.subscriber::<Pose>("/pose").open().unwrap();
+    let mut new_hears = new.subscriber::<GrownPose>("/pose").open().unwrap();
+    old_hears.wait_for_publishers_timeout(2, LONG).unwrap();
+    new_hears.wait_for_publishers_timeout(2, LONG).unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let called = new.subscriber::<GrownPose>("/pose").unwrap();
+    let called = new.subscriber::<GrownPose>("/pose").open().unwrap();
     let called = called.on(move |sample| sender.send(*sample).unwrap());
-    old_sends.wait_for_subscribers(3, LONG).unwrap();
-    new_sends.wait_for_subscribers(3, LONG).unwrap();
+    old_sends.wait_for_subscribers_timeout(3, LONG).unwrap();
+    new_sends.wait_for_subscribers_timeout(3, LONG).unwrap();
 
     let grown = |stamp_ns| {
         let Pose { at, q, .. } = pose(stamp_ns);
@@ -294,20 +295,20 @@ fn a_struct_may_grow_at_its_end() {
     // Alternating, so that the extension of one message does not leak into the next.
     for n in 0..5 {
         new_sends.send(&grown(n)).unwrap();
-        let sample = old_hears.recv(LONG).unwrap();
+        let sample = old_hears.recv_timeout(LONG).unwrap();
         assert_eq!((*sample, sample.bytes().len()), (pose(n), size_of::<GrownPose>()));
-        assert_eq!(*new_hears.recv(LONG).unwrap(), grown(n));
+        assert_eq!(*new_hears.recv_timeout(LONG).unwrap(), grown(n));
         assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
 
         old_sends.send(&pose(n)).unwrap();
-        assert_eq!(*old_hears.recv(LONG).unwrap(), pose(n));
+        assert_eq!(*old_hears.recv_timeout(LONG).unwrap(), pose(n));
         let lengthened = GrownPose { covariance: [0.0; 3], ..grown(n) };
-        let kept = new_hears.recv(LONG).unwrap().into_owned();
+        let kept = new_hears.recv_timeout(LONG).unwrap().into_owned();
         assert_eq!((*kept, kept.bytes().len()), (lengthened, size_of::<Pose>()));
         assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
     }
     old_sends.send(&pose(7)).unwrap();
-    assert_eq!(new_hears.latest(LONG).unwrap().covariance, [0.0; 3]);
+    assert_eq!(new_hears.latest_timeout(LONG).unwrap().covariance, [0.0; 3]);
     drop(called);
 
     let pairs = net.inspect().compare_types("/pose");

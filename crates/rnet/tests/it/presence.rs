@@ -6,7 +6,7 @@ use crate::common;
 use std::process::Command;
 
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
-use rnet::{Error, NodeEvent, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Error, NodeEvent, OnFull, PublisherOptions};
 
 /// Path of the domain's directory inside a container; the others see it elsewhere.
 const INSIDE: &str = "/mnt";
@@ -27,11 +27,11 @@ fn child_entry() {
             tell(&std::process::id().to_string());
             let node = net.node("echo");
             let mut subscriber =
-                node.subscriber_with::<[u8]>("/ask", SubscriberOptions::new().reliable()).unwrap();
-            let mut answers = node.publisher_with::<[u8]>("/answer", reliable()).unwrap();
+                node.subscriber::<[u8]>("/ask").reliable().open().unwrap();
+            let mut answers = node.publisher::<[u8]>("/answer").qos(reliable()).open().unwrap();
             tell("ready");
             let error = loop {
-                match subscriber.recv(LONG) {
+                match subscriber.recv_timeout(LONG) {
                     Ok(sample) => answers.send(&sample).unwrap(),
                     Err(Error::Timeout { .. }) => {}
                     Err(error) => break error,
@@ -49,17 +49,21 @@ fn child_entry() {
                 if let NodeEvent::Died(node) = event {
                     died.send(node.clone()).unwrap();
                 }
-            });
+            })
+            .detach();
             let mut answers = node
-                .subscriber_with::<[u8]>("/answer", SubscriberOptions::new().reliable())
+                .subscriber::<[u8]>("/answer").reliable().open()
                 .unwrap();
-            let mut asks = node.publisher_with::<[u8]>("/ask", reliable()).unwrap();
-            asks.wait_for_subscribers(1, LONG).unwrap();
-            answers.wait_for_publishers(1, LONG).unwrap();
+            let mut asks = node.publisher::<[u8]>("/ask").qos(reliable()).open().unwrap();
+            asks.wait_for_subscribers_timeout(1, LONG).unwrap();
+            answers.wait_for_publishers_timeout(1, LONG).unwrap();
             for len in [1, 100, LARGE_LEN_BYTES, 5, LARGE_LEN_BYTES] {
                 let message: Vec<u8> = (0..len).map(|i| (i * 7 + len) as u8).collect();
                 asks.send(&message).unwrap();
-                assert!(*answers.recv(LONG).unwrap() == *message, "{len} bytes came back wrong");
+                assert!(
+                    *answers.recv_timeout(LONG).unwrap() == *message,
+                    "{len} bytes came back wrong"
+                );
             }
             tell("talked");
             let taken = net.builder("echo").open().unwrap_err();

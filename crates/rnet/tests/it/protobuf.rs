@@ -75,27 +75,27 @@ fn expects(schema: &Schema) -> SubscriberOptions {
 fn message_arrives_unchanged() {
     let net = Net::new("protobuf");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<Level>("/level").unwrap();
-    let mut subscriber = b.subscriber::<Level>("/level").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<Level>("/level").open().unwrap();
+    let mut subscriber = b.subscriber::<Level>("/level").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     for n in 0..10 {
         publisher.send(&level(f64::from(n))).unwrap();
     }
-    let first = subscriber.recv(LONG).unwrap().into_owned();
+    let first = subscriber.recv_timeout(LONG).unwrap().into_owned();
     assert_eq!(*first, level(0.0));
     // The kept message is unchanged while the next ones are decoded.
-    let second = subscriber.recv(LONG).unwrap();
+    let second = subscriber.recv_timeout(LONG).unwrap();
     assert_eq!(second.volt, 1.0);
     assert_eq!(first.volt, 0.0);
-    assert_eq!(subscriber.latest(LONG).unwrap().volt, 9.0);
+    assert_eq!(subscriber.latest_timeout(LONG).unwrap().volt, 9.0);
     // Too long for the log: a chunk.
     let long = Level { volt: 2.0, cells: vec!["x".repeat(1000); 100] };
     publisher.send(&long).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), long);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), long);
     assert!(publisher.try_send(&level(3.0)).unwrap());
     let mut batch = Vec::new();
-    let count = subscriber.recv_batch(10, LONG, |sample| {
+    let count = subscriber.recv_batch_timeout(10, LONG, |sample| {
         batch.push(sample.volt);
         std::ops::ControlFlow::Continue(())
     });
@@ -107,24 +107,21 @@ fn every_way_of_receiving_decodes() {
     let net = Net::new("protobuf_ways");
     let node = net.node("a");
     let mut publisher = node
-        .publisher_with::<Level>(
-            "/level",
-            PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(20))),
-        )
+        .publisher::<Level>("/level").reliable(OnFull::Wait(Duration::from_secs(20))).open()
         .unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let subscription = node.subscriber::<Level>("/level").unwrap();
+    let subscription = node.subscriber::<Level>("/level").open().unwrap();
     let subscription = subscription.on(move |sample| sender.send(sample.volt).unwrap());
-    let mut stream = node.subscriber::<Level>("/level").unwrap().into_stream();
-    let mut iterated = node.subscriber::<Level>("/level").unwrap();
-    publisher.wait_for_subscribers(3, LONG).unwrap();
+    let mut stream = node.subscriber::<Level>("/level").open().unwrap().into_stream();
+    let mut iterated = node.subscriber::<Level>("/level").open().unwrap();
+    publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     publisher.send(&level(1.5)).unwrap();
     assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 1.5);
     assert_eq!(common::block_on(stream.recv()).unwrap().volt, 1.5);
     assert_eq!(iterated.iter().next().unwrap().volt, 1.5);
     let mut again = stream.into_subscriber();
     publisher.send(&level(2.5)).unwrap();
-    assert_eq!(again.recv(LONG).unwrap().volt, 2.5);
+    assert_eq!(again.recv_timeout(LONG).unwrap().volt, 2.5);
     drop(subscription);
 }
 
@@ -133,26 +130,29 @@ fn old_and_new_versions_are_compatible() {
     let net = Net::new("protobuf_new");
     let (a, b) = (net.node("a"), net.node("b"));
     let new = schema_of(NEW);
-    let mut old_sends = a.publisher::<Level>("/level").unwrap();
-    let mut new_sends = a.publisher_with::<Dynamic>("/level", publishes(&new)).unwrap();
-    let mut old_hears = b.subscriber::<Level>("/level").unwrap();
-    let mut new_hears = b.subscriber_with::<Dynamic>("/level", expects(&new)).unwrap();
-    old_hears.wait_for_publishers(2, LONG).unwrap();
-    new_hears.wait_for_publishers(2, LONG).unwrap();
+    let mut old_sends = a.publisher::<Level>("/level").open().unwrap();
+    let mut new_sends = a.publisher::<Dynamic>("/level").qos(publishes(&new)).open().unwrap();
+    let mut old_hears = b.subscriber::<Level>("/level").open().unwrap();
+    let mut new_hears = b.subscriber::<Dynamic>("/level").qos(expects(&new)).open().unwrap();
+    old_hears.wait_for_publishers_timeout(2, LONG).unwrap();
+    new_hears.wait_for_publishers_timeout(2, LONG).unwrap();
 
     old_sends.send(&level(12.5)).unwrap();
     let field = |path: &str| FieldPath::parse(&new, path).unwrap();
     let number = |message: &Dynamic, path: &str| message.get(&field(path)).unwrap().as_f64();
-    let message = new_hears.recv(LONG).unwrap().into_owned();
+    let message = new_hears.recv_timeout(LONG).unwrap().into_owned();
     assert_eq!(number(&message, "voltage"), Some(12.5));
     assert_eq!(number(&message, "ampere"), Some(0.0));
-    assert_eq!(old_hears.recv(LONG).unwrap().volt, 12.5);
+    assert_eq!(old_hears.recv_timeout(LONG).unwrap().volt, 12.5);
 
     let json = serde_json::json!({"voltage": 13.5, "ampere": 2.0, "cells": ["one"]});
     let sent = schema::Dynamic::from_json(&new, &json).unwrap();
     new_sends.send(&sent.into()).unwrap();
-    assert_eq!(*old_hears.recv(LONG).unwrap(), Level { volt: 13.5, cells: vec!["one".into()] });
-    assert_eq!(number(&new_hears.recv(LONG).unwrap(), "ampere"), Some(2.0));
+    assert_eq!(
+        *old_hears.recv_timeout(LONG).unwrap(),
+        Level { volt: 13.5, cells: vec!["one".into()] }
+    );
+    assert_eq!(number(&new_hears.recv_timeout(LONG).unwrap(), "ampere"), Some(2.0));
 
     // From outside: compatible, with the differences.
     let pairs = net.inspect().compare_types("/level");
@@ -173,16 +173,18 @@ fn both_sides_report_incompatible_types() {
     let net = Net::new("protobuf_other");
     let (a, b) = (net.node("old"), net.node("other"));
     let other = schema_of(OTHER);
-    let publisher = a.publisher::<Level>("/level").unwrap();
-    let mut subscriber = b.subscriber_with::<Dynamic>("/level", expects(&other)).unwrap();
+    let publisher = a.publisher::<Level>("/level").open().unwrap();
+    let mut subscriber = b.subscriber::<Dynamic>("/level").qos(expects(&other)).open().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    subscriber.on_match(move |event| {
-        if let MatchEvent::Incompatible(error) = event {
-            sender.send(error.clone()).unwrap();
-        }
-    });
-    let at_publisher = publisher.wait_for_subscribers(1, LONG).unwrap_err();
-    let at_subscriber = subscriber.wait_for_publishers(1, LONG).unwrap_err();
+    subscriber
+        .on_match(move |event| {
+            if let MatchEvent::Incompatible(error) = event {
+                sender.send(error.clone()).unwrap();
+            }
+        })
+        .detach();
+    let at_publisher = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
+    let at_subscriber = subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err();
     for error in [&at_publisher, &at_subscriber] {
         let Error::IncompatibleType { topic, publisher_node, subscriber_node, detail, .. } = error
         else {
@@ -195,17 +197,17 @@ fn both_sides_report_incompatible_types() {
         assert!(detail.subscriber.contains("float"), "{error}");
     }
     // A compatible publisher is still received, and the other one is not.
-    let mut fits = a.publisher_with::<Dynamic>("/level", publishes(&other)).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    let mut unheard = a.publisher::<Level>("/level").unwrap();
+    let mut fits = a.publisher::<Dynamic>("/level").qos(publishes(&other)).open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
+    let mut unheard = a.publisher::<Level>("/level").open().unwrap();
     unheard.send(&level(1.0)).unwrap();
     fits.send(&Dynamic::new(&other)).unwrap();
-    assert_eq!(subscriber.recv(LONG).unwrap().publisher(), fits.id());
+    assert_eq!(subscriber.recv_timeout(LONG).unwrap().publisher(), fits.id());
     let error = receiver.recv_timeout(LONG.unwrap()).unwrap();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
     // A raw subscriber accepts any bytes, and so does an observer.
-    let mut raw = b.subscriber::<[u8]>("/level").unwrap();
-    raw.wait_for_publishers(3, LONG).unwrap();
+    let mut raw = b.subscriber::<[u8]>("/level").open().unwrap();
+    raw.wait_for_publishers_timeout(3, LONG).unwrap();
     let pairs = net.inspect().compare_types("/level");
     let breaking = pairs.iter().filter(|pair| !pair.compatible).count();
     assert_eq!((pairs.len(), breaking), (3, 2));
@@ -224,12 +226,12 @@ fn both_sides_know_what_each_endpoint_reserves() {
         schema_of(&text)
     };
     let (plain, reserving) = (of(""), of("reserved 2;"));
-    let _first = b.subscriber_with::<Dynamic>("/first", expects(&plain)).unwrap();
-    let mut subscriber = b.subscriber_with::<Dynamic>("/level", expects(&reserving)).unwrap();
-    let publisher = a.publisher_with::<Dynamic>("/level", publishes(&of("Z = 2;"))).unwrap();
+    let _first = b.subscriber::<Dynamic>("/first").qos(expects(&plain)).open().unwrap();
+    let mut subscriber = b.subscriber::<Dynamic>("/level").qos(expects(&reserving)).open().unwrap();
+    let publisher = a.publisher::<Dynamic>("/level").qos(publishes(&of("Z = 2;"))).open().unwrap();
     for error in [
-        subscriber.wait_for_publishers(1, LONG).unwrap_err(),
-        publisher.wait_for_subscribers(1, LONG).unwrap_err(),
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err(),
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err(),
     ] {
         let Error::IncompatibleType { detail, .. } = &error else { panic!("{error}") };
         assert_eq!(detail.field_path, "e:Z", "{error}");
@@ -244,18 +246,18 @@ fn other_kinds_of_types_do_not_fit() {
         assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
         error.to_string()
     };
-    let raw = node.publisher::<[u8]>("/raw").unwrap();
-    let mut level = node.subscriber::<Level>("/raw").unwrap();
-    let text = refused(level.wait_for_publishers(1, LONG).unwrap_err());
+    let raw = node.publisher::<[u8]>("/raw").open().unwrap();
+    let mut level = node.subscriber::<Level>("/raw").open().unwrap();
+    let text = refused(level.wait_for_publishers_timeout(1, LONG).unwrap_err());
     assert!(text.contains("raw bytes") && text.contains("demo.Level"), "{text}");
-    refused(raw.wait_for_subscribers(1, LONG).unwrap_err());
+    refused(raw.wait_for_subscribers_timeout(1, LONG).unwrap_err());
 
     // An unrelated message type.
     let text = r#"syntax = "proto3"; package demo; message Charge { double volt = 1; }"#;
     let charge = compile_text("charge.proto", text).unwrap().schema("demo.Charge").unwrap();
-    let _level = node.publisher::<Level>("/two").unwrap();
-    let mut charges = node.subscriber_with::<Dynamic>("/two", expects(&charge)).unwrap();
-    let text = refused(charges.wait_for_publishers(1, LONG).unwrap_err());
+    let _level = node.publisher::<Level>("/two").open().unwrap();
+    let mut charges = node.subscriber::<Dynamic>("/two").qos(expects(&charge)).open().unwrap();
+    let text = refused(charges.wait_for_publishers_timeout(1, LONG).unwrap_err());
     assert!(text.contains("demo.Level") && text.contains("demo.Charge"), "{text}");
 }
 
@@ -264,10 +266,10 @@ fn undecodable_messages_are_counted_and_skipped() {
     let net = Net::new("protobuf_malformed");
     let (a, b) = (net.node("a"), net.node("b"));
     // A publisher of bytes may declare any type.
-    let mut publisher = a.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
-    let mut subscriber = b.subscriber::<Level>("/level").unwrap();
-    let mut dynamic = b.subscriber_with::<Dynamic>("/level", expects(&schema_of(NEW))).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut subscriber = b.subscriber::<Level>("/level").open().unwrap();
+    let mut dynamic = b.subscriber::<Dynamic>("/level").qos(expects(&schema_of(NEW))).open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let good = rnet::protobuf::prost::Message::encode_to_vec(&level(1.0));
     let truncated = &good[..good.len() - 1];
     // A string of 2 GB in a message of a few bytes.
@@ -279,13 +281,15 @@ fn undecodable_messages_are_counted_and_skipped() {
         publisher.send(&good).unwrap();
     }
     for _ in 0..4 {
-        for error in [subscriber.recv(LONG).unwrap_err(), dynamic.recv(LONG).unwrap_err()] {
+        for error in
+            [subscriber.recv_timeout(LONG).unwrap_err(), dynamic.recv_timeout(LONG).unwrap_err()]
+        {
             let Error::Malformed { topic, publisher_node, why } = error else { panic!("{error}") };
             assert_eq!((topic.as_str(), publisher_node.as_str()), ("/level", "/a"));
             assert!(why.contains("demo.Level at byte"), "{why}");
         }
-        assert_eq!(subscriber.recv(LONG).unwrap().volt, 1.0);
-        dynamic.recv(LONG).unwrap();
+        assert_eq!(subscriber.recv_timeout(LONG).unwrap().volt, 1.0);
+        dynamic.recv_timeout(LONG).unwrap();
     }
     let stats = subscriber.stats();
     assert_eq!((stats[0].received, stats[0].malformed, stats[0].lost.total()), (8, 4, 0));
@@ -305,12 +309,13 @@ fn undecodable_messages_are_counted_and_skipped() {
 fn callback_is_notified_of_undecodable_messages() {
     let net = Net::new("protobuf_callback");
     let node = net.node("a");
-    let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    let subscription = node.subscriber::<Level>("/level").unwrap().on_result(move |result| {
-        sender.send(result.map(|sample| sample.volt).map_err(|error| error.code())).unwrap();
-    });
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let subscription =
+        node.subscriber::<Level>("/level").open().unwrap().on_result(move |result| {
+            sender.send(result.map(|sample| sample.volt).map_err(|error| error.code())).unwrap();
+        });
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0xff]).unwrap();
     publisher.send(&[]).unwrap();
     let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
@@ -323,7 +328,7 @@ fn tools_get_the_type_with_its_comments() {
     let net = Net::new("protobuf_tools");
     let node = net.node("a");
     let options = PublisherOptions::new().transient_local(1);
-    let mut publisher = node.publisher_with::<Level>("/level", options).unwrap();
+    let mut publisher = node.publisher::<Level>("/level").qos(options).open().unwrap();
     publisher.send(&level(24.0)).unwrap();
     let snapshot = net.inspect();
     let info = &snapshot.publishers[0];
@@ -334,7 +339,7 @@ fn tools_get_the_type_with_its_comments() {
     assert_eq!(schema.docs().get("demo.Level"), Some("A battery."));
     // Once per node, however many endpoints use it.
     let _more: Vec<_> =
-        (0..5).map(|n| node.publisher::<Level>(&format!("/level{n}")).unwrap()).collect();
+        (0..5).map(|n| node.publisher::<Level>(&format!("/level{n}")).open().unwrap()).collect();
     let folder = std::fs::read_dir(info.path.parent().unwrap()).unwrap();
     let types = folder.filter(|f| f.as_ref().unwrap().file_name().as_encoded_bytes()[0] == b't');
     assert_eq!(types.count(), 1);
@@ -351,7 +356,7 @@ fn tools_get_the_type_with_its_comments() {
 fn a_hostile_description_is_refused_by_name() {
     let net = Net::new("protobuf_hostile");
     let (a, b) = (net.node("a"), net.node("b"));
-    let publisher = a.publisher::<Level>("/level").unwrap();
+    let publisher = a.publisher::<Level>("/level").open().unwrap();
     let path = net.inspect().publishers[0].path.clone();
     let hash = schema_of(OLD).hash().to_string();
     let file = path.with_file_name(format!("t{hash}"));
@@ -377,8 +382,8 @@ fn a_hostile_description_is_refused_by_name() {
     ];
     for (what, bytes) in lies {
         std::fs::write(&file, bytes).unwrap();
-        let mut subscriber = b.subscriber::<Level>("/level").unwrap();
-        let error = subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        let mut subscriber = b.subscriber::<Level>("/level").open().unwrap();
+        let error = subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err();
         let Error::IncompatibleType { detail, .. } = &error else { panic!("{what}: {error}") };
         assert!(detail.publisher.contains("cannot be read"), "{what}: {error}");
         // None of it is decoded, and tools continue.
@@ -388,8 +393,8 @@ fn a_hostile_description_is_refused_by_name() {
         assert!(!snapshot.compare_types("/level")[0].compatible, "{what}");
     }
     std::fs::write(&file, &honest).unwrap();
-    let mut subscriber = b.subscriber::<Level>("/level").unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let mut subscriber = b.subscriber::<Level>("/level").open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     drop(publisher);
 }
 
@@ -399,27 +404,27 @@ fn any_number_of_large_messages_can_be_kept() {
     let net = Net::new("protobuf_kept");
     let (a, b) = (net.node("a"), net.node("b"));
     let room = PublisherOptions::new().reliable(OnFull::Refuse).pool_limit_bytes(500_000);
-    let mut publisher = a.publisher_with::<Level>("/level", room).unwrap();
+    let mut publisher = a.publisher::<Level>("/level").qos(room).open().unwrap();
     let mut subscriber =
-        b.subscriber_with::<Level>("/level", SubscriberOptions::new().reliable()).unwrap();
+        b.subscriber::<Level>("/level").reliable().open().unwrap();
     let dynamic = expects(&schema_of(OLD)).reliable();
-    let mut any = b.subscriber_with::<Dynamic>("/level", dynamic).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    any.wait_for_publishers(1, LONG).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut any = b.subscriber::<Dynamic>("/level").qos(dynamic).open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
+    any.wait_for_publishers_timeout(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let cells = vec!["x".repeat(1000); 100];
     let (mut kept, mut kept_any, mut taken) = (Vec::new(), Vec::new(), Vec::new());
     for n in 0..2 * rnet::limits::MAX_PINS_PER_READER {
         let message = Level { volt: n as f64, cells: cells.clone() };
         publisher.send(&message).unwrap();
-        let sample = subscriber.recv(LONG).unwrap();
+        let sample = subscriber.recv_timeout(LONG).unwrap();
         assert!(sample.bytes().len() > 100_000);
         if n.is_multiple_of(2) {
             kept.push(sample.into_owned());
         } else {
             taken.push(sample.into_message());
         }
-        kept_any.push(any.recv(LONG).unwrap().into_owned());
+        kept_any.push(any.recv_timeout(LONG).unwrap().into_owned());
     }
     for (n, kept) in kept.into_iter().enumerate() {
         assert_eq!((kept.seq(), kept.volt), (2 * n as u64, (2 * n) as f64));
@@ -440,22 +445,24 @@ fn type_is_specified_once() {
         Error::BadValue { why, .. } => why,
         other => panic!("{other}"),
     };
-    assert!(why(node.publisher::<Dynamic>("/x").map(drop)).contains("PublisherOptions::schema"));
+    assert!(
+        why(node.publisher::<Dynamic>("/x").open().map(drop)).contains("PublisherOptions::schema")
+    );
     let other = schema_of(OTHER);
-    let text = why(node.publisher_with::<Level>("/x", publishes(&other)).map(drop));
+    let text = why(node.publisher::<Level>("/x").qos(publishes(&other)).open().map(drop));
     assert!(text.contains("demo.Level"), "{text}");
     // The same type specified twice is not a contradiction.
-    node.publisher_with::<Level>("/x", publishes(&schema_of(OLD))).unwrap();
+    node.publisher::<Level>("/x").qos(publishes(&schema_of(OLD))).open().unwrap();
     // Dynamic accepts only protobuf types.
     for other in [MessageType::Raw, Volt::message_type().unwrap()] {
         let publish = PublisherOptions::new().message_type(other.clone());
-        let text = why(node.publisher_with::<Dynamic>("/x", publish).map(drop));
+        let text = why(node.publisher::<Dynamic>("/x").qos(publish).open().map(drop));
         assert!(text.contains("a protobuf type"), "{text}");
         let expect = SubscriberOptions::new().message_type(other);
-        let text = why(node.subscriber_with::<Dynamic>("/x", expect).map(drop));
+        let text = why(node.subscriber::<Dynamic>("/x").qos(expect).open().map(drop));
         assert!(text.contains("a protobuf type"), "{text}");
     }
-    let text = why(node.publisher_with::<Broken>("/x", publishes(&other)).map(drop));
+    let text = why(node.publisher::<Broken>("/x").qos(publishes(&other)).open().map(drop));
     assert!(!text.is_empty());
     let plain = MessageType::Protobuf(other).desc();
     assert!(MessageType::try_from(plain).is_err());
@@ -465,9 +472,9 @@ fn type_is_specified_once() {
 fn a_message_of_another_type_is_not_sent() {
     let net = Net::new("protobuf_strange");
     let (node, old) = (net.node("a"), schema_of(OLD));
-    let mut publisher = node.publisher_with::<Dynamic>("/level", publishes(&old)).unwrap();
-    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<Dynamic>("/level").qos(publishes(&old)).open().unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let pose = compile_text("pose.proto", "syntax = \"proto3\"; message Pose { fixed64 id = 1; }");
     let pose = pose.unwrap().schema("Pose").unwrap();
     for (strange, said) in [
@@ -483,7 +490,7 @@ fn a_message_of_another_type_is_not_sent() {
     }
     // The same type, compiled again.
     publisher.send(&Dynamic::new(&schema_of(OLD))).unwrap();
-    let only = subscriber.recv(LONG).unwrap();
+    let only = subscriber.recv_timeout(LONG).unwrap();
     assert_eq!((only.seq(), &*only), (0, &Level::default()));
 }
 
@@ -491,16 +498,16 @@ fn a_message_of_another_type_is_not_sent() {
 fn messages_of_different_lengths_follow_each_other() {
     let net = Net::new("protobuf_lengths");
     let node = net.node("a");
-    let mut publisher = node.publisher::<Level>("/level").unwrap();
-    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<Level>("/level").open().unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for cells in [1, 1000, 1001, 2, 200, 3000, 0, 999] {
         let sent = Level { volt: f64::from(cells), cells: vec!["x".repeat(999); cells as usize] };
         publisher.send(&sent).unwrap();
-        assert!(*subscriber.recv(LONG).unwrap() == sent, "{cells}");
+        assert!(*subscriber.recv_timeout(LONG).unwrap() == sent, "{cells}");
         assert_eq!(publisher.try_send(&sent).unwrap(), cells < 4, "{cells}");
         if cells < 4 {
-            assert!(*subscriber.recv(LONG).unwrap() == sent, "{cells}");
+            assert!(*subscriber.recv_timeout(LONG).unwrap() == sent, "{cells}");
         }
     }
 }
@@ -509,48 +516,48 @@ fn messages_of_different_lengths_follow_each_other() {
 fn a_message_of_too_many_values_is_malformed() {
     let net = Net::new("protobuf_values");
     let node = net.node("a");
-    let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
-    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // Each empty string takes two bytes here, and at least twenty-four in memory.
     let too_many = [0x12, 0].repeat(schema::limits::MAX_DECODE_VALUES + 1);
     publisher.send(&too_many).unwrap();
     publisher.send(&[]).unwrap();
-    let error = subscriber.recv(LONG).unwrap_err().to_string();
+    let error = subscriber.recv_timeout(LONG).unwrap_err().to_string();
     assert!(error.contains("max_values"), "{error}");
-    assert_eq!(*subscriber.recv(LONG).unwrap(), Level::default());
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), Level::default());
 }
 
 #[test]
 fn a_message_of_many_numbers_arrives() {
     let net = Net::new("protobuf_numbers");
     let node = net.node("a");
-    let mut publisher = node.publisher::<LaserScan>("/scan").unwrap();
-    let mut subscriber = node.subscriber::<LaserScan>("/scan").unwrap();
+    let mut publisher = node.publisher::<LaserScan>("/scan").open().unwrap();
+    let mut subscriber = node.subscriber::<LaserScan>("/scan").open().unwrap();
     let expect = expects(LaserScan::message_type().unwrap().schema().unwrap());
-    let mut dynamic = node.subscriber_with::<Dynamic>("/scan", expect).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut dynamic = node.subscriber::<Dynamic>("/scan").qos(expect).open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     // More than the value limit: packed numbers take no more space in memory than on the wire.
     let ranges = vec![1.5; schema::limits::MAX_DECODE_VALUES + 1];
     let scan = LaserScan { ranges, ..LaserScan::default() };
     publisher.send(&scan).unwrap();
-    assert!(*subscriber.recv(LONG).unwrap() == scan);
-    assert!(dynamic.recv(LONG).unwrap().encode().len() > 8 * scan.ranges.len());
+    assert!(*subscriber.recv_timeout(LONG).unwrap() == scan);
+    assert!(dynamic.recv_timeout(LONG).unwrap().encode().len() > 8 * scan.ranges.len());
 }
 
 #[test]
 fn buffer_of_a_long_message_is_not_kept() {
     let net = Net::new("protobuf_kept");
     let node = net.node("a");
-    let mut publisher = node.publisher_with::<[u8]>("/level", publishes(&schema_of(OLD))).unwrap();
-    let mut subscriber = node.subscriber::<Level>("/level").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0x12, 0].repeat(1000)).unwrap();
     publisher.send(&[0x12, 0].repeat(100_000)).unwrap();
     publisher.send(&[]).unwrap();
-    assert_eq!(subscriber.recv(LONG).unwrap().cells.len(), 1000);
-    assert_eq!(subscriber.recv(LONG).unwrap().cells.len(), 100_000);
-    assert_eq!(subscriber.recv(LONG).unwrap().cells.capacity(), 0);
+    assert_eq!(subscriber.recv_timeout(LONG).unwrap().cells.len(), 1000);
+    assert_eq!(subscriber.recv_timeout(LONG).unwrap().cells.len(), 100_000);
+    assert_eq!(subscriber.recv_timeout(LONG).unwrap().cells.capacity(), 0);
 }
 
 #[test]
@@ -566,7 +573,7 @@ fn a_type_that_peers_would_refuse_is_refused_where_it_is_opened() {
     let why = match compiled {
         Err(error) => error.to_string(),
         Ok(schema) => {
-            node.publisher_with::<Dynamic>("/level", publishes(&schema)).unwrap_err().to_string()
+            node.publisher::<Dynamic>("/level").qos(publishes(&schema)).open().unwrap_err().to_string()
         }
     };
     assert!(why.contains("MAX_SCHEMA_FIELDS"), "{why}");

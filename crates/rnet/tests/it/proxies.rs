@@ -17,11 +17,11 @@ fn arm() -> Proxy {
 }
 
 fn subscriber(link: &Node, topic: &str, ends: u32) -> Subscriber<[u8]> {
-    link.subscriber_with(topic, SubscriberOptions::new().proxy(arm(), ends)).unwrap()
+    link.subscriber(topic).proxy(arm(), ends).open().unwrap()
 }
 
 fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
-    link.publisher_with(topic, PublisherOptions::new().proxy(arm())).unwrap()
+    link.publisher(topic).proxy(arm()).open().unwrap()
 }
 
 #[test]
@@ -49,11 +49,11 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     let net = Net::new("proxy defers");
     let (node, link) = (net.node("node"), net.node("link"));
     let options = PublisherOptions::new().proxy(arm()).transient_local(2).deferred();
-    let mut proxy = link.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut proxy = link.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let (tell, events) = mpsc::channel();
-    proxy.on_match(move |event| tell.send(event.clone()).unwrap());
+    proxy.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
-    let mut volatile = node.subscriber::<[u8]>("/t").unwrap();
+    let mut volatile = node.subscriber::<[u8]>("/t").open().unwrap();
     let MatchEvent::AdmissionRequested(first) = next() else {
         panic!("the subscription has asked")
     };
@@ -64,27 +64,27 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
         proxy.send(message).unwrap();
     }
     let options = SubscriberOptions::new().transient_local();
-    let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut late = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     let MatchEvent::AdmissionRequested(second) = next() else {
         panic!("the subscription has asked")
     };
     proxy.admit(second.id).unwrap();
     assert_eq!(next(), MatchEvent::Matched(second));
     assert_eq!(proxy.awaiting_admission(), std::slice::from_ref(&first));
-    late.wait_for_publishers(1, LONG).unwrap();
+    late.wait_for_publishers_timeout(1, LONG).unwrap();
     proxy.admit(first.id).unwrap();
     assert_eq!(next(), MatchEvent::Matched(first.clone()));
-    volatile.wait_for_publishers(1, LONG).unwrap();
+    volatile.wait_for_publishers_timeout(1, LONG).unwrap();
     assert!(proxy.awaiting_admission().is_empty());
     proxy.send(b"4").unwrap();
     for message in [b"2", b"3", b"4"] {
-        assert_eq!(&*late.recv(LONG).unwrap(), message);
+        assert_eq!(&*late.recv_timeout(LONG).unwrap(), message);
     }
-    assert_eq!(&*volatile.recv(LONG).unwrap(), b"4");
+    assert_eq!(&*volatile.recv_timeout(LONG).unwrap(), b"4");
     // A subscription that closes withdraws its request, and a new one asks again.
     drop(volatile);
     assert_eq!(next(), MatchEvent::Unmatched(first));
-    let passing = node.subscriber::<[u8]>("/t").unwrap();
+    let passing = node.subscriber::<[u8]>("/t").open().unwrap();
     let MatchEvent::AdmissionRequested(_) = next() else { panic!("the subscription has asked") };
     drop(passing);
     eventually("no subscription asks", || proxy.awaiting_admission().is_empty());
@@ -95,23 +95,23 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     let net = Net::new("proxy counts");
     let (node, link) = (net.node("node"), net.node("link"));
     let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = node.publisher_with::<[u8]>("/t", reliable).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(reliable).open().unwrap();
     let (tell, events) = mpsc::channel();
-    publisher.on_match(move |event| tell.send(event.clone()).unwrap());
+    publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
     let mut proxy = subscriber(&link, "/t", 3);
-    publisher.wait_for_subscribers(3, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     assert_eq!(publisher.subscriber_count(), 3);
     let peers = publisher.subscribers();
     assert_eq!((peers.len(), peers[0].node.as_str()), (1, "@robot2/arm"));
     let peer = peers[0].clone();
     assert_eq!(next(), MatchEvent::Matched(peer.clone()));
     // A normal subscription counts once.
-    let own = node.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(4, LONG).unwrap();
+    let own = node.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(4, LONG).unwrap();
     assert!(matches!(next(), MatchEvent::Matched(own) if own.node == "/node"));
     proxy.set_endpoint_count(5).unwrap();
-    publisher.wait_for_subscribers(6, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(6, LONG).unwrap();
     assert_eq!(next(), MatchEvent::Changed(peer.clone()));
     proxy.set_endpoint_count(5).unwrap();
     proxy.set_endpoint_count(1).unwrap();
@@ -120,13 +120,13 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     for ends in [0, (1 << 16) + 1, u32::MAX] {
         assert!(matches!(proxy.set_endpoint_count(ends), Err(Error::BadValue { .. })));
         let options = SubscriberOptions::new().proxy(arm(), ends);
-        let refused = link.subscriber_with::<[u8]>("/t", options);
+        let refused = link.subscriber::<[u8]>("/t").qos(options).open();
         assert!(matches!(refused, Err(Error::BadValue { .. })));
     }
     assert!(matches!(own.set_endpoint_count(2), Err(Error::BadValue { .. })), "it is not a proxy");
     // Messages pass through it as through any other.
     publisher.send(b"one").unwrap();
-    assert_eq!(&*proxy.recv(LONG).unwrap(), b"one");
+    assert_eq!(&*proxy.recv_timeout(LONG).unwrap(), b"one");
     drop(proxy);
     eventually("the proxy is gone", || publisher.subscriber_count() == 1);
     assert_eq!(next(), MatchEvent::Unmatched(peer));
@@ -136,23 +136,23 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
 fn a_subscriber_sees_the_node_behind_a_proxy() {
     let net = Net::new("proxy publisher");
     let (node, link) = (net.node("node"), net.node("link"));
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut proxy = publisher(&link, "/t");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     assert_eq!(subscriber.publisher_count(), 1);
     assert_eq!(subscriber.publishers()[0].node, "@robot2/arm");
     proxy.send(b"one").unwrap();
-    let sample = subscriber.recv(LONG).unwrap();
+    let sample = subscriber.recv_timeout(LONG).unwrap();
     assert_eq!((&*sample, sample.node()), (&b"one"[..], "@robot2/arm"));
     assert_eq!(subscriber.stats()[0].node, "@robot2/arm");
     // A type mismatch is reported with the node that has the type.
-    let _strange = node.publisher::<rnet::msgs::JointState>("/joints").unwrap();
+    let _strange = node.publisher::<rnet::msgs::JointState>("/joints").open().unwrap();
     let level =
         rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
     let level = level.unwrap().schema("Level").unwrap();
     let options = SubscriberOptions::new().proxy(arm(), 1).schema(&level);
-    let mut bad = link.subscriber_with::<[u8]>("/joints", options).unwrap();
-    let error = bad.wait_for_publishers(1, LONG).unwrap_err();
+    let mut bad = link.subscriber::<[u8]>("/joints").qos(options).open().unwrap();
+    let error = bad.wait_for_publishers_timeout(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
 }
 
@@ -209,7 +209,7 @@ fn tools_show_the_nodes_for_which_proxies_stand() {
     let net = Net::new("proxy inspect");
     let link = net.node("link");
     let (_p, s) = (publisher(&link, "/t"), subscriber(&link, "/u", 3));
-    let _own = link.publisher::<[u8]>("/link/stats").unwrap();
+    let _own = link.publisher::<[u8]>("/link/stats").open().unwrap();
     s.set_endpoint_count(6).unwrap();
     let snapshot = net.inspect();
     assert_eq!(snapshot.node("/link").unwrap().publishes, ["/link/stats"]);
@@ -229,15 +229,15 @@ fn tools_show_the_nodes_for_which_proxies_stand() {
 fn proxy_of_a_dead_process_is_not_counted() {
     let net = Net::new("proxy death");
     let node = net.node("node");
-    let publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/u").unwrap();
+    let publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/u").open().unwrap();
     let mut child = Child::spawn(&net, "link");
     child.expect("ready");
-    publisher.wait_for_subscribers(5, LONG).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(5, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     child.kill();
     eventually("its subscriptions are gone", || publisher.subscriber_count() == 0);
-    let error = subscriber.recv(LONG).unwrap_err();
+    let error = subscriber.recv_timeout(LONG).unwrap_err();
     assert!(matches!(&error, Error::PeerLost { node, .. } if node == "@robot2/arm"), "{error}");
     assert!(net.inspect().remote.is_empty());
 }
@@ -264,12 +264,12 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
     scribble(path.clone(), 8192 + 32, &list[8192..8192 + 24]);
     scribble(path, 8192 + 32 + 24, &7u64.to_le_bytes());
     let node = net.node("node");
-    let publisher = node.publisher::<[u8]>("/a").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let publisher = node.publisher::<[u8]>("/a").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert_eq!(publisher.subscriber_count(), 2);
     let (tell, events) = mpsc::channel();
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
-    let mark = node.publisher::<[u8]>("/mark").unwrap();
+    let mark = node.publisher::<[u8]>("/mark").open().unwrap();
     drop(mark);
     let mut reported = Vec::new();
     loop {
@@ -315,9 +315,9 @@ fn impossible_numbers_and_names_are_ignored() {
     assert!(snapshot.problems.iter().any(|problem| problem.contains("host")), "{snapshot:?}");
     // A node that joins now does not see it either.
     let node = net.node("node");
-    let [a, b, c] = ["/a", "/b", "/c"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
-    c.wait_for_subscribers(2, LONG).unwrap();
+    let [a, b, c] = ["/a", "/b", "/c"].map(|topic| node.publisher::<[u8]>(topic).open().unwrap());
+    c.wait_for_subscribers_timeout(2, LONG).unwrap();
     assert_eq!([a.subscriber_count(), b.subscriber_count()], [0, 0]);
-    let mut readers = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
+    let mut readers = ["/p", "/q"].map(|topic| node.subscriber::<[u8]>(topic).open().unwrap());
     assert_eq!(readers.each_mut().map(|s| s.publisher_count()), [0, 0]);
 }

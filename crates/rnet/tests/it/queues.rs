@@ -38,7 +38,7 @@ fn child_entry() {
             let node = net.node(&format!("worker{}", std::process::id()));
             let mut jobs = node.pull::<N>("/jobs").open().unwrap();
             tell("ready");
-            let job = jobs.recv(None).unwrap().unwrap();
+            let job = jobs.recv().unwrap().unwrap();
             tell(&format!("job {} {}", job.x, job.context().redelivered()));
             let _ = orders.recv();
         }
@@ -89,7 +89,7 @@ fn each_job_goes_to_one_worker() {
         })
         .collect();
     (1..300).for_each(|x| jobs.push(&n(x)).unwrap());
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     let mut done = std::mem::take(&mut *done.lock().unwrap());
     done.sort_unstable();
     assert_eq!(done, (0..300).collect::<Vec<_>>());
@@ -105,11 +105,11 @@ fn a_busy_worker_gets_no_second_job() {
     let mut slow = a.pull::<N>("/jobs").open().unwrap();
     let jobs = b.push::<N>("/jobs").open().unwrap();
     jobs.push(&n(0)).unwrap();
-    let held = slow.recv(LONG).unwrap().unwrap();
+    let held = slow.recv_timeout(LONG).unwrap().unwrap();
     let mut free = a.pull::<N>("/jobs").open().unwrap();
     for x in 1..20 {
         jobs.push(&n(x)).unwrap();
-        let job = free.recv(LONG).unwrap().unwrap();
+        let job = free.recv_timeout(LONG).unwrap().unwrap();
         assert_eq!(job.x, x);
         job.ack();
     }
@@ -117,17 +117,17 @@ fn a_busy_worker_gets_no_second_job() {
     let others = a.push::<N>("/jobs").open().unwrap();
     let busy = {
         jobs.push(&n(20)).unwrap();
-        free.recv(LONG).unwrap().unwrap()
+        free.recv_timeout(LONG).unwrap().unwrap()
     };
     others.push(&n(21)).unwrap();
-    assert!(others.wait_until_done(Some(Duration::from_millis(50))).is_err());
+    assert!(others.wait_until_done_timeout(Duration::from_millis(50)).is_err());
     held.ack();
-    let job = slow.recv(LONG).unwrap().unwrap();
+    let job = slow.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().pusher()), (21, "/a"));
     job.ack();
     busy.ack();
-    others.wait_until_done(LONG).unwrap();
-    jobs.wait_until_done(LONG).unwrap();
+    others.wait_until_done_timeout(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn sixty_four_workers_share_the_jobs() {
     let jobs = b.push::<N>("/jobs").open().unwrap();
     eventually("all workers are there", || jobs.worker_count() == 64);
     (0..640).for_each(|x| jobs.push(&n(x)).unwrap());
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     assert_eq!(sum.load(Ordering::SeqCst), 639 * 640 / 2);
     drop(workers);
 }
@@ -165,10 +165,10 @@ fn job_of_a_killed_worker_is_redelivered_once() {
     first.expect("job 7 false");
     let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
     first.kill();
-    let job = rescuer.recv(LONG).unwrap().unwrap();
+    let job = rescuer.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     let stats = jobs.stats();
     assert_eq!((stats.done, stats.redelivered, stats.undelivered), (1, 1, 0));
     assert!(back.try_recv().is_err());
@@ -193,7 +193,7 @@ fn a_job_whose_second_worker_dies_too_is_handed_back() {
     let (job, error) = handed_back(&back);
     assert_eq!((job, error.code()), (7, "server_lost"));
     assert!(error.to_string().contains(&format!("/worker{pid}")), "{error}");
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     assert_eq!((jobs.stats().redelivered, jobs.stats().undelivered), (1, 1));
 }
 
@@ -210,10 +210,10 @@ fn a_stopped_worker_loses_its_job_after_the_limit() {
     stopped.stop();
     // Not again to the stopped worker, although it has the fewest jobs.
     let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
-    let job = rescuer.recv(LONG).unwrap().unwrap();
+    let job = rescuer.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     assert!(back.try_recv().is_err());
     stopped.resume();
 }
@@ -227,21 +227,21 @@ fn a_job_past_its_limit_waits_for_another_worker() {
     let jobs = builder.ack_within(limit).open().unwrap();
     let mut stuck = node.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(7)).unwrap();
-    let held = stuck.recv(LONG).unwrap().unwrap();
+    let held = stuck.recv_timeout(LONG).unwrap().unwrap();
     eventually("its time limit has passed", || jobs.stats().redelivered == 1);
     std::thread::sleep(limit + limit / 2); // sleep: the limit passes once more without another worker
     assert!(back.try_recv().is_err() && jobs.stats().undelivered == 0, "{:?}", jobs.stats());
     // A job that waits for another worker delays no other job.
     drop(held);
     jobs.push(&n(8)).unwrap();
-    let other = stuck.recv(LONG).unwrap().unwrap();
+    let other = stuck.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!(other.x, 8);
     other.ack();
     let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
-    let job = rescuer.recv(LONG).unwrap().unwrap();
+    let job = rescuer.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
 }
 
 #[test]
@@ -264,16 +264,16 @@ fn a_failed_job_is_reported_and_not_repeated() {
         assert_eq!((job, error.code()), (x, "call_failed"));
         assert!(error.to_string().contains(text), "{error}");
     }
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     drop(worker);
     // A job sent to the old worker would be redelivered.
     eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(5)).unwrap();
-    drop(worker.recv(LONG).unwrap());
+    drop(worker.recv_timeout(LONG).unwrap());
     assert!(handed_back(&back).1.to_string().contains("without acknowledging it"));
     jobs.push(&n(6)).unwrap();
-    worker.recv(LONG).unwrap().unwrap().fail(HandlerError::new("no", "not today"));
+    worker.recv_timeout(LONG).unwrap().unwrap().fail(HandlerError::new("no", "not today"));
     assert!(handed_back(&back).1.to_string().contains("not today"));
     assert_eq!((jobs.stats().done, jobs.stats().redelivered), (2, 0));
 }
@@ -297,7 +297,7 @@ fn a_full_backlog_refuses_by_name_or_waits() {
     let longer = b.push::<N>("/more").backlog(1).wait_for_capacity(LONG.unwrap()).open().unwrap();
     let worker = a.pull::<N>("/more").on(|_, _| Ok(())).unwrap();
     (0..50).for_each(|x| longer.push(&n(x)).unwrap());
-    longer.wait_until_done(LONG).unwrap();
+    longer.wait_until_done_timeout(LONG).unwrap();
     drop(worker);
     for backlog in [0, 65_537] {
         let bad = b.push::<N>("/bad").backlog(backlog).open();
@@ -313,7 +313,7 @@ fn closing_pusher_hands_back_unfinished_jobs() {
     let (builder, back) = pusher(&b);
     let jobs = builder.open().unwrap();
     (0..3).for_each(|x| jobs.push(&n(x)).unwrap());
-    let job = worker.recv(LONG).unwrap().unwrap();
+    let job = worker.recv_timeout(LONG).unwrap().unwrap();
     drop(jobs);
     let mut all: Vec<_> = (0..3).map(|_| handed_back(&back)).collect();
     all.sort_by_key(|(x, _)| *x);
@@ -327,16 +327,16 @@ fn a_killed_pusher_cancels_its_job_and_frees_the_worker() {
     let node = net.node("a");
     let mut worker = node.pull::<N>("/jobs").open().unwrap();
     let mut child = Child::spawn(&net, "pusher");
-    let job = worker.recv(LONG).unwrap().unwrap();
+    let job = worker.recv_timeout(LONG).unwrap().unwrap();
     child.kill();
     eventually("the worker is notified", || job.context().is_cancelled());
     job.ack();
     let jobs = node.push::<N>("/jobs").open().unwrap();
     jobs.push(&n(9)).unwrap();
-    let job = worker.recv(LONG).unwrap().unwrap();
+    let job = worker.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!(job.x, 9);
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
 }
 
 #[test]
@@ -346,15 +346,15 @@ fn a_worker_that_closes_gives_its_job_to_another() {
     let mut first = a.pull::<N>("/jobs").open().unwrap();
     let jobs = b.push::<N>("/jobs").open().unwrap();
     jobs.push(&n(1)).unwrap();
-    let held = first.recv(LONG).unwrap().unwrap();
+    let held = first.recv_timeout(LONG).unwrap().unwrap();
     let mut second = a.pull::<N>("/jobs").open().unwrap();
     drop(first);
-    let job = second.recv(LONG).unwrap().unwrap();
+    let job = second.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (1, true));
     // Too late, and without effect.
     held.ack();
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
     assert_eq!((jobs.stats().done, jobs.stats().redelivered), (1, 1));
 }
 
@@ -371,10 +371,10 @@ fn a_job_that_its_closing_worker_has_not_received_counts_as_not_sent() {
         eventually("the job has arrived", || first.stats().calls == 1);
         drop(first);
         let mut second = a.pull::<N>("/jobs").open().unwrap();
-        let job = second.recv(LONG).unwrap().unwrap();
+        let job = second.recv_timeout(LONG).unwrap().unwrap();
         assert_eq!((job.x, job.context().redelivered()), (x, false));
         job.ack();
-        jobs.wait_until_done(LONG).unwrap();
+        jobs.wait_until_done_timeout(LONG).unwrap();
     }
     assert_eq!((jobs.stats().done, jobs.stats().redelivered), (50, 0));
 }
@@ -404,7 +404,7 @@ fn acknowledgements_before_a_close_are_kept() {
         eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
         let mut worker = a.pull::<N>("/jobs").open().unwrap();
         jobs.push(&n(x)).unwrap();
-        let job = worker.recv(LONG).unwrap().unwrap();
+        let job = worker.recv_timeout(LONG).unwrap().unwrap();
         assert_eq!((job.x, job.context().redelivered()), (x, false));
         match x % 2 {
             0 => job.ack(),
@@ -415,7 +415,7 @@ fn acknowledgements_before_a_close_are_kept() {
             let (job, error) = handed_back(&back);
             assert_eq!((job, error.code()), (x, "call_failed"));
         }
-        jobs.wait_until_done(LONG).unwrap();
+        jobs.wait_until_done_timeout(LONG).unwrap();
     }
     let stats = jobs.stats();
     assert_eq!((stats.done, stats.undelivered, stats.redelivered), (25, 25, 0));
@@ -440,9 +440,9 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
         if checks {
             eventually("the job is handed back", || jobs.stats().redelivered == 1);
             let mut other = a.pull::<N>("/jobs").open().unwrap();
-            other.recv(LONG).unwrap().unwrap().ack();
+            other.recv_timeout(LONG).unwrap().unwrap().ack();
         }
-        jobs.wait_until_done(LONG).unwrap();
+        jobs.wait_until_done_timeout(LONG).unwrap();
         assert_eq!(jobs.stats().redelivered, u64::from(checks));
         // The next job must not go to this worker, which exists until its thread ends.
         eventually("the workers are gone", || jobs.worker_count() == 0);
@@ -481,7 +481,7 @@ fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() 
     eventually("both jobs are refused", || known.worker_count() == 0 && late.worker_count() == 0);
     let mut other = a.pull::<N>("/jobs").open().unwrap();
     let next = |other: &mut rnet::Puller<N>| {
-        let job = other.recv(LONG).unwrap().expect("the other worker is sent the job");
+        let job = other.recv_timeout(LONG).unwrap().expect("the other worker is sent the job");
         let (x, redelivered) = (job.x, job.context().redelivered());
         (job, (x, redelivered))
     };
@@ -492,7 +492,7 @@ fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() 
     let (job, second) = next(&mut other);
     job.ack();
     assert_eq!((first.min(second), first.max(second)), ((1, false), (2, false)));
-    [&known, &late].iter().for_each(|jobs| jobs.wait_until_done(LONG).unwrap());
+    [&known, &late].iter().for_each(|jobs| jobs.wait_until_done_timeout(LONG).unwrap());
     assert!(!closing.is_finished(), "its handler still runs");
     end.send(()).unwrap();
     closing.join().unwrap();
@@ -500,7 +500,7 @@ fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() 
     let (job, own) = next(&mut other);
     assert_eq!(own, (0, true));
     job.ack();
-    jobs.wait_until_done(LONG).unwrap();
+    jobs.wait_until_done_timeout(LONG).unwrap();
 }
 
 #[test]
@@ -515,11 +515,11 @@ fn a_worker_that_is_closed_and_kept_gets_no_jobs() {
     let mut worker = a.pull::<N>("/jobs").open().unwrap();
     (0..10).for_each(|x| {
         jobs.push(&n(x)).unwrap();
-        let job = worker.recv(LONG).unwrap().unwrap();
+        let job = worker.recv_timeout(LONG).unwrap().unwrap();
         assert_eq!((job.x, job.context().redelivered()), (x, false));
         job.ack();
     });
-    jobs.wait_until_done(LONG).unwrap();
-    assert_eq!(kept.recv_within(Duration::ZERO).unwrap_err().code(), "closed");
+    jobs.wait_until_done_timeout(LONG).unwrap();
+    assert_eq!(kept.recv_timeout(Duration::ZERO).unwrap_err().code(), "closed");
     assert_eq!((jobs.stats().done, jobs.stats().redelivered, kept.stats().calls), (10, 0, 0));
 }

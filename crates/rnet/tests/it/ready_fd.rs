@@ -18,8 +18,8 @@ fn child_entry() {
     let net = Net::of_parent();
     let orders = common::orders();
     let node = net.node("child");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"child").unwrap();
     tell("sent");
     drop(orders.recv());
@@ -44,9 +44,9 @@ fn drain(stream: &mut SampleStream<[u8]>) -> Vec<OwnedSample<[u8]>> {
 fn fd_is_readable_while_messages_are_left() {
     let net = Net::new("level");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    let mut stream = b.subscriber::<[u8]>("/t").unwrap().into_stream();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    let mut stream = b.subscriber::<[u8]>("/t").open().unwrap().into_stream();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // The publisher itself may have made it ready.
     stream.fd().unwrap();
     assert!(drain(&mut stream).is_empty());
@@ -62,13 +62,13 @@ fn fd_is_readable_while_messages_are_left() {
     while !drain(&mut stream).is_empty() {}
     assert!(!is_readable(stream.fd().unwrap()));
     // Messages from before the first call count, too.
-    let mut stream = b.subscriber::<[u8]>("/t").unwrap().into_stream();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut stream = b.subscriber::<[u8]>("/t").open().unwrap().into_stream();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     publisher.send(b"first").unwrap();
     wait_readable(stream.fd().unwrap());
     // As a subscriber it has no descriptor, and loses no message.
     let mut subscriber = stream.into_subscriber();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"first");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"first");
 }
 
 /// Each message arrives at a random moment for the receiver and the dispatch thread; no wake-up may be lost.
@@ -78,10 +78,10 @@ fn no_wake_up_is_lost() {
     let net = Net::new("no lost wake-up");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let reliable = SubscriberOptions::new().reliable();
-    let mut stream = b.subscriber_with::<[u8]>("/t", reliable).unwrap().into_stream();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut stream = b.subscriber::<[u8]>("/t").qos(reliable).open().unwrap().into_stream();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {
         for n in 0..COUNT {
             publisher.send(&n.to_le_bytes()).unwrap();
@@ -108,8 +108,8 @@ fn sixty_four_subscribers_and_a_watch_are_one_epoll() {
     let mut publishers = Vec::new();
     let mut streams = Vec::new();
     for n in 0..64 {
-        publishers.push(a.publisher::<[u8]>(&format!("/t{n}")).unwrap());
-        streams.push(b.subscriber::<[u8]>(&format!("/t{n}")).unwrap().into_stream());
+        publishers.push(a.publisher::<[u8]>(&format!("/t{n}")).open().unwrap());
+        streams.push(b.subscriber::<[u8]>(&format!("/t{n}")).open().unwrap().into_stream());
     }
     let mut watch = b.state().unwrap().watch("/arm").unwrap().into_stream();
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
@@ -120,7 +120,7 @@ fn sixty_four_subscribers_and_a_watch_are_one_epoll() {
     let data = epoll::EventData::new_u64(64);
     epoll::add(&set, watch.fd().unwrap(), data, epoll::EventFlags::IN).unwrap();
     for publisher in &mut publishers {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"x").unwrap();
     }
     a.state().unwrap().set("/arm/mode", "idle").unwrap();
@@ -152,7 +152,7 @@ fn sixty_four_subscribers_and_a_watch_are_one_epoll() {
 fn a_stopped_publisher_and_a_killed_one() {
     let net = Net::new("stopped");
     let b = net.node("b");
-    let mut stream = b.subscriber::<[u8]>("/t").unwrap().into_stream();
+    let mut stream = b.subscriber::<[u8]>("/t").open().unwrap().into_stream();
     stream.fd().unwrap();
     let mut child = Child::spawn(&net, "publisher");
     child.expect("sent");
@@ -160,8 +160,8 @@ fn a_stopped_publisher_and_a_killed_one() {
     assert_eq!(drain(&mut stream).len(), 1);
     child.stop();
     let other = net.node("other");
-    let mut publisher = other.publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = other.publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"other").unwrap();
     let mut received = Vec::new();
     while received.is_empty() {

@@ -29,11 +29,11 @@ fn talker(net: &Net) {
     let node = net.node(&name);
     let state = node.state().unwrap();
     state.put(&format!("/alive/{name}")).last_will(0).set(1).unwrap();
-    let mut asked = node.subscriber_with::<[u8]>("/ask", reliable_sub()).unwrap();
-    let mut answer = node.publisher_with::<[u8]>("/answer", reliable_pub()).unwrap();
+    let mut asked = node.subscriber::<[u8]>("/ask").qos(reliable_sub()).open().unwrap();
+    let mut answer = node.publisher::<[u8]>("/answer").qos(reliable_pub()).open().unwrap();
     common::tell("up");
     loop {
-        if let Ok(message) = asked.recv(Some(Duration::from_millis(20))) {
+        if let Ok(message) = asked.recv_timeout(Duration::from_millis(20)) {
             let text = format!("{name} {}", String::from_utf8_lossy(&message));
             let _ = answer.send(text.as_bytes());
         }
@@ -72,15 +72,15 @@ fn inode(path: &Path) -> Option<u64> {
 /// A node that joins after the removal: it communicates with all talkers, and sees their state.
 fn meets(net: &Net, name: &str, talkers: &[&str]) -> Node {
     let node = net.node(name);
-    let mut ask = node.publisher_with::<[u8]>("/ask", reliable_pub()).unwrap();
-    let mut answers = node.subscriber_with::<[u8]>("/answer", reliable_sub()).unwrap();
+    let mut ask = node.publisher::<[u8]>("/ask").qos(reliable_pub()).open().unwrap();
+    let mut answers = node.subscriber::<[u8]>("/answer").qos(reliable_sub()).open().unwrap();
     let all = talkers.len();
     eventually("the endpoints are matched", || {
         ask.subscriber_count() == all && answers.publisher_count() == all
     });
     ask.send(name.as_bytes()).unwrap();
     let mut received: Vec<String> = (0..all)
-        .map(|_| String::from_utf8_lossy(&answers.recv(LONG).unwrap()).into_owned())
+        .map(|_| String::from_utf8_lossy(&answers.recv_timeout(LONG).unwrap()).into_owned())
         .collect();
     received.sort();
     let mut expected: Vec<String> =
@@ -194,9 +194,9 @@ fn each_removed_part_is_restored() {
 fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     let net = Net::new("a_wipe_in_the_middle_of_traffic_loses_nothing");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher: Publisher<[u8]> = a.publisher_with("/x", reliable_pub()).unwrap();
-    let mut early: Subscriber<[u8]> = b.subscriber_with("/x", reliable_sub()).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher: Publisher<[u8]> = a.publisher("/x").qos(reliable_pub()).open().unwrap();
+    let mut early: Subscriber<[u8]> = b.subscriber("/x").qos(reliable_sub()).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0u64;
     let mut send = |publisher: &mut Publisher<[u8]>, count: u64| {
         for _ in 0..count {
@@ -210,7 +210,7 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     };
     let hear = |subscriber: &mut Subscriber<[u8]>, from: u64, to: u64| {
         for n in from..to {
-            let message = subscriber.recv(LONG).unwrap();
+            let message = subscriber.recv_timeout(LONG).unwrap();
             assert_eq!(message[..8], n.to_le_bytes());
         }
     };
@@ -220,19 +220,19 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     send(&mut publisher, 50);
     hear(&mut early, 50, 100);
     let c = net.node("c");
-    let mut late: Subscriber<[u8]> = c.subscriber_with("/x", reliable_sub()).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let mut late: Subscriber<[u8]> = c.subscriber("/x").qos(reliable_sub()).open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     send(&mut publisher, 50);
     hear(&mut early, 100, 150);
     hear(&mut late, 100, 150);
     let lost = |s: &Subscriber<[u8]>| s.stats().iter().map(|p| p.lost.total()).sum::<u64>();
     assert_eq!(lost(&early) + lost(&late), 0);
     // New nodes find what an old node creates now.
-    let mut news: Publisher<[u8]> = b.publisher_with("/news", reliable_pub()).unwrap();
-    let mut hears: Subscriber<[u8]> = c.subscriber_with("/news", reliable_sub()).unwrap();
-    news.wait_for_subscribers(1, LONG).unwrap();
+    let mut news: Publisher<[u8]> = b.publisher("/news").qos(reliable_pub()).open().unwrap();
+    let mut hears: Subscriber<[u8]> = c.subscriber("/news").qos(reliable_sub()).open().unwrap();
+    news.wait_for_subscribers_timeout(1, LONG).unwrap();
     news.send(b"n").unwrap();
-    assert_eq!(&hears.recv(LONG).unwrap()[..], b"n");
+    assert_eq!(&hears.recv_timeout(LONG).unwrap()[..], b"n");
 }
 
 /// Durable keys stay in the same store, and the removal is recorded.
@@ -261,7 +261,8 @@ fn watch_without_prior_signal_sees_a_change_after_a_wipe() {
         let (a, b) = (net.node("a"), net.node("b"));
         let mut watch = b.state().unwrap().watch("/news").unwrap();
         let state = a.state().unwrap();
-        let hears = std::thread::spawn(move || watch.recv(LONG).unwrap().entry.map(|e| e.value));
+        let hears =
+            std::thread::spawn(move || watch.recv_timeout(LONG).unwrap().entry.map(|e| e.value));
         wipe(&net);
         state.set("/news", 1).unwrap();
         assert_eq!(hears.join().unwrap(), Some(1.into()));

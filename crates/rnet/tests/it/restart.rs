@@ -30,7 +30,7 @@ fn child_entry() {
             let node = net.node("victim");
             let options =
                 PublisherOptions::new().reliable(OnFull::Refuse).transient_local(KEPT as u32);
-            let mut publisher = node.publisher_with::<[u8]>("/kept", options).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/kept").qos(options).open().unwrap();
             for number in n..n + KEPT {
                 publisher.send(&number.to_le_bytes()).unwrap();
             }
@@ -42,8 +42,8 @@ fn child_entry() {
             let orders = common::orders();
             let node = net.node("victim");
             let options = PublisherOptions::new().reliable(OnFull::Refuse);
-            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-            publisher.wait_for_subscribers(2, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
             for number in 0..n {
                 let mut bytes = vec![0; 100_000];
                 bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -57,9 +57,9 @@ fn child_entry() {
             let _orders = common::orders();
             let node = net.node("victim");
             let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
             loop {
-                tell(&number(&subscriber.recv(LONG).unwrap()).to_string());
+                tell(&number(&subscriber.recv_timeout(LONG).unwrap()).to_string());
             }
         }
         // Exits slowly, because its memory has to be unmapped first.
@@ -77,14 +77,14 @@ fn child_entry() {
             let _orders = common::orders();
             let node = net.node("victim");
             let options = PublisherOptions::new().transient_local(1);
-            let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-            publisher.wait_for_subscribers(2, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
             for number in 0..3_u64 {
                 publisher.send(&number.to_le_bytes()).unwrap();
                 publisher.send(&[number as u8; 10_000]).unwrap();
             }
             tell("sent");
-            let _reader = node.subscriber::<[u8]>("/back").unwrap();
+            let _reader = node.subscriber::<[u8]>("/back").open().unwrap();
             drop(_orders.recv());
         }
         other => panic!("unknown role: {other}"),
@@ -96,7 +96,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
     let net = Net::new("restart");
     let node = net.node("survivor");
     let options = || SubscriberOptions::new().reliable().transient_local();
-    let subscriber = || node.subscriber_with::<[u8]>("/kept", options()).unwrap();
+    let subscriber = || node.subscriber::<[u8]>("/kept").qos(options()).open().unwrap();
     let (mut plain, mut newest, mut stream) =
         (subscriber(), subscriber(), subscriber().into_stream());
     let incoming: Arc<Mutex<BTreeMap<u64, Vec<u64>>>> = Arc::default();
@@ -112,10 +112,10 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
         publishers.push(id);
         let kept: Vec<u64> = (life * 100..life * 100 + KEPT).collect();
         // For existing subscribers, and for a late joiner.
-        let mut late = node.subscriber_with::<[u8]>("/kept", options()).unwrap();
+        let mut late = node.subscriber::<[u8]>("/kept").qos(options()).open().unwrap();
         for subscriber in [&mut plain, &mut late] {
             for number_kept in &kept {
-                let sample = subscriber.recv(LONG).unwrap();
+                let sample = subscriber.recv_timeout(LONG).unwrap();
                 assert_eq!((number(&sample), sample.publisher()), (*number_kept, id));
             }
         }
@@ -128,7 +128,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
         });
         // The newest number may be expected while the others are still arriving.
         loop {
-            let sample = newest.latest(LONG).unwrap();
+            let sample = newest.latest_timeout(LONG).unwrap();
             assert_eq!(sample.publisher(), id);
             if number(&sample) == *kept.last().unwrap() {
                 break;
@@ -136,9 +136,9 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
         }
         child.kill();
         for result in [
-            plain.recv(LONG).map(drop),
-            late.recv(LONG).map(drop),
-            newest.latest(LONG).map(drop),
+            plain.recv_timeout(LONG).map(drop),
+            late.recv_timeout(LONG).map(drop),
+            newest.latest_timeout(LONG).map(drop),
             common::block_on(stream.recv()).map(drop),
         ] {
             assert!(matches!(&result, Err(Error::PeerLost { node, .. }) if node == "/victim"));
@@ -167,16 +167,16 @@ fn losses_of_a_restart_are_counted_as_restart() {
     let net = Net::new("restart large");
     let node = net.node("survivor");
     let options = SubscriberOptions::new().reliable();
-    let mut eager = node.subscriber_with::<[u8]>("/t", options.clone()).unwrap();
-    let mut lazy = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut eager = node.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
+    let mut lazy = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     for life in 1..=4 {
         let mut child = Child::spawn(&net, &format!("large:{SENT}"));
         child.expect("sent");
         for expected in 0..SENT {
-            assert_eq!(number(&eager.recv(LONG).unwrap()), expected);
+            assert_eq!(number(&eager.recv_timeout(LONG).unwrap()), expected);
         }
         for expected in 0..3 {
-            assert_eq!(number(&lazy.recv(LONG).unwrap()), expected);
+            assert_eq!(number(&lazy.recv_timeout(LONG).unwrap()), expected);
         }
         child.kill();
         // The next incarnation sweeps the leftovers of the last one.
@@ -200,10 +200,10 @@ fn a_reliable_reader_that_comes_back_is_served_again() {
     let net = Net::new("reader restart");
     let node = net.node("survivor");
     let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     for life in 0..4_u64 {
         let mut child = Child::spawn(&net, "reader");
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for number in life * 10..life * 10 + 10 {
             publisher.send(&number.to_le_bytes()).unwrap();
             child.expect(&number.to_string());
@@ -287,21 +287,22 @@ fn resident_kib() -> u64 {
 fn cycles(net: &Net, count: u64) {
     let _orders = common::orders();
     let node = net.node("survivor");
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let incoming: Arc<Mutex<u64>> = Arc::default();
     let noted = incoming.clone();
-    let callback = node.subscriber::<[u8]>("/t").unwrap().on(move |_| *noted.lock().unwrap() += 1);
-    let back = node.publisher::<[u8]>("/back").unwrap();
+    let callback =
+        node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| *noted.lock().unwrap() += 1);
+    let back = node.publisher::<[u8]>("/back").open().unwrap();
     let mut before = [0; 3];
     let mut resident = 0;
     for life in 1..=count {
         let mut child = Child::spawn(net, "brief");
         child.expect("sent");
-        back.wait_for_subscribers(1, LONG).unwrap();
+        back.wait_for_subscribers_timeout(1, LONG).unwrap();
         if life % 2 == 0 {
             // Every other one is killed with unread messages.
             for _ in 0..6 {
-                subscriber.recv(LONG).unwrap();
+                subscriber.recv_timeout(LONG).unwrap();
             }
         }
         child.kill();

@@ -27,8 +27,8 @@ fn child_entry() {
     let net = Net::of_parent();
     let orders = common::orders();
     let node = net.node("victim");
-    let mut publisher = node.publisher::<Tick>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<Tick>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     tell("ready");
     for number in orders {
         publisher.send(&Tick { number: number.parse().unwrap() }).unwrap();
@@ -46,10 +46,10 @@ fn alternating_waiters_are_all_woken() {
     let (a, b) = (net.node("a"), net.node("b"));
     for round in 0..ROUNDS {
         let topic = format!("/t{round}");
-        let mut publisher = a.publisher::<[u8]>(&topic).unwrap();
+        let mut publisher = a.publisher::<[u8]>(&topic).open().unwrap();
         let options = SubscriberOptions::new().wait(Wait::Block);
-        let mut subscriber = b.subscriber_with::<[u8]>(&topic, options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut subscriber = b.subscriber::<[u8]>(&topic).qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         let observed_net = net.same();
         let sender = std::thread::spawn(move || {
             for number in 0..TURNS + CALLS {
@@ -68,14 +68,14 @@ fn alternating_waiters_are_all_woken() {
             if (number + round) % 2 == 0 {
                 // An admission also makes it ready, without a message.
                 let got = loop {
-                    assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
+                    assert!(set.wait_timeout(&mut [&mut subscriber], LONG).unwrap());
                     if let Some(sample) = subscriber.try_recv().unwrap() {
                         break sample.to_vec();
                     }
                 };
                 assert_eq!(got, number.to_le_bytes());
             } else {
-                assert_eq!(*subscriber.recv(LONG).unwrap(), number.to_le_bytes());
+                assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), number.to_le_bytes());
             }
         }
         let (outbox, calls) = mpsc::channel();
@@ -98,7 +98,7 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
     const COME: usize = 50;
     let net = Net::new("match callbacks");
     let (a, b) = (net.node("a"), net.node("b"));
-    let subscriber = Arc::new(Mutex::new(a.subscriber::<[u8]>("/t").unwrap()));
+    let subscriber = Arc::new(Mutex::new(a.subscriber::<[u8]>("/t").open().unwrap()));
     let (of_b, second) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (sender, events) = mpsc::channel();
     let callback = {
@@ -113,23 +113,26 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
                 return;
             }
             made += 1;
-            drop(node.publisher::<[u8]>("/t").unwrap());
-            drop(node.subscriber::<[u8]>("/t").unwrap());
-            drop(node.publisher::<[u8]>("/other").unwrap());
+            drop(node.publisher::<[u8]>("/t").open().unwrap());
+            drop(node.subscriber::<[u8]>("/t").open().unwrap());
+            drop(node.publisher::<[u8]>("/other").open().unwrap());
             let second = second.clone();
             if let Some(ours) = ours.upgrade() {
-                ours.lock().unwrap().on_match(move |_| {
-                    second.fetch_add(1, Ordering::Relaxed);
-                });
+                ours.lock()
+                    .unwrap()
+                    .on_match(move |_| {
+                        second.fetch_add(1, Ordering::Relaxed);
+                    })
+                    .detach();
             }
             sender.send(()).unwrap();
         }
     };
-    subscriber.lock().unwrap().on_match(callback);
+    subscriber.lock().unwrap().on_match(callback).detach();
     let stranger = std::thread::spawn(move || {
         for _ in 0..COME {
-            let publisher = b.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let publisher = b.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         }
         b
     });
@@ -150,20 +153,21 @@ fn a_node_callback_may_create_endpoints_and_callbacks() {
     let node = Arc::new(net.node("host"));
     let (sender, events) = mpsc::channel();
     let (plain, plain_events) = mpsc::channel();
-    node.on_node(move |event| plain.send(event.clone()).unwrap());
+    node.on_node(move |event| plain.send(event.clone()).unwrap()).detach();
     // Weak, because a callback owned by a node must not keep the node alive.
     let ours: Weak<Node> = Arc::downgrade(&node);
     node.on_node(move |event| {
         let Some(node) = ours.upgrade() else { return };
         let topic = if matches!(event, NodeEvent::Joined(_)) { "/came" } else { "/went" };
-        let mut publisher = node.publisher::<[u8]>(topic).unwrap();
-        let mut subscriber = node.subscriber::<[u8]>(topic).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = node.publisher::<[u8]>(topic).open().unwrap();
+        let mut subscriber = node.subscriber::<[u8]>(topic).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"event").unwrap();
-        assert_eq!(&*subscriber.recv(LONG).unwrap(), b"event");
+        assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"event");
         let sender = sender.clone();
-        node.on_node(move |event| drop(sender.send(event.clone())));
-    });
+        node.on_node(move |event| drop(sender.send(event.clone()))).detach();
+    })
+    .detach();
     for i in 0..GUESTS {
         // If it left before the host scanned, no node would have seen it.
         let guest = net.node(&format!("guest{i}"));
@@ -194,7 +198,7 @@ fn a_detached_callback_ends_with_its_node() {
     let net = Net::new("detach");
     for _ in 0..50 {
         let node = net.node("short");
-        node.subscriber::<[u8]>("/t").unwrap().on(|_| {}).detach();
+        node.subscriber::<[u8]>("/t").open().unwrap().on(|_| {}).detach();
         drop(node);
         nothing_is_left(&net);
     }
@@ -204,14 +208,14 @@ fn a_detached_callback_ends_with_its_node() {
 fn an_iterator_outlives_single_publishers() {
     let net = Net::new("iterator");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
-    let mut steady = a.publisher::<Tick>("/t").unwrap();
-    let mut subscriber: Subscriber<Tick> = b.subscriber("/t").unwrap();
+    let mut steady = a.publisher::<Tick>("/t").open().unwrap();
+    let mut subscriber: Subscriber<Tick> = b.subscriber("/t").open().unwrap();
     let (tell, events) = mpsc::channel();
-    subscriber.on_match(move |event| tell.send(event.clone()).unwrap());
+    subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let event_until = |wanted: &dyn Fn(&MatchEvent) -> bool| {
         while !wanted(&events.recv_timeout(LONG.unwrap()).expect("the event arrives")) {}
     };
-    steady.wait_for_subscribers(1, LONG).unwrap();
+    steady.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (sender, numbers) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         for tick in subscriber.iter() {
@@ -234,14 +238,14 @@ fn an_iterator_outlives_single_publishers() {
     };
     goes_on(&mut steady);
 
-    let stranger = c.publisher::<[u8]>("/t").unwrap();
+    let stranger = c.publisher::<[u8]>("/t").open().unwrap();
     event_until(&|event| matches!(event, MatchEvent::Incompatible(_)));
     goes_on(&mut steady);
     drop(stranger);
     goes_on(&mut steady);
 
-    let mut passing = c.publisher::<Tick>("/t").unwrap();
-    passing.wait_for_subscribers(1, LONG).unwrap();
+    let mut passing = c.publisher::<Tick>("/t").open().unwrap();
+    passing.wait_for_subscribers_timeout(1, LONG).unwrap();
     passing.send(&Tick { number: 1000 }).unwrap();
     assert_eq!(next(), 1000);
     drop(passing);
@@ -281,13 +285,15 @@ fn messages_sent_after_a_reader_is_counted_reach_it() {
             offers = offers.reliable(OnFull::Refuse);
             asks = asks.reliable();
         }
-        let mut publisher = a.publisher_with::<[u8]>(topic, offers).unwrap();
+        let mut publisher = a.publisher::<[u8]>(topic).qos(offers).open().unwrap();
         for round in 0..300_u64 {
-            let mut subscriber = b.subscriber_with::<[u8]>(topic, asks.clone()).unwrap();
+            let mut subscriber = b.subscriber::<[u8]>(topic).qos(asks.clone()).open().unwrap();
             // Polls without a pause, to run at the moment of the admission.
-            eventually_at_once(|| publisher.wait_for_subscribers(1, Some(Duration::ZERO)).is_ok());
+            eventually_at_once(|| {
+                publisher.wait_for_subscribers_timeout(1, Duration::ZERO).is_ok()
+            });
             publisher.send(&round.to_le_bytes()).unwrap();
-            let got = subscriber.recv(LONG).map(|sample| sample.to_vec());
+            let got = subscriber.recv_timeout(LONG).map(|sample| sample.to_vec());
             assert_eq!(got.unwrap(), round.to_le_bytes(), "{topic}");
             assert!(subscriber.try_recv().unwrap().is_none(), "{topic}: more than was sent");
             assert_eq!(subscriber.lost().total(), 0, "{topic}");

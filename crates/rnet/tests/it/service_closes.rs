@@ -25,7 +25,7 @@ struct ClosingServer {
 
 impl ClosingServer {
     fn new(net: &Net) -> ClosingServer {
-        let client = net.node("b").client::<N, N>("/plan").unwrap();
+        let client = net.node("b").client::<N, N>("/plan").open().unwrap();
         ClosingServer { server: net.node("a"), client, slot: Arc::default() }
     }
 
@@ -61,7 +61,7 @@ fn reply_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
             close();
             if x.x == 0 { Err(HandlerError::new("odd", "zero")) } else { Ok(n(2 * x.x)) }
         });
-        match closing.open(service).call(&n(x), LONG) {
+        match closing.open(service).call_timeout(&n(x), LONG) {
             Ok(reply) => assert_eq!((x, reply.x), (1, 2)),
             Err(failed) => {
                 assert!(x == 0 && matches!(failed, Error::CallFailed { .. }), "{failed}");
@@ -75,7 +75,7 @@ fn reply_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
         responder.send(x)?;
         Ok(())
     });
-    assert_eq!(closing.open(first).call(&n(3), LONG).unwrap().x, 3);
+    assert_eq!(closing.open(first).call_timeout(&n(3), LONG).unwrap().x, 3);
     closing.is_gone();
     // A handler that checks for cancellation may have done a part of the work.
     let close = closing.close();
@@ -85,7 +85,7 @@ fn reply_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
         responder.send(x)?;
         Ok(())
     });
-    let lost = closing.open(asks).call(&n(4), LONG).unwrap_err();
+    let lost = closing.open(asks).call_timeout(&n(4), LONG).unwrap_err();
     assert!(matches!(lost, Error::ServerLost { .. }), "{lost}");
     closing.is_gone();
     // A stream ends at its current position.
@@ -109,8 +109,9 @@ fn running_handlers_reply_and_queued_calls_are_lost() {
     for with_node in [false, true] {
         let net = Net::new(&format!("closing many {with_node}"));
         let server = net.node("a");
-        let clients: Vec<_> =
-            (0..4).map(|at| net.node(&format!("b{at}")).client::<N, N>("/plan").unwrap()).collect();
+        let clients: Vec<_> = (0..4)
+            .map(|at| net.node(&format!("b{at}")).client::<N, N>("/plan").open().unwrap())
+            .collect();
         let gate = Arc::new(RwLock::new(()));
         let shut = gate.write().unwrap();
         let (begins, begun) = mpsc::channel();
@@ -158,7 +159,7 @@ fn running_handlers_reply_and_queued_calls_are_lost() {
 fn result_of_a_handler_that_ignores_the_close_is_delivered() {
     let net = Net::new("closing goals");
     let (a, b) = (net.node("a"), net.node("b"));
-    let client = b.action_client::<N, N, N>("/go").unwrap();
+    let client = b.action_client::<N, N, N>("/go").open().unwrap();
     for asks in [false, true] {
         let slot = Arc::new(Mutex::new(None::<Service>));
         let own = slot.clone();
@@ -172,7 +173,7 @@ fn result_of_a_handler_that_ignores_the_close_is_delivered() {
         *slot.lock().unwrap() = Some(action.unwrap());
         eventually("the client calls this action", || client.server_count() == 1);
         let goal = client.send(&n(1), CallOptions::new().timeout(LONG.unwrap())).unwrap();
-        match goal.result(LONG) {
+        match goal.result_timeout(LONG) {
             Ok(result) => assert!(!asks && result.x == 2),
             Err(Error::Cancelled { reason: CancelReason::ServerClosing, .. }) => assert!(asks),
             Err(error) => panic!("{error}"),

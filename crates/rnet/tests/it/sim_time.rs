@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::Clock;
-use rnet::{Error, Node, Publisher, TimerOptions};
+use rnet::{Error, Node, Publisher};
 
 const S: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
@@ -19,8 +19,8 @@ fn simulated(net: &Net, name: &str) -> Node {
 }
 
 fn clock(node: &Node) -> Publisher<Clock> {
-    let clock = node.publisher("/clock").unwrap();
-    clock.wait_for_subscribers(1, LONG).unwrap();
+    let clock = node.publisher("/clock").open().unwrap();
+    clock.wait_for_subscribers_timeout(1, LONG).unwrap();
     clock
 }
 
@@ -60,14 +60,14 @@ fn the_time_of_a_node_is_that_of_its_host_unless_it_follows_the_clock() {
 fn other_type_on_the_topic_is_not_a_clock() {
     let net = Net::new("another_type_on_the_topic");
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
-    let mut bytes = host.publisher::<[u8]>("/clock").unwrap();
+    let mut bytes = host.publisher::<[u8]>("/clock").open().unwrap();
     let mut clock = clock(&host);
     bytes.send(&[0xff; 9]).unwrap();
     set(&mut clock, &sim, S);
     drop(clock);
     bytes.send(&[8, 1]).unwrap();
-    let mut again = host.publisher::<Clock>("/clock").unwrap();
-    again.wait_for_subscribers(1, LONG).unwrap();
+    let mut again = host.publisher::<Clock>("/clock").open().unwrap();
+    again.wait_for_subscribers_timeout(1, LONG).unwrap();
     // The node may not have noticed yet that the first publisher is gone.
     eventually("the next publisher is followed", || {
         say(&mut again, 2 * S);
@@ -81,7 +81,7 @@ fn the_first_of_two_publishers_is_followed_until_it_is_gone() {
     let (host, sim) = (net.node("host"), simulated(&net, "sim"));
     let (mut first, mut second) = (clock(&host), clock(&host));
     set(&mut first, &sim, 10 * S);
-    let timer = sim.timer(Duration::from_secs(1), |_| ()).unwrap();
+    let timer = sim.timer(Duration::from_secs(1)).on(|_| ()).unwrap();
     for n in 0..100 {
         say(&mut second, n * S);
         set(&mut first, &sim, (11 + n) * S);
@@ -174,7 +174,7 @@ fn timers_run_in_simulated_time_and_pause_with_it() {
     let mut clock = clock(&host);
     let (tell, receiver) = mpsc::channel();
     let timer = sim
-        .timer_with(Duration::from_millis(10), TimerOptions::new().urgent(), move |tick| {
+        .timer(Duration::from_millis(10)).urgent().on(move |tick| {
             tell.send(tick).unwrap();
         })
         .unwrap();
@@ -189,7 +189,8 @@ fn timers_run_in_simulated_time_and_pause_with_it() {
     let ticks = Arc::new(AtomicU64::new(0));
     let counted = ticks.clone();
     let other = host
-        .timer(Duration::from_millis(1), move |_| {
+        .timer(Duration::from_millis(1))
+        .on(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         })
         .unwrap();
@@ -255,9 +256,9 @@ fn node_closes_while_a_callback_sleeps_in_paused_time() {
         tell.send(None).unwrap();
         tell.send(Some(rate.sleep())).unwrap();
     };
-    sim.subscriber::<[u8]>("/go").unwrap().on(sleeps).detach();
-    let mut go = host.publisher::<[u8]>("/go").unwrap();
-    go.wait_for_subscribers(1, LONG).unwrap();
+    sim.subscriber::<[u8]>("/go").open().unwrap().on(sleeps).detach();
+    let mut go = host.publisher::<[u8]>("/go").open().unwrap();
+    go.wait_for_subscribers_timeout(1, LONG).unwrap();
     go.send(b"now").unwrap();
     assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(None));
     drop(sim);
@@ -289,7 +290,7 @@ fn a_rate_follows_the_node_and_its_limits_follow_the_host() {
         assert!(second.number > first.number);
     });
     // A wait for messages uses the host clock while the simulated one is paused.
-    let mut silent = sim.subscriber::<[u8]>("/silent").unwrap();
-    let nothing = silent.recv(Some(Duration::from_millis(5))).map(drop);
+    let mut silent = sim.subscriber::<[u8]>("/silent").open().unwrap();
+    let nothing = silent.recv_timeout(Duration::from_millis(5)).map(drop);
     assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
 }

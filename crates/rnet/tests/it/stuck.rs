@@ -9,7 +9,7 @@ mod peer;
 mod reader;
 
 use common::{Net, orders, role, tell};
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber};
 
 /// Entry point of the child processes: runs the role that the parent names.
 #[test]
@@ -50,7 +50,7 @@ fn reliable(on_full: OnFull) -> PublisherOptions {
 }
 
 fn reader_of(node: &Node, topic: &str) -> Subscriber<[u8]> {
-    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber(topic).reliable().open().unwrap()
 }
 
 fn is_full(error: &Error, reader: &str) {

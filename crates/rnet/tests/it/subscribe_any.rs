@@ -34,7 +34,7 @@ fn listen(
 ) -> (AnySubscription, mpsc::Receiver<ReceivedMessage>) {
     let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
-    let any = node.subscribe_any(pattern, options, move |message| {
+    let any = node.subscriber::<[u8]>(pattern).qos(options).on_any(move |message| {
         let _ = tell.lock().unwrap().send(to_received(message));
     });
     (any.unwrap(), receiver)
@@ -46,8 +46,8 @@ fn child_entry() {
     let Some(_role) = role() else { return };
     let net = Net::of_parent();
     let node = net.node("victim");
-    let mut publisher = node.publisher::<[u8]>("/robot/pose").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/robot/pose").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"alive").unwrap();
     tell("sent");
     drop(common::orders().recv());
@@ -57,11 +57,11 @@ fn child_entry() {
 fn matching_topics_are_received_with_their_types() {
     let net = Net::new("subscribe any");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut old = a.publisher::<[u8]>("/cam/left/raw").unwrap();
-    let mut other = a.publisher::<[u8]>("/cam/raw").unwrap();
+    let mut old = a.publisher::<[u8]>("/cam/left/raw").open().unwrap();
+    let mut other = a.publisher::<[u8]>("/cam/raw").open().unwrap();
     let (any, receiver) = listen(&b, "cam/*/raw", SubscriberOptions::new());
     assert_eq!(any.pattern(), "/cam/*/raw");
-    old.wait_for_subscribers(1, LONG).unwrap();
+    old.wait_for_subscribers_timeout(1, LONG).unwrap();
     old.send(b"old").unwrap();
     let next = || receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap();
     let is = |topic: &str, kind: &str, bytes: &[u8]| {
@@ -70,14 +70,14 @@ fn matching_topics_are_received_with_their_types() {
     assert_eq!(next(), is("/cam/left/raw", "raw bytes", b"old"));
     // A topic on the other lane with another kind of type, and a second publisher of a known topic.
     let mut urgent =
-        a.publisher_with::<Level>("/cam/right/raw", PublisherOptions::new().urgent()).unwrap();
-    urgent.wait_for_subscribers(1, LONG).unwrap();
+        a.publisher::<Level>("/cam/right/raw").urgent().open().unwrap();
+    urgent.wait_for_subscribers_timeout(1, LONG).unwrap();
     urgent.send(&Level { volt: 1.5 }).unwrap();
     let (topic, _, kind, bytes) = next();
     assert_eq!((topic.as_str(), bytes.as_slice()), ("/cam/right/raw", &1.5_f64.to_le_bytes()[..]));
     assert!(kind.contains("Level"), "{kind}");
-    let mut second = b.publisher::<[u8]>("/cam/left/raw").unwrap();
-    second.wait_for_subscribers(1, LONG).unwrap();
+    let mut second = b.publisher::<[u8]>("/cam/left/raw").open().unwrap();
+    second.wait_for_subscribers_timeout(1, LONG).unwrap();
     second.send(b"second").unwrap();
     assert_eq!(next().1, "/b");
     assert_eq!(any.topics(), ["/cam/left/raw", "/cam/right/raw"]);
@@ -97,15 +97,16 @@ fn a_protobuf_message_comes_with_its_schema() {
     let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let _any = b
-        .subscribe_any("/**", SubscriberOptions::new(), move |message| {
+        .subscriber::<[u8]>("/**")
+        .on_any(move |message| {
             let sample = message.unwrap();
             let schema = sample.schema().unwrap().unwrap();
             let shown = rnet::schema::Dynamic::decode(&schema, sample.bytes()).unwrap();
             tell.lock().unwrap().send((schema.name().to_owned(), format!("{shown:?}"))).unwrap();
         })
         .unwrap();
-    let mut joints = a.publisher::<rnet::msgs::JointState>("/joints").unwrap();
-    joints.wait_for_subscribers(1, LONG).unwrap();
+    let mut joints = a.publisher::<rnet::msgs::JointState>("/joints").open().unwrap();
+    joints.wait_for_subscribers_timeout(1, LONG).unwrap();
     joints
         .send(&rnet::msgs::JointState { names: vec!["elbow".to_owned()], ..Default::default() })
         .unwrap();
@@ -118,13 +119,16 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
     let net = Net::new("subscribe any errors");
     let (a, b) = (net.node("a"), net.node("b"));
     for pattern in ["", "/a*", "/a b", "/a/"] {
-        let refused = b.subscribe_any(pattern, SubscriberOptions::new(), |_| ()).unwrap_err();
+        let refused = b.subscriber::<[u8]>(pattern).on_any(|_| ()).unwrap_err();
         assert!(matches!(&refused, Error::BadName { name, .. } if name == pattern), "{refused}");
     }
     let none = SubscriberOptions::new().keep_last(0);
-    assert!(matches!(b.subscribe_any("/**", none, |_| ()), Err(Error::BadQos { .. })));
+    assert!(matches!(
+        b.subscriber::<[u8]>("/**").qos(none).on_any(|_| ()),
+        Err(Error::BadQos { .. })
+    ));
     let (_any, receiver) = listen(&b, "/**", SubscriberOptions::new().reliable());
-    let _best_effort = a.publisher::<[u8]>("/plain").unwrap();
+    let _best_effort = a.publisher::<[u8]>("/plain").open().unwrap();
     // The publisher's node reports the mismatch on /log, which mismatches as well.
     let is_of_log = |received: &ReceivedMessage| matches!(received, Err(Error::IncompatibleQos { topic, .. }) if topic == "/log");
     let received = std::iter::repeat_with(|| receiver.recv_timeout(LONG.unwrap()).unwrap());
@@ -132,8 +136,8 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
     let error = received.next().unwrap().unwrap_err();
     assert!(matches!(&error, Error::IncompatibleQos { topic, .. } if topic == "/plain"), "{error}");
     let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut fits = a.publisher_with::<[u8]>("/fits", reliable).unwrap();
-    fits.wait_for_subscribers(1, LONG).unwrap();
+    let mut fits = a.publisher::<[u8]>("/fits").qos(reliable).open().unwrap();
+    fits.wait_for_subscribers_timeout(1, LONG).unwrap();
     fits.send(b"fits").unwrap();
     assert_eq!(received.next().unwrap().unwrap().3, b"fits");
 }
@@ -160,10 +164,10 @@ fn many_topics_lose_nothing() {
     let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
     let (any, inbox) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
     let mut publishers: Vec<_> = (0..100)
-        .map(|i| sender.publisher_with::<[u8]>(&format!("/t{i}"), reliable()).unwrap())
+        .map(|i| sender.publisher::<[u8]>(&format!("/t{i}")).qos(reliable()).open().unwrap())
         .collect();
     for publisher in &mut publishers {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     for number in 0..10_u8 {
         publishers.iter_mut().for_each(|publisher| publisher.send(&[number]).unwrap());
@@ -188,15 +192,15 @@ fn subscription_can_be_dropped_in_its_callback() {
     let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
     let mut slot = held.lock().unwrap();
-    let any = b.subscribe_any("/**", SubscriberOptions::new(), move |message| {
+    let any = b.subscriber::<[u8]>("/**").on_any(move |message| {
         let _captured = &captured;
         drop(own.lock().unwrap().take());
         tell.lock().unwrap().send(to_received(message)).unwrap();
     });
     *slot = Some(any.unwrap());
     drop(slot);
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"one").unwrap();
     assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"one");
     eventually("the callback's captures are dropped", || gone.upgrade().is_none());

@@ -50,8 +50,8 @@ fn child_entry() {
     };
     let net = Net::of_parent();
     let link = net.node(&format!("link{}", std::process::id()));
-    let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
-    proxy.wait_for_subscribers(subscribers as usize, LONG).unwrap();
+    let mut proxy = link.publisher::<[u8]>("/t").qos(proxied(7)).open().unwrap();
+    proxy.wait_for_subscribers_timeout(subscribers as usize, LONG).unwrap();
     (first..=last).for_each(|seq| send(&mut proxy, seq, len as usize));
     tell("sent");
     for order in common::orders() {
@@ -59,7 +59,7 @@ fn child_entry() {
             "gap" => proxy.publish_gap(LossCause::Link, 5).unwrap(),
             "close" => drop(std::mem::replace(
                 &mut proxy,
-                link.publisher_with("/other", PublisherOptions::new()).unwrap(),
+                link.publisher("/other").open().unwrap(),
             )),
             _ => send(&mut proxy, order.parse().unwrap(), len as usize),
         }
@@ -111,12 +111,12 @@ fn next<T>(mut receive: impl FnMut() -> Result<T, Error>) -> T {
 }
 
 fn subscriber(node: &Node) -> Subscriber<[u8]> {
-    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber("/t").reliable().open().unwrap()
 }
 
 fn expect(subscriber: &mut Subscriber<[u8]>, numbers: impl IntoIterator<Item = u64>) {
     for expected in numbers {
-        assert_eq!(next(|| subscriber.recv(LONG).map(|m| number(&m))), expected);
+        assert_eq!(next(|| subscriber.recv_timeout(LONG).map(|m| number(&m))), expected);
     }
 }
 
@@ -129,7 +129,7 @@ fn sums(subscriber: &Subscriber<[u8]>) -> (u64, u64, u64) {
 }
 
 fn nothing_more(subscriber: &mut Subscriber<[u8]>) {
-    let more = subscriber.recv(Some(Duration::from_millis(50)));
+    let more = subscriber.recv_timeout(Duration::from_millis(50));
     assert!(matches!(more, Err(Error::Timeout { .. })), "{more:?}");
 }
 
@@ -171,7 +171,7 @@ fn all_forms_of_receiving_get_each_message_once() {
                 batch.push(number(&m));
                 ControlFlow::Continue(())
             };
-            let mut got = Some(batched.recv_batch(max, LONG, take));
+            let mut got = Some(batched.recv_batch_timeout(max, LONG, take));
             next(|| got.take().unwrap_or(Ok(0)));
         }
         while seen[2].len() < half as usize {
@@ -193,15 +193,15 @@ fn keep_last_subscriber_gets_no_message_twice() {
     let net = Net::new("succession keep last");
     let node = net.node("reader");
     let options = SubscriberOptions::new().keep_last(10);
-    let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
     let mut numbers = Vec::new();
     let _second = two_lives(&net, 16, |die| {
         for _ in 0..3 {
-            numbers.push(next(|| subscriber.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| subscriber.recv_timeout(LONG).map(|m| number(&m))));
         }
         die();
         while numbers.last() != Some(&150) {
-            numbers.push(next(|| subscriber.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| subscriber.recv_timeout(LONG).map(|m| number(&m))));
         }
     });
     let expected: Vec<u64> = (91..=100).chain(141..=150).collect();
@@ -215,8 +215,9 @@ fn latest_never_returns_an_older_message() {
         let net = Net::new("succession latest");
         let node = net.node("reader");
         let mut reader = subscriber(&node);
-        let latest =
-            |reader: &mut Subscriber<[u8]>| next(|| reader.latest(LONG).map(|m| number(&m)));
+        let latest = |reader: &mut Subscriber<[u8]>| {
+            next(|| reader.latest_timeout(LONG).map(|m| number(&m)))
+        };
         let mut first = live(&net, 1, 100, 16);
         if read_before {
             assert_eq!(latest(&mut reader), 100);
@@ -227,7 +228,7 @@ fn latest_never_returns_an_older_message() {
         if !read_before {
             assert_eq!(latest(&mut reader), 100);
         }
-        let more = reader.latest(Some(Duration::from_millis(50)));
+        let more = reader.latest_timeout(Duration::from_millis(50));
         assert!(matches!(more, Err(Error::Timeout { .. })), "{more:?}");
         for seq in 101..=110 {
             second.say(&seq.to_string());
@@ -248,12 +249,12 @@ fn large_messages_arrive_once_or_are_counted() {
         let mut first = live(&net, 1, 20, 50_000);
         let mut numbers = Vec::new();
         while numbers.len() < read_before {
-            numbers.push(next(|| reader.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| reader.recv_timeout(LONG).map(|m| number(&m))));
         }
         kill(&mut first);
         let _second = live(&net, 11, 30, 50_000);
         while numbers.last() != Some(&30) {
-            numbers.push(next(|| reader.recv(LONG).map(|m| number(&m))));
+            numbers.push(next(|| reader.recv_timeout(LONG).map(|m| number(&m))));
         }
         assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
         let (received, lost, skipped) = sums(&reader);
@@ -268,12 +269,12 @@ fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     let node = net.node("reader");
     let mut reader = subscriber(&node);
     let (tell, events) = mpsc::channel();
-    reader.on_match(move |event| tell.send(event.clone()).unwrap());
+    reader.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let mut first = live(&net, 1, 3, 16);
     let died = Instant::now();
     kill(&mut first);
     expect(&mut reader, 1..=3);
-    let error = reader.recv(LONG).unwrap_err();
+    let error = reader.recv_timeout(LONG).unwrap_err();
     let Error::PeerLost { node: lost, .. } = &error else { panic!("{error}") };
     assert_eq!(lost, "@robot2/arm");
     assert!(died.elapsed() >= SUCCESSOR_TIMEOUT);
@@ -302,11 +303,11 @@ fn a_lost_proxy_is_read_to_its_end_first() {
     let node = net.node("reader");
     let mut reader = subscriber(&node);
     let (tell, events) = mpsc::channel();
-    reader.on_match(move |event| tell.send(event.clone()).unwrap());
+    reader.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     kill(&mut live(&net, 1, 3, 16));
     while !matches!(events.recv_timeout(LONG.unwrap()).unwrap(), MatchEvent::Lost(_)) {}
     expect(&mut reader, 1..=3);
-    assert!(matches!(reader.recv(LONG), Err(Error::PeerLost { .. })));
+    assert!(matches!(reader.recv_timeout(LONG), Err(Error::PeerLost { .. })));
 }
 
 #[test]
@@ -348,7 +349,7 @@ fn sixty_four_incarnations_are_one_publisher() {
     // A subscriber that has not read yet.
     let mut newest = 0;
     while newest < 64 * NEW {
-        let seq = next(|| unread.recv(LONG).map(|m| number(&m)));
+        let seq = next(|| unread.recv_timeout(LONG).map(|m| number(&m)));
         assert!(seq > newest, "{seq} after {newest}");
         newest = seq;
     }
@@ -384,17 +385,17 @@ fn messages_before_the_stop_of_a_link_are_read() {
 fn proxy_with_a_foreign_identity_affects_only_itself() {
     let net = Net::new("succession claims");
     let (node, link, liar) = (net.node("reader"), net.node("link"), net.node("liar"));
-    let open = |of: &Node| of.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
+    let open = |of: &Node| of.publisher::<[u8]>("/t").qos(proxied(7)).open().unwrap();
     let mut reader = subscriber(&node);
     let mut good = open(&link);
-    reader.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers_timeout(1, LONG).unwrap();
     send(&mut good, 1, 16);
     let mut bad = open(&liar);
-    reader.wait_for_publishers(2, LONG).unwrap();
+    reader.wait_for_publishers_timeout(2, LONG).unwrap();
     send(&mut bad, u64::MAX, 16);
     send(&mut good, 2, 16);
     let got: BTreeSet<u64> =
-        (0..3).map(|_| next(|| reader.recv(LONG).map(|m| number(&m)))).collect();
+        (0..3).map(|_| next(|| reader.recv_timeout(LONG).map(|m| number(&m)))).collect();
     assert_eq!(got, BTreeSet::from([1, 2, u64::MAX]));
     send(&mut good, 3, 16);
     expect(&mut reader, [3]);
@@ -403,7 +404,7 @@ fn proxy_with_a_foreign_identity_affects_only_itself() {
     drop(bad);
     nothing_more(&mut reader);
     let mut next = open(&link);
-    reader.wait_for_publishers(1, LONG).unwrap();
+    reader.wait_for_publishers_timeout(1, LONG).unwrap();
     send(&mut next, 4, 16);
     expect(&mut reader, [4]);
 }
@@ -412,22 +413,22 @@ fn proxy_with_a_foreign_identity_affects_only_itself() {
 fn late_subscriber_of_a_successor_counts_losses() {
     let net = Net::new("late to the next");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut proxy = link.publisher_with::<[u8]>("/t", proxied(7)).unwrap();
+    let mut proxy = link.publisher::<[u8]>("/t").qos(proxied(7)).open().unwrap();
     let (mut early, mut late) = (subscriber(&node), subscriber(&node));
-    proxy.wait_for_subscribers(2, LONG).unwrap();
+    proxy.wait_for_subscribers_timeout(2, LONG).unwrap();
     (0..3).for_each(|seq| send(&mut proxy, seq, 22));
     let both = [&mut early, &mut late];
     both.into_iter().for_each(|subscriber| expect(subscriber, 0..3));
     let late_id = late.id();
     drop(proxy);
-    let mut next_proxy = link.publisher_with::<[u8]>("/t", proxied(7).deferred()).unwrap();
+    let mut next_proxy = link.publisher::<[u8]>("/t").qos(proxied(7).deferred()).open().unwrap();
     eventually("both ask", || next_proxy.awaiting_admission().len() == 2);
     next_proxy.admit(early.id()).unwrap();
-    next_proxy.wait_for_subscribers(1, LONG).unwrap();
+    next_proxy.wait_for_subscribers_timeout(1, LONG).unwrap();
     next_proxy.publish_gap(LossCause::Link, 4).unwrap();
     (7..9).for_each(|seq| send(&mut next_proxy, seq, 22));
     next_proxy.admit(late_id).unwrap();
-    next_proxy.wait_for_subscribers(2, LONG).unwrap();
+    next_proxy.wait_for_subscribers_timeout(2, LONG).unwrap();
     send(&mut next_proxy, 9, 22);
     expect(&mut early, 7..10);
     expect(&mut late, 9..10);

@@ -15,7 +15,7 @@ const MS: Duration = Duration::from_millis(1);
 /// A timer that sends its ticks to a channel.
 fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
     let (tell, receiver) = mpsc::channel();
-    let timer = node.timer_with(period, options, move |tick| _ = tell.send(tick)).unwrap();
+    let timer = node.timer(period).options_todo(options).on(move |tick| _ = tell.send(tick)).unwrap();
     (timer, receiver)
 }
 
@@ -46,26 +46,26 @@ fn ticks_are_due_at_multiples_of_the_period() {
 fn timers_that_are_due_go_before_the_next_message() {
     let net = Net::new("one order");
     let (node, other) = (net.node("robot"), net.node("other"));
-    let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
+    let mut publisher = other.publisher::<[u8]>("/scan").open().unwrap();
     let (log, receiver) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let tell = log.clone();
     let keep_all = SubscriberOptions::new().keep_all();
-    let subscriber = node.subscriber_with::<[u8]>("/scan", keep_all).unwrap();
+    let subscriber = node.subscriber::<[u8]>("/scan").qos(keep_all).open().unwrap();
     let _calls = subscriber.on(move |sample| {
         tell.send(format!("message {}", sample.seq())).unwrap();
         if sample.seq() == 0 {
             let _ = released.recv();
         }
     });
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let hear = || receiver.recv_timeout(LONG.unwrap()).unwrap();
     publisher.send(b"").unwrap();
     assert_eq!(hear(), "message 0");
     let once = |name: &'static str, delay| {
         let tell = log.clone();
         let options = TimerOptions::new().once();
-        node.timer_with(delay, options, move |_| tell.send(name.to_owned()).unwrap()).unwrap()
+        node.timer(delay).options_todo(options).on(move |_| tell.send(name.to_owned()).unwrap()).unwrap()
     };
     let timers = [once("second timer", 3 * MS), once("first timer", MS)];
     publisher.send(b"").unwrap();
@@ -81,12 +81,12 @@ fn timers_that_are_due_go_before_the_next_message() {
 fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     let net = Net::new("between");
     let (node, other) = (net.node("robot"), net.node("other"));
-    let mut publisher = other.publisher::<[u8]>("/scan").unwrap();
+    let mut publisher = other.publisher::<[u8]>("/scan").open().unwrap();
     let ticks = Arc::new(AtomicU64::new(0));
     let (tell, receiver) = mpsc::channel();
     let seen = ticks.clone();
     let keep_all = SubscriberOptions::new().keep_all();
-    let subscriber = node.subscriber_with::<[u8]>("/scan", keep_all).unwrap();
+    let subscriber = node.subscriber::<[u8]>("/scan").qos(keep_all).open().unwrap();
     let (release, released) = mpsc::channel::<()>();
     let _calls = subscriber.on(move |sample| {
         if sample.seq() == 0 {
@@ -95,9 +95,9 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
         tell.send(seen.load(Ordering::Relaxed)).unwrap();
         std::thread::sleep(2 * MS); // sleep: longer than the period of the timer
     });
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (0..10).for_each(|_| publisher.send(b"").unwrap());
-    let timer = node.timer(MS, move |_| _ = ticks.fetch_add(1, Ordering::Relaxed)).unwrap();
+    let timer = node.timer(MS).on(move |_| _ = ticks.fetch_add(1, Ordering::Relaxed)).unwrap();
     drop(release);
     let seen: Vec<u64> = (0..10).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
     // All ten would be one turn of their subscriber; the timer does not wait for its end.
@@ -111,7 +111,7 @@ fn missed_ticks_are_counted_and_not_bunched() {
     let node = net.node("late");
     let (tell, receiver) = mpsc::channel();
     let mut first = true;
-    let timer = node.timer(MS, move |tick| {
+    let timer = node.timer(MS).on(move |tick| {
         if std::mem::take(&mut first) {
             std::thread::sleep(20 * MS); // sleep: the ticks of this time are the missed ones
         }
@@ -154,7 +154,7 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
     let (entered, bulk_entered) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let options = TimerOptions::new().once();
-    let bulk = node.timer_with(Duration::ZERO, options, move |_| {
+    let bulk = node.timer(Duration::ZERO).options_todo(options).on(move |_| {
         entered.send(()).unwrap();
         let _ = released.recv();
     });
@@ -185,7 +185,7 @@ fn a_callback_ends_its_own_timer() {
     let place = Arc::new(Mutex::new(None::<Timer>));
     let (tell, receiver) = mpsc::channel();
     let own = place.clone();
-    let timer = node.timer(MS, move |tick| {
+    let timer = node.timer(MS).on(move |tick| {
         // The handle may not be stored yet at the first tick.
         if own.lock().unwrap().take().is_some() {
             tell.send(tick).unwrap();
@@ -202,14 +202,14 @@ fn a_callback_ends_its_own_node_and_subscriber() {
     let net = Net::new("ends its node");
     let watcher = net.node("watcher");
     let (tell, gone) = mpsc::channel();
-    watcher.on_node(move |event| drop(tell.send(event.clone())));
+    watcher.on_node(move |event| drop(tell.send(event.clone()))).detach();
     let node = net.node("robot");
     // A node that closes before the others scan is not reported.
     assert!(gone.iter().any(|event| event == rnet::NodeEvent::Joined("/robot".to_owned())));
-    let subscription = node.subscriber::<[u8]>("/t").unwrap().on(|_| {});
+    let subscription = node.subscriber::<[u8]>("/t").open().unwrap().on(|_| {});
     let place = Arc::new(Mutex::new(None));
     let own = place.clone();
-    let timer = node.timer(MS, move |_| drop(own.lock().unwrap().take())).unwrap();
+    let timer = node.timer(MS).on(move |_| drop(own.lock().unwrap().take())).unwrap();
     timer.detach();
     *place.lock().unwrap() = Some((subscription, node));
     let until_left = |event| event == rnet::NodeEvent::Left("/robot".to_owned());
@@ -222,7 +222,7 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
     let node = net.node("robot");
     let calls = Arc::new(AtomicU64::new(0));
     let count = calls.clone();
-    let _bad = node.timer(MS, move |_| {
+    let _bad = node.timer(MS).on(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
         panic!("this panic is part of the test");
     });
@@ -236,14 +236,14 @@ fn timer_can_publish_to_its_own_node() {
     let net = Net::new("sends");
     let node = net.node("robot");
     let options = PublisherOptions::new().urgent();
-    let mut publisher = node.publisher_with::<[u8]>("/beat", options).unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/beat").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    let _timer = node.timer_with(MS, TimerOptions::new().urgent(), move |tick| {
+    let mut publisher = node.publisher::<[u8]>("/beat").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/beat").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    let _timer = node.timer(MS).urgent().on(move |tick| {
         publisher.send(&tick.number.to_le_bytes()).unwrap();
     });
     for _ in 0..10 {
-        assert_eq!(subscriber.recv(LONG).unwrap().len(), 8);
+        assert_eq!(subscriber.recv_timeout(LONG).unwrap().len(), 8);
     }
 }
 
@@ -251,7 +251,7 @@ fn timer_can_publish_to_its_own_node() {
 fn zero_period_is_refused() {
     let net = Net::new("zero");
     let node = net.node("robot");
-    let error = node.timer(Duration::ZERO, |_| {}).unwrap_err();
+    let error = node.timer(Duration::ZERO).on(|_| {}).unwrap_err();
     assert!(matches!(error, Error::BadValue { .. }), "{error:?}");
     for hz in [0.0, -1.0, f64::NAN, f64::INFINITY, 2e9] {
         assert!(matches!(Rate::new(hz), Err(Error::BadValue { .. })), "{hz}");

@@ -12,18 +12,18 @@ use rnet::{Node, Publisher, Subscriber, SubscriberOptions, TopicName};
 fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
     let topic = trace_topic(&TopicName::new(topic).unwrap()).unwrap();
     let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-    node.subscriber_with(topic.as_str(), options).unwrap()
+    node.subscriber(topic.as_str()).qos(options).open().unwrap()
 }
 
 fn next(tracer: &mut Subscriber<[u8]>) -> TraceRecord {
-    let record = TraceRecord::from_bytes(&tracer.recv(LONG).unwrap()).unwrap();
+    let record = TraceRecord::from_bytes(&tracer.recv_timeout(LONG).unwrap()).unwrap();
     assert!(record.is_consistent(), "{record:?}");
     record
 }
 
 fn publisher(node: &Node, topic: &str, subscribers: usize) -> Publisher<[u8]> {
-    let publisher = node.publisher(topic).unwrap();
-    publisher.wait_for_subscribers(subscribers, LONG).unwrap();
+    let publisher = node.publisher(topic).open().unwrap();
+    publisher.wait_for_subscribers_timeout(subscribers, LONG).unwrap();
     publisher
 }
 
@@ -39,7 +39,7 @@ fn a_callback_is_traced_from_the_send_to_its_end() {
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let (tell, receiver) = mpsc::channel();
     let pause = Duration::from_millis(5);
-    let subscription = b.subscriber::<[u8]>("/imu").unwrap().on(move |message| {
+    let subscription = b.subscriber::<[u8]>("/imu").open().unwrap().on(move |message| {
         std::thread::sleep(pause); // sleep: the trace must show the callback's duration
         tell.send(message.len()).unwrap();
     });
@@ -48,7 +48,7 @@ fn a_callback_is_traced_from_the_send_to_its_end() {
     assert_eq!(receiver.recv().unwrap(), 6);
     assert!(!is_traced(&net, "/imu"), "no tracer exists");
     let mut trace = tracer(&c, "/imu");
-    trace.wait_for_publishers(1, LONG).unwrap();
+    trace.wait_for_publishers_timeout(1, LONG).unwrap();
     for n in 1..=3_u64 {
         let before_ns = rnet::now_ns();
         imu.send(&[0; 20]).unwrap();
@@ -71,23 +71,23 @@ fn a_callback_is_traced_from_the_send_to_its_end() {
 fn a_receive_lasts_until_the_next() {
     let net = Net::new("trace recv");
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
-    let mut reader = b.subscriber::<[u8]>("/scan").unwrap();
+    let mut reader = b.subscriber::<[u8]>("/scan").open().unwrap();
     let mut scan = publisher(&a, "/scan", 1);
     let mut trace = tracer(&c, "/scan");
-    trace.wait_for_publishers(1, LONG).unwrap();
+    trace.wait_for_publishers_timeout(1, LONG).unwrap();
     scan.send(b"0").unwrap();
-    let _ = reader.recv(LONG).unwrap();
+    let _ = reader.recv_timeout(LONG).unwrap();
     let worked_ns = rnet::now_ns();
     scan.send(b"1").unwrap();
-    let _ = reader.recv(LONG).unwrap();
+    let _ = reader.recv_timeout(LONG).unwrap();
     let record = next(&mut trace);
     assert_eq!(record.seq, 0);
     assert!(record.began_ns <= worked_ns && record.ended_ns >= worked_ns, "{record:?}");
     // `latest` ends it as well, and so does a receive that finds nothing.
-    assert!(reader.latest(Some(Duration::ZERO)).is_err());
+    assert!(reader.latest_timeout(Duration::ZERO).is_err());
     assert_eq!(next(&mut trace).seq, 1);
     scan.send(b"2").unwrap();
-    reader.latest(LONG).unwrap();
+    reader.latest_timeout(LONG).unwrap();
     assert!(reader.try_recv().unwrap().is_none());
     assert_eq!(next(&mut trace).seq, 2);
 }
@@ -100,12 +100,12 @@ fn later_subscribers_are_traced() {
     let mut trace = tracer(&c, "/imu");
     let (tell, receiver) = mpsc::channel();
     let b = net.node("b");
-    let _of_b = b.subscriber::<[u8]>("/imu").unwrap().on({
+    let _of_b = b.subscriber::<[u8]>("/imu").open().unwrap().on({
         let tell = tell.clone();
         move |_| tell.send(()).unwrap()
     });
-    let _of_c = c.subscriber::<[u8]>("/imu").unwrap().on(move |_| tell.send(()).unwrap());
-    trace.wait_for_publishers(2, LONG).unwrap();
+    let _of_c = c.subscriber::<[u8]>("/imu").open().unwrap().on(move |_| tell.send(()).unwrap());
+    trace.wait_for_publishers_timeout(2, LONG).unwrap();
     let mut imu = publisher(&a, "/imu", 2);
     imu.send(b"x").unwrap();
     let both = [next(&mut trace), next(&mut trace)];
@@ -113,7 +113,7 @@ fn later_subscribers_are_traced() {
     receiver.recv().unwrap();
     // A trace cannot be traced.
     let deeper = "/_rnet/trace/_rnet/trace/imu";
-    let mut of_trace = c.subscriber_with::<[u8]>(deeper, SubscriberOptions::new()).unwrap();
+    let mut of_trace = c.subscriber::<[u8]>(deeper).open().unwrap();
     imu.send(b"y").unwrap();
     next(&mut trace);
     next(&mut trace);
@@ -124,11 +124,11 @@ fn later_subscribers_are_traced() {
 fn two_tracers_share_a_trace_and_the_last_one_ends_it() {
     let net = Net::new("trace two");
     let (a, b, c, d) = (net.node("a"), net.node("b"), net.node("c"), net.node("d"));
-    let _heard = b.subscriber::<[u8]>("/imu").unwrap().on(|_| ());
+    let _heard = b.subscriber::<[u8]>("/imu").open().unwrap().on(|_| ());
     let mut imu = publisher(&a, "/imu", 1);
     let (mut one, mut other) = (tracer(&c, "/imu"), tracer(&d, "/imu"));
-    one.wait_for_publishers(1, LONG).unwrap();
-    other.wait_for_publishers(1, LONG).unwrap();
+    one.wait_for_publishers_timeout(1, LONG).unwrap();
+    other.wait_for_publishers_timeout(1, LONG).unwrap();
     imu.send(b"x").unwrap();
     assert_eq!(next(&mut one), next(&mut other));
     drop(one);
@@ -146,19 +146,19 @@ fn a_flood_is_traced_in_part() {
     let (a, c) = (net.node("a"), net.node("c"));
     let options = SubscriberOptions::new().reliable();
     let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
-    let mut flood = a.publisher_with::<[u8]>("/flood", on_full).unwrap();
-    let mut subscriber = a.subscriber_with::<[u8]>("/flood", options).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    flood.wait_for_subscribers(1, LONG).unwrap();
+    let mut flood = a.publisher::<[u8]>("/flood").qos(on_full).open().unwrap();
+    let mut subscriber = a.subscriber::<[u8]>("/flood").qos(options).open().unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
+    flood.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut trace = tracer(&c, "/flood");
-    trace.wait_for_publishers(1, LONG).unwrap();
+    trace.wait_for_publishers_timeout(1, LONG).unwrap();
     let began_ns = rnet::now_ns();
     let sender = std::thread::spawn(move || {
         (0..MESSAGES).for_each(|n| flood.send(&n.to_le_bytes()).unwrap());
         flood
     });
     for n in 0..MESSAGES {
-        assert_eq!(*subscriber.recv(LONG).unwrap(), n.to_le_bytes());
+        assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), n.to_le_bytes());
     }
     let took_s = (rnet::now_ns() - began_ns) as f64 / 1e9;
     drop(sender.join().unwrap());
@@ -182,9 +182,9 @@ fn many_topics_are_traced_at_once() {
     let (a, b, c) = (net.node("a"), net.node("b"), net.node("c"));
     let name = |n: usize| format!("/t{n}");
     let received: Vec<_> =
-        (0..TOPICS).map(|n| b.subscriber::<[u8]>(&name(n)).unwrap().on(|_| ())).collect();
+        (0..TOPICS).map(|n| b.subscriber::<[u8]>(&name(n)).open().unwrap().on(|_| ())).collect();
     let mut traces: Vec<_> = (0..TOPICS).map(|n| tracer(&c, &name(n))).collect();
-    traces.iter_mut().for_each(|trace| trace.wait_for_publishers(1, LONG).unwrap());
+    traces.iter_mut().for_each(|trace| trace.wait_for_publishers_timeout(1, LONG).unwrap());
     let mut publishers: Vec<_> = (0..TOPICS).map(|n| publisher(&a, &name(n), 1)).collect();
     publishers.iter_mut().for_each(|publisher| publisher.send(b"x").unwrap());
     for (trace, publisher) in traces.iter_mut().zip(&publishers) {
@@ -202,7 +202,7 @@ fn tracing_ends_when_the_tracer_is_killed() {
     let net = Net::new("trace killed");
     let (a, b) = (net.node("a"), net.node("b"));
     let (tell, receiver) = mpsc::channel();
-    let _heard = b.subscriber::<[u8]>("/imu").unwrap().on(move |_| tell.send(()).unwrap());
+    let _heard = b.subscriber::<[u8]>("/imu").open().unwrap().on(move |_| tell.send(()).unwrap());
     let mut imu = publisher(&a, "/imu", 1);
     let mut child = Child::spawn(&net, "tracer");
     child.expect("traces");
@@ -222,12 +222,12 @@ fn stopped_tracer_loses_no_message_of_the_topic() {
     let net = Net::new("trace stopped");
     let (a, b) = (net.node("a"), net.node("b"));
     let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
-    let mut imu = a.publisher_with::<[u8]>("/imu", on_full).unwrap();
+    let mut imu = a.publisher::<[u8]>("/imu").qos(on_full).open().unwrap();
     let (tell, receiver) = mpsc::channel();
     let options = SubscriberOptions::new().reliable();
-    let subscriber = b.subscriber_with::<[u8]>("/imu", options).unwrap();
+    let subscriber = b.subscriber::<[u8]>("/imu").qos(options).open().unwrap();
     let subscriber = subscriber.on(move |message| tell.send(message.to_vec()).unwrap());
-    imu.wait_for_subscribers(1, LONG).unwrap();
+    imu.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut child = Child::spawn(&net, "tracer");
     child.expect("traces");
     imu.send(&0_u64.to_le_bytes()).unwrap();
@@ -279,7 +279,7 @@ fn child_entry() {
     let net = Net::of_parent();
     let node = net.node("tracer");
     let mut trace = tracer(&node, "/imu");
-    trace.wait_for_publishers(1, LONG).unwrap();
+    trace.wait_for_publishers_timeout(1, LONG).unwrap();
     tell("traces");
     tell(&next(&mut trace).seq.to_string());
     for order in orders {

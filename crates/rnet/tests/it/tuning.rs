@@ -82,10 +82,10 @@ fn slice_of_waiting(short_ns: u64) -> u64 {
 /// Returns when the process knows the kernel's defaults for threads: the control thread reads them before it
 /// matches anything. A niced thread shows no change.
 fn await_defaults(net: &Net, node: &Node) {
-    let _subscriber = node.subscriber::<[u8]>("/defaults").unwrap();
+    let _subscriber = node.subscriber::<[u8]>("/defaults").open().unwrap();
     let other = net.node("defaults");
-    let publisher = other.publisher::<[u8]>("/defaults").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let publisher = other.publisher::<[u8]>("/defaults").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
 }
 
 /// Waits in the calling thread until its slice is `slice_ns`. Until then it must be unchanged.
@@ -132,7 +132,7 @@ impl Receiving {
             let mut first = Some(tell);
             while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
                 for subscriber in &mut subscribers {
-                    let _ = subscriber.recv(Some(SHORT));
+                    let _ = subscriber.recv_timeout(SHORT);
                 }
                 // Once each of them has waited.
                 if let Some(tell) = first.take() {
@@ -160,7 +160,7 @@ impl Receiving {
 
 fn urgent(node: &Node) -> Subscriber<[u8]> {
     let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).wait(Wait::Block);
-    node.subscriber_with("/urgent", options).unwrap()
+    node.subscriber("/urgent").qos(options).open().unwrap()
 }
 
 #[test]
@@ -172,17 +172,17 @@ fn slice_is_short_while_a_waiting_subscriber_exists() {
     let node = net.node("reader");
     await_defaults(&net, &node);
     let (bulk_ns, urgent_ns) = (slice_of_waiting(BULK_NS), slice_of_waiting(URGENT_NS));
-    let (bulk, urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
+    let (bulk, urgent) = (node.subscriber::<[u8]>("/bulk").open().unwrap(), urgent(&node));
     let (say, said) = mpsc::channel::<()>();
     let (tell, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
         let (mut bulk, mut urgent) = (bulk, urgent);
         let id = gettid();
         let before = state(id);
-        wait_until_slice(bulk_ns, || assert!(bulk.recv(Some(SHORT)).is_err()));
-        wait_until_slice(urgent_ns, || assert!(urgent.recv(Some(SHORT)).is_err()));
+        wait_until_slice(bulk_ns, || assert!(bulk.recv_timeout(SHORT).is_err()));
+        wait_until_slice(urgent_ns, || assert!(urgent.recv_timeout(SHORT).is_err()));
         // The other subscriber has at least the slice that it needs.
-        assert!(bulk.recv(Some(SHORT)).is_err());
+        assert!(bulk.recv_timeout(SHORT).is_err());
         assert_eq!(attributes(id).slice_ns, urgent_ns);
         drop(urgent);
         assert_eq!(attributes(id).slice_ns, bulk_ns);
@@ -207,7 +207,7 @@ fn a_subscriber_takes_its_slice_along_to_another_thread() {
     let node = net.node("reader");
     await_defaults(&net, &node);
     let bulk_ns = slice_of_waiting(BULK_NS);
-    let first = Receiving::start(vec![node.subscriber("/t").unwrap()], || ());
+    let first = Receiving::start(vec![node.subscriber("/t").open().unwrap()], || ());
     first.has_slice(bulk_ns);
     let subscribers = first.end();
     // Its thread has ended, and its id may have been reused.
@@ -227,7 +227,7 @@ fn watch_shortens_the_slice_like_an_urgent_subscriber() {
     let mut watch = node.state().unwrap().watch("/arm").unwrap();
     let before = state(gettid());
     let urgent_ns = slice_of_waiting(URGENT_NS);
-    wait_until_slice(urgent_ns, || assert!(watch.recv(Some(SHORT)).is_err()));
+    wait_until_slice(urgent_ns, || assert!(watch.recv_timeout(SHORT).is_err()));
     drop(watch);
     assert_eq!(state(gettid()), before);
 }
@@ -240,7 +240,7 @@ fn thread_with_user_settings_is_left_alone() {
     if has {
         // From here on the node knows the kernel's defaults.
         await_defaults(&net, &node);
-        let other = Receiving::start(vec![node.subscriber("/other").unwrap()], || ());
+        let other = Receiving::start(vec![node.subscriber("/other").open().unwrap()], || ());
         other.has_slice(slice_of_waiting(BULK_NS));
         drop(other.end());
     }
@@ -265,14 +265,15 @@ fn thread_with_user_settings_is_left_alone() {
         choices.push(Box::new(move || assert!(pin())));
     }
     for choose in choices {
-        let (mut bulk, mut urgent) = (node.subscriber::<[u8]>("/bulk").unwrap(), urgent(&node));
+        let (mut bulk, mut urgent) =
+            (node.subscriber::<[u8]>("/bulk").open().unwrap(), urgent(&node));
         let mut watch = node.state().unwrap().watch("/arm").unwrap();
         let wait = move || {
             choose();
             let chosen = state(gettid());
-            assert!(bulk.recv(Some(SHORT)).is_err());
-            assert!(urgent.recv(Some(SHORT)).is_err());
-            assert!(watch.recv(Some(SHORT)).is_err());
+            assert!(bulk.recv_timeout(SHORT).is_err());
+            assert!(urgent.recv_timeout(SHORT).is_err());
+            assert!(watch.recv_timeout(SHORT).is_err());
             assert_eq!(state(gettid()), chosen);
             drop((bulk, urgent, watch));
             assert_eq!(state(gettid()), chosen);
@@ -290,13 +291,13 @@ fn settings_changed_later_are_kept() {
     let node = net.node("reader");
     await_defaults(&net, &node);
     thread::spawn(move || {
-        let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
         let bulk_ns = slice_of_waiting(BULK_NS);
-        wait_until_slice(bulk_ns, || assert!(subscriber.recv(Some(SHORT)).is_err()));
+        wait_until_slice(bulk_ns, || assert!(subscriber.recv_timeout(SHORT).is_err()));
         let own = attributes(gettid());
         let chosen = Attributes { nice: own.nice.max(3), slice_ns: 1_500_000, ..own };
         set_attributes(chosen);
-        assert!(subscriber.recv(Some(SHORT)).is_err());
+        assert!(subscriber.recv_timeout(SHORT).is_err());
         drop(subscriber);
         assert_eq!(attributes(gettid()), chosen);
     })
@@ -313,8 +314,8 @@ impl Beat {
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
             let options = PublisherOptions::new().reliable(OnFull::Refuse);
-            let mut publisher = node.publisher_with::<[u8]>("/beat", options).unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = node.publisher::<[u8]>("/beat").qos(options).open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             while !stopped.load(Ordering::Acquire) {
                 publisher.send(b"beat").unwrap();
                 thread::sleep(Duration::from_millis(1)); // sleep: the period of the messages
@@ -334,7 +335,7 @@ impl Drop for Beat {
 /// Receives a beat, awake before it is due if possible; a watch and an urgent topic time out. Meanwhile
 /// another thread checks the attributes.
 fn never_touched(net: &Net, node: &Node) {
-    let (subscriber, urgent) = (node.subscriber::<[u8]>("/beat").unwrap(), urgent(node));
+    let (subscriber, urgent) = (node.subscriber::<[u8]>("/beat").open().unwrap(), urgent(node));
     let watch = node.state().unwrap().watch("/arm").unwrap();
     let beat = Beat::start(net.node("writer"));
     let (tell, receiver) = mpsc::channel();
@@ -342,10 +343,10 @@ fn never_touched(net: &Net, node: &Node) {
         let (mut subscriber, mut urgent, mut watch) = (subscriber, urgent, watch);
         tell.send((gettid(), state(gettid()))).unwrap();
         for _ in 0..200 {
-            subscriber.recv(LONG).unwrap();
+            subscriber.recv_timeout(LONG).unwrap();
         }
-        assert!(urgent.recv(Some(SHORT)).is_err());
-        assert!(watch.recv(Some(SHORT)).is_err());
+        assert!(urgent.recv_timeout(SHORT).is_err());
+        assert!(watch.recv_timeout(SHORT).is_err());
         tell.send((gettid(), state(gettid()))).unwrap();
         // Its id stays valid until the other thread has stopped checking.
         drop(tell);

@@ -11,13 +11,13 @@ use rnet::msgs::{Imu, JointState, LaserScan, timestamp_from_ns};
 fn allocations<T: Message + PartialEq>(name: &str, message: &T) -> u64 {
     let net = Net::new(name);
     let node = net.node("a");
-    let mut publisher = node.publisher::<T>("/typed").unwrap();
-    let mut subscriber = node.subscriber::<T>("/typed").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<T>("/typed").open().unwrap();
+    let mut subscriber = node.subscriber::<T>("/typed").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let mut exchange = || {
         publisher.send(message).unwrap();
-        assert!(*subscriber.recv(LONG).unwrap() == *message);
+        assert!(*subscriber.recv_timeout(LONG).unwrap() == *message);
     };
     (0..100).for_each(|_| exchange());
     let before = ALLOCATIONS.get();

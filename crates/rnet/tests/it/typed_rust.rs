@@ -9,10 +9,10 @@ use rnet::{Error, Message, Publisher, Subscriber};
 
 /// Both endpoints of a topic, in two nodes.
 fn ends<T: Message>(net: &Net) -> (Publisher<T>, Subscriber<T>) {
-    let publisher = net.node("a").publisher::<T>("/typed").unwrap();
-    let mut subscriber = net.node("b").subscriber::<T>("/typed").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    let publisher = net.node("a").publisher::<T>("/typed").open().unwrap();
+    let mut subscriber = net.node("b").subscriber::<T>("/typed").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     (publisher, subscriber)
 }
 
@@ -30,7 +30,7 @@ fn joint_states_arrive_unchanged() {
             ..Default::default()
         };
         publisher.send(&sent).unwrap();
-        assert_eq!(*subscriber.recv(LONG).unwrap(), sent);
+        assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), sent);
     }
 }
 
@@ -51,8 +51,8 @@ fn a_scan_is_kept_while_the_next_one_comes() {
     };
     publisher.send(&scan(1.0)).unwrap();
     publisher.send(&scan(2.0)).unwrap();
-    let kept = subscriber.recv(LONG).unwrap().into_owned();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), scan(2.0));
+    let kept = subscriber.recv_timeout(LONG).unwrap().into_owned();
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), scan(2.0));
     assert_eq!(*kept, scan(1.0));
     assert_eq!(kept.timestamp.as_ref().and_then(timestamp_to_ns), Some(-1));
 }
@@ -62,8 +62,8 @@ fn a_scan_is_kept_while_the_next_one_comes() {
 fn two_types_of_one_name_do_not_match() {
     let net = Net::new("typed_two");
     let (a, b) = (net.node("a"), net.node("b"));
-    let publisher = a.publisher::<msgs::JointState>("/joints").unwrap();
-    let _subscriber = b.subscriber::<foxglove::JointState>("/joints").unwrap();
+    let publisher = a.publisher::<msgs::JointState>("/joints").open().unwrap();
+    let _subscriber = b.subscriber::<foxglove::JointState>("/joints").open().unwrap();
     eventually("the publisher gets the event", || !publisher.incompatible().is_empty());
     let reported = publisher.incompatible();
     let [error @ Error::IncompatibleType { .. }] = &reported[..] else { panic!("{reported:?}") };
@@ -88,11 +88,12 @@ fn type_mismatch_names_the_service_the_client_and_the_server() {
         .action::<Twist, Vector3, Pose>("/go")
         .serve(|_, _| Ok::<_, rnet::HandlerError>(Pose::default()))
         .unwrap();
-    let goal = b.action_client::<Pose, Vector3, Pose>("/go").unwrap();
+    let goal = b.action_client::<Pose, Vector3, Pose>("/go").open().unwrap();
     let goal = goal.send(&Pose::default(), rnet::CallOptions::new()).unwrap();
-    let of_goal = goal.result(LONG).unwrap_err();
-    let of_request = b.call::<Pose, Pose>("/plan", &Pose::default(), LONG).err().unwrap();
-    let of_reply = b.call::<Twist, Vector3>("/plan", &Twist::default(), LONG).err().unwrap();
+    let of_goal = goal.result_timeout(LONG).unwrap_err();
+    let of_request = b.call_timeout::<Pose, Pose>("/plan", &Pose::default(), LONG).err().unwrap();
+    let of_reply =
+        b.call_timeout::<Twist, Vector3>("/plan", &Twist::default(), LONG).err().unwrap();
     for (error, service, clash) in [
         (
             of_request,

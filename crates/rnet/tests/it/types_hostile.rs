@@ -30,11 +30,11 @@ fn level() -> Schema {
 
 fn sends(node: &Node, topic: &str, schema: &Schema) -> Publisher<Dynamic> {
     let options = PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    node.publisher_with(topic, options.schema(schema)).unwrap()
+    node.publisher(topic).qos(options.schema(schema)).open().unwrap()
 }
 
 fn hears(node: &Node, topic: &str, schema: &Schema) -> Subscriber<Dynamic> {
-    node.subscriber_with(topic, rnet::SubscriberOptions::new().schema(schema)).unwrap()
+    node.subscriber(topic).schema(schema).open().unwrap()
 }
 
 /// The file of a type in a node's folder.
@@ -142,21 +142,21 @@ fn corrupt_type_file_is_reported_on_both_sides() {
         put(&path, make, &right);
         let mut subscriber = hears(&victim, "/up", &level);
         let publisher = sends(&victim, "/down", &level);
-        let reader = subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        let reader = subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.publisher.clone(), &reader);
-        let reader = publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        let reader = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.subscriber.clone(), &reader);
         // The peer considers itself intact, and finds out by itself.
-        let reader = lost_publisher.wait_for_subscribers(1, LONG).unwrap_err();
+        let reader = lost_publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.publisher.clone(), &reader);
-        let reader = lost_subscriber.wait_for_publishers(1, LONG).unwrap_err();
+        let reader = lost_subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err();
         is_unreadable(what, why, |detail| detail.subscriber.clone(), &reader);
         // An intact peer is still received.
         let mut well = sends(&honest, "/up", &level);
-        subscriber.wait_for_publishers(1, LONG).unwrap();
-        well.wait_for_subscribers(1, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
+        well.wait_for_subscribers_timeout(1, LONG).unwrap();
         well.send(&Dynamic::new(&level)).unwrap();
-        assert_eq!(subscriber.recv(LONG).unwrap().publisher(), well.id(), "{what}");
+        assert_eq!(subscriber.recv_timeout(LONG).unwrap().publisher(), well.id(), "{what}");
         // Tools name the node.
         let problems = net.inspect().problems;
         assert!(
@@ -165,8 +165,8 @@ fn corrupt_type_file_is_reported_on_both_sides() {
         );
     }
     put(&path, |path, right| std::fs::write(path, right).unwrap(), &right);
-    hears(&victim, "/up", &level).wait_for_publishers(1, LONG).unwrap();
-    sends(&victim, "/down", &level).wait_for_subscribers(1, LONG).unwrap();
+    hears(&victim, "/up", &level).wait_for_publishers_timeout(1, LONG).unwrap();
+    sends(&victim, "/down", &level).wait_for_subscribers_timeout(1, LONG).unwrap();
 }
 
 /// A matched peer continues, and its node still leaves nothing behind.
@@ -177,11 +177,11 @@ fn type_lost_after_the_match_affects_no_one() {
     let level = level();
     let mut publisher = sends(&peer, "/up", &level);
     let mut subscriber = hears(&victim, "/up", &level);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let path = type_file(&net, "peer", &level);
     std::fs::remove_file(&path).unwrap();
     publisher.send(&Dynamic::new(&level)).unwrap();
-    subscriber.recv(LONG).unwrap();
+    subscriber.recv_timeout(LONG).unwrap();
     std::fs::create_dir_all(path.join("in the way")).unwrap();
     drop((publisher, peer));
     assert!(!path.parent().unwrap().exists());
@@ -247,8 +247,8 @@ fn types_as_large_as_they_may_be_are_compared() {
     let began = Instant::now();
     // All fields are renamed: compatible, with one difference per field.
     let mut subscriber = hears(&b, "/huge", &theirs);
-    subscriber.wait_for_publishers(1, LONG).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     eprintln!("matched types of {} fields in {:?}", limits::MAX_SCHEMA_FIELDS, began.elapsed());
     let compared = net.inspect().compare_types("/huge");
     assert!(compared.len() == 1 && compared[0].compatible && !compared[0].changes.is_empty());
@@ -265,10 +265,12 @@ fn a_thousand_types_of_one_node() {
     let mut subscriber = hears(&victim, "/up", &level);
     let (reported, received) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (refused, matched) = (reported.clone(), received.clone());
-    subscriber.on_match(move |event| {
-        let count = if matches!(event, MatchEvent::Matched(_)) { &matched } else { &refused };
-        count.fetch_add(1, Ordering::Relaxed);
-    });
+    subscriber
+        .on_match(move |event| {
+            let count = if matches!(event, MatchEvent::Matched(_)) { &matched } else { &refused };
+            count.fetch_add(1, Ordering::Relaxed);
+        })
+        .detach();
     let mut publishers = Vec::new();
     for n in 0..TYPES {
         let schema = schema_of("Level", &format!("float volt{n} = 1;"));
@@ -282,7 +284,7 @@ fn a_thousand_types_of_one_node() {
         publishers.push(sends(&peer, "/up", &schema));
     }
     let mut well = sends(&honest, "/up", &level);
-    well.wait_for_subscribers(1, LONG).unwrap();
+    well.wait_for_subscribers_timeout(1, LONG).unwrap();
     eventually("each is reported", || reported.load(Ordering::Relaxed) >= TYPES);
     well.send(&Dynamic::new(&level)).unwrap();
     // Some of the notifications must arrive first.

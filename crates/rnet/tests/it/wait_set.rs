@@ -19,27 +19,27 @@ fn child_entry() {
     let net = Net::of_parent();
     let orders = common::orders();
     let node = net.node("child");
-    let publisher = node.publisher::<[u8]>("/stopped").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let publisher = node.publisher::<[u8]>("/stopped").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     tell("joined");
     drop(orders.recv());
 }
 
 fn subscriber(node: &Node, topic: &str) -> Subscriber<[u8]> {
-    node.subscriber::<[u8]>(topic).unwrap()
+    node.subscriber::<[u8]>(topic).open().unwrap()
 }
 
 #[test]
 fn subscribers_are_attached_and_detached_while_a_thread_waits() {
     let net = Net::new("attach");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     let mut set = WaitSet::new(&b);
     let handle = set.handle();
     let (tell, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
         // Each wait ends when an event is available, and never with `false`: there is no time limit.
-        while set.wait(&mut [], LONG).unwrap() {
+        while set.wait_timeout(&mut [], LONG).unwrap() {
             let (taken, go_on) = mpsc::channel();
             if tell.send(taken).is_err() || go_on.recv().is_err() {
                 return;
@@ -64,7 +64,7 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
         if round % 2 == 0 {
             let mut subscriber = attached.detach().unwrap();
             publisher.send(&[round, 1]).unwrap();
-            assert_eq!(*subscriber.recv(LONG).unwrap(), [round, 1]);
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [round, 1]);
         }
     }
     drop(receiver);
@@ -80,17 +80,17 @@ fn attached_and_named_subscribers_are_one_wait() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
     let mut publishers: Vec<_> =
-        (0..64).map(|n| a.publisher::<[u8]>(&format!("/t{n}")).unwrap()).collect();
+        (0..64).map(|n| a.publisher::<[u8]>(&format!("/t{n}")).open().unwrap()).collect();
     let mut attached: Vec<_> =
         (0..63).map(|n| set.attach(subscriber(&b, &format!("/t{n}"))).unwrap()).collect();
     let mut named = subscriber(&b, "/t63");
     for publisher in &mut publishers {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     for (n, publisher) in publishers.iter_mut().enumerate() {
         publisher.send(&[n as u8]).unwrap();
         let found = loop {
-            assert!(set.wait(&mut [&mut named], LONG).unwrap());
+            assert!(set.wait_timeout(&mut [&mut named], LONG).unwrap());
             let mut found: Vec<u8> = Vec::new();
             for one in &mut attached {
                 found.extend(one.try_recv().unwrap().map(|sample| sample[0]));
@@ -103,7 +103,7 @@ fn attached_and_named_subscribers_are_one_wait() {
         assert_eq!(found, [n as u8]);
     }
     drop(attached);
-    assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap(), "no publisher is left");
+    assert!(!set.wait_timeout(&mut [], Duration::from_millis(1)).unwrap(), "no publisher is left");
 }
 
 #[test]
@@ -116,16 +116,16 @@ fn stopped_publisher_does_not_block_the_set() {
     let mut child = Child::spawn(&net, "publisher");
     child.expect("joined");
     child.stop();
-    let mut publisher = a.publisher::<[u8]>("/other").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/other").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
     while other.try_recv().unwrap().is_none() {
-        assert!(set.wait(&mut [], LONG).unwrap());
+        assert!(set.wait_timeout(&mut [], LONG).unwrap());
         assert!(stopped.try_recv().unwrap().is_none());
     }
     child.kill();
     loop {
-        assert!(set.wait(&mut [], LONG).unwrap());
+        assert!(set.wait_timeout(&mut [], LONG).unwrap());
         match stopped.try_recv() {
             Err(Error::PeerLost { .. }) => break,
             Ok(None) => drop(other.try_recv().unwrap()),
@@ -150,8 +150,8 @@ fn messages_changes_and_ticks_share_a_wait_without_hiding_each_other() {
     let mut busy = set.attach(subscriber(&b, "/busy")).unwrap();
     let mut watch = set.attach(b.state().unwrap().watch("/k").unwrap()).unwrap();
     let mut rate = set.attach(b.rate(1000.0).unwrap()).unwrap();
-    let mut publisher = a.publisher::<[u8]>("/busy").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/busy").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let state = a.state().unwrap();
     for round in 0..200_i64 {
         // The next round finds the messages that are not taken here: the subscriber is always ready.
@@ -159,7 +159,7 @@ fn messages_changes_and_ticks_share_a_wait_without_hiding_each_other() {
         state.set("/k/v", round).unwrap();
         let (mut reported, mut ticked) = (None, false);
         while reported != Some(round) || !ticked {
-            assert!(set.wait(&mut [], LONG).unwrap());
+            assert!(set.wait_timeout(&mut [], LONG).unwrap());
             let is_ready = |id| set.ready().contains(&id);
             assert!(is_ready(busy.id()) || is_ready(watch.id()) || is_ready(rate.id()));
             if is_ready(watch.id()) {
@@ -177,7 +177,7 @@ fn messages_changes_and_ticks_share_a_wait_without_hiding_each_other() {
     drop(rate);
     // Nothing is left, and a change of another key does not count.
     state.set("/other", 1).unwrap();
-    assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap());
+    assert!(!set.wait_timeout(&mut [], Duration::from_millis(1)).unwrap());
     assert!(set.ready().is_empty());
 }
 
@@ -194,17 +194,17 @@ fn detached_members_can_wait_alone_afterwards() {
             // By name, attached, and alone. The writer usually comes while a thread sleeps.
             let write = || scope.spawn(|| state.set("/k", 1).unwrap());
             write();
-            while !set.wait(&mut [&mut watch], LONG).unwrap() {}
+            while !set.wait_timeout(&mut [&mut watch], LONG).unwrap() {}
             assert!(watch.try_recv().unwrap().is_some(), "in round {round}");
             let mut attached = set.attach(watch).unwrap();
             write();
-            assert!(set.wait(&mut [], LONG).unwrap());
+            assert!(set.wait_timeout(&mut [], LONG).unwrap());
             assert_eq!(set.ready(), [attached.id()]);
             assert!(attached.try_recv().unwrap().is_some());
             watch = attached.detach().unwrap();
             write();
-            assert!(watch.recv(LONG).unwrap().entry.is_some());
-            assert!(set.wait(&mut [&mut rate], LONG).unwrap());
+            assert!(watch.recv_timeout(LONG).unwrap().entry.is_some());
+            assert!(set.wait_timeout(&mut [&mut rate], LONG).unwrap());
             assert!(rate.try_tick().unwrap().is_some());
         }
     });
@@ -217,10 +217,10 @@ fn subscriber_detached_while_the_set_slept_is_woken() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&b);
     let handle = set.handle();
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     let mut one = subscriber(&b, "/t");
-    one.wait_for_publishers(1, LONG).unwrap();
-    let waiting = std::thread::spawn(move || set.wait(&mut [], None));
+    one.wait_for_publishers_timeout(1, LONG).unwrap();
+    let waiting = std::thread::spawn(move || set.wait(&mut []));
     for round in 0..300_u64 {
         let attached = handle.attach(one).unwrap();
         // At each point of the set's sleep.
@@ -230,7 +230,7 @@ fn subscriber_detached_while_the_set_slept_is_woken() {
         one = attached.detach().unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| publisher.send(&round.to_le_bytes()).unwrap());
-            let message = one.recv(LONG).unwrap();
+            let message = one.recv_timeout(LONG).unwrap();
             assert_eq!(*message, round.to_le_bytes());
         });
     }
@@ -242,14 +242,14 @@ fn subscriber_detached_while_the_set_slept_is_woken() {
 fn a_rate_in_simulated_time_wakes_the_set() {
     let net = Net::new("simulated");
     let (host, sim) = (net.node("host"), net.builder("sim").sim_time(true).open().unwrap());
-    let mut clock = host.publisher::<Clock>("/clock").unwrap();
-    clock.wait_for_subscribers(1, LONG).unwrap();
+    let mut clock = host.publisher::<Clock>("/clock").open().unwrap();
+    clock.wait_for_subscribers_timeout(1, LONG).unwrap();
     clock.send(&Clock { time_ns: 1 }).unwrap();
     eventually("the node has the time", || sim.now() == 1);
     let mut set = WaitSet::new(&sim);
     let mut rate = set.attach(sim.rate(1.0).unwrap()).unwrap();
     let mut waiter = std::thread::spawn(move || {
-        let woken = set.wait(&mut [], LONG);
+        let woken = set.wait_timeout(&mut [], LONG);
         (woken, set)
     });
     for tick in 1..=10 {
@@ -259,7 +259,7 @@ fn a_rate_in_simulated_time_wakes_the_set() {
         assert_eq!(woken, Ok(true));
         assert_eq!(rate.try_tick().unwrap().map(|tick| tick.number), Some(tick as u64));
         waiter = std::thread::spawn(move || {
-            let woken = set.wait(&mut [], LONG);
+            let woken = set.wait_timeout(&mut [], LONG);
             (woken, set)
         });
     }
@@ -268,25 +268,25 @@ fn a_rate_in_simulated_time_wakes_the_set() {
     let (woken, mut set) = waiter.join().unwrap();
     assert_eq!(woken, Ok(true));
     assert!(matches!(rate.try_tick(), Err(Error::Closed { .. })));
-    assert_eq!(set.wait(&mut [], LONG), Ok(true), "and stays so");
+    assert_eq!(set.wait_timeout(&mut [], LONG), Ok(true), "and stays so");
 }
 
 #[test]
 fn rate_checked_in_time_has_no_overrun() {
     let net = Net::new("overruns");
     let (host, sim) = (net.node("host"), net.builder("sim").sim_time(true).open().unwrap());
-    let mut clock = host.publisher::<Clock>("/clock").unwrap();
-    clock.wait_for_subscribers(1, LONG).unwrap();
+    let mut clock = host.publisher::<Clock>("/clock").open().unwrap();
+    clock.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut set = |s: i64| {
         clock.send(&Clock { time_ns: 1 + s * 1_000_000_000 }).unwrap();
         eventually("the node has the time", || sim.now() == 1 + s as u64 * 1_000_000_000);
     };
     set(0);
     let (mut rate, mut wait_set) = (sim.rate(1.0).unwrap(), WaitSet::new(&sim));
-    assert_eq!(wait_set.wait(&mut [&mut rate], Some(Duration::ZERO)), Ok(false));
+    assert_eq!(wait_set.wait_timeout(&mut [&mut rate], Duration::ZERO), Ok(false));
     for (s, overruns) in [(1, 0), (2, 1)] {
         set(s);
-        assert_eq!(wait_set.wait(&mut [&mut rate], LONG), Ok(true));
+        assert_eq!(wait_set.wait_timeout(&mut [&mut rate], LONG), Ok(true));
         assert!(rate.try_tick().unwrap().is_some());
         assert_eq!(rate.overruns(), overruns);
     }
@@ -298,7 +298,7 @@ fn watch_of_another_node_is_refused_and_an_expiry_ends_a_wait() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut set = WaitSet::new(&a);
     let mut watch = b.state().unwrap().watch("/k").unwrap();
-    let error = set.wait(&mut [&mut watch], LONG).unwrap_err();
+    let error = set.wait_timeout(&mut [&mut watch], LONG).unwrap_err();
     assert!(error.to_string().contains("it belongs to node /b, but the set to node /a"), "{error}");
     assert!(set.attach(watch).is_err());
     // The expiry of a key is reported without a writer.
@@ -307,7 +307,7 @@ fn watch_of_another_node_is_refused_and_an_expiry_ends_a_wait() {
     state.put("/k").ttl(Duration::from_millis(20)).set(1).unwrap();
     let mut gone = false;
     while !gone {
-        assert!(set.wait(&mut [], LONG).unwrap());
+        assert!(set.wait_timeout(&mut [], LONG).unwrap());
         gone = watch.try_recv().unwrap().is_some_and(|change| change.entry.is_none());
     }
 }
@@ -325,14 +325,14 @@ fn many_are_attached() {
     let mut watch = set.attach(state.watch("/k").unwrap()).unwrap();
     let _rates: Vec<_> =
         (0..11).map(|_| set.attach(Rate::every(Duration::from_secs(3600)).unwrap())).collect();
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(MANY - 12, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(MANY - 12, LONG).unwrap();
     for round in 0..5_u8 {
         publisher.send(&[round]).unwrap();
         state.set("/k", 1).unwrap();
         let (mut messages, mut changes) = (0, 0);
         while messages < MANY - 12 || changes < 1 {
-            assert!(set.wait(&mut [], LONG).unwrap());
+            assert!(set.wait_timeout(&mut [], LONG).unwrap());
             for one in &mut all {
                 messages += usize::from(one.try_recv().unwrap().is_some());
             }
@@ -340,7 +340,7 @@ fn many_are_attached() {
         }
         assert_eq!((messages, changes), (MANY - 12, 1));
     }
-    assert!(!set.wait(&mut [], Some(Duration::from_millis(1))).unwrap());
+    assert!(!set.wait_timeout(&mut [], Duration::from_millis(1)).unwrap());
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn wait_is_ended_by_interrupters_of_the_set_and_its_members() {
     let _attached = (set.attach(topic).unwrap(), set.attach(watch).unwrap());
     let mut end = |act: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| set.wait(&mut [], None));
+            let waiting = scope.spawn(|| set.wait(&mut []));
             act();
             assert_eq!(waiting.join().unwrap(), Err(Error::Interrupted));
         });

@@ -63,12 +63,12 @@ fn a_stream_yields_every_message() {
     let net = Net::new("stream");
     let node = net.node("reader");
     let keeps_all = SubscriberOptions::new().keep_all();
-    let mut stream = node.subscriber_with::<[u8]>("/t", keeps_all).unwrap().into_stream();
+    let mut stream = node.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap().into_stream();
     let sender = std::thread::spawn({
         let writer = net.node("writer");
         move || {
-            let mut publisher = writer.publisher::<[u8]>("/t").unwrap();
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            let mut publisher = writer.publisher::<[u8]>("/t").open().unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             for i in 0..2000_u32 {
                 publisher.send(&i.to_le_bytes()).unwrap();
             }
@@ -88,15 +88,15 @@ fn a_stream_yields_every_message() {
 fn a_sleeping_task_is_woken_for_each_message() {
     let net = Net::new("woken");
     let node = net.node("both");
-    let mut question = node.publisher::<[u8]>("/question").unwrap();
-    let mut answers = node.subscriber::<[u8]>("/answer").unwrap().into_stream();
-    let mut answer = node.publisher::<[u8]>("/answer").unwrap();
-    let mut questions = node.subscriber::<[u8]>("/question").unwrap();
-    question.wait_for_subscribers(1, LONG).unwrap();
-    answer.wait_for_subscribers(1, LONG).unwrap();
+    let mut question = node.publisher::<[u8]>("/question").open().unwrap();
+    let mut answers = node.subscriber::<[u8]>("/answer").open().unwrap().into_stream();
+    let mut answer = node.publisher::<[u8]>("/answer").open().unwrap();
+    let mut questions = node.subscriber::<[u8]>("/question").open().unwrap();
+    question.wait_for_subscribers_timeout(1, LONG).unwrap();
+    answer.wait_for_subscribers_timeout(1, LONG).unwrap();
     let echo = std::thread::spawn(move || {
         for _ in 0..500 {
-            let bytes = questions.recv(LONG).unwrap().to_vec();
+            let bytes = questions.recv_timeout(LONG).unwrap().to_vec();
             answer.send(&bytes).unwrap();
         }
     });
@@ -124,9 +124,9 @@ impl Wake for WakeFlag {
 fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
     let net = Net::new("dropped future");
     let node = net.node("both");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut stream = node.subscriber::<[u8]>("/t").open().unwrap().into_stream();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for i in 0..500_u32 {
         let reported = Arc::new(WakeFlag::default());
         let waker = Waker::from(reported.clone());
@@ -180,14 +180,14 @@ fn many_streams_are_polled_as_one() {
 }
 
 fn keeps_all(node: &rnet::Node, i: usize) -> Subscriber<[u8]> {
-    node.subscriber_with(&format!("/t{i}"), SubscriberOptions::new().keep_all()).unwrap()
+    node.subscriber(&format!("/t{i}")).keep_all().open().unwrap()
 }
 
 fn send_on_all(writer: &rnet::Node) -> Vec<rnet::Publisher<[u8]>> {
     let mut publishers: Vec<_> =
-        (0..TOPICS).map(|i| writer.publisher::<[u8]>(&format!("/t{i}")).unwrap()).collect();
+        (0..TOPICS).map(|i| writer.publisher::<[u8]>(&format!("/t{i}")).open().unwrap()).collect();
     for publisher in &publishers {
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     for round in 0..20 {
         for (at, publisher) in publishers.iter_mut().enumerate() {
@@ -201,9 +201,9 @@ fn send_on_all(writer: &rnet::Node) -> Vec<rnet::Publisher<[u8]>> {
 fn dropped_stream_unsubscribes() {
     let net = Net::new("stream drop");
     let node = net.node("reader");
-    let publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut stream = node.subscriber::<[u8]>("/t").unwrap().into_stream();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut stream = node.subscriber::<[u8]>("/t").open().unwrap().into_stream();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // Polled once, so that its waker is stored.
     let mut context = Context::from_waker(Waker::noop());
     assert!(pin!(stream.recv()).poll(&mut context).is_pending());
@@ -240,7 +240,7 @@ fn one_wait_for_many_topics() {
     assert!(begun.elapsed() >= Duration::from_millis(30));
     // A subscriber can return to waiting alone.
     let mut publishers = sender.join().unwrap();
-    let waiting = std::thread::spawn(move || subscribers[7].recv(LONG).map(|s| s.to_vec()));
+    let waiting = std::thread::spawn(move || subscribers[7].recv_timeout(LONG).map(|s| s.to_vec()));
     publishers[7].send(b"alone").unwrap();
     assert_eq!(waiting.join().unwrap().unwrap(), b"alone");
 }
@@ -252,22 +252,22 @@ fn every_way_of_waiting_receives_every_message() {
         let net = Net::new("ways");
         let (a, b) = (net.node("a"), net.node("b"));
         let options = || SubscriberOptions::new().wait(wait);
-        let mut ask = a.publisher::<[u8]>("/ask").unwrap();
-        let mut say = b.publisher::<[u8]>("/say").unwrap();
-        let mut asked = b.subscriber_with::<[u8]>("/ask", options()).unwrap();
-        let mut said = a.subscriber_with::<[u8]>("/say", options()).unwrap();
-        ask.wait_for_subscribers(1, LONG).unwrap();
-        say.wait_for_subscribers(1, LONG).unwrap();
+        let mut ask = a.publisher::<[u8]>("/ask").open().unwrap();
+        let mut say = b.publisher::<[u8]>("/say").open().unwrap();
+        let mut asked = b.subscriber::<[u8]>("/ask").qos(options()).open().unwrap();
+        let mut said = a.subscriber::<[u8]>("/say").qos(options()).open().unwrap();
+        ask.wait_for_subscribers_timeout(1, LONG).unwrap();
+        say.wait_for_subscribers_timeout(1, LONG).unwrap();
         let echo = std::thread::spawn(move || {
             for _ in 0..300 {
-                let bytes = asked.recv(LONG).unwrap().to_vec();
+                let bytes = asked.recv_timeout(LONG).unwrap().to_vec();
                 say.send(&bytes).unwrap();
             }
             say
         });
         for i in 0..300_u32 {
             ask.send(&i.to_le_bytes()).unwrap();
-            assert_eq!(*said.recv(LONG).unwrap(), i.to_le_bytes(), "{wait:?}");
+            assert_eq!(*said.recv_timeout(LONG).unwrap(), i.to_le_bytes(), "{wait:?}");
         }
         drop(echo.join().unwrap());
         let late: u64 = net

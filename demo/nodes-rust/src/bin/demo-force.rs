@@ -26,9 +26,9 @@ fn main() -> ExitCode {
 
 fn force(process: &Process) -> rnet::Result<()> {
     let node = Node::new("force")?;
-    let mut publisher = node.publisher::<FootForces>("/robot/force")?;
-    let mut state = node.subscriber::<RobotState>("/robot/state")?;
-    state.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    let mut publisher = node.publisher::<FootForces>("/robot/force").open()?;
+    let mut state = node.subscriber::<RobotState>("/robot/state").open()?;
+    state.wait_for_publishers_timeout(1, Duration::from_secs(10))?;
     process.joined();
     // The kernel may delay a wakeup by 50 us to save energy, which is half of the period.
     if let Err(error) = set_current_timer_slack(NonZeroU64::new(1)) {
@@ -64,7 +64,7 @@ fn stream(
             due += missed * FORCE_PERIOD_NS;
         }
         sleep_until(due);
-        match state.latest(Some(Duration::ZERO)) {
+        match state.latest_timeout(Duration::ZERO) {
             Ok(sample) => target = sample.contact_forces.map(|force| force as f32),
             Err(Error::Timeout { .. } | Error::PeerLost { .. }) => {}
             Err(error) => return Err(error),

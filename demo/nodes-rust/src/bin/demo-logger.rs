@@ -34,8 +34,8 @@ fn lock(tallies: &Tallies) -> MutexGuard<'_, BTreeMap<&'static str, Tally>> {
 
 fn logger(process: &Process) -> rnet::Result<()> {
     let node = Node::new("logger")?;
-    let mut first = node.subscriber::<RobotState>("/robot/state")?;
-    first.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    let mut first = node.subscriber::<RobotState>("/robot/state").open()?;
+    first.wait_for_publishers_timeout(1, Duration::from_secs(10))?;
     process.joined();
     drop(first);
 
@@ -139,7 +139,7 @@ impl LogSubscriptions {
     ) -> rnet::Result<Subscription> {
         lock(&self.tallies).insert(topic, Tally::default());
         let (tallies, one_life) = (self.tallies.clone(), self.one_life);
-        let subscriber = self.node.subscriber_with::<T>(topic, options)?;
+        let subscriber = self.node.subscriber::<T>(topic).qos(options).open()?;
         Ok(subscriber.on(move |sample| {
             let (by, number) = number(&sample);
             let publisher = by.unwrap_or(if one_life { 0 } else { sample.publisher() });

@@ -45,11 +45,11 @@ fn safety(process: &Process) -> rnet::Result<()> {
     // A stop must arrive, and must not wait for a reader that hangs.
     let reliable = OnFull::Detach { stall: Duration::from_millis(100) };
     let options = PublisherOptions::new().urgent().reliable(reliable).transient_local(1);
-    let mut stop = node.publisher_with::<StopEvent>("/safety/stop", options)?;
-    let mut state = node.subscriber::<RobotState>("/robot/state")?;
-    let mut torque = node.subscriber::<JointTorques>("/robot/torque")?;
-    let mut force = node.subscriber::<FootForces>("/robot/force")?;
-    state.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    let mut stop = node.publisher::<StopEvent>("/safety/stop").qos(options).open()?;
+    let mut state = node.subscriber::<RobotState>("/robot/state").open()?;
+    let mut torque = node.subscriber::<JointTorques>("/robot/torque").open()?;
+    let mut force = node.subscriber::<FootForces>("/robot/force").open()?;
+    state.wait_for_publishers_timeout(1, Duration::from_secs(10))?;
     process.joined();
 
     let mut set = WaitSet::new(&node);
@@ -62,7 +62,7 @@ fn safety(process: &Process) -> rnet::Result<()> {
             Some(Command::Other(word)) if word == "go" => monitor.ordered = false,
             _ => {}
         }
-        set.wait(&mut [&mut state, &mut torque, &mut force], Some(POLL_INTERVAL))?;
+        set.wait_timeout(&mut [&mut state, &mut torque, &mut force], POLL_INTERVAL)?;
         drain(&mut torque, |m| monitor.torque_ns = Some(m.time_ns))?;
         drain(&mut force, |m| monitor.handle_force(&m.force))?;
         drain(&mut state, |m| monitor.handle_state(&m))?;
@@ -77,7 +77,7 @@ fn safety(process: &Process) -> rnet::Result<()> {
     process::report_quiet(&[("/safety/stop", sent)]);
     // Continues to receive, so that the arrival of the last messages can be verified.
     while !process.is_stopped() {
-        set.wait(&mut [&mut state, &mut torque, &mut force], Some(POLL_INTERVAL))?;
+        set.wait_timeout(&mut [&mut state, &mut torque, &mut force], POLL_INTERVAL)?;
         drain(&mut torque, |_| ())?;
         drain(&mut force, |_| ())?;
         drain(&mut state, |_| ())?;
@@ -127,7 +127,7 @@ impl StopDriver<'_> {
             None if !wanted => return,
             None => {
                 let drive = self.node.drive::<JointTorques>("/robot/torque").priority(PRIORITY);
-                drive.lease(LEASE).take(Some(TAKE))
+                drive.lease(LEASE).timeout(TAKE).take()
             }
             Some(driver) if self.renewed.elapsed() < LEASE / 4 => {
                 self.driver = Some(driver);

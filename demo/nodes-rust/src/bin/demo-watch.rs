@@ -28,8 +28,8 @@ fn main() -> ExitCode {
 fn watch(process: &Process) -> rnet::Result<()> {
     let node = Node::new("watcher")?;
     let options = SubscriberOptions::new().reliable().transient_local();
-    let mut stops = node.subscriber_with::<StopEvent>("/safety/stop", options)?;
-    stops.wait_for_publishers(1, Some(Duration::from_secs(10)))?;
+    let mut stops = node.subscriber::<StopEvent>("/safety/stop").qos(options).open()?;
+    stops.wait_for_publishers_timeout(1, Duration::from_secs(10))?;
     process.joined();
     let _heard = stops.on(|event| {
         process::report(json!({

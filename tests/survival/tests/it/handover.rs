@@ -149,10 +149,10 @@ fn receiver_may_be_killed_at_any_step_of_the_hand_over() {
     for point in ["command.preempted@1", "command.granted@2", "command.answered@2"] {
         let world = World::new(&point.replace(['.', '@'], "-"));
         let mut victim = world.victim("receiver", point);
-        let mut subscriber = world.node("watcher").subscriber::<[u8]>(COMMAND).unwrap();
+        let mut subscriber = world.node("watcher").subscriber::<[u8]>(COMMAND).open().unwrap();
         let low = Low::new(world.node("low"));
         // The low driver drives before the high one comes.
-        subscriber.recv(Some(LONG)).unwrap();
+        subscriber.recv_timeout(LONG).unwrap();
         let mut high = world.victim("taker", "no.such_point");
         dies(point, &mut victim);
         let applied = Applied::default();

@@ -78,8 +78,8 @@ fn was_killed(point: &str, victim: &mut Child) -> bool {
 fn a_server_dies(point: &str, pass: u32) {
     let world = World::new(point);
     let survivor = world.node("survivor");
-    let client = survivor.client::<[u8], [u8]>(SERVICE).unwrap();
-    let goals = survivor.action_client::<[u8], [u8], [u8]>(ACTION).unwrap();
+    let client = survivor.client::<[u8], [u8]>(SERVICE).open().unwrap();
+    let goals = survivor.action_client::<[u8], [u8], [u8]>(ACTION).open().unwrap();
     let jobs = survivor.push::<[u8]>(QUEUE).open().unwrap();
     let mut victim = world.victim("server", point, pass);
     let mut pushed = 0;
@@ -92,7 +92,7 @@ fn a_server_dies(point: &str, pass: u32) {
     while !was_killed(point, &mut victim) {
         assert!(Instant::now() < until, "{point}: no process passes it");
         if client.server_count() > 0 {
-            let called = client.call(b"\0", Some(LONG)).map(drop);
+            let called = client.call_timeout(b"\0", LONG).map(drop);
             assert!(
                 called.as_ref().is_ok() || called.as_ref().is_err_and(allowed),
                 "{point}: {called:?}"
@@ -100,7 +100,7 @@ fn a_server_dies(point: &str, pass: u32) {
         }
         if goals.server_count() > 0 {
             let goal = goals.send(b"\0", CallOptions::new().timeout(LONG)).unwrap();
-            let reached = goal.result(None).map(drop);
+            let reached = goal.result().map(drop);
             assert!(
                 reached.as_ref().is_ok() || reached.as_ref().is_err_and(allowed),
                 "{point}: {reached:?}"
@@ -109,10 +109,10 @@ fn a_server_dies(point: &str, pass: u32) {
         if jobs.worker_count() > 0 {
             pushed += 1;
             jobs.push(b"job").unwrap();
-            let _ = jobs.wait_until_done(Some(short));
+            let _ = jobs.wait_until_done_timeout(short);
         }
         // Authority granted by a receiver that dies meanwhile ends with it.
-        if let Ok(mut driver) = survivor.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(short)) {
+        if let Ok(mut driver) = survivor.drive::<[u8]>(COMMAND).lease(LEASE).timeout(short).take() {
             let sent = driver.send(b"go");
             assert!(sent.is_ok() || sent.as_ref().is_err_and(allowed), "{point}: {sent:?}");
             let _ = driver.release();
@@ -125,15 +125,15 @@ fn a_server_dies(point: &str, pass: u32) {
     eventually("the next server is seen", || client.server_count() == 1);
     assert_eq!(&*client.call(b"\0", LONG.into()).unwrap(), b"\0", "{point}");
     let goal = goals.send(b"\0", CallOptions::new().timeout(LONG)).unwrap();
-    assert_eq!(&*goal.result(None).unwrap(), b"\0", "{point}");
-    jobs.wait_until_done(Some(LONG)).unwrap_or_else(|error| panic!("{point}: {error}"));
+    assert_eq!(&*goal.result().unwrap(), b"\0", "{point}");
+    jobs.wait_until_done_timeout(LONG).unwrap_or_else(|error| panic!("{point}: {error}"));
     let stats = jobs.stats();
     assert_eq!(
         (stats.pushed, stats.done, stats.undelivered),
         (pushed, pushed, 0),
         "{point}: {stats:?}"
     );
-    let mut driver = survivor.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(LONG)).unwrap();
+    let mut driver = survivor.drive::<[u8]>(COMMAND).lease(LEASE).timeout(LONG).take().unwrap();
     driver.send(b"go").unwrap();
     eventually("it is applied", || served.command.stats().applied == 1);
     drop((driver, worker, served));
@@ -157,9 +157,9 @@ fn a_caller_dies(point: &str, pass: u32) {
     eventually("no driver has authority", || served.command.status().holder.is_empty());
     eventually("it has fallen back", || served.command.status().state() == State::Fallback);
     let other = world.node("other");
-    assert_eq!(&*other.call::<[u8], [u8]>(SERVICE, b"\0", Some(LONG)).unwrap(), b"\0", "{point}");
+    assert_eq!(&*other.call_timeout::<[u8], [u8]>(SERVICE, b"\0", LONG).unwrap(), b"\0", "{point}");
     let before = served.command.stats().applied;
-    let mut driver = other.drive::<[u8]>(COMMAND).lease(LEASE).take(Some(LONG)).unwrap();
+    let mut driver = other.drive::<[u8]>(COMMAND).lease(LEASE).timeout(LONG).take().unwrap();
     driver.send(b"go").unwrap();
     eventually("another one is obeyed", || served.command.stats().applied == before + 1);
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rnet::role::{Checkpoint, WordFile};
 use rnet::{Error, LossCause, Meta, Node, Origin, SubscriberOptions};
 
-const LONG: Option<Duration> = Some(Duration::from_secs(30));
+const LONG: Duration = Duration::from_secs(30);
 /// Messages in the log and beside it, by their length.
 const LENS: [usize; 5] = [8, 1 << 20, 100, 1 << 16, 1 << 20];
 /// The number of the first, and how many are missing at the end.
@@ -29,8 +29,8 @@ fn child_entry() {
     assert!(words.back(0, 1));
     words.set(0, 0);
     let node = node(&dir, "link");
-    let mut proxy = node.publisher::<[u8]>("/t").unwrap();
-    proxy.wait_for_subscribers(1, LONG).unwrap();
+    let mut proxy = node.publisher::<[u8]>("/t").open().unwrap();
+    proxy.wait_for_subscribers_timeout(1, LONG).unwrap();
     proxy.set_checkpoint(Some(Checkpoint::new(Arc::new(words), 0)));
     for (seq, len) in (FIRST..).zip(LENS) {
         let meta = Meta::default().with_origin(Origin { host: 2, publisher: 7, seq });
@@ -49,14 +49,14 @@ fn visible_position_is_stored_when_a_link_is_killed_while_waking_readers() {
     let mut all = Vec::new();
     for pass in 1.. {
         let options = SubscriberOptions::new().keep_all();
-        let mut reader = reading.subscriber_with::<[u8]>("/t", options).unwrap();
+        let mut reader = reading.subscriber::<[u8]>("/t").qos(options).open().unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "marks::child_entry", "--ignored"]).env("MARKS_DIR", &dir);
         let output = command.env("RNET_FAIL_POINT", format!("notify.begin@{pass}")).output();
         let output = output.unwrap();
         let mut received = 0;
         loop {
-            match reader.recv(Some(Duration::from_millis(200))) {
+            match reader.recv_timeout(Duration::from_millis(200)) {
                 Ok(_) => received += 1,
                 // A timeout: it was killed before it had a publisher, or has closed it.
                 Err(Error::PeerLost { .. } | Error::Timeout { .. }) => break,

@@ -6,7 +6,7 @@ use std::thread;
 use crate::worker::Order;
 use rnet::{
     Error, MatchEvent, Node, NodeEvent, OnFull, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions, limits::MIN_LOG_LEN_BYTES,
+    limits::MIN_LOG_LEN_BYTES,
 };
 
 use crate::measure::worker_link::{Event, Link, MATCH_TIMEOUT, SEND_PHASE, WAIT_LIMIT, WorkerNode};
@@ -27,11 +27,10 @@ pub type DetectionTimes = [u64; DETECTION_METHODS.len()];
 /// Meets all watchers and waits to be killed.
 pub fn die(node: &WorkerNode, watchers: usize, link: &Link) -> Outcome {
     let node = node.open()?;
-    let publisher = node.publisher::<[u8]>(VICTIM_TOPIC)?;
-    let mut holder =
-        node.subscriber_with::<[u8]>(FULL_TOPIC, SubscriberOptions::new().reliable())?;
-    publisher.wait_for_subscribers(watchers, Some(MATCH_TIMEOUT))?;
-    holder.wait_for_publishers(watchers, Some(MATCH_TIMEOUT))?;
+    let publisher = node.publisher::<[u8]>(VICTIM_TOPIC).open()?;
+    let mut holder = node.subscriber::<[u8]>(FULL_TOPIC).reliable().open()?;
+    publisher.wait_for_subscribers_timeout(watchers, MATCH_TIMEOUT)?;
+    holder.wait_for_publishers_timeout(watchers, MATCH_TIMEOUT)?;
     link.send_event(&Event::Ready)?;
     link.wait_for(Order::stop());
     Ok(())
@@ -66,25 +65,28 @@ impl Watcher {
                 // The receiver is dropped if the watcher has failed.
                 let _ = tell.send(rnet::now_ns());
             }
-        });
+        })
+        .detach();
         let options = PublisherOptions::new()
             .reliable(OnFull::Wait(WAIT_LIMIT))
             .log_len_bytes(MIN_LOG_LEN_BYTES);
-        let publisher = node.publisher_with::<[u8]>(FULL_TOPIC, options)?;
+        let publisher = node.publisher::<[u8]>(FULL_TOPIC).qos(options).open()?;
         let (tell, matches) = channel();
-        publisher.on_match(move |event| {
-            if matches!(event, MatchEvent::Lost(_)) {
-                let _ = tell.send(rnet::now_ns());
-            }
-        });
-        let subscriber = node.subscriber::<[u8]>(VICTIM_TOPIC)?;
+        publisher
+            .on_match(move |event| {
+                if matches!(event, MatchEvent::Lost(_)) {
+                    let _ = tell.send(rnet::now_ns());
+                }
+            })
+            .detach();
+        let subscriber = node.subscriber::<[u8]>(VICTIM_TOPIC).open()?;
         Ok(Watcher { subscriber, publisher, nodes, matches })
     }
 
     /// Meets the victim, and sends until the next message would block.
     fn fill_until_blocked(&mut self) -> Outcome {
-        self.subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
-        self.publisher.wait_for_subscribers(1, Some(MATCH_TIMEOUT))?;
+        self.subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
+        self.publisher.wait_for_subscribers_timeout(1, MATCH_TIMEOUT)?;
         while self.publisher.try_send(&MESSAGE)? {}
         Ok(())
     }
@@ -93,7 +95,7 @@ impl Watcher {
         let Watcher { subscriber, publisher, nodes, matches } = self;
         let (lost_ns, sent_ns) = thread::scope(|scope| {
             let held = scope.spawn(|| publisher.send(&MESSAGE).map(|()| rnet::now_ns()));
-            let lost = match subscriber.recv(Some(WAIT_LIMIT)).map(drop) {
+            let lost = match subscriber.recv_timeout(WAIT_LIMIT).map(drop) {
                 Err(Error::PeerLost { .. }) => Ok(rnet::now_ns()),
                 Err(error) => Err(error.into()),
                 Ok(()) => Err(CommandError::Failed("the victim does not send messages".to_owned())),

@@ -41,11 +41,11 @@ type Endpoints = (Subscriber<[u8]>, Publisher<[u8]>);
 /// A node's two endpoints, matched with those of the other node.
 fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Endpoints> {
     let options = SubscriberOptions::new().reliable().wait(job.wait);
-    let mut subscriber = node.subscriber_with(from, options)?;
+    let mut subscriber = node.subscriber(from).qos(options).open()?;
     let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
-    let publisher = node.publisher_with(to, options)?;
-    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
-    publisher.wait_for_subscribers(1, Some(MATCH_TIMEOUT))?;
+    let publisher = node.publisher(to).qos(options).open()?;
+    subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
+    publisher.wait_for_subscribers_timeout(1, MATCH_TIMEOUT)?;
     Ok((subscriber, publisher))
 }
 
@@ -63,7 +63,7 @@ pub fn ping(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
             let asked_ns = rnet::now_ns();
             outgoing.send(&mut there, number)?;
             report.sent += 1;
-            let answer = back.recv(Some(WAIT_LIMIT)).map_err(|error| lost_failure(error, len))?;
+            let answer = back.recv_timeout(WAIT_LIMIT).map_err(|error| lost_failure(error, len))?;
             let is_right = answer.len() == len
                 && message::read(&answer, job.body).is_some_and(|r| r.number == number);
             let took_ns = rnet::now_ns() - asked_ns;
@@ -94,7 +94,7 @@ pub fn echo(node: &WorkerNode, job: &EchoJob, link: &Link) -> Outcome {
     let (mut there, mut back) = endpoints(&node, job, [PING_TOPIC, PONG_TOPIC])?;
     link.report_ready()?;
     loop {
-        match there.recv(Some(ORDER_POLL_INTERVAL)) {
+        match there.recv_timeout(ORDER_POLL_INTERVAL) {
             Ok(sample) => message::answer(&mut back, &sample, job.body)?,
             Err(Error::Timeout { .. }) if link.has_new_order() => break,
             Err(Error::Timeout { .. }) => {}

@@ -50,9 +50,9 @@ pub fn trace(node: &WorkerNode, topic: &str, link: &Link) -> Outcome {
     let node = node.open()?;
     let topic = trace_topic(&TopicName::new(topic)?)?;
     let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-    let mut subscriber = node.subscriber_with::<[u8]>(topic.as_str(), options)?;
+    let mut subscriber = node.subscriber::<[u8]>(topic.as_str()).qos(options).open()?;
     // The reader records from here on.
-    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+    subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
     link.report_ready()?;
     let mut records = 0;
     loop {

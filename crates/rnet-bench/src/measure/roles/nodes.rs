@@ -66,21 +66,23 @@ pub fn run(worker: &WorkerNode, job: &NodesJob, link: &Link) -> Outcome {
     let open = |number: usize| worker.open_as(&format!("{}_{number}", worker.name));
     let nodes = numbers().map(open).collect::<rnet::Result<Vec<Node>>>()?;
     let (tell, deaths) = channel();
-    nodes[0].on_node(move |event| {
-        if let NodeEvent::Died(name) = event {
-            // The receiver is dropped if the process has failed.
-            let _ = tell.send((name.clone(), rnet::now_ns()));
-        }
-    });
+    nodes[0]
+        .on_node(move |event| {
+            if let NodeEvent::Died(name) = event {
+                // The receiver is dropped if the process has failed.
+                let _ = tell.send((name.clone(), rnet::now_ns()));
+            }
+        })
+        .detach();
     let (mut publishers, mut subscribers) = (Vec::new(), Vec::new());
     for (number, node) in numbers().zip(&nodes) {
-        publishers.push(node.publisher::<[u8]>(&topic(number, job.all))?);
-        subscribers.push(node.subscriber::<[u8]>(&topic(number + 1, job.all))?);
+        publishers.push(node.publisher::<[u8]>(&topic(number, job.all)).open()?);
+        subscribers.push(node.subscriber::<[u8]>(&topic(number + 1, job.all)).open()?);
     }
     let open_ns = rnet::now_ns();
     for (publisher, subscriber) in publishers.iter().zip(&mut subscribers) {
-        publisher.wait_for_subscribers(1, Some(WAIT_LIMIT))?;
-        subscriber.wait_for_publishers(1, Some(WAIT_LIMIT))?;
+        publisher.wait_for_subscribers_timeout(1, WAIT_LIMIT)?;
+        subscriber.wait_for_publishers_timeout(1, WAIT_LIMIT)?;
     }
     let met_ns = rnet::now_ns();
     let mut callbacks = Vec::new();
@@ -119,18 +121,18 @@ pub fn join(worker: &WorkerNode, topic: &str, link: &Link) -> Outcome {
     for _ in 0..JOINS {
         let start_ns = rnet::now_ns();
         let node = worker.open()?;
-        let mut subscriber = node.subscriber::<[u8]>(topic)?;
-        subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+        let mut subscriber = node.subscriber::<[u8]>(topic).open()?;
+        subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
         join_ns.push(rnet::now_ns() - start_ns);
     }
     // The size of its files is the growth of the directory. All other nodes are idle.
     let node = worker.open()?;
     let before_bytes = used_bytes(&worker.bench_dir);
-    let mut publisher = node.publisher::<[u8]>("/small")?;
-    let mut subscriber = node.subscriber::<[u8]>("/small")?;
-    subscriber.wait_for_publishers(1, Some(MATCH_TIMEOUT))?;
+    let mut publisher = node.publisher::<[u8]>("/small").open()?;
+    let mut subscriber = node.subscriber::<[u8]>("/small").open()?;
+    subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
     publisher.send(&[0; SMALL_LEN_BYTES])?;
-    subscriber.recv(Some(MATCH_TIMEOUT))?;
+    subscriber.recv_timeout(MATCH_TIMEOUT)?;
     let topic_bytes = used_bytes(&worker.bench_dir).saturating_sub(before_bytes);
     link.finish(&JoinReport { join_ns, topic_bytes })
 }

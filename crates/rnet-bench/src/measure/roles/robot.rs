@@ -106,21 +106,23 @@ pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     if job.urgent {
         options = options.urgent();
     }
-    let open = |publish: &Publish| node.publisher_with::<[u8]>(&publish.topic, options.clone());
+    let open =
+        |publish: &Publish| node.publisher::<[u8]>(&publish.topic).qos(options.clone()).open();
     let mut topics = job.publishes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     // Also for best effort, with everything that the log holds: a missing message must be a loss, not a skip.
     let mut options = SubscriberOptions::new().wait(job.wait).keep_all();
     if job.reliable {
         options = options.reliable();
     }
-    let open =
-        |subscribe: &Subscribe| node.subscriber_with::<[u8]>(&subscribe.topic, options.clone());
+    let open = |subscribe: &Subscribe| {
+        node.subscriber::<[u8]>(&subscribe.topic).qos(options.clone()).open()
+    };
     let mut subscribers = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     for (topic, publish) in topics.iter().zip(&job.publishes) {
-        topic.wait_for_subscribers(publish.subscribers, Some(MATCH_TIMEOUT))?;
+        topic.wait_for_subscribers_timeout(publish.subscribers, MATCH_TIMEOUT)?;
     }
     for (topic, subscribe) in subscribers.iter_mut().zip(&job.subscribes) {
-        topic.wait_for_publishers(subscribe.sources.len(), Some(MATCH_TIMEOUT))?;
+        topic.wait_for_publishers_timeout(subscribe.sources.len(), MATCH_TIMEOUT)?;
     }
     sleep_precisely();
     link.report_ready()?;
@@ -214,7 +216,7 @@ fn receive(
         }
         // A single topic is awaited in its own wait mode.
         if let ([topic], [what]) = (&mut topics[..], &job.subscribes[..]) {
-            match topic.recv(Some(ORDER_POLL_INTERVAL)) {
+            match topic.recv_timeout(ORDER_POLL_INTERVAL) {
                 Ok(sample) => received[0].take(&sample, what, job.body),
                 Err(Error::PeerLost { .. } | Error::Timeout { .. }) => {}
                 Err(error) => return Err(error.into()),

@@ -20,7 +20,7 @@ pub mod terminal;
 
 /// Longer than any operation takes: a guard against hangs, not a measurement.
 const HANG_LIMIT: Duration = Duration::from_secs(300);
-pub const TEST_TIMEOUT: Option<Duration> = Some(HANG_LIMIT);
+pub const TEST_TIMEOUT: Duration = HANG_LIMIT;
 
 /// Default domain of the tests.
 pub const DOMAIN: &str = "clitest";

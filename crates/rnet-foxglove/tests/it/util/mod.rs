@@ -17,7 +17,7 @@ use tungstenite::{Message, WebSocket};
 
 /// Timeout that only a hang exceeds; not a measurement.
 pub const HANG: Duration = Duration::from_secs(300);
-pub const LONG: Option<Duration> = Some(HANG);
+pub const LONG: Duration = HANG;
 const DOMAIN: &str = "fox";
 
 /// A private directory of domains; removed on drop.

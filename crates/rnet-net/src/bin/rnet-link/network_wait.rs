@@ -107,7 +107,7 @@ impl WaitStatus {
     fn new(options: &Options) -> Result<WaitStatus, String> {
         let node = Domain::node(options, "link").open().map_err(error_text)?;
         let options = PublisherOptions::new().transient_local(1);
-        let publisher = node.publisher_with(STATUS_TOPIC, options).map_err(error_text)?;
+        let publisher = node.publisher(STATUS_TOPIC).qos(options).open().map_err(error_text)?;
         Ok(WaitStatus { publisher, _node: node, sent: None })
     }
 

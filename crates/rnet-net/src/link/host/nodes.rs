@@ -75,7 +75,7 @@ impl Host {
             ..PublisherQos::default()
         };
         let options = PublisherOptions::new().qos(qos).proxy(proxy);
-        let publisher = control.shared.node.publisher_with::<[u8]>(NODES_TOPIC, options)?;
+        let publisher = control.shared.node.publisher::<[u8]>(NODES_TOPIC).qos(options).open()?;
         self.nodes.0.insert(name, publisher);
         Ok(())
     }

@@ -149,7 +149,8 @@ impl Host {
         let (mut subscriber, spare, buffer) = match reader {
             Some(reader) if goes_on => (reader.subscriber, None, reader.buffer),
             reader => {
-                let subscriber = control.shared.node.subscriber_with::<[u8]>(topic, options)?;
+                let subscriber =
+                    control.shared.node.subscriber::<[u8]>(topic).qos(options).open()?;
                 (subscriber, reader.map(|reader| reader.subscriber), None)
             }
         };

@@ -15,9 +15,9 @@ fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
     std::fs::create_dir_all(&dir).unwrap();
     let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
     let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
-    let reader = node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
-    let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-    publisher.wait_for_subscribers(1, Some(LONG)).unwrap();
+    let reader = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (dir, node, publisher, reader)
 }
 
@@ -169,7 +169,7 @@ fn number_before_dropped_message_counts_as_repeated() {
     }
     proxy.publish(11, 1, Meta::default(), b"behind", None).unwrap();
     proxy.commit();
-    let message = reader.recv(Some(LONG)).unwrap();
+    let message = reader.recv_timeout(LONG).unwrap();
     assert_eq!((&*message, message.origin().unwrap().seq), (&b"behind"[..], 11));
     assert!(reader.try_recv().unwrap().is_none());
     assert_eq!(proxy.stats.repeated, 2);
@@ -190,7 +190,7 @@ fn fragments_use_publisher_memory_and_return_it() {
         }
     };
     let read = |reader: &mut Subscriber<[u8]>, seq: u64| {
-        let message = reader.recv(Some(LONG)).unwrap();
+        let message = reader.recv_timeout(LONG).unwrap();
         assert_eq!((message.origin().unwrap().seq, message.len() as u64), (seq, LEN));
         let is_whole = |(at, byte): (usize, &u8)| *byte == (seq + at as u64 / (1 << 16)) as u8;
         assert!(message.iter().enumerate().all(is_whole), "{seq}");
@@ -242,7 +242,7 @@ fn fragments_use_publisher_memory_and_return_it() {
     proxy.add_fragment(&fragment(1024, LEN, last, &bytes), 1).unwrap().unwrap();
     assert!(proxy.is_blocked());
     for _ in 0..small {
-        assert_eq!(&*reader.recv(Some(LONG)).unwrap(), b"small");
+        assert_eq!(&*reader.recv_timeout(LONG).unwrap(), b"small");
     }
     proxy.retry().unwrap();
     assert!(!proxy.is_blocked());
@@ -270,9 +270,9 @@ fn incomplete_message_evicts_neither_messages_nor_readers() {
             true => SubscriberOptions::new().reliable(),
             false => SubscriberOptions::new(),
         };
-        let mut reader = node.subscriber_with::<[u8]>("/t", reads).unwrap();
-        let publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-        publisher.wait_for_subscribers(1, Some(LONG)).unwrap();
+        let mut reader = node.subscriber::<[u8]>("/t").qos(reads).open().unwrap();
+        let publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
         let large = vec![0; LEN as usize];
         proxy.add_fragment(&fragment(0, LEN, 0, &large), 1).unwrap().unwrap();
@@ -280,7 +280,7 @@ fn incomplete_message_evicts_neither_messages_nor_readers() {
             begin(&mut proxy, seq, LEN);
             std::thread::sleep(STALL / 4); // sleep: for longer than the stall in all
         }
-        let message = reader.recv(Some(LONG)).unwrap();
+        let message = reader.recv_timeout(LONG).unwrap();
         assert_eq!((message.origin().unwrap().seq, message.len() as u64), (0, LEN));
         assert_eq!(proxy.publisher.as_ref().unwrap().subscribers().len(), 1);
         assert_eq!(reader.lost().overrun, 0);

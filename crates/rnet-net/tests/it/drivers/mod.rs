@@ -37,7 +37,8 @@ pub fn drive(node: &Node, host: u64, mut random: Random, ends: &AtomicBool, driv
         let lease = random.ms(20..400);
         // Some stop waiting before the answer: they do not have the granted authority.
         let timeout = random.ms(1..1500);
-        let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(Some(timeout));
+        let taken =
+            node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).timeout(timeout).take();
         let Ok(mut driver) = taken else {
             std::thread::sleep(random.ms(0..5)); // sleep: another host drives, or no driver is heard
             continue;

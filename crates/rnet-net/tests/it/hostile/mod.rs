@@ -98,7 +98,7 @@ impl Problems {
     fn of(hosts: &Hosts) -> (Problems, rnet::Node) {
         let node = hosts.node(0, "looks");
         let options = SubscriberOptions::new().transient_local();
-        (Problems(node.subscriber_with("/_rnet/link", options).unwrap()), node)
+        (Problems(node.subscriber("/_rnet/link").qos(options).open().unwrap()), node)
     }
 
     /// Waits for a problem with these words.
@@ -123,8 +123,7 @@ impl Problems {
 fn invalid_item_ends_the_stream_without_loss() {
     let (hosts, peer) = hosts("not-understood", "");
     let node = hosts.node(0, "hears");
-    let mut hears =
-        node.subscriber_with::<[u8]>("/t", SubscriberOptions::new().reliable()).unwrap();
+    let mut hears = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
     wait(&peer, "it is requested", || subscribe_requests(&peer).len() == 1);
     let channel = subscribe_requests(&peer)[0].channel;
@@ -153,8 +152,8 @@ fn invalid_item_ends_the_stream_without_loss() {
     peer.push(Lane::Bulk, &Item::Fragment(middle));
     peer.push(Lane::Bulk, &data(channel, 2, b"2"));
     wait(&peer, "a new session begins", || peer.sessions() == 2);
-    assert_eq!(&*hears.recv(LONG).unwrap(), b"0");
-    assert!(matches!(hears.recv(LONG), Err(Error::PeerLost { .. })));
+    assert_eq!(&*hears.recv_timeout(LONG).unwrap(), b"0");
+    assert!(matches!(hears.recv_timeout(LONG), Err(Error::PeerLost { .. })));
 
     assert!(peer.greet("evil"));
     assert!(peer.document(Document::Endpoints, &announce(&publisher(7, "/t"))));
@@ -179,7 +178,7 @@ fn clock_step_of_an_absent_host_is_reported() {
     let (hosts, peer) = hosts("step-away", "");
     let node = hosts.node(0, "looks");
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     let mut last = None;
     let mut peer_status = || {
         while let Some(status) = statuses.try_recv().unwrap() {
@@ -233,7 +232,7 @@ fn unanswered_type_request_is_repeated() {
 fn peer_that_requests_more_than_it_reads_is_disconnected() {
     let (hosts, peer) = hosts("asks", "");
     let node = hosts.node(0, "has_a_type");
-    let _publisher = node.publisher::<LinkStatus>("/t").unwrap();
+    let _publisher = node.publisher::<LinkStatus>("/t").open().unwrap();
     introduce(&peer, 1, "");
     let of_status = <LinkStatus as rnet::Message>::message_type().unwrap();
     let rnet::MessageType::Protobuf(schema) = of_status else { panic!("it is protobuf") };
@@ -386,7 +385,7 @@ fn past_session_does_not_end_a_newer_one() {
     wait(&peer, "its endpoints", || !peer.documents(Document::Endpoints).is_empty());
     peer.unsilence_urgent_lane();
     wait(&peer, "an answer on the urgent lane", || peer.is_answered(Lane::Urgent));
-    let _publisher = hosts.node(0, "node").publisher::<[u8]>("/later").unwrap();
+    let _publisher = hosts.node(0, "node").publisher::<[u8]>("/later").open().unwrap();
     let is_announced =
         || peer.documents(Document::Endpoints).iter().any(|text| text.contains("/later"));
     wait(&peer, "a publisher is announced", is_announced);
@@ -396,7 +395,8 @@ fn past_session_does_not_end_a_newer_one() {
 fn partial_announcement_removes_no_endpoint_before_its_last_part() {
     let (hosts, peer) = hosts("parts", "");
     let node = hosts.node(0, "hears");
-    let mut hears = ["/a", "/b", "/c", "/d"].map(|topic| node.subscriber::<[u8]>(topic).unwrap());
+    let mut hears =
+        ["/a", "/b", "/c", "/d"].map(|topic| node.subscriber::<[u8]>(topic).open().unwrap());
     let mut publisher_counts = || hears.each_mut().map(|subscriber| subscriber.publisher_count());
     let flow = |count: usize| {
         wait(&peer, "they are requested", || subscribe_requests(&peer).len() == count);

@@ -23,9 +23,7 @@ fn say(peer: &Peer, item: &Item<'_>) {
 /// Three publishers there that are heard here, and their channels.
 fn matched_publishers(hosts: &Hosts, peer: &Peer) -> (rnet::Node, [Subscriber<[u8]>; 3], [u32; 3]) {
     let node = hosts.node(0, "hears");
-    let mut hears = TOPICS.map(|topic| {
-        node.subscriber_with::<[u8]>(topic, SubscriberOptions::new().reliable()).unwrap()
-    });
+    let mut hears = TOPICS.map(|topic| node.subscriber::<[u8]>(topic).reliable().open().unwrap());
     let all: Vec<String> = (1..).zip(TOPICS).map(|(id, topic)| publisher(id, topic)).collect();
     introduce(peer, 1, &all.join(","));
     wait(peer, "all are requested", || subscribe_requests(peer).len() == 3);

@@ -33,7 +33,7 @@ fn holds_for_both_that_say(name: &str) {
     let (hosts, first) = hosts("one name", &config);
     let second = Peer::join(hosts.net(), Presence { host: HostId(667), term: 1 }, HostId(1));
     let node = hosts.node(0, "node");
-    let _kept = ["/secret", "/open"].map(|topic| node.publisher::<[u8]>(topic).unwrap());
+    let _kept = ["/secret", "/open"].map(|topic| node.publisher::<[u8]>(topic).open().unwrap());
     let mut shown = vec![format!("@{name}/evil"), format!("@{name}-2/evil")];
     for peer in [&first, &second] {
         wait(peer, "a session begins", || peer.sessions() == 1);
@@ -60,8 +60,8 @@ fn holds_for_both_that_say(name: &str) {
     shown.sort();
     assert_eq!(nodes, shown, "each has its own display name");
     // A publisher that opens later is withheld as well.
-    let _later = node.publisher::<[u8]>("/secret").unwrap();
-    let _then = node.publisher::<[u8]>("/open/too").unwrap();
+    let _later = node.publisher::<[u8]>("/secret").open().unwrap();
+    let _then = node.publisher::<[u8]>("/open/too").open().unwrap();
     for peer in [&first, &second] {
         let announced = || peer.documents(Document::Endpoints).concat();
         wait(peer, "a later topic is announced", || announced().contains("/open/too"));

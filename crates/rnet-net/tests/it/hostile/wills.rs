@@ -13,8 +13,8 @@ fn invalid_wills_are_refused_by_name_without_growth() {
     let (hosts, peer) = hosts("wills", "");
     let (mut problems, _looks) = Problems::of(&hosts);
     let node = hosts.node(0, "hears");
-    let mut hears = node.subscriber::<[u8]>("/t").unwrap();
-    let _other = node.subscriber::<[u8]>("/without").unwrap();
+    let mut hears = node.subscriber::<[u8]>("/t").open().unwrap();
+    let _other = node.subscriber::<[u8]>("/without").open().unwrap();
     introduce(&peer, 1, &format!("{},{}", with_will(7, "/t"), publisher(8, "/without")));
     wait(&peer, "both are requested", || subscribe_requests(&peer).len() == 2);
     let of =
@@ -50,14 +50,14 @@ fn invalid_wills_are_refused_by_name_without_growth() {
         will.is_some()
     });
     assert_eq!(will, Some((b"gone".to_vec(), true)));
-    assert!(matches!(hears.recv(LONG), Err(Error::PeerLost { .. })));
+    assert!(matches!(hears.recv_timeout(LONG), Err(Error::PeerLost { .. })));
 }
 
 #[test]
 fn flood_of_wills_is_accepted_or_ends_the_session() {
     let (hosts, peer) = hosts("many_wills", "");
     let node = hosts.node(0, "hears");
-    let _hears = node.subscriber::<[u8]>("/t").unwrap();
+    let _hears = node.subscriber::<[u8]>("/t").open().unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
     wait(&peer, "it is requested", || subscribe_requests(&peer).len() == 1);
     let channel = subscribe_requests(&peer)[0].channel;
@@ -68,7 +68,7 @@ fn flood_of_wills_is_accepted_or_ends_the_session() {
             std::thread::yield_now();
         }
     }
-    let topic = hosts.node(0, "other").publisher::<[u8]>("/other").unwrap();
+    let topic = hosts.node(0, "other").publisher::<[u8]>("/other").open().unwrap();
     assert!(topic.id() > 0, "the host still works");
 }
 
@@ -111,6 +111,6 @@ fn link_without_will_support_gets_a_message() {
 pub fn talk() {
     let node = common::Net::of_parent().node("talker");
     let options = rnet::PublisherOptions::new().last_will(&b"gone"[..]);
-    let _publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let _publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     for _ in common::orders() {}
 }

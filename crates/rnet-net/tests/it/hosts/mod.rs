@@ -232,9 +232,9 @@ impl Hosts {
 /// The uncertainty of the clocks of `others` other hosts, as the host of this node knows them.
 pub fn clock_uncertainty(node: &Node, others: usize) -> Duration {
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     loop {
-        let status = statuses.recv(LONG).unwrap();
+        let status = statuses.recv_timeout(LONG).unwrap();
         let known: Option<Vec<_>> =
             status.peers.iter().map(|peer| peer.clock_offset_uncertainty.as_ref()).collect();
         let known = known.filter(|known| known.len() == others);

@@ -61,11 +61,11 @@ pub fn actor(host: &str) {
         (0..NODES).map(|n| Node::builder(&format!("n{n}")).open().unwrap()).collect();
     let topic = |host: usize, n: usize| format!("/h{}/n{n}", host % HOSTS);
     let mut publishers: Vec<_> =
-        (0..NODES).map(|n| nodes[n].publisher::<[u8]>(&topic(host, n)).unwrap()).collect();
+        (0..NODES).map(|n| nodes[n].publisher::<[u8]>(&topic(host, n)).open().unwrap()).collect();
     let mut subscribers: Vec<_> = (0..NODES)
         .map(|n| {
             let options = SubscriberOptions::new().keep_all();
-            let subscriber = nodes[n].subscriber_with::<[u8]>(&topic(host + 1, n), options);
+            let subscriber = nodes[n].subscriber::<[u8]>(&topic(host + 1, n)).qos(options).open();
             (subscriber.unwrap(), ReceivedSequence::default())
         })
         .collect();

@@ -12,13 +12,13 @@ use super::net::Net;
 use super::peer::{ACTOR_LIMIT, Peer, say};
 use super::traffic::common_ns;
 
-const LONG: Option<Duration> = Some(ACTOR_LIMIT);
+const LONG: Duration = ACTOR_LIMIT;
 const MESSAGES: usize = 100;
 
 /// Sends in each message when the previous one was sent: the start and the end of the call.
 pub fn stamp() {
     let node = Node::builder("stamper").open().unwrap();
-    let mut stamps = node.publisher::<[u8]>("/stamps").unwrap();
+    let mut stamps = node.publisher::<[u8]>("/stamps").open().unwrap();
     say("ready");
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -50,18 +50,19 @@ fn uncertainty_ns(statuses: &mut Subscriber<LinkStatus>) -> Option<i64> {
 pub fn measure() {
     let node = Node::builder("measurer").open().unwrap();
     let options = SubscriberOptions::new().keep_all();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options.clone()).unwrap();
-    let mut stamps = node.subscriber_with::<[u8]>("/stamps", options).unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").qos(options.clone()).open().unwrap();
+    let mut stamps = node.subscriber::<[u8]>("/stamps").qos(options).open().unwrap();
     say("ready");
     // Before the clocks were compared a delay is unknown.
     while uncertainty_ns(&mut statuses).is_none() {
-        stamps.recv(LONG).unwrap();
+        stamps.recv_timeout(LONG).unwrap();
     }
     // When each message was sent by the shared clock, as this host has it: the earliest and the latest
     // time.
     let (mut last, mut worst_ns, mut compared) = (None, 0, 0);
     while compared < MESSAGES {
-        let sample = stamps.recv(LONG).unwrap();
+        let sample = stamps.recv_timeout(LONG).unwrap();
         let (before, own, after) = (common_ns(), now_ns(), common_ns());
         let ago = i64::try_from(own - sample.sent_ns()).unwrap();
         let word = |at: usize| i64::from_le_bytes(sample[at..at + 8].try_into().unwrap());
@@ -76,7 +77,7 @@ pub fn measure() {
     let stated_ns = loop {
         match uncertainty_ns(&mut statuses) {
             Some(ns) => break ns,
-            None => drop(stamps.recv(LONG).unwrap()),
+            None => drop(stamps.recv_timeout(LONG).unwrap()),
         }
     };
     say(&format!("delays {worst_ns} {stated_ns}"));

@@ -17,7 +17,7 @@ use rnet_net::{HostId, Presence};
 use super::net::{Net, Way};
 use super::peer::{ACTOR_LIMIT, PORT, Peer, say};
 
-const LONG: Option<Duration> = Some(ACTOR_LIMIT);
+const LONG: Duration = ACTOR_LIMIT;
 /// The listener prints a line per this many messages, and the talker sends a multiple of it.
 const LINE: u64 = 100;
 
@@ -53,9 +53,9 @@ pub fn talk(log_len_bytes: Option<u64>) {
     if let Some(len_bytes) = log_len_bytes {
         options = options.log_len_bytes(len_bytes);
     }
-    let mut numbers = node.publisher_with::<[u8]>("/numbers", options).unwrap();
+    let mut numbers = node.publisher::<[u8]>("/numbers").qos(options).open().unwrap();
     say("ready");
-    numbers.wait_for_subscribers(1, LONG).unwrap();
+    numbers.wait_for_subscribers_timeout(1, LONG).unwrap();
     let ended = Arc::new(AtomicBool::new(false));
     let stop = Arc::clone(&ended);
     thread::spawn(move || {
@@ -77,11 +77,11 @@ pub fn talk(log_len_bytes: Option<u64>) {
 pub fn listen() {
     let node = Node::builder("listener").open().unwrap();
     let options = SubscriberOptions::new().reliable();
-    let mut numbers = node.subscriber_with::<[u8]>("/numbers", options).unwrap();
+    let mut numbers = node.subscriber::<[u8]>("/numbers").qos(options).open().unwrap();
     say("ready");
     let (mut received, mut next) = (0_u64, 0_u64);
     loop {
-        let number = match numbers.recv(LONG) {
+        let number = match numbers.recv_timeout(LONG) {
             Ok(sample) => u64::from_le_bytes(sample[..].try_into().unwrap()),
             Err(Error::PeerLost { node, .. }) => {
                 say(&format!("lost {node}"));
@@ -105,9 +105,9 @@ pub fn listen() {
 pub fn watch() {
     let node = Node::builder("watcher").open().unwrap();
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
     say("ready");
-    while let Ok(status) = statuses.recv(LONG) {
+    while let Ok(status) = statuses.recv_timeout(LONG) {
         for peer in &status.peers {
             say(&format!("{} at {}", peer.host, peer.address));
         }

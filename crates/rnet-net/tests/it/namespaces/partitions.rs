@@ -90,14 +90,14 @@ pub fn actor(host: &str, seed: &str) {
             let options = PublisherOptions::new().log_len_bytes(topic.log_len_bytes);
             let options =
                 if topic.is_reliable { options.reliable(OnFull::Wait(WAIT)) } else { options };
-            (topic, node.publisher_with::<[u8]>(&topic.name, options).unwrap())
+            (topic, node.publisher::<[u8]>(&topic.name).qos(options).open().unwrap())
         })
         .collect();
     say("ready");
     let talkers: Vec<Talker> = publishers
         .into_iter()
         .map(|(topic, publisher)| {
-            publisher.wait_for_subscribers(topic.subscribers.len(), Some(WAIT)).unwrap();
+            publisher.wait_for_subscribers_timeout(topic.subscribers.len(), WAIT).unwrap();
             Talker::start(publisher, topic.name.clone(), PAUSE_MS, Random(topic.talker))
         })
         .collect();
@@ -171,8 +171,8 @@ fn wait(
 /// The status of this host's link about its peers.
 fn links(node: &Node) -> String {
     let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber_with::<LinkStatus>("/_rnet/link", options).unwrap();
-    let Ok(status) = statuses.recv(Some(SOON)) else { return "no link is running".into() };
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let Ok(status) = statuses.recv_timeout(SOON) else { return "no link is running".into() };
     let peers = status.peers.iter().map(|peer| {
         let topics = peer.topics.iter().map(|topic| {
             let (way, why) = (topic.direction(), topic.held_back());

@@ -14,14 +14,14 @@ use super::peer::{ACTOR_LIMIT, Peer, say};
 use super::runs::step_note;
 use super::traffic::common_ns;
 
-const LONG: Option<Duration> = Some(ACTOR_LIMIT);
+const LONG: Duration = ACTOR_LIMIT;
 /// How many servers die.
 const TRIALS: usize = 24;
 
 /// Prints when it is called, and does not answer. Its node has a topic as well.
 pub fn serve(name: &str) {
     let node = Node::builder(name).open().unwrap();
-    let mut alive = node.publisher::<[u8]>("/alive").unwrap();
+    let mut alive = node.publisher::<[u8]>("/alive").open().unwrap();
     let service = node.service::<[u8], [u8]>("/wait").serve(|_| -> Result<Vec<u8>, _> {
         say("asked");
         loop {
@@ -30,7 +30,7 @@ pub fn serve(name: &str) {
     });
     let _service: rnet::Service = service.unwrap();
     say("ready");
-    alive.wait_for_subscribers(1, LONG).unwrap();
+    alive.wait_for_subscribers_timeout(1, LONG).unwrap();
     alive.send(b"x").unwrap();
     say(&format!("process {}", std::process::id()));
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
@@ -39,11 +39,11 @@ pub fn serve(name: &str) {
 /// Calls on request; prints when the call has ended, and when the link has reported that the node is lost.
 pub fn call() {
     let node = Node::builder("caller").open().unwrap();
-    let mut alive = node.subscriber::<[u8]>("/alive").unwrap();
-    let client = node.client::<[u8], [u8]>("/wait").unwrap();
+    let mut alive = node.subscriber::<[u8]>("/alive").open().unwrap();
+    let client = node.client::<[u8], [u8]>("/wait").open().unwrap();
     thread::spawn(move || {
         loop {
-            match alive.recv(LONG) {
+            match alive.recv_timeout(LONG) {
                 Ok(_) => {}
                 Err(Error::PeerLost { node, .. }) => say(&format!("lost {} {node}", common_ns())),
                 Err(error) => say(&format!("the topic ends: {error}")),
@@ -52,7 +52,7 @@ pub fn call() {
     });
     say("ready");
     for _ in std::io::stdin().lines().map_while(Result::ok) {
-        let called = client.call(b"", LONG).map(|answer| answer.len());
+        let called = client.call_timeout(b"", LONG).map(|answer| answer.len());
         let ended_ns = common_ns();
         match called {
             Err(Error::ServerLost { node, host, .. }) => {

@@ -34,14 +34,14 @@ pub fn run(seed: u64) -> Outcome {
             if reliable {
                 options = options.reliable(OnFull::Wait(WAIT));
             }
-            let publisher = node.publisher_with::<[u8]>(&topic, options).unwrap();
+            let publisher = node.publisher::<[u8]>(&topic).qos(options).open().unwrap();
             let before = listeners.len();
             for (other, node) in nodes.iter().enumerate() {
                 if other != host && random.chance(3, 4) {
                     listeners.push(Listener::start(node, other, topic.clone(), reliable));
                 }
             }
-            publisher.wait_for_subscribers(listeners.len() - before, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(listeners.len() - before, LONG).unwrap();
             publishers.push((publisher, topic));
         }
     }

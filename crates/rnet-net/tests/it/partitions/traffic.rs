@@ -103,7 +103,7 @@ impl Listener {
     pub fn start(node: &Node, host: usize, topic: String, reliable: bool) -> Listener {
         let options = SubscriberOptions::new();
         let options = if reliable { options.reliable() } else { options.keep_all() };
-        let subscriber = node.subscriber_with::<[u8]>(&topic, options).unwrap();
+        let subscriber = node.subscriber::<[u8]>(&topic).qos(options).open().unwrap();
         let (counts, ended) =
             (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
         let (shared, end) = (Arc::clone(&counts), Arc::clone(&ended));
@@ -132,7 +132,7 @@ impl Drop for Listener {
 fn listen(mut subscriber: Subscriber<[u8]>, counts: &Mutex<ReceiveCounts>, ended: &AtomicBool) {
     let word = |bytes: &[u8], at: usize| bytes[at..at + 8].try_into().unwrap();
     while !ended.load(Ordering::Relaxed) {
-        let got = match subscriber.recv(Some(LOOK)) {
+        let got = match subscriber.recv_timeout(LOOK) {
             Ok(message) => {
                 Ok((u64::from_le_bytes(word(&message, 0)), i64::from_le_bytes(word(&message, 8))))
             }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use rnet::{Error, Node, NodeBuilder, Subscriber};
 
 /// Long enough for every event that a test expects.
-pub const LONG: Option<Duration> = Some(Duration::from_secs(120));
+pub const LONG: Duration = Duration::from_secs(120);
 /// A test that runs longer is considered hung.
 const WATCHDOG: Duration = Duration::from_secs(600);
 /// Marks a child's lines among those of the test harness.
@@ -159,7 +159,7 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
 pub fn until_error(subscriber: &mut Subscriber<[u8]>) -> (Vec<Vec<u8>>, Error) {
     let mut got = Vec::new();
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(sample) => got.push(sample.to_vec()),
             Err(error) => return (got, error),
         }

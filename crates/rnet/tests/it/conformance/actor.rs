@@ -237,12 +237,12 @@ impl Actor {
             Step::Publish { topic, qos } => {
                 let node = self.node.as_ref().expect("the node is open");
                 let options = PublisherOptions::new().qos(qos);
-                self.publisher = Some(node.publisher_with(&topic, options)?);
+                self.publisher = Some(node.publisher(&topic).qos(options).open()?);
             }
             Step::Subscribe { topic, qos } => {
                 let node = self.node.as_ref().expect("the node is open");
                 let options = SubscriberOptions::new().qos(qos);
-                self.subscriber = Some(node.subscriber_with(&topic, options)?);
+                self.subscriber = Some(node.subscriber(&topic).qos(options).open()?);
             }
             Step::Watch => self.watch(),
             Step::WaitSubscribers { n, timeout_ms } => {
@@ -361,7 +361,7 @@ impl Actor {
         let mut tally = MessageCounts::default();
         let mut next: std::collections::HashMap<u64, u64> = Default::default();
         loop {
-            match self.subscriber().recv(Some(Duration::from_millis(200))) {
+            match self.subscriber().recv_timeout(Duration::from_millis(200)) {
                 Ok(sample) => {
                     let tag = u64::from_le_bytes(sample[..8].try_into().expect("8 bytes"));
                     let next = next.entry(sample.publisher()).or_default();
@@ -424,16 +424,16 @@ impl Actor {
             events.1.notify_all();
         };
         if let Some(publisher) = &self.publisher {
-            publisher.on_match(note.clone());
+            publisher.on_match(note.clone()).detach();
         }
         if let Some(subscriber) = &self.subscriber {
-            subscriber.on_match(note.clone());
+            subscriber.on_match(note.clone()).detach();
         }
         if let Some(callback) = &self.callback {
-            callback.on_match(note.clone());
+            callback.on_match(note.clone()).detach();
         }
         if let Some(stream) = &self.stream {
-            stream.on_match(note);
+            stream.on_match(note).detach();
         }
     }
 

@@ -73,7 +73,7 @@ pub fn receive(
     let mut samples = Vec::new();
     match form {
         Form::Recv => {
-            let next = |_| subscriber.recv(LONG).unwrap().into_owned();
+            let next = |_| subscriber.recv_timeout(LONG).unwrap().into_owned();
             samples.extend((0..count).map(next));
         }
         Form::TryRecv => {
@@ -87,17 +87,17 @@ pub fn receive(
                 samples.push(sample.into_owned());
                 ControlFlow::Continue(())
             };
-            assert_eq!(subscriber.recv_batch(2 * count, LONG, keep).unwrap(), count);
+            assert_eq!(subscriber.recv_batch_timeout(2 * count, LONG, keep).unwrap(), count);
         }
         Form::WaitSet => {
             let mut set = WaitSet::new(node);
             for _ in 0..count {
-                assert!(set.wait(&mut [&mut subscriber], LONG).unwrap());
+                assert!(set.wait_timeout(&mut [&mut subscriber], LONG).unwrap());
                 samples.push(
                     subscriber.try_recv().unwrap().expect("a message is available").into_owned(),
                 );
             }
-            assert!(!set.wait(&mut [&mut subscriber], Some(Duration::ZERO)).unwrap());
+            assert!(!set.wait_timeout(&mut [&mut subscriber], Duration::ZERO).unwrap());
         }
         Form::Stream => {
             let mut stream = subscriber.into_stream();

@@ -184,7 +184,7 @@ impl Parts {
                 self.open(node, part)?;
             }
             Part::Call { servers } => {
-                let client = node.client(SERVICE)?;
+                let client = node.client(SERVICE).open()?;
                 eventually("its servers are matched", || client.server_count() == servers);
                 self.client = Some(client);
             }
@@ -201,7 +201,7 @@ impl Parts {
             }
             Part::Send { count, then } => {
                 if self.action.is_none() {
-                    self.action = Some(node.action_client(ACTION)?);
+                    self.action = Some(node.action_client(ACTION).open()?);
                 }
                 let action = self.action.as_ref().expect("the endpoint was opened");
                 let options = CallOptions::new().timeout(LONG.expect("a time"));
@@ -220,7 +220,7 @@ impl Parts {
             Part::Take { priority, lease_ms } => {
                 let lease = Duration::from_millis(lease_ms);
                 let drive = node.drive(COMMAND).priority(priority).lease(lease);
-                self.driver = Some(drive.take(LONG)?);
+                self.driver = Some(drive.timeout(LONG).take()?);
             }
             Part::Drive { value } => self.driver().send(&[value])?,
             Part::Release => self.driver.take().expect("the driver has authority").release()?,
@@ -239,7 +239,7 @@ impl Parts {
                 self.pusher.as_ref().expect("the endpoint was opened").push(&[job])?;
             }
             Part::Job => {
-                let job = self.puller.as_mut().expect("a worker was opened").recv(LONG)?;
+                let job = self.puller.as_mut().expect("a worker was opened").recv_timeout(LONG)?;
                 let job = job.expect("a job arrives");
                 let again = if job.context().redelivered() { " again" } else { "" };
                 let word = format!("job {}{again}", job[0]);
@@ -252,7 +252,7 @@ impl Parts {
             }
             Part::JobsDone => {
                 let pusher = self.pusher.as_ref().expect("a pusher was opened");
-                pusher.wait_until_done(LONG)?;
+                pusher.wait_until_done_timeout(LONG)?;
                 let stats = pusher.stats();
                 let (again, back) = (stats.redelivered, stats.undelivered);
                 return Ok(vec![format!("{} done, {again} again, {back} back", stats.done)]);
@@ -342,7 +342,7 @@ impl Parts {
         while let Ok(Some(feedback)) = goal.feedback() {
             received.push(feedback[0].to_string());
         }
-        received.push(match goal.result(LONG) {
+        received.push(match goal.result_timeout(LONG) {
             Ok(result) => format!("reached {}", result[0]),
             Err(error) => word_of(&error),
         });

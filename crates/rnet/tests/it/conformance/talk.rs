@@ -66,25 +66,27 @@ impl Talks {
                 if let Some(will) = will {
                     options = options.last_will(&[will][..]);
                 }
-                self.publisher = Some(node.publisher_with(&topic, options)?);
+                self.publisher = Some(node.publisher(&topic).qos(options).open()?);
             }
             Talk::Subscribe { topic } => {
                 let options = SubscriberOptions::new().reliable();
-                self.subscriber = Some(node.subscriber_with(&topic, options)?);
+                self.subscriber = Some(node.subscriber(&topic).qos(options).open()?);
             }
             Talk::Meet => {
                 if let Some(publisher) = &self.publisher {
-                    publisher.wait_for_subscribers(1, LONG)?;
+                    publisher.wait_for_subscribers_timeout(1, LONG)?;
                 }
                 if let Some(subscriber) = &mut self.subscriber {
-                    subscriber.wait_for_publishers(1, LONG)?;
+                    subscriber.wait_for_publishers_timeout(1, LONG)?;
                 }
             }
             Talk::Say { value } => self.publisher.as_mut().expect("opened").send(&[value])?,
             Talk::HearToItsLoss => return Ok(self.hear_to_its_loss()),
             Talk::Hear { count } => {
                 let subscriber = self.subscriber();
-                return (0..count).map(|_| Ok(subscriber.recv(LONG)?[0].to_string())).collect();
+                return (0..count)
+                    .map(|_| Ok(subscriber.recv_timeout(LONG)?[0].to_string()))
+                    .collect();
             }
             Talk::HearWhatIsLeft => {
                 let subscriber = self.subscriber();
@@ -114,7 +116,7 @@ impl Talks {
         let subscriber = self.subscriber();
         let mut received = Vec::new();
         loop {
-            match subscriber.recv(LONG) {
+            match subscriber.recv_timeout(LONG) {
                 Ok(sample) if sample.is_last_will() => received.push(format!("will {}", sample[0])),
                 Ok(sample) => received.push(sample[0].to_string()),
                 Err(Error::PeerLost { node, .. }) => received.push(format!("lost {node}")),
@@ -129,12 +131,12 @@ impl Talks {
     fn hear_log(&mut self, node: &Node, count: usize) -> Result<Vec<String>> {
         if self.log.is_none() {
             let options = SubscriberOptions::new().transient_local().keep_all();
-            self.log = Some(node.subscriber_with(LOG_TOPIC, options)?);
+            self.log = Some(node.subscriber(LOG_TOPIC).qos(options).open()?);
         }
         let log = self.log.as_mut().expect("the endpoint was opened");
         (0..count)
             .map(|_| {
-                let line = log.recv(LONG)?;
+                let line = log.recv_timeout(LONG)?;
                 Ok(format!("{} {:?} {}", line.name, line.level(), line.message))
             })
             .collect()

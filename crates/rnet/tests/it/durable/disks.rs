@@ -77,7 +77,7 @@ pub fn full(net: &Net) {
         set(&state, "/params/one/narrow", 9.0);
         let mut watch = state.watch("/alive").unwrap();
         state.put("/alive").durable(true).ttl(Duration::from_secs(2)).set(true).unwrap();
-        assert!(watch.recv(LONG).unwrap().entry.is_some());
+        assert!(watch.recv_timeout(LONG).unwrap().entry.is_some());
         let filler = net.keep().join("filler");
         let mut file = File::create(&filler).unwrap();
         while file.write(&[7; 4096]).is_ok() {}
@@ -98,7 +98,7 @@ pub fn full(net: &Net) {
         let entry = state.entry(ends.key()).unwrap().unwrap();
         assert_eq!((ends.get(), entry.expires_boot_ns, entry.durable), (Ok(9.0), None, true));
         // The dead-man switch is reported when readers lose the key, whatever the state of the disk.
-        let gone = watch.recv(LONG).unwrap();
+        let gone = watch.recv_timeout(LONG).unwrap();
         assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, Some(true), Some(0)));
         assert_eq!(state.get("/alive").unwrap(), None);
         storage(state.put("/alive").durable(true).set(true), "full");

@@ -65,7 +65,7 @@ pub(crate) fn left_open(before: &[u64]) -> Vec<(u64, std::path::PathBuf)> {
 }
 
 fn reader(node: &Node, topic: &str) -> rnet::Result<Subscriber<[u8]>> {
-    node.subscriber_with(topic, SubscriberOptions::new().reliable())
+    node.subscriber(topic).reliable().open()
 }
 
 fn reliable() -> PublisherOptions {
@@ -77,7 +77,7 @@ fn reliable() -> PublisherOptions {
 /// Receives a message of `len` bytes. In between, errors name the exhausted resource.
 fn receive(subscriber: &mut Subscriber<[u8]>, len: usize, mut short: impl FnMut(&Error)) {
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(sample) => return assert_eq!(sample.len(), len),
             Err(error @ (Error::LimitReached { .. } | Error::OutOfMemory { .. })) => short(&error),
             Err(error) => panic!("{error}"),
@@ -102,7 +102,7 @@ pub(crate) fn few_files(net: &Net) {
         let node = net.builder("child").open();
         let made = node.as_ref().map_err(Clone::clone).and_then(|node| {
             let subscriber = reader(node, "/down")?;
-            Ok((subscriber, node.publisher_with::<[u8]>("/up", reliable())?))
+            Ok((subscriber, node.publisher::<[u8]>("/up").qos(reliable()).open()?))
         });
         let (mut subscriber, mut publisher) = match made {
             Ok(made) => made,
@@ -123,7 +123,7 @@ pub(crate) fn few_files(net: &Net) {
             limited = None;
         };
         loop {
-            match subscriber.wait_for_publishers(1, Some(Duration::from_millis(100))) {
+            match subscriber.wait_for_publishers_timeout(1, Duration::from_millis(100)) {
                 Ok(()) => break,
                 Err(Error::Timeout { .. }) => {}
                 Err(error) => lift(&error),
@@ -133,7 +133,7 @@ pub(crate) fn few_files(net: &Net) {
         receive(&mut subscriber, 1, &mut lift);
         receive(&mut subscriber, LARGE, &mut lift);
         loop {
-            match publisher.wait_for_subscribers(1, LONG) {
+            match publisher.wait_for_subscribers_timeout(1, LONG) {
                 Ok(()) => break,
                 Err(error) => lift(&error),
             }
@@ -163,11 +163,11 @@ pub(crate) fn few_files(net: &Net) {
 fn file_descriptors() {
     let net = Net::new("files");
     let node = net.node("parent");
-    let mut down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let mut down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
     let mut up = reader(&node, "/up").unwrap();
     let mut child = Child::spawn(&net, "files");
     while child.hear() == "send" {
-        down.wait_for_subscribers(1, LONG).unwrap();
+        down.wait_for_subscribers_timeout(1, LONG).unwrap();
         down.send(&[1]).unwrap();
         down.send(&[1; LARGE]).unwrap();
         receive(&mut up, LARGE, |error| panic!("{error}"));
@@ -229,7 +229,7 @@ pub(crate) fn an_observer_without_files(net: &Net) {
 fn file_descriptors_of_an_observer() {
     let net = Net::new("observer");
     let node = net.node("parent");
-    let mut down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let mut down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
     let mut child = Child::spawn(&net, "observer");
     child.expect("send");
     down.send(&[1; LARGE]).unwrap();
@@ -243,8 +243,8 @@ fn file_descriptors_of_an_observer() {
 pub(crate) fn a_watch_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
-    let publisher = node.publisher::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     for changes in [false, true] {
         let (say, events) = std::sync::mpsc::channel();
         let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
@@ -258,7 +258,7 @@ pub(crate) fn a_watch_without_files(net: &Net) {
         let expected = if changes { 5 } else { 2 };
         while next().endpoint().endpoint_count != expected {}
         // Later events belong to this endpoint alone.
-        drop(node.publisher::<[u8]>("/mark").unwrap());
+        drop(node.publisher::<[u8]>("/mark").open().unwrap());
         loop {
             let event = next();
             assert_eq!(event.endpoint().endpoint_count, 1, "{event:?}");
@@ -276,7 +276,7 @@ fn file_descriptors_of_a_watch() {
     let net = Net::new("watch");
     let node = net.node("parent");
     let proxy = SubscriberOptions::new().proxy(Proxy::new("robot2", "/arm", 7).unwrap(), 2);
-    let proxy = node.subscriber_with::<[u8]>("/t", proxy).unwrap();
+    let proxy = node.subscriber::<[u8]>("/t").qos(proxy).open().unwrap();
     let mut child = Child::spawn(&net, "watch");
     child.expect("change");
     proxy.set_endpoint_count(5).unwrap();
@@ -290,28 +290,28 @@ fn file_descriptors_of_a_watch() {
 pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
-    let mut publisher = node.publisher_with::<[u8]>("/up", reliable()).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/up").qos(reliable()).open().unwrap();
     let mut subscriber = reader(&node, "/down").unwrap();
     let mut steady = reader(&node, "/steady").unwrap();
-    steady.wait_for_publishers(1, LONG).unwrap();
+    steady.wait_for_publishers_timeout(1, LONG).unwrap();
     let words = ["open files in this process", "ulimit -n"];
     let short = Some(Duration::from_millis(1500));
     for there in 1..=3 {
         let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
         tell("come");
         assert_eq!(orders.recv().unwrap(), "came");
-        is_limit(&refused(publisher.wait_for_subscribers(there, LONG)), &words);
-        is_limit(&refused(subscriber.wait_for_publishers(there, LONG)), &words);
-        let again = refused(publisher.wait_for_subscribers(there, short));
+        is_limit(&refused(publisher.wait_for_subscribers_timeout(there, LONG)), &words);
+        is_limit(&refused(subscriber.wait_for_publishers_timeout(there, LONG)), &words);
+        let again = refused(publisher.wait_for_subscribers_timeout(there, short));
         assert!(matches!(again, Error::Timeout { .. }), "{again}");
         assert_eq!(
             (publisher.incompatible(), subscriber.try_recv().unwrap().is_none()),
             (vec![], true)
         );
-        assert_eq!(*steady.recv(LONG).unwrap(), [there as u8]);
+        assert_eq!(*steady.recv_timeout(LONG).unwrap(), [there as u8]);
         drop(limited);
-        publisher.wait_for_subscribers(there, LONG).unwrap();
-        subscriber.wait_for_publishers(there, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(there, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(there, LONG).unwrap();
         publisher.send(&[1]).unwrap();
     }
     tell("done");
@@ -321,13 +321,13 @@ pub(crate) fn newcomers_without_files(net: &Net) {
 fn file_descriptors_for_newcomers() {
     let net = Net::new("newcomers");
     let node = net.node("parent");
-    let mut steady = node.publisher_with::<[u8]>("/steady", reliable()).unwrap();
+    let mut steady = node.publisher::<[u8]>("/steady").qos(reliable()).open().unwrap();
     let mut child = Child::spawn(&net, "newcomers");
     let mut there = Vec::new();
     while child.hear() == "come" {
         let name = format!("comes{}", there.len());
         let node = net.node(&name);
-        let down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+        let down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
         there.push((reader(&node, "/up").unwrap(), down));
         steady.send(&[there.len() as u8]).unwrap();
         child.say("came");
@@ -345,7 +345,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
     let publishers: Vec<_> =
-        (0..EACH).map(|_| node.publisher_with::<[u8]>("/up", reliable()).unwrap()).collect();
+        (0..EACH).map(|_| node.publisher::<[u8]>("/up").qos(reliable()).open().unwrap()).collect();
     let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
     let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
     let (say, receiver) = std::sync::mpsc::channel();
@@ -361,13 +361,19 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
     std::thread::scope(|scope| {
         let mut waits = Vec::new();
         for publisher in &publishers {
-            waits.push(scope.spawn(|| wait(Box::new(|| publisher.wait_for_subscribers(1, LONG)))));
+            waits.push(
+                scope.spawn(|| wait(Box::new(|| publisher.wait_for_subscribers_timeout(1, LONG)))),
+            );
         }
         for subscriber in &mut subscribers {
-            waits.push(scope.spawn(|| wait(Box::new(|| subscriber.wait_for_publishers(1, LONG)))));
+            waits.push(
+                scope.spawn(|| wait(Box::new(|| subscriber.wait_for_publishers_timeout(1, LONG)))),
+            );
         }
         for callback in &callbacks {
-            waits.push(scope.spawn(|| wait(Box::new(|| callback.wait_for_publishers(1, LONG)))));
+            waits.push(
+                scope.spawn(|| wait(Box::new(|| callback.wait_for_publishers_timeout(1, LONG)))),
+            );
         }
         // All of them sleep.
         eventually("all wait", || {
@@ -399,7 +405,7 @@ fn file_descriptors_for_waiting_callers() {
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");
     let node = net.node("parent");
-    let _down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let _down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
     let _up = reader(&node, "/up").unwrap();
     child.say("came");
     child.expect("done");
@@ -411,14 +417,14 @@ pub(crate) fn little_address_space(net: &Net) {
     let _orders = orders();
     let node = net.node("child");
     let mut subscriber = reader(&node, "/down").unwrap();
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let check = |error: &Error, of: &str| is_out_of_memory(error, of, &["ulimit -v"]);
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
     let mut limited = Some(Limited::to(libc::RLIMIT_AS, pages * 4096 + (4 << 20)));
     let options = reliable().log_len_bytes(16 << 20);
-    check(&refused(node.publisher_with::<[u8]>("/up", options.clone())), "/up");
-    let mut small = node.publisher_with::<[u8]>("/small", reliable()).unwrap();
+    check(&refused(node.publisher::<[u8]>("/up").qos(options.clone()).open()), "/up");
+    let mut small = node.publisher::<[u8]>("/small").qos(reliable()).open().unwrap();
     check(
         &refused(small.send(&vec![1; 1 << 20]).and_then(|()| small.loan(16 << 20).map(drop))),
         "/small",
@@ -431,7 +437,7 @@ pub(crate) fn little_address_space(net: &Net) {
         limited = None;
     });
     assert_eq!((short, subscriber.lost().total()), (1, 0));
-    node.publisher_with::<[u8]>("/up", options).unwrap();
+    node.publisher::<[u8]>("/up").qos(options).open().unwrap();
     tell("done");
 }
 
@@ -439,7 +445,7 @@ pub(crate) fn little_address_space(net: &Net) {
 fn address_space() {
     let net = Net::new("space");
     let node = net.node("parent");
-    let mut down = node.publisher_with::<[u8]>("/down", reliable()).unwrap();
+    let mut down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
     let mut child = Child::spawn(&net, "space");
     child.expect("send");
     down.send(&vec![1; 32 << 20]).unwrap();
@@ -456,7 +462,7 @@ pub(crate) fn few_maps(net: &Net) {
         return;
     }
     let node = net.node("child");
-    let mut first = node.publisher_with::<[u8]>("/first", reliable()).unwrap();
+    let mut first = node.publisher::<[u8]>("/first").qos(reliable()).open().unwrap();
     let mut subscriber = reader(&node, "/first").unwrap();
     // Untouched memory; pages of different protection are separate maps.
     let memory = Vec::<[u8; 4096]>::with_capacity(2 * most + 2);
@@ -477,7 +483,7 @@ pub(crate) fn few_maps(net: &Net) {
     }
     let mut publishers = Vec::with_capacity(64);
     let error = loop {
-        match node.publisher_with::<[u8]>("/t", reliable()) {
+        match node.publisher::<[u8]>("/t").qos(reliable()).open() {
             Ok(publisher) => publishers.push(publisher),
             Err(error) => break error,
         }
@@ -485,10 +491,10 @@ pub(crate) fn few_maps(net: &Net) {
     is_limit(&error, &["memory maps in this process", "vm.max_map_count"]);
     is_limit(&refused(first.send(&[1; LARGE])), &["memory maps in this process"]);
     first.send(b"small").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"small");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"small");
     assert!(protect(0, 2 * split, both));
     first.send(&[1; LARGE]).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [1; LARGE]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [1; LARGE]);
     tell("done");
 }
 
@@ -514,13 +520,13 @@ pub(crate) fn no_threads(net: &Net) {
     is_limit(&refused(net.builder("child").open()), &words);
     drop(limited);
     let node = net.node("child");
-    let mut publisher = node.publisher_with::<[u8]>("/t", reliable()).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(reliable()).open().unwrap();
     let limited = none();
     let subscriber = reader(&node, "/t").unwrap();
     let (say, receiver) = std::sync::mpsc::channel();
     let running = subscriber.on(move |sample| say.send(sample.to_vec()).unwrap());
     is_limit(&running.error().expect("its thread cannot be started"), &words);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"early").unwrap();
     assert!(receiver.try_recv().is_err());
     // A callback that never ran ends at once.

@@ -25,7 +25,7 @@ fn options(on_full: OnFull) -> PublisherOptions {
 }
 
 fn reader(node: &Node) -> Subscriber<[u8]> {
-    node.subscriber_with("/t", SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber("/t").reliable().open().unwrap()
 }
 
 /// Kept samples stay in use: no wait helps, so none of the policies waits.
@@ -34,17 +34,17 @@ fn pool_full_of_kept_samples() {
     for choice in CHOICES {
         let net = Net::new("kept samples");
         let (a, b) = (net.node("a"), net.node("b"));
-        let mut publisher = a.publisher_with::<[u8]>("/t", options(choice)).unwrap();
+        let mut publisher = a.publisher::<[u8]>("/t").qos(options(choice)).open().unwrap();
         let (mut one, mut two) = (reader(&b), reader(&b));
-        publisher.wait_for_subscribers(2, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
         let mut kept = Vec::new();
         for i in 0..ROOM as u8 {
             publisher.send(&[i; LEN]).unwrap();
             // Each reader holds half of them.
             let (keeps, reads) =
                 if i % 2 == 0 { (&mut one, &mut two) } else { (&mut two, &mut one) };
-            kept.push(keeps.recv(LONG).unwrap().into_owned());
-            assert_eq!(reads.recv(LONG).unwrap()[0], i);
+            kept.push(keeps.recv_timeout(LONG).unwrap().into_owned());
+            assert_eq!(reads.recv_timeout(LONG).unwrap()[0], i);
             assert!(reads.try_recv().unwrap().is_none(), "it releases the sample that it read");
         }
         for sub in [&mut one, &mut two] {
@@ -55,15 +55,15 @@ fn pool_full_of_kept_samples() {
         assert!(matches!(error, Error::OutOfMemory { limit_bytes: POOL_LEN, .. }), "{error}");
         // Small messages need no chunk.
         publisher.send(b"small").unwrap();
-        assert_eq!(&*one.recv(LONG).unwrap(), b"small");
-        assert_eq!(&*two.recv(LONG).unwrap(), b"small");
+        assert_eq!(&*one.recv_timeout(LONG).unwrap(), b"small");
+        assert_eq!(&*two.recv_timeout(LONG).unwrap(), b"small");
         for (i, sample) in (0..).zip(&kept) {
             assert!(sample.iter().all(|byte| *byte == i), "the kept sample is unchanged");
         }
         kept.remove(2);
         publisher.send(&[9; LEN]).unwrap();
-        assert_eq!(*one.recv(LONG).unwrap(), [9; LEN]);
-        assert_eq!(*two.recv(LONG).unwrap(), [9; LEN]);
+        assert_eq!(*one.recv_timeout(LONG).unwrap(), [9; LEN]);
+        assert_eq!(*two.recv_timeout(LONG).unwrap(), [9; LEN]);
         assert_eq!(one.lost().total() + two.lost().total(), 0);
     }
 }
@@ -74,9 +74,9 @@ fn pool_full_of_unread_messages() {
     for choice in CHOICES {
         let net = Net::new("unread messages");
         let (a, b) = (net.node("a"), net.node("b"));
-        let mut publisher = a.publisher_with::<[u8]>("/t", options(choice)).unwrap();
+        let mut publisher = a.publisher::<[u8]>("/t").qos(options(choice)).open().unwrap();
         let mut subscriber = reader(&b);
-        subscriber.wait_for_publishers(1, LONG).unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         for i in 0..ROOM as u8 {
             publisher.send(&[i; LEN]).unwrap();
         }
@@ -85,15 +85,15 @@ fn pool_full_of_unread_messages() {
             fifth.unwrap();
             let mut got = 0;
             let error = loop {
-                match subscriber.recv(LONG) {
+                match subscriber.recv_timeout(LONG) {
                     Ok(_) => got += 1,
                     Err(error) => break error,
                 }
             };
             assert!(matches!(error, Error::Detached { .. }), "{error}");
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             publisher.send(b"end").unwrap();
-            assert_eq!(&*subscriber.recv(LONG).unwrap(), b"end");
+            assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"end");
             let lost = subscriber.lost();
             assert_eq!((got + lost.detached, lost.total()), (5, lost.detached));
             continue;
@@ -102,14 +102,14 @@ fn pool_full_of_unread_messages() {
         let named = matches!(&error, Error::Full { topic, reader_node } if topic == "/t" && reader_node == "/b");
         assert!(named, "{error}");
         for i in 0..ROOM as u8 {
-            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [i; LEN]);
         }
         // The last one is in use until the next receive.
         for i in 4..7 {
             publisher.send(&[i; LEN]).unwrap();
         }
         for i in 4..7 {
-            assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
+            assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [i; LEN]);
         }
         assert_eq!(subscriber.lost().total(), 0);
     }
@@ -121,9 +121,9 @@ fn failed_send_evicts_no_message() {
     let net = Net::new("forgets nothing");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = options(OnFull::Refuse).transient_local(2).large_depth(4);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
-    let mut late = b.subscriber::<[u8]>("/t").unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let loans = [0, 1].map(|_| publisher.loan_owned(LEN).unwrap());
     publisher.send(&[1; LEN]).unwrap();
     publisher.send(&[2; LEN]).unwrap();
@@ -132,10 +132,10 @@ fn failed_send_evicts_no_message() {
     is_out_of_memory(&error, "/t", &["2 of its chunks are on loan and 2"]);
     is_out_of_memory(&refused(publisher.send(&[3; 5 * LEN])), "/t", &["alone is larger"]);
     let mut later =
-        b.subscriber_with::<[u8]>("/t", SubscriberOptions::new().transient_local()).unwrap();
+        b.subscriber::<[u8]>("/t").transient_local().open().unwrap();
     for subscriber in [&mut late, &mut later] {
-        assert_eq!(*subscriber.recv(LONG).unwrap(), [1; LEN]);
-        assert_eq!(*subscriber.recv(LONG).unwrap(), [2; LEN]);
+        assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [1; LEN]);
+        assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [2; LEN]);
         assert_eq!(subscriber.lost().total(), 0);
     }
     loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
@@ -152,7 +152,7 @@ const CHUNK_LEN: u64 = LEN as u64 + 4096;
 
 fn joins_late(node: &Node) -> Subscriber<[u8]> {
     let options = SubscriberOptions::new().transient_local().keep_all();
-    node.subscriber_with("/t", options).unwrap()
+    node.subscriber("/t").qos(options).open().unwrap()
 }
 
 /// Messages promised to late joiners are not evicted for a message that does not fit beside them. No reader
@@ -163,16 +163,17 @@ fn pool_full_of_messages_for_late_joiners() {
         let net = Net::new("promised messages");
         let (a, b) = (net.node("a"), net.node("b"));
         let options = options(choice).transient_local(ROOM as u32);
-        let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+        let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
         let mut subscriber = reader(&b);
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..ROOM as u8 {
             publisher.send(&[i; LEN]).unwrap();
         }
         // The reader still needs them in the first round, and no longer in the second.
         for read in [false, true] {
             if read {
-                (0..ROOM).for_each(|_| assert_eq!(subscriber.recv(LONG).unwrap().len(), LEN));
+                (0..ROOM)
+                    .for_each(|_| assert_eq!(subscriber.recv_timeout(LONG).unwrap().len(), LEN));
                 assert!(subscriber.try_recv().unwrap().is_none());
             }
             for error in
@@ -188,7 +189,7 @@ fn pool_full_of_messages_for_late_joiners() {
         }
         let mut late = joins_late(&b);
         for i in 0..ROOM as u8 {
-            assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+            assert_eq!(*late.recv_timeout(LONG).unwrap(), [i; LEN]);
         }
         assert!(late.try_recv().unwrap().is_none());
         // The promise covers the newest messages of any length: a small one releases the oldest.
@@ -196,10 +197,10 @@ fn pool_full_of_messages_for_late_joiners() {
         publisher.send(&[9; LEN]).unwrap();
         let mut later = joins_late(&b);
         for i in [2, 3] {
-            assert_eq!(*later.recv(LONG).unwrap(), [i; LEN]);
+            assert_eq!(*later.recv_timeout(LONG).unwrap(), [i; LEN]);
         }
-        assert_eq!(&*later.recv(LONG).unwrap(), b"small");
-        assert_eq!(*later.recv(LONG).unwrap(), [9; LEN]);
+        assert_eq!(&*later.recv_timeout(LONG).unwrap(), b"small");
+        assert_eq!(*later.recv_timeout(LONG).unwrap(), [9; LEN]);
         let lost = [subscriber, late, later].map(|subscriber| subscriber.lost().total());
         assert_eq!(lost, [0; 3]);
     }
@@ -215,15 +216,15 @@ fn pool_length_named_by_the_error_is_enough() {
         Err(Error::OutOfMemory { needed_bytes, .. }) => needed_bytes,
         other => panic!("{other:?}"),
     };
-    let mut publisher = a.publisher_with::<[u8]>("/t", options(POOL_LEN)).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options(POOL_LEN)).open().unwrap();
     let failed = (0..=ROOM).map(|_| publisher.send(&[1; LEN])).find(Result::is_err);
     let enough = needed(failed.unwrap());
     drop(publisher);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options(enough)).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options(enough)).open().unwrap();
     (0..10 * ROOM as u8).for_each(|i| publisher.send(&[i; LEN]).unwrap());
     let mut late = joins_late(&b);
     for i in 9 * ROOM as u8..10 * ROOM as u8 {
-        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        assert_eq!(*late.recv_timeout(LONG).unwrap(), [i; LEN]);
     }
     let loan = publisher.loan_owned(LEN).unwrap();
     assert_eq!(needed(publisher.send(&[9; LEN])), enough + CHUNK_LEN);
@@ -237,13 +238,13 @@ fn history_that_exceeds_the_maximum_number_of_chunks() {
     let (a, b) = (net.node("a"), net.node("b"));
     let depth = MAX_CHUNKS_PER_CHANNEL as u32;
     let options = PublisherOptions::new().transient_local(depth);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     (0..depth).for_each(|i| publisher.send(&[i as u8; 5000]).unwrap());
     let words = ["large messages of /t", "transient_local keeps the last 1024", "keep fewer"];
     is_limit(&refused(publisher.send(&[1; 5000])), &words);
     let mut late = joins_late(&b);
     for i in 0..depth {
-        assert_eq!(*late.recv(LONG).unwrap(), [i as u8; 5000]);
+        assert_eq!(*late.recv_timeout(LONG).unwrap(), [i as u8; 5000]);
     }
 }
 
@@ -260,7 +261,7 @@ fn history_of_plain_messages_that_exceeds_the_pool_is_refused() {
     let node = net.node("a");
     let open = |depth, len| {
         let options = PublisherOptions::new().transient_local(depth).pool_limit_bytes(len);
-        node.publisher_with::<Grid>("/grid", options)
+        node.publisher::<Grid>("/grid").qos(options).open()
     };
     let is_bad = |error: Error, words: &[&str]| {
         let text = error.to_string();
@@ -287,9 +288,9 @@ fn large_message_without_log_space_releases_its_chunk() {
     let net = Net::new("no room in the log");
     let (a, b) = (net.node("a"), net.node("b"));
     let options = options(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut subscriber = reader(&b);
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut small = 0;
     let full = |error: &Error| assert!(matches!(error, Error::Full { .. }), "{error}");
     // The shortest last, so that not even a chunk's reference fits any more.
@@ -308,14 +309,14 @@ fn large_message_without_log_space_releases_its_chunk() {
     let loans: Vec<_> = (0..ROOM).map(|_| publisher.loan_owned(LEN).unwrap()).collect();
     loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
     for _ in 0..small {
-        assert_eq!(subscriber.recv(LONG).unwrap()[0], 1);
+        assert_eq!(subscriber.recv_timeout(LONG).unwrap()[0], 1);
     }
     assert!(subscriber.try_recv().unwrap().is_none());
     for i in 0..ROOM as u8 {
         publisher.send(&[i; LEN]).unwrap();
     }
     for i in 0..ROOM as u8 {
-        assert_eq!(*subscriber.recv(LONG).unwrap(), [i; LEN]);
+        assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [i; LEN]);
     }
     assert_eq!(subscriber.lost().total(), 0);
 }
@@ -324,21 +325,21 @@ fn large_message_without_log_space_releases_its_chunk() {
 fn maximum_number_of_chunks() {
     let net = Net::new("chunks");
     let node = net.node("a");
-    let mut publisher = node.publisher::<[u8]>("/t").unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/t").unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     let mut loans: Vec<_> =
         (0..MAX_CHUNKS_PER_CHANNEL).map(|_| publisher.loan_owned(5000).unwrap()).collect();
     let words = ["large messages of /t in use", "return loans"];
     is_limit(&refused(publisher.loan_owned(5000)), &words);
     is_limit(&refused(publisher.send(&[1; 5000])), &words);
     publisher.send(b"small").unwrap();
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"small");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"small");
     // A sent chunk also counts as in use until it is read.
     let loan = loans.pop().unwrap();
     publisher.send_loan(loan).map_err(|(_, error)| error).unwrap();
-    assert_eq!(subscriber.recv(LONG).unwrap().len(), 5000);
+    assert_eq!(subscriber.recv_timeout(LONG).unwrap().len(), 5000);
     assert!(subscriber.try_recv().unwrap().is_none());
     publisher.send(&[1; 5000]).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [1; 5000]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [1; 5000]);
     loans.into_iter().for_each(|loan| publisher.drop_loan(loan));
 }

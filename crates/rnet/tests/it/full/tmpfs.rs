@@ -89,7 +89,7 @@ fn small_log() -> PublisherOptions {
 }
 
 fn reader(node: &Node, topic: &str) -> Subscriber<[u8]> {
-    node.subscriber_with(topic, SubscriberOptions::new().reliable()).unwrap()
+    node.subscriber(topic).reliable().open().unwrap()
 }
 
 pub(crate) fn full(net: &Net) {
@@ -97,10 +97,10 @@ pub(crate) fn full(net: &Net) {
         return;
     }
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher_with::<[u8]>("/t", small_log()).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(small_log()).open().unwrap();
     let mut subscriber = reader(&b, "/t");
     let mut lonely = reader(&b, "/lonely");
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[1; 50_000]).unwrap();
     publisher.send(b"before").unwrap();
     let mut filler = Filler::fill(net.base());
@@ -109,12 +109,12 @@ pub(crate) fn full(net: &Net) {
     // Each operation that needs space returns an error and leaves nothing behind.
     let full = ["its file system is full", "RNET_DIR"];
     is_out_of_memory(&refused(net.builder("c").open()), "/names/c", &full);
-    is_out_of_memory(&refused(a.publisher_with::<[u8]>("/new", small_log())), "/new", &full);
-    is_out_of_memory(&refused(a.subscriber::<[u8]>("/new")), "/new", &full);
-    let typed = |node: &Node| node.publisher_with::<Dynamic>("/new", small_log().schema(&level()));
+    is_out_of_memory(&refused(a.publisher::<[u8]>("/new").qos(small_log()).open()), "/new", &full);
+    is_out_of_memory(&refused(a.subscriber::<[u8]>("/new").open()), "/new", &full);
+    let typed = |node: &Node| node.publisher::<Dynamic>("/new").qos(small_log().schema(&level())).open();
     is_out_of_memory(&refused(typed(&a)), "/new", &full);
     let expects = SubscriberOptions::new().schema(&level());
-    is_out_of_memory(&refused(a.subscriber_with::<Dynamic>("/new", expects)), "/new", &full);
+    is_out_of_memory(&refused(a.subscriber::<Dynamic>("/new").qos(expects).open()), "/new", &full);
     let error = refused(publisher.send(&[2; 300_000]));
     is_out_of_memory(&error, "/t", &full);
     assert!(matches!(error, Error::OutOfMemory { limit_bytes: 4_194_304, .. }), "{error}");
@@ -123,11 +123,11 @@ pub(crate) fn full(net: &Net) {
 
     // Operations that need no space continue, and nothing is lost.
     publisher.send(b"while").unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [1; 50_000]);
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"before");
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"while");
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [1; 50_000]);
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"before");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"while");
     publisher.send(&[3; 50_000]).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [3; 50_000]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [3; 50_000]);
     assert_eq!(subscriber.lost().total(), 0);
 
     // Space for the type, but not for the endpoint: the type is complete, and available for the next one.
@@ -146,16 +146,16 @@ pub(crate) fn full(net: &Net) {
 
     // Space for the publisher, but not for the page of its subscriber.
     filler.give(PUBLISHER_LEN);
-    let mut second = a.publisher_with::<[u8]>("/lonely", small_log()).unwrap();
-    is_out_of_memory(&refused(lonely.recv(LONG).map(drop)), "/lonely", &full);
+    let mut second = a.publisher::<[u8]>("/lonely").qos(small_log()).open().unwrap();
+    is_out_of_memory(&refused(lonely.recv_timeout(LONG).map(drop)), "/lonely", &full);
     assert_eq!(lonely.publisher_count(), 0);
     drop(filler);
     // By itself: no event reports free space.
-    second.wait_for_subscribers(1, LONG).unwrap();
+    second.wait_for_subscribers_timeout(1, LONG).unwrap();
     second.send(b"room").unwrap();
-    assert_eq!(&*lonely.recv(LONG).unwrap(), b"room");
+    assert_eq!(&*lonely.recv_timeout(LONG).unwrap(), b"room");
     publisher.send(&[2; 300_000]).unwrap();
-    assert_eq!(*subscriber.recv(LONG).unwrap(), [2; 300_000]);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [2; 300_000]);
     let c = net.node("c");
     drop((reader(&c, "/new"), c));
     drop((second, lonely, publisher, subscriber, a, b));
@@ -172,16 +172,16 @@ pub(crate) fn a_will_without_room(net: &Net) {
     }
     let node = net.node("a");
     // Allocates the page for the list.
-    drop(node.publisher_with::<[u8]>("/t", small_log()).unwrap());
+    drop(node.publisher::<[u8]>("/t").qos(small_log()).open().unwrap());
     let mut filler = Filler::fill(net.base());
     filler.give(PUBLISHER_LEN);
     let will = small_log().last_will(&b"gone"[..]);
     let before = files_below(net.base());
-    let error = refused(node.publisher_with::<[u8]>("/t", will.clone()));
+    let error = refused(node.publisher::<[u8]>("/t").qos(will.clone()).open());
     is_out_of_memory(&error, "/t", &["its file system is full"]);
     assert_eq!(files_below(net.base()), before);
     filler.give(3 * 4096);
-    let mut publisher = node.publisher_with::<[u8]>("/t", will).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(will).open().unwrap();
     // All of its memory is allocated, although the file system is full.
     publisher.set_last_will(&[7; 4096]).unwrap();
     publisher.set_last_will(&[8; 4096]).unwrap();
@@ -202,7 +202,7 @@ pub(crate) fn full_at_the_start(net: &Net) {
     let mut filler = Filler::fill(net.base());
     for pages in 0..8 {
         let before = files_below(net.base());
-        match node.publisher_with::<[u8]>("/t", small_log()) {
+        match node.publisher::<[u8]>("/t").qos(small_log()).open() {
             Ok(publisher) => {
                 assert!(pages >= 7, "not with {pages} pages");
                 drop((publisher, filler));
@@ -226,7 +226,7 @@ pub(crate) fn no_inodes(net: &Net) {
     let mut publishers = Vec::new();
     let error = loop {
         let topic = format!("/t{}", publishers.len());
-        match node.publisher_with::<[u8]>(&topic, small_log()) {
+        match node.publisher::<[u8]>(&topic).qos(small_log()).open() {
             Ok(publisher) => publishers.push(publisher),
             Err(error) => break error,
         }
@@ -319,30 +319,30 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
     }
     let (a, b) = (net.node("a"), net.node("b"));
     let options = PublisherOptions::new().transient_local(3);
-    let mut publisher = a.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
     (0..3).for_each(|i| publisher.send(&[i; LEN]).unwrap());
     let options = || SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber_with::<[u8]>("/t", options()).unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").qos(options()).open().unwrap();
     let mut filler = Filler::fill(net.base());
     let error = refused(publisher.send(&[3; LEN]));
     let words =
         ["its file system is full", "RNET_DIR", "transient_local keeps the last 3 messages"];
     is_out_of_memory(&error, "/t", &words);
     for i in 0..3 {
-        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        assert_eq!(*late.recv_timeout(LONG).unwrap(), [i; LEN]);
     }
     assert!(late.try_recv().unwrap().is_none());
     filler.give(LEN as u64 + 16_384);
     // One more chunk is always enough.
     for i in 3..10 {
         publisher.send(&[i; LEN]).unwrap();
-        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        assert_eq!(*late.recv_timeout(LONG).unwrap(), [i; LEN]);
         assert!(late.try_recv().unwrap().is_none());
     }
     drop(filler);
-    let mut late = b.subscriber_with::<[u8]>("/t", options()).unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").qos(options()).open().unwrap();
     for i in 7..10 {
-        assert_eq!(*late.recv(LONG).unwrap(), [i; LEN]);
+        assert_eq!(*late.recv_timeout(LONG).unwrap(), [i; LEN]);
     }
     tell("done");
 }
@@ -360,15 +360,15 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
     }
     let (a, b) = (net.node("a"), net.node("b"));
     let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut held = a.publisher_with::<[u8]>("/held", reliable).unwrap();
-    let mut kept = a.publisher_with::<[u8]>("/kept", PublisherOptions::new().transient_local(40));
+    let mut held = a.publisher::<[u8]>("/held").qos(reliable).open().unwrap();
+    let mut kept = a.publisher::<[u8]>("/kept").transient_local(40).open();
     let kept = kept.as_mut().unwrap();
-    let mut lossy = a.publisher::<[u8]>("/lossy").unwrap();
+    let mut lossy = a.publisher::<[u8]>("/lossy").open().unwrap();
     let mut reads = reader(&b, "/held");
     let all = SubscriberOptions::new().keep_all();
-    let mut misses = b.subscriber_with::<[u8]>("/lossy", all).unwrap();
-    held.wait_for_subscribers(1, LONG).unwrap();
-    lossy.wait_for_subscribers(1, LONG).unwrap();
+    let mut misses = b.subscriber::<[u8]>("/lossy").qos(all).open().unwrap();
+    held.wait_for_subscribers_timeout(1, LONG).unwrap();
+    lossy.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut filler = Filler::fill(net.base());
 
     let sent = (0..).take_while(|_| held.send(&[1; 1000]).is_ok()).count();
@@ -392,7 +392,7 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
     });
     eventually("the kept messages fit again", || (0..100).all(|_| kept.send(&[1; 1000]).is_ok()));
     let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber_with::<[u8]>("/kept", options).unwrap();
-    (0..40).for_each(|_| assert!(late.recv(LONG).is_ok()));
+    let mut late = b.subscriber::<[u8]>("/kept").qos(options).open().unwrap();
+    (0..40).for_each(|_| assert!(late.recv_timeout(LONG).is_ok()));
     tell("done");
 }

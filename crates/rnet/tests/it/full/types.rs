@@ -29,7 +29,7 @@ fn files_of_child(net: &Net) -> Vec<String> {
 fn lonely_node_without_files(net: &Net) {
     let node = net.builder("lonely").domain("alone").open().unwrap();
     let nodes = node.domain_path().join("nodes");
-    drop(node.publisher_with::<Dynamic>("/t", publishes()).unwrap());
+    drop(node.publisher::<Dynamic>("/t").qos(publishes()).open().unwrap());
     let folder = std::fs::read_dir(&nodes).unwrap().next().unwrap().unwrap().path();
     assert!(folder.join(format!("t{}", level().hash())).exists());
     let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
@@ -63,8 +63,8 @@ pub(crate) fn few_files(net: &Net) {
             .take_while(|file| file.as_raw_fd() as u64 <= top)
             .collect();
         let limited = Limited::to(libc::RLIMIT_NOFILE, top + 1 + more);
-        let made = node.publisher_with::<Dynamic>("/up", publishes()).and_then(|publisher| {
-            Ok((publisher, node.subscriber_with::<Dynamic>("/down", expects())?))
+        let made = node.publisher::<Dynamic>("/up").qos(publishes()).open().and_then(|publisher| {
+            Ok((publisher, node.subscriber::<Dynamic>("/down").qos(expects()).open()?))
         });
         let (mut publisher, mut subscriber) = match made {
             Ok(made) => made,
@@ -86,20 +86,20 @@ pub(crate) fn few_files(net: &Net) {
             limited = None;
         };
         loop {
-            match subscriber.wait_for_publishers(1, LONG) {
+            match subscriber.wait_for_publishers_timeout(1, LONG) {
                 Ok(()) => break,
                 Err(error) => lift(error),
             }
         }
         loop {
-            match publisher.wait_for_subscribers(1, LONG) {
+            match publisher.wait_for_subscribers_timeout(1, LONG) {
                 Ok(()) => break,
                 Err(error) => lift(error),
             }
         }
         publisher.send(&Dynamic::new(&level())).unwrap();
         loop {
-            match subscriber.recv(LONG) {
+            match subscriber.recv_timeout(LONG) {
                 Ok(_) => break,
                 Err(error) => lift(error),
             }
@@ -121,14 +121,14 @@ pub(crate) fn few_files(net: &Net) {
 fn types_without_file_descriptors() {
     let net = Net::new("types without files");
     let node = net.node("parent");
-    let mut down = node.publisher_with::<Dynamic>("/down", publishes()).unwrap();
-    let mut up = node.subscriber_with::<Dynamic>("/up", expects()).unwrap();
+    let mut down = node.publisher::<Dynamic>("/down").qos(publishes()).open().unwrap();
+    let mut up = node.subscriber::<Dynamic>("/up").qos(expects()).open().unwrap();
     let mut child = Child::spawn(&net, "types");
     let mut received = 0;
     eventually("the child is done", || {
         // The child waits for one message of each incarnation.
         let _ = down.send(&Dynamic::new(&level()));
-        received += u32::from(up.recv(Some(Duration::from_millis(1))).is_ok());
+        received += u32::from(up.recv_timeout(Duration::from_millis(1)).is_ok());
         child.heard().is_some_and(|line| {
             assert_eq!(line, "done");
             true

@@ -116,7 +116,7 @@ fn wait_ends_at_expiry() {
     let state = net.node("n").state().unwrap();
     let mut watch = state.watch("/k").unwrap();
     state.put("/k").ttl(Duration::from_millis(20)).set(1).unwrap();
-    assert!(watch.recv(crate::common::LONG).unwrap().entry.is_some());
-    let gone = watch.recv(crate::common::LONG).unwrap();
+    assert!(watch.recv_timeout(crate::common::LONG).unwrap().entry.is_some());
+    let gone = watch.recv_timeout(crate::common::LONG).unwrap();
     assert!(gone.expired == Some(true) && gone.entry.is_none());
 }

@@ -54,7 +54,7 @@ fn a_forked_child_has_no_state_of_its_parent() {
             closed(cell.set(&2)),
             closed(cell.compare_and_set(1, &2)),
             closed(watch.try_recv()),
-            closed(watch.recv(LONG)),
+            closed(watch.recv_timeout(LONG)),
             watch.iter().next().is_none(),
             closed(block_on(stream.recv())),
             state.revision() == 0,

@@ -24,14 +24,14 @@ pub fn watcher() {
     let node = net.node(name);
     let events = Arc::new(Mutex::new(Vec::new()));
     let noted = events.clone();
-    node.on_node(move |event| noted.lock().unwrap().push(event.clone()));
+    node.on_node(move |event| noted.lock().unwrap().push(event.clone())).detach();
     let state = node.state().unwrap();
     let mut watch = state.watch("/will").unwrap();
     if dies_after > 0 {
         std::thread::spawn(move || {
             let mut seen = 0;
             while seen < dies_after {
-                let change = watch.recv(LONG).unwrap();
+                let change = watch.recv_timeout(LONG).unwrap();
                 seen += usize::from(change.entry.is_some_and(|e| e.value == (-1).into()));
             }
             // SAFETY: the process kills itself.

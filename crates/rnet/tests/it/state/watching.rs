@@ -67,14 +67,14 @@ fn wait_ends_with_a_change_a_timeout_or_an_interrupt() {
     let net = Net::new("wait_ends_with_a_change_a_timeout_or_an_interrupt");
     let (a, b) = (net.node("a").state().unwrap(), net.node("b").state().unwrap());
     let mut watch = b.watch("/k").unwrap();
-    let error = watch.recv(Some(Duration::from_millis(5))).unwrap_err();
+    let error = watch.recv_timeout(Duration::from_millis(5)).unwrap_err();
     assert!(
         error.to_string().starts_with("timed out after 5 ms waiting for a change under /k; "),
         "{error}"
     );
     let interrupter = watch.interrupter();
     interrupter.interrupt();
-    assert_eq!(watch.recv(LONG).unwrap_err(), Error::Interrupted);
+    assert_eq!(watch.recv_timeout(LONG).unwrap_err(), Error::Interrupted);
     let (ask, asked) = mpsc::channel();
     let (tell, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
@@ -160,7 +160,7 @@ fn a_watch_never_misses_the_last_value() {
         (0..3).all(|n| (0..KEYS).all(|k| picture.get(&format!("/k/{n}/{k}")) == last.get(k)))
     };
     while !full(&picture) {
-        let change = watch.recv(LONG).unwrap();
+        let change = watch.recv_timeout(LONG).unwrap();
         reported += 1;
         assert!(change.revision >= revision, "in the order of the revisions");
         revision = change.revision;
@@ -377,7 +377,8 @@ fn timers_and_changes_of_a_lane_alternate_without_delaying_the_other_lane() {
     let ticks = Arc::new(AtomicU64::new(0));
     let counted = ticks.clone();
     let timer = node
-        .timer(Duration::from_millis(1), move |_| {
+        .timer(Duration::from_millis(1))
+        .on(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         })
         .unwrap();
@@ -407,7 +408,8 @@ fn endless_changes_delay_no_timer_tick() {
     let ticks = Arc::new(AtomicU64::new(0));
     let counted = ticks.clone();
     let timer = node
-        .timer(Duration::from_millis(1), move |_| {
+        .timer(Duration::from_millis(1))
+        .on(move |_| {
             counted.fetch_add(1, Ordering::Relaxed);
         })
         .unwrap();
@@ -462,7 +464,7 @@ fn streams_wake_their_task() {
     // Blocking and async receives alternate, and a change is reported once.
     b.set("/k", 100).unwrap();
     let mut watch = stream.into_watch().unwrap();
-    assert_eq!(key_and_int(&watch.recv(LONG).unwrap()), ("/k", Some(100)));
+    assert_eq!(key_and_int(&watch.recv_timeout(LONG).unwrap()), ("/k", Some(100)));
     assert_eq!(watch.try_recv().unwrap(), None);
     let mut stream = watch.into_stream();
     b.put("/k").ttl(Duration::from_millis(20)).set(101).unwrap();

@@ -28,9 +28,9 @@ fn last_will_is_executed_when_the_node_closes() {
         Some(LastWill::Becomes("gone".into()))
     );
     let mut watch = watcher.watch("/becomes").unwrap();
-    assert!(watch.recv(LONG).unwrap().initial);
+    assert!(watch.recv_timeout(LONG).unwrap().initial);
     drop((state, node));
-    let change = watch.recv(LONG).unwrap();
+    let change = watch.recv_timeout(LONG).unwrap();
     let entry = change.entry.unwrap();
     assert_eq!((entry.value, entry.version, entry.last_will), ("gone".into(), 2, None));
     assert_eq!(watcher.get("/goes").unwrap(), None);
@@ -81,7 +81,7 @@ fn last_will_is_executed_when_the_process_is_killed() {
     owner.kill();
     let mut done = 0;
     while done < 20 {
-        let change = watch.recv(LONG).unwrap();
+        let change = watch.recv_timeout(LONG).unwrap();
         let value = change.entry.unwrap().value;
         assert_eq!(value == (-1).into(), !change.initial);
         done += u32::from(!change.initial);

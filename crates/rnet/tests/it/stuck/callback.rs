@@ -27,9 +27,9 @@ fn publishers_delayed_by_a_blocked_callback() {
         for len in [1000, 20_000] {
             let net = Net::new("hanging callback");
             let (a, b) = (net.node("a"), net.node("b"));
-            let mut publisher = a.publisher_with::<[u8]>("/t", reliable(on_full)).unwrap();
+            let mut publisher = a.publisher::<[u8]>("/t").qos(reliable(on_full)).open().unwrap();
             let (subscription, open, entered) = hangs(&b);
-            publisher.wait_for_subscribers(1, LONG).unwrap();
+            publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             publisher.send(&message(0, len)).unwrap();
             entered.recv_timeout(LONG.unwrap()).unwrap();
             let result = (1..1000).try_for_each(|i| publisher.send(&message(i, len)));
@@ -53,20 +53,20 @@ fn publishers_delayed_by_a_blocked_callback() {
 fn rest_of_the_node_beside_a_blocked_callback() {
     let net = Net::new("beside a blocked callback");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-    let mut stop = a.publisher_with::<[u8]>("/stop", PublisherOptions::new().urgent()).unwrap();
-    let mut plain = a.publisher::<[u8]>("/plain").unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+    let mut stop = a.publisher::<[u8]>("/stop").urgent().open().unwrap();
+    let mut plain = a.publisher::<[u8]>("/plain").open().unwrap();
     let reliable_t = PublisherOptions::new().reliable(OnFull::Refuse);
     drop(publisher);
-    publisher = a.publisher_with("/t", reliable_t).unwrap();
+    publisher = a.publisher("/t").qos(reliable_t).open().unwrap();
     let (subscription, open, entered) = hangs(&b);
     let (say, stopped) = mpsc::channel();
     let urgent =
-        b.subscriber_with::<[u8]>("/stop", rnet::SubscriberOptions::new().lane(Lane::Urgent));
+        b.subscriber::<[u8]>("/stop").lane(Lane::Urgent).open();
     let urgent = urgent.unwrap().on(move |_| say.send(()).unwrap());
-    let mut receives = b.subscriber::<[u8]>("/plain").unwrap();
+    let mut receives = b.subscriber::<[u8]>("/plain").open().unwrap();
     for p in [&publisher, &stop, &plain] {
-        p.wait_for_subscribers(1, LONG).unwrap();
+        p.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     publisher.send(&message(0, 8)).unwrap();
     entered.recv_timeout(LONG.unwrap()).unwrap();
@@ -75,12 +75,12 @@ fn rest_of_the_node_beside_a_blocked_callback() {
     stop.send(b"stop").unwrap();
     stopped.recv_timeout(LONG.unwrap()).unwrap();
     plain.send(b"plain").unwrap();
-    assert_eq!(&*receives.recv(LONG).unwrap(), b"plain");
-    let mut late = b.publisher::<[u8]>("/late").unwrap();
-    let mut reader = a.subscriber::<[u8]>("/late").unwrap();
-    late.wait_for_subscribers(1, LONG).unwrap();
+    assert_eq!(&*receives.recv_timeout(LONG).unwrap(), b"plain");
+    let mut late = b.publisher::<[u8]>("/late").open().unwrap();
+    let mut reader = a.subscriber::<[u8]>("/late").open().unwrap();
+    late.wait_for_subscribers_timeout(1, LONG).unwrap();
     late.send(b"late").unwrap();
-    assert_eq!(&*reader.recv(LONG).unwrap(), b"late");
+    assert_eq!(&*reader.recv_timeout(LONG).unwrap(), b"late");
     drop(urgent);
     drop((receives, late));
     eventually("the publishers are gone", || plain.subscriber_count() == 0);
@@ -100,5 +100,5 @@ fn rest_of_the_node_beside_a_blocked_callback() {
     assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("done"));
     drops.join().unwrap();
     eventually("its node is closed", || publisher.subscriber_count() == 0);
-    assert!(matches!(reader.recv(Some(SHORT)), Err(Error::Timeout { .. })));
+    assert!(matches!(reader.recv_timeout(SHORT), Err(Error::Timeout { .. })));
 }

@@ -46,7 +46,7 @@ fn maps(net: &Net) -> usize {
 fn reads_all(mut subscriber: Subscriber<[u8]>) -> (u64, rnet::LossCounts) {
     let (mut received, mut next) = (0, None);
     loop {
-        let sample = subscriber.recv(LONG).unwrap();
+        let sample = subscriber.recv_timeout(LONG).unwrap();
         if sample.is_empty() {
             break;
         }
@@ -79,13 +79,13 @@ pub(crate) fn joins_and_leaves(net: &Net) {
         let options = SubscriberOptions::new().transient_local().keep_all();
         let options = if joins.is_multiple_of(2) { options.reliable() } else { options };
         let asked_ns = now_ns();
-        let mut subscriber = node.subscriber_with::<[u8]>("/t", options).unwrap();
-        subscriber.wait_for_publishers(1, LONG).unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         let mut next = None;
         // The history, which is at most the requested depth, and some live messages.
         let mut past = 0;
         for _ in 0..2 * HISTORY {
-            let sample = subscriber.recv(LONG).unwrap();
+            let sample = subscriber.recv_timeout(LONG).unwrap();
             let now = number(&sample);
             past += u32::from(sample.sent_ns() < asked_ns);
             let lost = subscriber_lost(next, now);
@@ -118,11 +118,11 @@ fn readers_that_come_and_go() {
     let options = PublisherOptions::new()
         .reliable(OnFull::Wait(Duration::from_secs(30)))
         .transient_local(HISTORY);
-    let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let careful = reader_of(&net.node("careful"), "/t");
     let keeps_all = SubscriberOptions::new().keep_all();
-    let careless = net.node("careless").subscriber_with::<[u8]>("/t", keeps_all).unwrap();
-    publisher.wait_for_subscribers(2, LONG).unwrap();
+    let careless = net.node("careless").subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let files = open_files(&net);
     let readers = [careful, careless].map(|s| std::thread::spawn(move || reads_all(s)));
     let mut child = Child::spawn(&net, "joiners");
@@ -150,8 +150,8 @@ fn readers_that_come_and_go() {
     eventually("all readers are gone", || publisher.subscriber_count() == 2);
     // Without traffic it is exactly the requested history.
     let options = SubscriberOptions::new().transient_local().reliable();
-    let mut late = node.subscriber_with::<[u8]>("/t", options).unwrap();
-    let past: Vec<u64> = (0..HISTORY).map(|_| number(&late.recv(LONG).unwrap())).collect();
+    let mut late = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let past: Vec<u64> = (0..HISTORY).map(|_| number(&late.recv_timeout(LONG).unwrap())).collect();
     assert_eq!(past, Vec::from_iter(sent - u64::from(HISTORY)..sent));
     assert!(late.try_recv().unwrap().is_none());
     drop(late);
@@ -176,8 +176,8 @@ pub(crate) fn writes_and_leaves(net: &Net) {
         let options = PublisherOptions::new()
             .reliable(OnFull::Wait(Duration::from_secs(30)))
             .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-        let mut publisher = node.publisher_with::<[u8]>("/t", options).unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..20 {
             publisher.send(&message(i, len_of(i))).unwrap();
         }
@@ -198,7 +198,7 @@ fn writers_that_come_and_go() {
     let (started, mut received, mut reported) = (Instant::now(), 0_u64, false);
     let mut expected = None;
     while expected != Some(received) {
-        match subscriber.recv(Some(Duration::from_millis(50))) {
+        match subscriber.recv_timeout(Duration::from_millis(50)) {
             Ok(_) => received += 1,
             Err(Error::Timeout { .. }) => {}
             Err(error) => panic!("{error}"),

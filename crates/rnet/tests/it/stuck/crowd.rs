@@ -49,11 +49,11 @@ fn options() -> PublisherOptions {
 fn stop_at_once(readers: usize) {
     for (len, count) in [(1000, 200), (20_000, 100)] {
         let net = Net::new("many stopped readers");
-        let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
+        let mut publisher = net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
         let mut child = Child::spawn(&net, "crowd");
         child.say(&readers.to_string());
         child.expect("subscribed");
-        publisher.wait_for_subscribers(readers, LONG).unwrap();
+        publisher.wait_for_subscribers_timeout(readers, LONG).unwrap();
         publisher.send(&message(0, len)).unwrap();
         child.expect("reading");
         child.stop();
@@ -83,10 +83,10 @@ fn sixty_four_readers_stop_at_once() {
 #[test]
 fn readers_stop_one_after_another() {
     let net = Net::new("readers stop one after another");
-    let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
+    let mut publisher = net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
     let node = net.node("readers");
     let mut readers: Vec<_> = (0..8).map(|_| reader_of(&node, "/t")).collect();
-    publisher.wait_for_subscribers(readers.len(), LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(readers.len(), LONG).unwrap();
     // Each reads one message less than the previous reader. A message of its own takes a fourteenth of the
     // log.
     for number in 0..readers.len() as u64 {
@@ -106,11 +106,11 @@ fn readers_stop_one_after_another() {
 #[test]
 fn running_reader_is_not_evicted_with_stopped_ones() {
     let net = Net::new("one reader continues");
-    let mut publisher = net.node("writer").publisher_with::<[u8]>("/t", options()).unwrap();
+    let mut publisher = net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
     let node = net.node("readers");
     let stopped: Vec<_> = (0..10).map(|_| reader_of(&node, "/t")).collect();
     let mut reads = reader_of(&node, "/t");
-    publisher.wait_for_subscribers(stopped.len() + 1, LONG).unwrap();
+    publisher.wait_for_subscribers_timeout(stopped.len() + 1, LONG).unwrap();
     let writer = std::thread::spawn(move || {
         for number in 0..200 {
             publisher.send(&message(number, 1000)).unwrap();
@@ -118,7 +118,7 @@ fn running_reader_is_not_evicted_with_stopped_ones() {
         publisher.subscriber_count()
     });
     for number in 0..200 {
-        assert_eq!(super::number(&reads.recv(LONG).unwrap()), number);
+        assert_eq!(super::number(&reads.recv_timeout(LONG).unwrap()), number);
     }
     assert_eq!(writer.join().unwrap(), 1);
     assert_eq!(reads.lost().total(), 0);

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-use rnet::{Error, OnFull, PublisherOptions};
+use rnet::{Error, OnFull};
 
 use super::{message, number, reader_of, reliable, stay};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -14,8 +14,8 @@ pub(crate) fn writes(net: &Net) {
     let orders = orders();
     let node = net.node("writer");
     let mut publisher =
-        node.publisher_with::<[u8]>("/t", reliable(OnFull::Wait(Duration::from_secs(30)))).unwrap();
-    publisher.wait_for_subscribers(1, LONG).unwrap();
+        node.publisher::<[u8]>("/t").qos(reliable(OnFull::Wait(Duration::from_secs(30)))).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     tell("ready");
     for (i, _) in (0..).zip(orders) {
         publisher.send(&message(i, 100)).unwrap();
@@ -37,9 +37,9 @@ fn writer_stopped_between_two_messages() {
         child.expect("sent");
         child.stop();
         // Earlier messages are available, and their memory stays readable.
-        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
-        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
-        let nothing = subscriber.recv(Some(Duration::from_millis(20))).map(drop);
+        assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), i);
+        assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), i);
+        let nothing = subscriber.recv_timeout(Duration::from_millis(20)).map(drop);
         assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
         assert_eq!(subscriber.publisher_count(), 1);
         // Leaving and joining do not depend on it either.
@@ -52,10 +52,10 @@ fn writer_stopped_between_two_messages() {
 
 pub(crate) fn has_one_of_each(net: &Net) {
     let node = net.node("peer");
-    let _publisher = node.publisher_with::<[u8]>("/t", PublisherOptions::new()).unwrap();
-    let mut subscriber = node.subscriber::<[u8]>("/late").unwrap();
+    let _publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/late").open().unwrap();
     tell("ready");
-    assert_eq!(&*subscriber.recv(LONG).unwrap(), b"late");
+    assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"late");
     stay("heard");
 }
 
@@ -77,19 +77,19 @@ fn node_that_does_not_answer() {
     let ring = 7_u64.to_le_bytes();
     while fifo.write(&ring).is_ok() {}
     // Announced while the FIFO has no capacity for a notification.
-    let mut late = a.publisher::<[u8]>("/late").unwrap();
+    let mut late = a.publisher::<[u8]>("/late").open().unwrap();
     // The others match, communicate and close.
     for i in 0..20 {
-        let mut publisher = a.publisher::<[u8]>("/t").unwrap();
-        let mut subscriber = b.subscriber::<[u8]>("/t").unwrap();
-        publisher.wait_for_subscribers(1, LONG).unwrap();
+        let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
+        let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(&message(i, 100)).unwrap();
-        assert_eq!(number(&subscriber.recv(LONG).unwrap()), i);
+        assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), i);
         drop(net.node("c"));
     }
     assert_eq!(late.subscriber_count(), 0);
     child.resume();
-    late.wait_for_subscribers(1, LONG).unwrap();
+    late.wait_for_subscribers_timeout(1, LONG).unwrap();
     late.send(b"late").unwrap();
     child.expect("heard");
     child.finish();

@@ -17,10 +17,10 @@ pub(crate) fn reads_when_told(net: &Net, keep: bool) {
     let orders = orders();
     let node = net.node("stopped");
     let mut subscriber = reader_of(&node, "/t");
-    subscriber.wait_for_publishers(1, LONG).unwrap();
+    subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let (mut next, mut detached, mut kept) = (0, 0, Vec::new());
     loop {
-        match subscriber.recv(LONG) {
+        match subscriber.recv_timeout(LONG) {
             Ok(end) if end.is_empty() => break,
             Ok(sample) => {
                 let now = number(&sample);
@@ -64,11 +64,11 @@ impl Scene {
     /// A writer, a running reader, and a reader that stopped after four messages.
     fn new(role: &str, on_full: OnFull, len: usize) -> Scene {
         let net = Net::new("stopped");
-        let publisher = net.node("writer").publisher_with::<[u8]>("/t", reliable(on_full)).unwrap();
+        let publisher = net.node("writer").publisher::<[u8]>("/t").qos(reliable(on_full)).open().unwrap();
         let other = reader_of(&net.node("beside"), "/t");
         let child = Child::spawn(&net, role);
         let mut scene = Scene { publisher, other, child, sent: 0, read: 0, len, _net: net };
-        scene.publisher.wait_for_subscribers(2, LONG).unwrap();
+        scene.publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
         for _ in 0..4 {
             scene.send().unwrap();
         }
