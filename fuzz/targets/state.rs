@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rnet::msgs::state_reply::Refusal;
 use rnet::msgs::{StateAsk, StateChange, StateEntry, StateReply};
 use rnet::state::{Entry, Home, RemoteState, Replica, Value, serve};
-use rnet::{Client, HandlerError, Node, OnFull, Publisher, PublisherOptions, Service};
+use rnet::{Client, HandlerError, Node, OnFull, Publisher, Service};
 use rnet_fuzz::Input;
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
@@ -105,8 +105,7 @@ fn fixture() -> Fixture {
         service_of.serve(move |_| Ok::<_, HandlerError>(lock(&reply).clone())).unwrap()
     };
     let services = [serves("read"), serves("write")];
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
-    let feed = hostile.publisher::<StateChange>(FEED_TOPIC).qos(options).open().unwrap();
+    let feed = hostile.publisher::<StateChange>(FEED_TOPIC).reliable(OnFull::Refuse).transient_local(1).open().unwrap();
     let home = serve(&desk, "desk").unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());

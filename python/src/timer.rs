@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use rnet::{Tick, TimerOptions};
+use rnet::Tick;
 
 use crate::callback::Callback;
 use crate::errors::OrRaise;
@@ -85,10 +85,12 @@ impl Timer {
             tick.missed += skipped.swap(0, Ordering::Relaxed);
             events::call_with_event(&callback, |py| events::tick(py, tick));
         };
-        let options = TimerOptions::new()
-            .set_if(once, |options| options.once())
-            .set_if(urgent, |options| options.urgent());
-        let start = || node.timer(period).options_todo(options).on(call);
+        let start = || {
+            node.timer(period)
+                .set_if(once, |options| options.once())
+                .set_if(urgent, |options| options.urgent())
+                .on(call)
+        };
         let timer = py.detach(start).or_raise(py)?;
         let resource = Resource::with_callbacks("the timer".to_owned(), timer, cancelled);
         Ok(Timer { core: Arc::new(TimerCore { resource, counts, once }), period })

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rnet::TopicName;
 use rnet::trace::{TraceRecord, trace_topic, traced_topic};
-use rnet::{SubscriberOptions, TopicName};
 use rnet_format::suggestions::did_you_mean;
 use rnet_monitor::trace::{
     Chain, Edge, Edges, PublisherNames, TimesView, Traced, perfetto, svg, take_records,
@@ -134,9 +134,12 @@ fn trace(context: &mut Context, args: &TraceArgs, topics: &[TopicName]) -> Outco
     let node = context.node("trace", &NodeArg::default())?;
     let mut subscribers = Vec::new();
     for topic in topics {
-        let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-        subscribers
-            .push(node.subscriber::<[u8]>(trace_topic(topic)?.as_str()).qos(options).open()?);
+        subscribers.push(
+            node.subscriber::<[u8]>(trace_topic(topic)?.as_str())
+                .keep_all()
+                .message_type(TraceRecord::plain_type())
+                .open()?,
+        );
     }
     if context.on_terminal() {
         context.eprintln(format_args!("tracing for {:?}", args.time));

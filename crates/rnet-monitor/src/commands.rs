@@ -236,8 +236,8 @@ mod tests {
     use std::time::Duration;
 
     use rnet::FallbackReason;
+    use rnet::Node;
     use rnet::inspect::Domain;
-    use rnet::{Node, PublisherOptions};
 
     use super::*;
     use crate::findings::Level;
@@ -362,9 +362,9 @@ mod tests {
         let command = base.command::<[u8]>("/cmd").fallback_hold().apply(|_| {}).unwrap();
         wait_for_state(&command, State::Fallback);
         // Like a receiver that was opened while the link was cut.
-        let options = PublisherOptions::new().urgent().transient_local(1);
         let status = rnet::command_status_topic("/cmd");
-        let mut status = other.publisher::<CommandStatus>(&status).qos(options).open().unwrap();
+        let mut status =
+            other.publisher::<CommandStatus>(&status).urgent().transient_local(1).open().unwrap();
         status.send(&CommandStatus::default()).unwrap();
         let Some((Level::Problem, what)) = env.found(0) else { panic!("a finding") };
         assert!(what.starts_with("/cmd has 2 receivers, in /"), "{what}");

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Node, OnFull};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
@@ -46,16 +46,18 @@ fn main() {
         Node::builder(name).domain("cost").dir(dir).state_dir(dir).open().expect("a node")
     };
     let (sender, receiver) = (node(&here, "sender"), node(&there, "receiver"));
-    let options = SubscriberOptions::new().reliable();
-    let mut messages =
-        receiver.subscriber::<[u8]>(TOPIC).qos(options).open().expect("a subscriber");
+    let mut messages = receiver.subscriber::<[u8]>(TOPIC).reliable().open().expect("a subscriber");
     let receive = std::thread::Builder::new().name("receiver".to_owned()).spawn(move || {
         for _ in 0..count {
             messages.recv_timeout(LIMIT).expect("a message");
         }
     });
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).log_len_bytes(8 << 20);
-    let mut publisher = sender.publisher::<[u8]>(TOPIC).qos(options).open().expect("a publisher");
+    let mut publisher = sender
+        .publisher::<[u8]>(TOPIC)
+        .reliable(OnFull::Wait(LIMIT))
+        .log_len_bytes(8 << 20)
+        .open()
+        .expect("a publisher");
     publisher.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
     let (message, begun) = (vec![7; len], Instant::now());
     for number in 0..count {

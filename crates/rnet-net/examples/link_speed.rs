@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, now_ns};
+use rnet::{Node, OnFull, SubscriberOptions, now_ns};
 use zenoh::Wait as _;
 use zenoh::qos::CongestionControl;
 
@@ -92,8 +92,12 @@ impl Seen {
 
 fn rnet_send(job: &Job) {
     let node = Node::new("sender").expect("a node");
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).log_len_bytes(8 << 20);
-    let mut publisher = node.publisher::<[u8]>(TOPIC).qos(options).open().expect("a publisher");
+    let mut publisher = node
+        .publisher::<[u8]>(TOPIC)
+        .reliable(OnFull::Wait(LIMIT))
+        .log_len_bytes(8 << 20)
+        .open()
+        .expect("a publisher");
     publisher.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
     each(job, |message| publisher.send(message).expect("it is sent"));
     while publisher.subscriber_count() > 0 {
@@ -103,8 +107,7 @@ fn rnet_send(job: &Job) {
 
 fn rnet_receive(job: &Job) {
     let node = Node::new("receiver").expect("a node");
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>(TOPIC).qos(options).open().expect("a subscriber");
+    let mut subscriber = node.subscriber::<[u8]>(TOPIC).reliable().open().expect("a subscriber");
     let mut seen = Seen::new(job);
     for _ in 0..job.count {
         seen.take(&subscriber.recv_timeout(LIMIT).expect("a message"));
@@ -118,11 +121,18 @@ const IMAGES: &str = "/images";
 
 fn urgent_send(job: &Job) {
     let node = Node::new("sender").expect("a node");
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT)).urgent();
-    let mut events = node.publisher::<[u8]>(TOPIC).qos(options).open().expect("a publisher");
+    let mut events = node
+        .publisher::<[u8]>(TOPIC)
+        .reliable(OnFull::Wait(LIMIT))
+        .urgent()
+        .open()
+        .expect("a publisher");
     let images = (job.len > 0).then(|| {
-        let options = PublisherOptions::new().reliable(OnFull::Wait(LIMIT));
-        let images = node.publisher::<[u8]>(IMAGES).qos(options).open().expect("a publisher");
+        let images = node
+            .publisher::<[u8]>(IMAGES)
+            .reliable(OnFull::Wait(LIMIT))
+            .open()
+            .expect("a publisher");
         images.wait_for_subscribers_timeout(1, LIMIT).expect("a subscriber");
         images
     });

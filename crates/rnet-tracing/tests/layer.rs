@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rnet::msgs::Log;
 use rnet::msgs::log::Level;
-use rnet::{LOG_TOPIC, Node, SubscriberOptions};
+use rnet::{LOG_TOPIC, Node};
 use tracing_subscriber::layer::SubscriberExt;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -16,8 +16,12 @@ fn events_are_published_until_the_node_closes() {
         Node::builder(name).dir(std::env::temp_dir()).domain(&domain).open().expect("it opens")
     };
     let (arm, reader) = (open("arm"), open("reader"));
-    let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut lines = reader.subscriber::<Log>(LOG_TOPIC).qos(options).open().expect("a subscriber");
+    let mut lines = reader
+        .subscriber::<Log>(LOG_TOPIC)
+        .transient_local()
+        .keep_all()
+        .open()
+        .expect("a subscriber");
     arm.log().set_level(rnet::LogLevel::Fatal);
     let layer = rnet_tracing::layer(&arm);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {

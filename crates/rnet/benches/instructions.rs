@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rnet::{Client, Error, Node, OnFull, Publisher, PublisherOptions, Result};
-use rnet::{Subscriber, SubscriberOptions};
+use rnet::Subscriber;
+use rnet::{Client, Error, Node, OnFull, Publisher, Result};
 
 /// Far longer than a step takes under valgrind; a missing message ends the program.
 const WAIT_LIMIT: Duration = Duration::from_secs(60);
@@ -105,8 +105,8 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
     if case.counted == Counted::Call {
         return run_calls(node, case, rounds);
     }
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher: Publisher<[u8]> = node.publisher("/counted").qos(options).open()?;
+    let mut publisher: Publisher<[u8]> =
+        node.publisher("/counted").reliable(OnFull::Refuse).open()?;
     let n = case.per_round;
     let message = vec![7u8; case.len_bytes];
     if case.counted == Counted::SendUnread {
@@ -115,8 +115,7 @@ fn run_in(node: &Node, case: &Case, rounds: u64) -> Result<u64> {
         }
         return Ok(rounds * n);
     }
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber: Subscriber<[u8]> = node.subscriber("/counted").qos(options).open()?;
+    let mut subscriber: Subscriber<[u8]> = node.subscriber("/counted").reliable().open()?;
     publisher.wait_for_subscribers_timeout(1, WAIT_LIMIT)?;
     subscriber.wait_for_publishers_timeout(1, WAIT_LIMIT)?;
     for _ in 0..rounds {

@@ -7,9 +7,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use rnet::Subscriber;
 use rnet::msgs::{Imu, JointState, Quaternion, Vector3, timestamp_from_ns};
-use rnet::{Message, Node, OnFull, Plain, Publisher, PublisherOptions, Result};
-use rnet::{Subscriber, SubscriberOptions};
+use rnet::{Message, Node, OnFull, Plain, Publisher, Result};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
 /// Number of batch pairs.
@@ -98,10 +98,8 @@ struct Ends<T: Message + ?Sized>(Publisher<T>, Subscriber<T>);
 
 impl<T: Message + ?Sized> Ends<T> {
     fn open(node: &Node, topic: &str) -> Result<Self> {
-        let options = PublisherOptions::new().reliable(OnFull::Refuse);
-        let publisher = node.publisher(topic).qos(options).open()?;
-        let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber(topic).qos(options).open()?;
+        let publisher = node.publisher(topic).reliable(OnFull::Refuse).open()?;
+        let mut subscriber = node.subscriber(topic).reliable().open()?;
         publisher.wait_for_subscribers_timeout(1, WAIT_LIMIT)?;
         subscriber.wait_for_publishers_timeout(1, WAIT_LIMIT)?;
         Ok(Self(publisher, subscriber))

@@ -107,9 +107,8 @@ pub mod limits {
 /// # let mut imu = node.publisher::<[u8]>("/imu").open()?;
 /// let _estimator = node.subscriber::<[u8]>("/imu").open()?.on(|_| ());
 /// # imu.wait_for_subscribers(1)?;
-/// let options = SubscriberOptions::new().message_type(TraceRecord::plain_type());
 /// let topic = trace_topic(&TopicName::new("/imu")?)?;
-/// let mut records = node.subscriber::<[u8]>(topic.as_str()).qos(options).open()?;
+/// let mut records = node.subscriber::<[u8]>(topic.as_str()).message_type(TraceRecord::plain_type()).open()?;
 /// records.wait_for_publishers(1)?; // the estimator is traced
 /// # imu.send(b"1")?;
 /// let record = TraceRecord::from_bytes(&records.recv()?).unwrap_or_default();

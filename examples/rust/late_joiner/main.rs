@@ -3,7 +3,7 @@
 //! The map maker publishes three revisions before any node subscribes. `transient_local(1)` keeps the
 //! last one, and a planner that joins later receives it at once.
 
-use rnet::{Node, Plain, SubscriberOptions};
+use rnet::{Node, Plain};
 
 const SIDE: usize = 64;
 
@@ -29,8 +29,7 @@ fn main() -> rnet::Result<()> {
     }
 
     let planner = Node::new("planner")?;
-    let options = SubscriberOptions::new().transient_local();
-    let mut received = planner.subscriber::<Map>("/map").qos(options).open()?;
+    let mut received = planner.subscriber::<Map>("/map").transient_local().open()?;
     let map = received.recv()?;
     let free = map.cells.as_flattened().iter().filter(|cell| **cell == 0).count();
     let (revision, resolution_m) = (map.revision, map.resolution_m);

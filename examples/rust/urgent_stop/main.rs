@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rnet::{Node, SubscriberOptions};
+use rnet::Node;
 
 const LOADS: u32 = 1000;
 
@@ -17,8 +17,7 @@ fn main() -> rnet::Result<()> {
     let robot = Node::new("robot")?;
     let handled = Arc::new(AtomicU32::new(0));
     let counter = handled.clone();
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let load = robot.subscriber::<[u8]>("/load").qos(keeps_all).open()?.on(move |_load| {
+    let load = robot.subscriber::<[u8]>("/load").keep_all().open()?.on(move |_load| {
         // Simulates the work of the callback.
         std::thread::sleep(Duration::from_millis(20));
         counter.fetch_add(1, Ordering::Relaxed);

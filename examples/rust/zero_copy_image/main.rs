@@ -3,7 +3,7 @@
 //! `loan` lends a piece of shared memory, `send` puts its address into the log, and the viewer's
 //! sample is a view of the same bytes. A 900 KiB frame costs as much as a few bytes.
 
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Node, OnFull};
 use std::time::Duration;
 
 const WIDTH: usize = 640;
@@ -14,8 +14,10 @@ const FRAMES: u8 = 30;
 fn main() -> rnet::Result<()> {
     let camera = Node::new("camera")?;
     // Reliable, because this viewer needs every frame; on a robot, dropping one is usually better.
-    let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(10)));
-    let mut frames = camera.publisher::<[u8]>("/camera/image").qos(options).open()?;
+    let mut frames = camera
+        .publisher::<[u8]>("/camera/image")
+        .reliable(OnFull::Wait(Duration::from_secs(10)))
+        .open()?;
     let viewer = std::thread::spawn(view);
     frames.wait_for_subscribers(1)?;
     for number in 0..FRAMES {
@@ -35,8 +37,7 @@ fn draw(frame: &mut [u8], number: u8) {
 
 fn view() -> rnet::Result<()> {
     let viewer = Node::new("viewer")?;
-    let options = SubscriberOptions::new().reliable();
-    let mut frames = viewer.subscriber::<[u8]>("/camera/image").qos(options).open()?;
+    let mut frames = viewer.subscriber::<[u8]>("/camera/image").reliable().open()?;
     for _ in 0..FRAMES {
         let frame = frames.recv()?;
         let (first, last) = (&frame[..CHANNELS], &frame[frame.len() - CHANNELS..]);

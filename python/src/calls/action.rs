@@ -154,8 +154,11 @@ impl ActionClient {
         let types = [&goal, &feedback, &result].map(|codec| codec.message_type.clone());
         let open = || {
             let [goal, heard, returned] = types;
-            let client =
-                node.node()?.action_client::<[u8], [u8], [u8]>(name).message_types(goal, heard, returned).open()?;
+            let client = node
+                .node()?
+                .action_client::<[u8], [u8], [u8]>(name)
+                .message_types(goal, heard, returned)
+                .open()?;
             let heard = GoalCodecs { feedback, result };
             let core = Arc::new(ActionClientCore::new(client.name().to_owned(), client, heard));
             node.members.add(MemberKind::Client, &core);

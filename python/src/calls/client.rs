@@ -47,7 +47,8 @@ impl Client {
         let (request, reply) = (Codec::new(py, types.0)?, Codec::new(py, types.1)?);
         let (in_type, out_type) = (request.message_type.clone(), reply.message_type.clone());
         let open = || {
-            let client = node.node()?.client::<[u8], [u8]>(name).message_types(in_type, out_type).open()?;
+            let client =
+                node.node()?.client::<[u8], [u8]>(name).message_types(in_type, out_type).open()?;
             let core = Arc::new(ClientCore::new(client.name().to_owned(), client, reply));
             node.members.add(MemberKind::Client, &core);
             Ok(core)

@@ -84,16 +84,29 @@ fn send(publisher: &mut Publisher<[u8]>, len: usize, buf: &mut Vec<u8>) -> Resul
 fn writer(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     let wait = OnFull::Wait(Duration::from_secs(20));
-    let mut small = node.publisher::<[u8]>("/k/small").qos(small_log()).open()?;
+    let mut small =
+        node.publisher::<[u8]>("/k/small").log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).open()?;
     let mut large = node
         .publisher::<[u8]>("/k/large")
-        .qos(small_log().reliable(wait).pool_limit_bytes(2 << 20))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .reliable(wait)
+        .pool_limit_bytes(2 << 20)
         .open()?;
     let mixed = small_log().reliable(OnFull::Refuse).transient_local(4).pool_limit_bytes(2 << 20);
-    let mut mixed = node.publisher::<[u8]>("/k/mixed").qos(mixed).open()?;
+    let mut mixed = node
+        .publisher::<[u8]>("/k/mixed")
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .reliable(OnFull::Refuse)
+        .transient_local(4)
+        .pool_limit_bytes(2 << 20)
+        .open()?;
     let stall = Duration::from_millis(50);
     let detach = small_log().reliable(OnFull::Detach { stall });
-    let mut detach = node.publisher::<[u8]>("/k/detach").qos(detach).open()?;
+    let mut detach = node
+        .publisher::<[u8]>("/k/detach")
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .reliable(OnFull::Detach { stall })
+        .open()?;
     for publisher in [&small, &large, &mixed, &detach] {
         publisher.wait_for_subscribers_timeout(1, LONG)?;
     }
@@ -206,8 +219,10 @@ fn victim(dir: &Path, name: &str, flags: &Flags) -> Outcome {
 /// last will that changes. They have no reader; the judge checks that a death in the middle harms no other
 /// node.
 fn beside(node: &Node) -> Outcome {
-    let proxy = PublisherOptions::new().proxy(Proxy::new("elsewhere", node.name(), 1)?);
-    let mut forwarded = node.publisher::<[u8]>("/v/forwarded").qos(proxy).open()?;
+    let mut forwarded = node
+        .publisher::<[u8]>("/v/forwarded")
+        .proxy(Proxy::new("elsewhere", node.name(), 1)?)
+        .open()?;
     let mut willing = node.publisher::<[u8]>("/v/willing").last_will(b"gone".as_slice()).open()?;
     for number in 0..4 {
         let meta = Meta::default().with_origin(Origin { host: 1, publisher: 1, seq: number });
@@ -255,8 +270,7 @@ pub fn typed_subscriber(
     node: &Node,
     report: ReportViolation,
 ) -> Result<Subscription, Box<dyn std::error::Error>> {
-    let options = SubscriberOptions::new().schema(&level(false)?);
-    let ear = node.subscriber::<Dynamic>(TYPED_TOPIC).qos(options).open()?;
+    let ear = node.subscriber::<Dynamic>(TYPED_TOPIC).schema(&level(false)?).open()?;
     let say = report.clone();
     ear.on_match(move |event| {
         if let MatchEvent::Incompatible(error) = event {
@@ -394,8 +408,11 @@ fn check(bytes: &[u8]) -> Outcome {
 
 /// A writer that sleeps for capacity, and the slow reader that wakes it.
 fn held_up(node: &Node, topic: &str) -> Outcome {
-    let options = small_log().reliable(OnFull::Wait(LONG));
-    let mut publisher = node.publisher::<[u8]>(topic).qos(options).open()?;
+    let mut publisher = node
+        .publisher::<[u8]>(topic)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .reliable(OnFull::Wait(LONG))
+        .open()?;
     let mut reader = node.subscriber::<[u8]>(topic).reliable().open()?;
     reader.wait_for_publishers_timeout(1, LONG)?;
     const COUNT: usize = 60;
@@ -414,11 +431,13 @@ fn held_up(node: &Node, topic: &str) -> Outcome {
 /// Both sides of a stopped reader, in one process: it is refused, detached and comes back.
 fn stubborn(node: &Node, name: &str) -> Outcome {
     let topic = format!("/stubborn/{name}");
-    let reliable = SubscriberOptions::new().reliable();
     for on_full in [OnFull::Refuse, OnFull::Detach { stall: Duration::from_millis(2) }] {
-        let mut publisher =
-            node.publisher::<[u8]>(&topic).qos(small_log().reliable(on_full)).open()?;
-        let mut reader = node.subscriber::<[u8]>(&topic).qos(reliable.clone()).open()?;
+        let mut publisher = node
+            .publisher::<[u8]>(&topic)
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .reliable(on_full)
+            .open()?;
+        let mut reader = node.subscriber::<[u8]>(&topic).reliable().open()?;
         reader.wait_for_publishers_timeout(1, LONG)?;
         let until = Instant::now() + LONG;
         let mut buf = Vec::new();
@@ -438,7 +457,8 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
     }
     held_up(node, &format!("/held/{name}"))?;
     let topic = format!("/crowd/{name}");
-    let _publisher = node.publisher::<[u8]>(&topic).qos(small_log()).open()?;
+    let _publisher =
+        node.publisher::<[u8]>(&topic).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).open()?;
     let crowd = rnet::limits::MAX_READERS_PER_CHANNEL + 1;
     let readers: Result<Vec<Subscriber<[u8]>>, Error> =
         (0..crowd).map(|_| node.subscriber(&topic).open()).collect();

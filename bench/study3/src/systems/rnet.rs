@@ -7,7 +7,7 @@ use super::System;
 use crate::function::Publish;
 use crate::{Arrivals, TestMessage, message::TOPIC};
 use bench_harness::Result;
-use rnet::{Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
+use rnet::{Node, OnFull, Publisher};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -40,10 +40,8 @@ fn open(arrivals: Arc<Arrivals>) -> Result<Box<dyn Publish>> {
     let domain = format!("study3_{}_{number}", std::process::id());
     let node = Node::builder("publisher").domain(&domain).open()?;
     let receiving = Node::builder("subscriber").domain(&domain).open()?;
-    let options = SubscriberOptions::new().reliable();
-    let mut incoming = receiving.subscriber::<[u8]>(&format!("/{TOPIC}")).qos(options).open()?;
-    let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
-    let publisher = node.publisher::<[u8]>(&format!("/{TOPIC}")).qos(options).open()?;
+    let mut incoming = receiving.subscriber::<[u8]>(&format!("/{TOPIC}")).reliable().open()?;
+    let publisher = node.publisher::<[u8]>(&format!("/{TOPIC}")).reliable(OnFull::Wait(WAIT_LIMIT)).open()?;
     let stop = Arc::new(AtomicBool::new(false));
     let seen = stop.clone();
     let subscriber = std::thread::Builder::new().name("subscriber".into()).spawn(move || {

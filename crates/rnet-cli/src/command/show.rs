@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rnet::msgs::CommandStatus;
 use rnet::msgs::command_status::Reason;
-use rnet::{Error, Lane, Node, SubscriberOptions};
+use rnet::{Error, Lane, Node};
 use rnet_monitor::commands::{reason_text, state_text};
 use rnet_monitor::documents::command as document;
 use serde_json::{Value, json};
@@ -143,9 +143,11 @@ pub fn status_of(
     receiver: &str,
     until: Instant,
 ) -> Outcome<Option<ReceiverStatus>> {
-    let options = SubscriberOptions::new().lane(Lane::Urgent).transient_local();
-    let mut said =
-        node.subscriber::<CommandStatus>(&rnet::command_status_topic(topic)).qos(options).open()?;
+    let mut said = node
+        .subscriber::<CommandStatus>(&rnet::command_status_topic(topic))
+        .lane(Lane::Urgent)
+        .transient_local()
+        .open()?;
     // An available status is read at once, even after the time limit.
     let until = until.max(Instant::now() + MIN_STATUS_TIMEOUT);
     while !signal::stop_requested() {

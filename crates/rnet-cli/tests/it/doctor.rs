@@ -4,7 +4,7 @@ use crate::util;
 
 use std::os::unix::fs::PermissionsExt;
 
-use rnet::{Lane, Node, PublisherOptions, SubscriberOptions};
+use rnet::{Lane, Node, SubscriberOptions};
 use util::{CommandOutput, Pose, TEST_TIMEOUT, TestEnv};
 
 /// The problem of this check with its advice, as "what -> advice".
@@ -141,8 +141,7 @@ fn publishers_of_different_types_are_a_problem() {
         rnet::MessageType::from(file.unwrap().schema("P").unwrap())
     };
     let published = |node: &Node, text: &str| {
-        let options = PublisherOptions::new().message_type(schema(text));
-        node.publisher::<[u8]>("/typed").qos(options).open().unwrap()
+        node.publisher::<[u8]>("/typed").message_type(schema(text)).open().unwrap()
     };
     let pose = one.publisher::<Pose>("/pose").open().unwrap();
     let _double = published(&one, "message P { double x = 1; }");
@@ -318,10 +317,8 @@ fn a_process_that_is_stopped() {
 fn a_subscriber_that_does_not_read_and_one_that_lost() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
-    let options = PublisherOptions::new().log_len_bytes(16 << 10);
-    let mut publisher = mouth.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let mut subscriber = ear.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    let mut publisher = mouth.publisher::<[u8]>("/t").log_len_bytes(16 << 10).open().unwrap();
+    let mut subscriber = ear.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     for _ in 0..10_000 {
         publisher.send(b"message").unwrap();
@@ -487,10 +484,14 @@ fn missed_deadlines_and_leases_are_found_and_shown() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let short = std::time::Duration::from_millis(10);
-    let options = PublisherOptions::new().deadline(short).manual_by_topic(short).lifespan(short);
-    let mut publisher = mouth.publisher::<Pose>("/pose").qos(options).open().unwrap();
-    let asks = SubscriberOptions::new().deadline(short);
-    let mut subscriber = ear.subscriber::<Pose>("/pose").qos(asks).open().unwrap();
+    let mut publisher = mouth
+        .publisher::<Pose>("/pose")
+        .deadline(short)
+        .manual_by_topic(short)
+        .lifespan(short)
+        .open()
+        .unwrap();
+    let mut subscriber = ear.subscriber::<Pose>("/pose").deadline(short).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     publisher.send(&util::POSE).unwrap();
     let silent = || subscriber.stats().iter().any(|s| s.deadline_missed > 0);

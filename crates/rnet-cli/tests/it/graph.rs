@@ -2,7 +2,7 @@
 
 use crate::util;
 
-use rnet::{PublisherOptions, SubscriberOptions};
+use rnet::SubscriberOptions;
 use serde_json::json;
 use util::{BackgroundPublisher, POSE, Pose, TestEnv};
 
@@ -12,15 +12,12 @@ fn with_robot(test: impl FnOnce(&TestEnv)) {
     let (camera, display, link) = (env.node("camera"), env.node("display"), env.node("link"));
     let remote = rnet::Proxy::new("robot2", "arm", 7).unwrap();
     let mut poses = camera.publisher::<Pose>("/pose").open().unwrap();
-    let urgent = PublisherOptions::new().urgent();
-    let _stop = camera.publisher::<[u8]>("/stop").qos(urgent).open().unwrap();
+    let _stop = camera.publisher::<[u8]>("/stop").urgent().open().unwrap();
     let _image = camera.publisher::<[u8]>("/image").open().unwrap();
     let _shown = display.subscriber::<Pose>("/pose").open().unwrap();
-    let reliable = SubscriberOptions::new().reliable();
-    let _never = display.subscriber::<[u8]>("/image").qos(reliable).open().unwrap();
+    let _never = display.subscriber::<[u8]>("/image").reliable().open().unwrap();
     let _lonely = display.subscriber::<[u8]>("/wanted").open().unwrap();
-    let far = SubscriberOptions::new().proxy(remote, 1);
-    let _far = link.subscriber::<Pose>("/pose").qos(far).open().unwrap();
+    let _far = link.subscriber::<Pose>("/pose").proxy(remote, 1).open().unwrap();
     let _hidden = camera.publisher::<[u8]>("/_rnet/hidden").open().unwrap();
     poses.send(&POSE).unwrap();
     test(&env);

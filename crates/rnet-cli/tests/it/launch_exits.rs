@@ -4,7 +4,6 @@ use crate::util;
 
 use std::time::Duration;
 
-use rnet::PublisherOptions;
 use util::robot::{Robot, until, wait_until_gone};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -20,8 +19,7 @@ fn motor_node() {
         return;
     }
     let node = rnet::Node::new("motor").unwrap();
-    let will = PublisherOptions::new().last_will(&b"died"[..]);
-    let mut state = node.publisher::<[u8]>("/state").qos(will).open().unwrap();
+    let mut state = node.publisher::<[u8]>("/state").last_will(&b"died"[..]).open().unwrap();
     state.wait_for_subscribers_timeout(1, LONG).unwrap();
     state.send(b"runs").unwrap();
     loop {

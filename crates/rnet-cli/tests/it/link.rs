@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use rnet::msgs::link_status::{Cause, ClockStep, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, timestamp_now};
-use rnet::{Node, Proxy, Publisher, PublisherOptions, SubscriberOptions};
+use rnet::{Node, Proxy, Publisher, PublisherOptions};
 use serde_json::{Value, json};
 use util::{CommandOutput, DOMAIN, Pose, TEST_TIMEOUT, TestEnv};
 
@@ -43,8 +43,7 @@ fn link(env: &TestEnv) -> Node {
 }
 
 fn says(link: &Node, status: &LinkStatus) -> Publisher<LinkStatus> {
-    let options = PublisherOptions::new().transient_local(1);
-    let mut publisher = link.publisher("/_rnet/link").qos(options).open().unwrap();
+    let mut publisher = link.publisher("/_rnet/link").transient_local(1).open().unwrap();
     publisher.send(status).unwrap();
     publisher
 }
@@ -242,8 +241,8 @@ fn lists_name_the_host_where_there_are_several() {
     let options = |endpoint| PublisherOptions::new().proxy(laptop_node("/viewer", endpoint));
     let _theirs = link.publisher::<Pose>("/goal").qos(options(1)).open().unwrap();
     let _also = link.publisher::<Pose>("/pose").qos(options(2)).open().unwrap();
-    let proxy = SubscriberOptions::new().proxy(laptop_node("/viewer", 3), 1);
-    let _heard = link.subscriber::<Pose>("/pose").qos(proxy).open().unwrap();
+    let _heard =
+        link.subscriber::<Pose>("/pose").proxy(laptop_node("/viewer", 3), 1).open().unwrap();
     let text = rnet!(env, "node", "list", "-v").ok();
     let row = |text: &str, start: &str| {
         let row = text.lines().find(|row| row.starts_with(start));
@@ -284,8 +283,8 @@ fn lists_name_the_host_where_there_are_several() {
 fn listening_to_another_host_subscribes_while_it_lasts() {
     let env = TestEnv::new();
     let link = link(&env);
-    let options = PublisherOptions::new().proxy(laptop_node("/lidar", 1));
-    let mut theirs = link.publisher::<Pose>("/scan").qos(options).open().unwrap();
+    let mut theirs =
+        link.publisher::<Pose>("/scan").proxy(laptop_node("/lidar", 1)).open().unwrap();
     let _said = says(&link, &status());
     let mut own = env.node("own").publisher::<Pose>("/own").open().unwrap();
     let pose = util::POSE;

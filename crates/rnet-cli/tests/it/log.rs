@@ -54,8 +54,7 @@ fn log_follows_new_lines() {
 fn it_prints_history_since_the_given_time() {
     let env = TestEnv::new();
     let node = env.node("arm");
-    let options = rnet::PublisherOptions::new().transient_local(10);
-    let mut lines = node.publisher::<Log>("/log").qos(options).open().unwrap();
+    let mut lines = node.publisher::<Log>("/log").transient_local(10).open().unwrap();
     let now_ns = timestamp_to_ns(&timestamp_now()).unwrap();
     for (age_s, message) in [(5_000, "old"), (5, "new")] {
         let timestamp = Some(timestamp_from_ns(now_ns - age_s * 1_000_000_000));
@@ -71,8 +70,7 @@ fn it_prints_history_since_the_given_time() {
 fn other_messages_on_the_topic_are_skipped_and_reported() {
     let env = TestEnv::new();
     let (raw, arm) = (env.node("raw"), env.node("arm"));
-    let options = rnet::PublisherOptions::new().transient_local(10);
-    let mut other = raw.publisher::<[u8]>("/log").qos(options).open().unwrap();
+    let mut other = raw.publisher::<[u8]>("/log").transient_local(10).open().unwrap();
     other.send(b"one").unwrap();
     other.send(b"two").unwrap();
     arm.log().info("a line");

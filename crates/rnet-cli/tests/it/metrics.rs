@@ -8,7 +8,6 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rnet::PublisherOptions;
 use rnet::msgs::link_status::{Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, duration_from_ns, timestamp_now};
 use util::TestEnv;
@@ -106,8 +105,7 @@ fn a_host_whose_link_was_started_again_has_one_series() {
     timestamp.seconds += 3600;
     let peers = vec![before.clone(), now, before];
     let status = LinkStatus { timestamp: Some(timestamp), peers, ..LinkStatus::default() };
-    let options = PublisherOptions::new().transient_local(1);
-    let mut said = link.publisher::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").transient_local(1).open().unwrap();
     said.send(&status).unwrap();
     let text = rnet!(env, "metrics", "--over", "0.1").ok();
     let of_laptop = |name: &str| -> Vec<&str> {

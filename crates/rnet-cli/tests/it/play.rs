@@ -24,8 +24,7 @@ use util::{DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
 
 fn hear(env: &TestEnv, topic: &str) -> (rnet::Node, Subscriber<[u8]>) {
     let node = env.node("listener");
-    let options = SubscriberOptions::new().reliable().keep_all();
-    let subscriber = node.subscriber::<[u8]>(topic).qos(options).open().unwrap();
+    let subscriber = node.subscriber::<[u8]>(topic).reliable().keep_all().open().unwrap();
     (node, subscriber)
 }
 
@@ -118,8 +117,7 @@ fn a_loop_goes_on_until_it_is_stopped() {
     let file = recording(&env, "run.mcap");
     // It was published best_effort, and is played so.
     let node = env.node("listener");
-    let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber::<[u8]>("/raw").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/raw").keep_all().open().unwrap();
     let playing = env.spawn(&["play", file.to_str().unwrap(), "--loop", "--rate", "100", "--json"]);
     for _ in 0..3 {
         assert_eq!(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes(), b"hello");
@@ -220,8 +218,7 @@ fn a_player_is_stopped_stepped_and_moved_by_its_services() {
     let file = recording(&env, "run.mcap");
     // It was published best_effort, and is played so.
     let node = env.node("listener");
-    let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").keep_all().open().unwrap();
     let file = file.to_str().unwrap();
     let playing = env.spawn(&["play", file, "--paused", "--node-name", "/player", "--json"]);
     subscriber.wait_for_publishers_timeout(1, TEST_TIMEOUT).unwrap();
@@ -257,8 +254,7 @@ fn player_on_a_terminal_is_controlled_by_keys() {
     let file = recording(&env, "run.mcap");
     // It was published best_effort, and is played so.
     let node = env.node("listener");
-    let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").keep_all().open().unwrap();
     let mut next = || x_of(subscriber.recv_timeout(TEST_TIMEOUT).unwrap().bytes());
     let mut terminal = Terminal::start(&env, &["play", file.to_str().unwrap(), "--paused"]);
     terminal.until("q: quit");
@@ -338,8 +334,7 @@ fn a_player_whose_keys_are_gone_plays_on_and_sleeps_meanwhile() {
     let env = TestEnv::new();
     let file = recording(&env, "run.mcap");
     let node = env.node("listener");
-    let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/arm/pose").keep_all().open().unwrap();
     let (keys, stdin) = terminal::pair();
     let mut command = Command::new("setsid");
     env.set_environment(&mut command);
@@ -442,8 +437,7 @@ fn makes_the_golden_file() {
     let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT.unwrap()));
     let mut wheels = node.publisher::<Wheel>("/plain").qos(reliable()).open().unwrap();
     let mut twists = node.publisher::<Twist>("/protobuf").open().unwrap();
-    let latched = PublisherOptions::new().transient_local(2).urgent();
-    let mut raw = node.publisher::<[u8]>("/bytes").qos(latched).open().unwrap();
+    let mut raw = node.publisher::<[u8]>("/bytes").transient_local(2).urgent().open().unwrap();
     node.state().unwrap().set("/speed", 3).unwrap();
     std::fs::create_dir_all(Path::new(GOLDEN).parent().unwrap()).unwrap();
     let mut options = RecordOptions::default();
@@ -537,7 +531,8 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     let live = env.node("/live");
     let log = SubscriberOptions::new().lane(Lane::Urgent).keep_all();
     let topic = "/_rnet/command/cmd_vel/log";
-    let mut log = live.subscriber::<CommandEvent>(topic).qos(log).open().unwrap();
+    let mut log =
+        live.subscriber::<CommandEvent>(topic).lane(Lane::Urgent).keep_all().open().unwrap();
     let play = |topic: &str| {
         let ran = rnet!(env, "play", file, "--rate", "max", "--json", "--topic", topic);
         assert_eq!(ran.code, Some(0), "{ran:#?}");

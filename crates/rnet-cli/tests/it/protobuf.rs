@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rnet::schema::{Dynamic, Schema, compile_text};
-use rnet::{Node, Publisher, Subscriber, SubscriberOptions};
+use rnet::{Node, Publisher, Subscriber};
 use serde_json::{Value, json};
 use util::{BackgroundPublisher, TEST_TIMEOUT, TestEnv};
 
@@ -229,8 +229,7 @@ fn messages_that_do_not_decode_are_reported_counted_and_skipped() {
 fn info_and_doctor_count_messages_that_do_not_decode() {
     let env = TestEnv::new();
     let node = env.node("ear");
-    let options = SubscriberOptions::new().schema(&leg());
-    let mut ear = node.subscriber::<rnet::Dynamic>("/leg").qos(options).open().unwrap();
+    let mut ear = node.subscriber::<rnet::Dynamic>("/leg").schema(&leg()).open().unwrap();
     let _stream = publish_malformed(&env);
     let mut malformed = 0;
     while malformed < 2 {

@@ -2,7 +2,7 @@
 
 use crate::util;
 
-use rnet::{Lane, SubscriberOptions};
+use rnet::Lane;
 use util::{POSE, Pose, TEST_TIMEOUT, TestEnv};
 
 #[test]
@@ -218,8 +218,13 @@ fn pub_runs_until_ctrl_c_and_then_exits_cleanly() {
 fn the_lane_is_that_of_the_topic_and_any_subscriber_is_served() {
     let env = TestEnv::new();
     let node = env.node("hearer");
-    let options = SubscriberOptions::new().lane(Lane::Urgent).reliable().transient_local();
-    let mut subscriber = node.subscriber::<[u8]>("/stop").qos(options).open().unwrap();
+    let mut subscriber = node
+        .subscriber::<[u8]>("/stop")
+        .lane(Lane::Urgent)
+        .reliable()
+        .transient_local()
+        .open()
+        .unwrap();
     rnet!(env, "topic", "pub", "/stop", "--text", "now", "--once").ok();
     assert_eq!(&*subscriber.recv_timeout(TEST_TIMEOUT).unwrap(), b"now");
     let said =

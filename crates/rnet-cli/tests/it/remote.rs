@@ -4,7 +4,7 @@ use crate::util;
 
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, Topic};
-use rnet::{Node, Proxy, PublisherOptions, SubscriberOptions};
+use rnet::{Node, Proxy, PublisherOptions};
 use serde_json::json;
 use util::{DOMAIN, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
@@ -24,11 +24,9 @@ fn doctor_and_node_info_take_nodes_of_other_hosts() {
     let mut poses = node.publisher::<Pose>("/pose").open().unwrap();
     let mut goals = node.subscriber::<Pose>("/goal").open().unwrap();
     // As the link has it: a separate subscription forwards the messages.
-    let proxy = SubscriberOptions::new().proxy(viewer(1), 1).passive();
-    let theirs = link.subscriber::<Pose>("/pose").qos(proxy).open().unwrap();
+    let theirs = link.subscriber::<Pose>("/pose").proxy(viewer(1), 1).passive().open().unwrap();
     theirs.admit_to(poses.id()).unwrap();
-    let options = PublisherOptions::new().proxy(viewer(2));
-    let mut goal = link.publisher::<Pose>("/goal").qos(options).open().unwrap();
+    let mut goal = link.publisher::<Pose>("/goal").proxy(viewer(2)).open().unwrap();
     poses.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     goal.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     poses.send(&POSE).unwrap();
@@ -76,7 +74,7 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
     assert!(alone.ends_with("Pose  /pose\n"), "{alone}");
     let link = link(&env);
     let twist = PublisherOptions::new().proxy(viewer(1));
-    let _twist = link.publisher::<rnet::msgs::Twist>("/twist").qos(twist).open().unwrap();
+    let _twist = link.publisher::<rnet::msgs::Twist>("/twist").proxy(viewer(1)).open().unwrap();
     let text = list(&[]).ok();
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -99,8 +97,7 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
 fn the_last_status_of_a_link_with_many_topics_is_shown() {
     let env = TestEnv::new();
     let link = link(&env);
-    let options = PublisherOptions::new().transient_local(1);
-    let mut said = link.publisher::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").transient_local(1).open().unwrap();
     let topics = vec![Topic { name: "/camera/front/image".into(), ..Topic::default() }; 2000];
     for n in 1..=9 {
         let peers = vec![Peer { host: "laptop".into(), topics: topics.clone(), ..Peer::default() }];

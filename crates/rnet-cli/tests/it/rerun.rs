@@ -135,7 +135,7 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     let mut angles = node.publisher::<Angle>("/angle").qos(reliable()).open().unwrap();
     let mut factor = node.publisher::<Factor>("/factor").qos(reliable()).open().unwrap();
     let options = SubscriberOptions::new().reliable().keep_all();
-    let mut torques = node.subscriber::<Torque>("/torque").qos(options).open().unwrap();
+    let mut torques = node.subscriber::<Torque>("/torque").reliable().keep_all().open().unwrap();
     let mut taken = node.subscriber::<Factor>("/factor_taken").open().unwrap();
     let location = rnet::inspect::Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();
     let mut options = RecordOptions::default();

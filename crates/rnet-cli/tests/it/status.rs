@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rnet::{PublisherOptions, SubscriberOptions};
+use rnet::SubscriberOptions;
 use util::robot::{Robot, until};
 use util::{BackgroundPublisher, RunningCommand, TestEnv};
 
@@ -64,8 +64,7 @@ fn incompatibilities_and_losses_are_problems_while_they_last() {
     let env = TestEnv::new();
     let (camera, display) = (env.node("camera"), env.node("display"));
     let _image = camera.publisher::<[u8]>("/image").open().unwrap();
-    let reliable = SubscriberOptions::new().reliable();
-    let shown = display.subscriber::<[u8]>("/image").qos(reliable).open().unwrap();
+    let shown = display.subscriber::<[u8]>("/image").reliable().open().unwrap();
     let document = rnet!(env, "status", "--over", "0.1", "--json").json();
     assert_eq!(document["problems"][0]["check"], "qos", "{document}");
     assert!(document["problems"][0]["advice"].is_string(), "{document}");
@@ -76,10 +75,8 @@ fn incompatibilities_and_losses_are_problems_while_they_last() {
 /// A reader that is overrun: a current loss is a problem, a past one is not.
 fn what_is_lost_is_a_problem_while_it_is(env: &TestEnv, topic: &str) {
     let (camera, display) = (env.node("camera2"), env.node("display2"));
-    let small = PublisherOptions::new().log_len_bytes(64 << 10);
-    let scans = camera.publisher::<[u8]>(topic).qos(small).open().unwrap();
-    let all = SubscriberOptions::new().keep_all();
-    let mut slow = display.subscriber::<[u8]>(topic).qos(all).open().unwrap();
+    let scans = camera.publisher::<[u8]>(topic).log_len_bytes(64 << 10).open().unwrap();
+    let mut slow = display.subscriber::<[u8]>(topic).keep_all().open().unwrap();
     let pump = BackgroundPublisher::start(scans, vec![0; 2000].into());
     let begun = Instant::now();
     let seen = AtomicBool::new(false);
@@ -142,9 +139,8 @@ fn internal_topics_are_neither_judged_nor_listed_nor_counted() {
     // Compatible pairs that do not match, and names that differ by a letter.
     let _asks = client.publisher::<[u8]>("/_rnet/call/plan/s00000001/request").open().unwrap();
     let _near = client.subscriber::<[u8]>("/_rnet/call/plan/s0000001/request").open().unwrap();
-    let urgent = SubscriberOptions::new().reliable();
     let _deaf =
-        client.subscriber::<[u8]>("/_rnet/call/plan/s00000001/request").qos(urgent).open().unwrap();
+        client.subscriber::<[u8]>("/_rnet/call/plan/s00000001/request").reliable().open().unwrap();
     assert_eq!(env.run(&["topic", "list"]).ok(), "/scan\n");
     let all = env.run(&["topic", "list", "--all"]).ok();
     assert!(all.contains("/scan\n") && all.contains("/_rnet/call/plan/"), "{all}");

@@ -2,7 +2,7 @@
 
 use crate::util;
 
-use rnet::{Lane, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Lane, OnFull};
 use util::{BackgroundPublisher, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
 #[test]
@@ -35,8 +35,7 @@ fn list_shows_names_types_and_counts() {
 fn proxies_are_shown_as_their_remote_publishers() {
     let env = TestEnv::new();
     let (link, arm) = (env.node("link"), rnet::Proxy::new("robot2", "arm", 7).unwrap());
-    let options = SubscriberOptions::new().proxy(arm.clone(), 3);
-    let proxy = link.subscriber::<Pose>("/pose").qos(options).open().unwrap();
+    let proxy = link.subscriber::<Pose>("/pose").proxy(arm.clone(), 3).open().unwrap();
     let _poses = link.publisher::<Pose>("/pose").proxy(arm).open().unwrap();
     assert_eq!(rnet!(env, "node", "list").ok(), "/link\n@robot2/arm\n");
     let json = rnet!(env, "node", "list", "--json").json();
@@ -63,14 +62,16 @@ fn proxies_are_shown_as_their_remote_publishers() {
 fn info_counts_and_describes() {
     let env = TestEnv::new();
     let (a, b) = (env.node("a"), env.node("b"));
-    let options = PublisherOptions::new()
+    let mut publisher = a
+        .publisher::<Pose>("/pose")
         .reliable(OnFull::Refuse)
         .transient_local(3)
         .urgent()
-        .last_will(&POSE);
-    let mut publisher = a.publisher::<Pose>("/pose").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().keep_last(5).lane(Lane::Urgent);
-    let mut subscriber = b.subscriber::<Pose>("/pose").qos(options).open().unwrap();
+        .last_will(&POSE)
+        .open()
+        .unwrap();
+    let mut subscriber =
+        b.subscriber::<Pose>("/pose").keep_last(5).lane(Lane::Urgent).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, TEST_TIMEOUT).unwrap();
     publisher.send(&POSE).unwrap();
     subscriber.recv_timeout(TEST_TIMEOUT).unwrap();
@@ -288,8 +289,7 @@ fn echo_waits_for_the_topic_and_follows_new_publishers_whole() {
 fn echo_first_shows_what_is_kept_for_late_joiners() {
     let env = TestEnv::new();
     let node = env.node("a");
-    let options = PublisherOptions::new().transient_local(2);
-    let mut publisher = node.publisher::<[u8]>("/map").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/map").transient_local(2).open().unwrap();
     for i in 1..=5 {
         publisher.send(&[i]).unwrap();
     }
@@ -352,9 +352,8 @@ fn echo_shows_the_header_of_large_messages_and_how_much_data_follows() {
     let mut message =
         frame.encode(&serde_json::json!({"width": 640, "_data_len": 10_000})).unwrap();
     message[8..12].copy_from_slice(b"rgb8");
-    let options = PublisherOptions::new().message_type(frame);
     let _pump = BackgroundPublisher::start(
-        node.publisher::<[u8]>("/image").qos(options).open().unwrap(),
+        node.publisher::<[u8]>("/image").message_type(frame).open().unwrap(),
         message.into(),
     );
     let echo = |args: &[&str]| env.run(&[&["topic", "echo", "/image", "--once"], args].concat());

@@ -3,9 +3,9 @@
 
 use crate::util;
 
+use rnet::Proxy;
 use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, Timestamp, Twist, duration_from_ns, timestamp_now};
-use rnet::{Proxy, PublisherOptions};
 use serde_json::{Value as Json, json};
 use util::{Page, TestDomain, get, what};
 
@@ -45,13 +45,11 @@ fn status_of(in_s: i64, held_back: Cause) -> LinkStatus {
 fn shows_other_host_with_nodes_and_reports_hanging_link() {
     let place = TestDomain::new();
     let link = place.node("_rnet/link_1");
-    let options = PublisherOptions::new().transient_local(1);
-    let mut said = link.publisher::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").transient_local(1).open().unwrap();
     // An hour ahead, so that it does not count as silent, however slow this machine is.
     said.send(&status_of(3600, Cause::Unspecified)).unwrap();
     let viewer = Proxy::new("laptop", "/viewer", 1).unwrap();
-    let proxy = PublisherOptions::new().proxy(viewer);
-    let _goal = link.publisher::<Twist>("/goal").qos(proxy).open().unwrap();
+    let _goal = link.publisher::<Twist>("/goal").proxy(viewer).open().unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(what("figures"));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet::msgs::{Twist, Vector3};
-use rnet::{LogLevel, Node, PublisherOptions};
+use rnet::{LogLevel, Node};
 use rnet_dashboard::Dashboard;
 use serde_json::{Value as Json, json};
 use util::{Page, TestDomain, get, get_with, has_node, what};
@@ -98,8 +98,7 @@ fn reports_incompatible_types_and_quality_of_service() {
     let place = TestDomain::new();
     let (imu, arm) = (place.node("imu"), place.node("arm"));
     let _sent = imu.publisher::<Twist>("/twist").open().unwrap();
-    let asked = rnet::SubscriberOptions::new().reliable();
-    let _heard = arm.subscriber::<Twist>("/twist").qos(asked).open().unwrap();
+    let _heard = arm.subscriber::<Twist>("/twist").reliable().open().unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
     let figures = page.sub(what("figures"));
@@ -162,8 +161,7 @@ fn plot_keeps_peaks_and_messages_are_shown_as_json() {
 fn unsubscribed_topics_are_not_followed_and_latched_messages_arrive_at_once() {
     let place = TestDomain::new();
     let node = place.node("map");
-    let kept = PublisherOptions::new().transient_local(1);
-    let mut publisher = node.publisher::<Twist>("/goal").qos(kept).open().unwrap();
+    let mut publisher = node.publisher::<Twist>("/goal").transient_local(1).open().unwrap();
     publisher.send(&twist(7.0)).unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);

@@ -13,8 +13,8 @@ fn shows_plain_texts_as_strings_and_long_integers_exactly() {
     let image = rnet::msgs::Image::new(2, 1, "mono8").unwrap();
     let image = image.with_frame_id("lens").unwrap().with_timestamp_ns(1_790_000_000_123_456_789);
     let ty: rnet::MessageType = <rnet::msgs::Image as rnet::PlainHeader>::header_type().into();
-    let kept = PublisherOptions::new().transient_local(1).message_type(ty);
-    let mut images = node.publisher::<[u8]>("/image").qos(kept).open().unwrap();
+    let mut images =
+        node.publisher::<[u8]>("/image").transient_local(1).message_type(ty).open().unwrap();
     images.send(&[image.header_bytes(), &[1, 2]].concat()).unwrap();
     let dashboard = place.start();
     let mut page = Page::open(&dashboard);
@@ -68,8 +68,12 @@ fn draws_pictures_of_played_ros_2_recording() {
     for (name, message) in sent {
         let schema = types.schema(&format!("sensor_msgs.msg.{name}")).unwrap();
         let bytes = rnet::schema::Dynamic::from_json(&schema, &message).unwrap().encode();
-        let kept = PublisherOptions::new().transient_local(1).message_type(schema);
-        let mut publisher = node.publisher::<[u8]>(&format!("/{name}")).qos(kept).open().unwrap();
+        let mut publisher = node
+            .publisher::<[u8]>(&format!("/{name}"))
+            .transient_local(1)
+            .message_type(schema)
+            .open()
+            .unwrap();
         publisher.send(&bytes).unwrap();
         publishers.push(publisher);
     }

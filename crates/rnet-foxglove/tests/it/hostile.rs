@@ -14,8 +14,7 @@ use util::{LONG, TestDomain, Viewer, connect, wait};
 fn with_server(test: impl FnOnce(&TestDomain, &rnet_foxglove::ServerHandle)) {
     let test_domain = TestDomain::new();
     let node = test_domain.node("talker");
-    let options = rnet::PublisherOptions::new().transient_local(1);
-    let mut publisher = node.publisher::<[u8]>("/note").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/note").transient_local(1).open().unwrap();
     publisher.send(b"hello").unwrap();
     let server = test_domain.server();
     test(&test_domain, &server);
@@ -232,8 +231,7 @@ fn client_that_does_not_read_loses_counted_messages_and_others_lose_none() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("talker");
     // The newest message is kept for late joiners: when it has arrived, the publisher is followed.
-    let options = rnet::PublisherOptions::new().transient_local(1);
-    let mut publisher = node.publisher::<[u8]>("/big").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/big").transient_local(1).open().unwrap();
     publisher.send(b"first").unwrap();
     let server = test_domain.server();
     let (mut slow, mut good) = (Viewer::of(&server), Viewer::of(&server));

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use rnet::trace::node_of;
 use rnet::{
-    EndpointQos, Error, Lane, MatchEvent, PublisherOptions, PublisherQos, Reliability, Result,
-    Subscriber, SubscriberOptions, limits,
+    EndpointQos, Error, Lane, MatchEvent, PublisherQos, Reliability, Result, Subscriber, limits,
 };
 
 use crate::config::Direction;
@@ -328,14 +327,16 @@ impl Host {
                 let key = (self.presence.host, id);
                 let pool = qos.pool_limit_bytes;
                 control.close_orphan(key);
-                let options = PublisherOptions::new()
+                let publisher = control
+                    .shared
+                    .node
+                    .publisher::<[u8]>(&remote.topic)
                     .qos(PublisherQos { reserve_log: false, ..qos })
                     .message_type(message_type)
                     .proxy(remote.proxy.clone())
                     .reserve_will(remote.will)
-                    .deferred();
-                let publisher =
-                    control.shared.node.publisher::<[u8]>(&remote.topic).qos(options).open()?;
+                    .deferred()
+                    .open()?;
                 // Claimed only after the proxy exists: if creating it failed, the position stays for the
                 // next try.
                 let claim = control.shared.positions.claim(self.presence.host, id);
@@ -376,13 +377,15 @@ impl Host {
                 self.publishers.insert(id, publisher);
             }
             Qos::Subscriber(qos) => {
-                let options = SubscriberOptions::new()
+                let passive = control
+                    .shared
+                    .node
+                    .subscriber::<[u8]>(&remote.topic)
                     .qos(qos)
                     .message_type(message_type)
                     .proxy(remote.proxy.clone(), 1)
-                    .passive();
-                let passive =
-                    control.shared.node.subscriber::<[u8]>(&remote.topic).qos(options).open()?;
+                    .passive()
+                    .open()?;
                 self.subscriptions.insert(id, (remote, passive));
                 self.serve_early(control, id);
             }

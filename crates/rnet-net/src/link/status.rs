@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, link_status, timestamp_now};
-use rnet::{Lane, LossCounts, PublisherOptions, Result};
+use rnet::{Lane, LossCounts, Result};
 
 use crate::stream::ClockOffset;
 use crate::transport::{Connection, HostId};
@@ -207,8 +207,7 @@ impl Status {
     /// # Errors
     /// The errors of opening the publisher.
     pub fn new(shared: &Arc<LinkContext>) -> Result<Status> {
-        let options = PublisherOptions::new().transient_local(1);
-        let publisher = shared.node.publisher(TOPIC).qos(options).open()?;
+        let publisher = shared.node.publisher(TOPIC).transient_local(1).open()?;
         Ok(Status {
             publisher,
             sent: None,

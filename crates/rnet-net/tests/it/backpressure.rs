@@ -12,7 +12,7 @@ use crate::status::Watch;
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::link_status::{Cause, Direction, State, Topic};
-use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
+use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions};
 use rnet_net::wire::{Document, Item, Subscribe};
 use rnet_net::{HostId, Presence};
 
@@ -78,10 +78,8 @@ fn cut_cable_blocks_a_send_no_longer_than_its_limit() {
     let hosts = Hosts::patient("held by a cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let (mut waits, mut best_effort) = publishers(&from);
-    let reliable = SubscriberOptions::new().reliable();
-    let mut hears = to.subscriber::<[u8]>("/waits").qos(reliable).open().unwrap();
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let mut hears_some = to.subscriber::<[u8]>("/best_effort").qos(keeps_all).open().unwrap();
+    let mut hears = to.subscriber::<[u8]>("/waits").reliable().open().unwrap();
+    let mut hears_some = to.subscriber::<[u8]>("/best_effort").keep_all().open().unwrap();
     for publisher in [&waits, &best_effort] {
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
@@ -180,10 +178,8 @@ fn send_images(publisher: &mut Publisher<[u8]>, mut settle: impl FnMut()) -> u64
 
 /// A publisher of images and a reliable subscriber of them on another host.
 fn images(from: &Node, to: &Node) -> (Publisher<[u8]>, rnet::Subscriber<[u8]>) {
-    let refuses = PublisherOptions::new().reliable(OnFull::Refuse);
-    let publisher = from.publisher::<[u8]>("/image").qos(refuses).open().unwrap();
-    let reliable = SubscriberOptions::new().reliable();
-    let subscriber = to.subscriber::<[u8]>("/image").qos(reliable).open().unwrap();
+    let publisher = from.publisher::<[u8]>("/image").reliable(OnFull::Refuse).open().unwrap();
+    let subscriber = to.subscriber::<[u8]>("/image").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (publisher, subscriber)
 }

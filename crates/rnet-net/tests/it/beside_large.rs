@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::LONG;
 use hosts::Hosts;
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Node, OnFull};
 
 /// In bytes: seven times the unacknowledged data that a stream keeps, so it takes at least as many round
 /// trips.
@@ -28,8 +28,8 @@ impl Drop for StopOnDrop<'_> {
 
 /// Sends numbers at 100 Hz.
 fn talk(node: &Node, sent: &AtomicU64, ends: &AtomicBool) {
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = node.publisher::<[u8]>("/small").qos(options).open().unwrap();
+    let mut publisher =
+        node.publisher::<[u8]>("/small").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for number in 0_u64.. {
         if ends.load(Ordering::Relaxed) {
@@ -47,8 +47,7 @@ fn small_messages_flow_beside_a_large_one_that_loses_fragments() {
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
     let mut images = camera.publisher::<[u8]>("/image").open().unwrap();
     let mut seen = viewer.subscriber::<[u8]>("/image").keep_all().open().unwrap();
-    let reliable = SubscriberOptions::new().reliable();
-    let mut subscriber = viewer.subscriber::<[u8]>("/small").qos(reliable).open().unwrap();
+    let mut subscriber = viewer.subscriber::<[u8]>("/small").reliable().open().unwrap();
     images.wait_for_subscribers_timeout(1, LONG).unwrap();
     hosts.net().set_delay(DELAY);
     let (sent, ends) = (AtomicU64::new(0), AtomicBool::new(false));

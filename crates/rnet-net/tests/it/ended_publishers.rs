@@ -6,7 +6,7 @@ use crate::hosts;
 
 use common::{Child, LONG, eventually};
 use hosts::Hosts;
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber};
 
 /// So that the proxy of the other host holds few of the received messages.
 const LOG_LEN: u64 = 1 << 16;
@@ -139,9 +139,12 @@ fn has_reader(hosts: &Hosts, host: usize) -> bool {
 /// A reliable publisher that has ended, and a subscriber that has not read any message.
 fn ended_and_slow(hosts: &Hosts) -> ([Node; 2], Subscriber<[u8]>) {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher =
-        from.publisher::<[u8]>("/t").qos(waits.log_len_bytes(LOG_LEN)).open().unwrap();
+    let mut publisher = from
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(LONG.unwrap()))
+        .log_len_bytes(LOG_LEN)
+        .open()
+        .unwrap();
     let subscriber = reliable(&to);
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (0..COUNT).for_each(|number| publisher.send(&message(number)).unwrap());
@@ -222,8 +225,7 @@ fn is_lost_once(hosts: &Hosts, read: &mut ReadCounts, subscriber: &mut Subscribe
 fn best_effort_messages_of_a_dead_publisher_in_a_cut_are_counted_as_lost() {
     let hosts = Hosts::new("late", 2);
     let (mut marker, to) = (Marker::new(&hosts), hosts.node(1, "to"));
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let mut subscriber = to.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     let mut child = hosts.child(0, "urgent");
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let mut read = ReadCounts::default();
@@ -318,8 +320,12 @@ fn ended_publisher_without_readers_is_dropped() {
     let hosts = Hosts::new("some has come", 2);
     let (mut marker, from, to) = (Marker::new(&hosts), hosts.node(0, "from"), hosts.node(1, "to"));
     let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher =
-        from.publisher::<[u8]>("/t").qos(waits.log_len_bytes(LOG_LEN)).open().unwrap();
+    let mut publisher = from
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(LONG.unwrap()))
+        .log_len_bytes(LOG_LEN)
+        .open()
+        .unwrap();
     let mut subscriber = reliable(&to);
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (0..COUNT).for_each(|number| publisher.send(&message(number)).unwrap());

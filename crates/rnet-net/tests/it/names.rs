@@ -1,8 +1,8 @@
 //! The names of hosts that declare the same name: the next boot of one host, and two live ones.
 
+use rnet::Node;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::State;
-use rnet::{Node, SubscriberOptions};
 
 use crate::common::{LONG, eventually};
 use crate::hosts::Hosts;
@@ -16,8 +16,8 @@ fn hosts(test: &str) -> Hosts {
 
 /// Waits until the link of a node's host knows exactly these hosts, by name and state.
 fn knows(node: &Node, what: &str, wanted: &[(&str, State)]) {
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     let mut last = Vec::new();
     eventually(what, || {
         while let Some(status) = statuses.try_recv().unwrap() {
@@ -100,8 +100,8 @@ fn two_hosts_of_one_name_are_read_by_their_display_names() {
     eventually("it is followed", || {
         replica.get("/mode").is_ok_and(|read| read.value == Some("four".into()))
     });
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = desk.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        desk.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     let problems = statuses.recv_timeout(LONG).unwrap().problems.join(" ");
     assert!(problems.contains("two hosts have this name"), "{problems}");
 }

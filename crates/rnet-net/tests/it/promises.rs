@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{LossCause, Meta, PublisherOptions, SubscriberOptions};
+use rnet::{LossCause, Meta};
 
 const PERIOD: Duration = Duration::from_millis(50);
 
@@ -15,10 +15,8 @@ const PERIOD: Duration = Duration::from_millis(50);
 fn missed_deadline_is_counted_remotely() {
     let hosts = Hosts::new("deadline", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().deadline(PERIOD);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().deadline(PERIOD);
-    let mut subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").deadline(PERIOD).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").deadline(PERIOD).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"first").unwrap();
     assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"first");
@@ -31,8 +29,7 @@ fn missed_deadline_is_counted_remotely() {
 fn lifespan_begins_when_the_message_was_sent_on_its_host() {
     let hosts = Hosts::new("lifespan", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().lifespan(PERIOD);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").lifespan(PERIOD).open().unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let expired = |of: &rnet::Subscriber<[u8]>| of.stats().iter().map(|s| s.expired).sum::<u64>();
@@ -61,10 +58,8 @@ fn lifespan_begins_when_the_message_was_sent_on_its_host() {
 fn liveliness_is_lost_and_regained_remotely() {
     let hosts = Hosts::new("alive", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().manual_by_topic(PERIOD);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().manual_by_topic(PERIOD);
-    let subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").manual_by_topic(PERIOD).open().unwrap();
+    let subscriber = to.subscriber::<[u8]>("/t").manual_by_topic(PERIOD).open().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     subscriber
         .on_liveliness(move |change| {
@@ -89,10 +84,8 @@ fn liveliness_is_lost_and_regained_remotely() {
 fn assertion_without_a_message_crosses() {
     let hosts = Hosts::new("asserts", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().manual_by_topic(PERIOD);
-    let publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().manual_by_topic(PERIOD);
-    let subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let publisher = from.publisher::<[u8]>("/t").manual_by_topic(PERIOD).open().unwrap();
+    let subscriber = to.subscriber::<[u8]>("/t").manual_by_topic(PERIOD).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..2 {
         eventually("it asserts nothing", || subscriber.liveliness().not_alive == 1);

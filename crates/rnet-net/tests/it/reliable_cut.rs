@@ -6,7 +6,7 @@ use crate::hosts;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber};
+use rnet::{Error, Node, OnFull, Publisher, Subscriber};
 use rnet_net::config::OfflineLimits;
 
 /// The cost of a message beside its bytes.
@@ -14,8 +14,7 @@ const COST: u64 = 64;
 
 /// Waits without limit for a present reader: nothing here may block it.
 fn publisher(node: &Node, topic: &str) -> Publisher<[u8]> {
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    node.publisher(topic).qos(options).open().unwrap()
+    node.publisher(topic).reliable(OnFull::Wait(LONG.unwrap())).open().unwrap()
 }
 
 fn subscriber(node: &Node, topic: &str) -> Subscriber<[u8]> {

@@ -12,7 +12,6 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use folder::{Folder, LONG, eventually, free_port};
-use rnet::SubscriberOptions;
 use rnet::msgs::LinkStatus;
 use rustix::process::{Pid, Signal};
 
@@ -318,9 +317,8 @@ fn port_in_use_is_retried_until_it_is_free() {
     let mut command = place.command(&["run", "--listen"]);
     command.arg(&at);
     let (mut child, _) = first_line(command);
-    let options = rnet::SubscriberOptions::new().transient_local();
     let mut statuses =
-        node.subscriber::<rnet::msgs::LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+        node.subscriber::<rnet::msgs::LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     let mut until = |what: &str, is_so: &dyn Fn(&rnet::msgs::LinkStatus) -> bool| {
         eventually(what, || {
             let mut found = false;
@@ -372,10 +370,9 @@ fn two_hosts_communicate() {
         let started = place.run(&["start"]);
         assert!(started.status.success(), "{}", text(&started.stderr));
     }
-    let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
-    let mut scans = lidar.publisher::<[u8]>("/scan").qos(options).open().unwrap();
-    let options = rnet::SubscriberOptions::new().reliable();
-    let mut subscriber = map.subscriber::<[u8]>("/scan").qos(options).open().unwrap();
+    let mut scans =
+        lidar.publisher::<[u8]>("/scan").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
+    let mut subscriber = map.subscriber::<[u8]>("/scan").reliable().open().unwrap();
     scans.wait_for_subscribers_timeout(1, LONG).unwrap();
     for n in 0..100_u8 {
         scans.send(&[n]).unwrap();
@@ -409,13 +406,14 @@ fn links_change_hands_under_traffic() {
     for place in [&one, &two] {
         assert!(place.run(&["start"]).status.success());
     }
-    let options = rnet::PublisherOptions::new()
+    let mut numbers = from
+        .publisher::<[u8]>("/numbers")
         .reliable(rnet::OnFull::Wait(LONG))
         .log_len_bytes(16 << 20)
-        .transient_local(10_000);
-    let mut numbers = from.publisher::<[u8]>("/numbers").qos(options).open().unwrap();
-    let options = rnet::SubscriberOptions::new().reliable();
-    let mut subscriber = to.subscriber::<[u8]>("/numbers").qos(options).open().unwrap();
+        .transient_local(10_000)
+        .open()
+        .unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/numbers").reliable().open().unwrap();
     numbers.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let sending = std::thread::spawn(move || {
@@ -493,9 +491,8 @@ fn host_of_another_domain_is_reported() {
         assert!(place.run(&["start"]).status.success());
     }
     for (node, domain) in nodes.iter().zip(["otherdomain", "linktest"]) {
-        let options = SubscriberOptions::new().transient_local();
         let mut statuses =
-            node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+            node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
         loop {
             let status = statuses.recv_timeout(LONG).unwrap();
             assert!(status.peers.is_empty());
@@ -513,8 +510,8 @@ fn host_of_another_domain_is_reported() {
 
 /// The first matching status; others are skipped.
 fn status(node: &rnet::Node, what: &str, mut fits: impl FnMut(&LinkStatus) -> bool) -> LinkStatus {
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     let mut found = None;
     eventually(what, || {
         found = statuses.latest_timeout(LONG).ok().map(|status| status.clone()).filter(&mut fits);

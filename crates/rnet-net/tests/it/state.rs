@@ -427,8 +427,12 @@ fn invalid_feed_is_requested_again() {
             Ok::<_, HandlerError>(StateReply { topic, feed: 7, seq: 5, ..StateReply::default() })
         })
         .unwrap();
-    let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Refuse).transient_local(1);
-    let mut feed = robot.publisher::<StateChange>(topic).qos(options).open().unwrap();
+    let mut feed = robot
+        .publisher::<StateChange>(topic)
+        .reliable(rnet::OnFull::Refuse)
+        .transient_local(1)
+        .open()
+        .unwrap();
     let replica = desk.state_of("host0").unwrap().mirror("/a").unwrap();
     let ask = || asks.recv_timeout(LONG.unwrap()).unwrap();
     ask();

@@ -9,7 +9,7 @@ use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Cause, Direction, Lost, State, Topic};
-use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Node, OnFull, Subscriber, SubscriberOptions};
 
 /// The last status of a host's link.
 pub struct Watch {
@@ -19,8 +19,10 @@ pub struct Watch {
 
 impl Watch {
     pub fn of(node: &Node) -> Watch {
-        let options = SubscriberOptions::new().transient_local();
-        Watch { statuses: node.subscriber("/_rnet/link").qos(options).open().unwrap(), last: None }
+        Watch {
+            statuses: node.subscriber("/_rnet/link").transient_local().open().unwrap(),
+            last: None,
+        }
     }
 
     /// Waits until the only other host is in this state, and this topic matches.
@@ -145,8 +147,7 @@ fn messages_skipped_by_newest_only_are_not_lost() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nnewest_only = true\nrate_limit_hz = 20\n";
     let hosts = Hosts::with_config("passed over", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().log_len_bytes(1 << 16);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").log_len_bytes(1 << 16).open().unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0_u64;
@@ -189,8 +190,7 @@ fn every_nth_message_crosses_across_hand_overs() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
     let mut hosts = Hosts::with_config("every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0_u64;
@@ -233,13 +233,11 @@ fn kept_message_crosses_with_every_n() {
     let config = "[[network.topic]]\ntopic = \"/t\"\nevery = 3\n";
     let hosts = Hosts::with_config("kept of every", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().transient_local(1);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").transient_local(1).open().unwrap();
     for number in 0..5_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
     }
-    let options = SubscriberOptions::new().transient_local();
-    let mut subscriber = to.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = to.subscriber::<[u8]>("/t").transient_local().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for number in 5..10_u64 {
         publisher.send(&number.to_le_bytes()).unwrap();
@@ -290,8 +288,7 @@ fn rate_limit_passes_its_rate_and_the_last_message() {
 fn full_subscriber_is_reported_by_both_hosts() {
     let hosts = Hosts::new("credit", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     let _heard = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut here = Watch::of(&from);
@@ -384,8 +381,7 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     let hosts = Hosts::new("once", 2);
     let from = hosts.node(0, "from");
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&hosts.node(1, "looks")));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     let nodes = ["one", "two"].map(|name| hosts.node(1, name));
     let reliable = || SubscriberOptions::new().reliable();
     let mut subscribers = nodes.each_ref().map(|node| {

@@ -9,15 +9,18 @@ use std::time::Duration;
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::trace::{TraceRecord, trace_topic};
-use rnet::{Error, Node, Publisher, Subscriber, SubscriberOptions, TopicName, now_ns};
+use rnet::{Error, Node, Publisher, Subscriber, TopicName, now_ns};
 
 /// The interval of a sensor's messages.
 const PERIOD: Duration = Duration::from_millis(2);
 
 fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
     let topic = trace_topic(&TopicName::new(topic).unwrap()).unwrap();
-    let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-    node.subscriber(topic.as_str()).qos(options).open().unwrap()
+    node.subscriber(topic.as_str())
+        .keep_all()
+        .message_type(TraceRecord::plain_type())
+        .open()
+        .unwrap()
 }
 
 /// A received record: its node, and the conversion of its times to the clock of the tracer's host.

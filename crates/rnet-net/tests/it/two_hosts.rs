@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{LONG, eventually};
 use hosts::Hosts;
-use rnet::{EndpointEvent, Error, LossCause, Meta, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{EndpointEvent, Error, LossCause, Meta, OnFull};
 
 /// The interval between two checks for capacity.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -63,16 +63,15 @@ fn late_subscribers_get_kept_messages() {
     for number in 0..4_u8 {
         maps.send(&[number; 8]).unwrap();
     }
-    let late = SubscriberOptions::new().transient_local();
     for _ in 0..2 {
-        let mut first = map.subscriber::<[u8]>("/map").qos(late.clone()).open().unwrap();
+        let mut first = map.subscriber::<[u8]>("/map").transient_local().open().unwrap();
         let mut volatile = map.subscriber::<[u8]>("/map").open().unwrap();
         assert_eq!(&*first.recv_timeout(LONG).unwrap(), &[2; 8]);
         assert_eq!(&*first.recv_timeout(LONG).unwrap(), &[3; 8]);
         volatile.wait_for_publishers_timeout(1, LONG).unwrap();
         assert!(volatile.try_recv().unwrap().is_none());
         // The next one gets them from the proxy.
-        let mut second = map.subscriber::<[u8]>("/map").qos(late.clone()).open().unwrap();
+        let mut second = map.subscriber::<[u8]>("/map").transient_local().open().unwrap();
         assert_eq!(&*second.recv_timeout(LONG).unwrap(), &[2; 8]);
         drop((first, volatile, second));
     }
@@ -82,8 +81,8 @@ fn late_subscribers_get_kept_messages() {
 fn large_message_crosses_intact() {
     let hosts = Hosts::new("large", 2);
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
-    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut images = camera.publisher::<[u8]>("/image").qos(reliable).open().unwrap();
+    let mut images =
+        camera.publisher::<[u8]>("/image").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
     let mut seen = viewer.subscriber::<[u8]>("/image").reliable().open().unwrap();
     images.wait_for_subscribers_timeout(1, LONG).unwrap();
     for len in [8 << 10, (8 << 10) + 1, 100_000, 6 << 20] {
@@ -99,8 +98,12 @@ fn large_message_crosses_intact() {
 fn reliable_remote_subscriber_blocks_the_publisher() {
     let hosts = Hosts::new("reliable", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 16);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(1 << 16)
+        .open()
+        .unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let message = |number: u64| [&number.to_le_bytes()[..], &[0; 1000]].concat();
@@ -139,8 +142,7 @@ fn types_and_qos_are_compared_between_hosts() {
     eventually("the publisher knows", || {
         publisher.incompatible().iter().any(|error| error.to_string().contains("@host1/to"))
     });
-    let reliable = SubscriberOptions::new().reliable();
-    let mut strict = to.subscriber::<rnet::msgs::Imu>("/imu").qos(reliable).open().unwrap();
+    let mut strict = to.subscriber::<rnet::msgs::Imu>("/imu").reliable().open().unwrap();
     assert!(matches!(strict.recv_timeout(LONG).unwrap_err(), Error::IncompatibleQos { .. }));
 }
 
@@ -179,8 +181,7 @@ fn cut_cable_causes_counted_loss_and_heals() {
     let hosts = Hosts::new("cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     // A short log, so that some of it is gone.
-    let options = PublisherOptions::new().log_len_bytes(1 << 16);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").log_len_bytes(1 << 16).open().unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&0_u64.to_le_bytes()).unwrap();
@@ -253,8 +254,7 @@ fn known_gap_is_counted_remotely() {
 fn messages_sent_in_a_cut_before_the_first_are_accounted_for() {
     let hosts = Hosts::new("first_cut", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().log_len_bytes(1 << 16);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from.publisher::<[u8]>("/t").log_len_bytes(1 << 16).open().unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     hosts.cut(0, 1);
@@ -281,10 +281,12 @@ fn messages_sent_in_a_cut_before_the_first_are_accounted_for() {
 fn loss_at_the_end_is_reported_without_a_later_message() {
     let hosts = Hosts::new("let_go", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new()
+    let mut publisher = from
+        .publisher::<[u8]>("/t")
         .reliable(OnFull::Detach { stall: Duration::from_millis(10) })
-        .log_len_bytes(1 << 16);
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        .log_len_bytes(1 << 16)
+        .open()
+        .unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0; 1000]).unwrap();
@@ -312,8 +314,11 @@ fn waiting_messages_are_read_after_their_publisher_closed() {
     const COUNT: u64 = 2000;
     let hosts = Hosts::new("room", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .open()
+        .unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // More than the log of the proxy holds, and less than the link accepts: the publisher does not wait for
@@ -342,8 +347,12 @@ fn slow_remote_reader_with_progress_is_waited_for() {
     let hosts = Hosts::new("slow", 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let open = |(topic, on_full)| {
-        let options = PublisherOptions::new().reliable(on_full).pool_limit_bytes(POOL_LEN as u64);
-        let publisher = from.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        let publisher = from
+            .publisher::<[u8]>(topic)
+            .reliable(on_full)
+            .pool_limit_bytes(POOL_LEN as u64)
+            .open()
+            .unwrap();
         let subscriber = to.subscriber::<[u8]>(topic).reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         (publisher, subscriber)
@@ -385,8 +394,8 @@ fn slow_remote_reader_of_compressed_messages_misses_none() {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     for (len, topic) in LENS.into_iter().zip(["/small", "/large"]) {
         let wait = OnFull::Wait(LONG.unwrap());
-        let options = PublisherOptions::new().reliable(wait).pool_limit_bytes(POOL_LEN);
-        let mut publisher = from.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        let mut publisher =
+            from.publisher::<[u8]>(topic).reliable(wait).pool_limit_bytes(POOL_LEN).open().unwrap();
         let mut subscriber = to.subscriber::<[u8]>(topic).reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         // Three times what the link would keep of uncompressed messages.
@@ -416,8 +425,11 @@ fn waiting_messages_when_host_is_lost(test: &str, reads_on: bool) {
     const COUNT: u64 = 2000;
     let hosts = Hosts::new(test, 2);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
-    let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = from.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = from
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .open()
+        .unwrap();
     let mut subscriber = to.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // More than the log of the proxy holds, and less than the link accepts.

@@ -225,7 +225,12 @@ impl TestedNode {
                 && topics.insert(&channel.topic);
             if let (true, Ok(source)) = (is_new, channel.source()) {
                 let options = SubscriberOptions::new().lane(source.lane).keep_last(1);
-                let listener = self.node.subscriber::<[u8]>(&channel.topic).qos(options).open()?;
+                let listener = self
+                    .node
+                    .subscriber::<[u8]>(&channel.topic)
+                    .lane(source.lane)
+                    .keep_last(1)
+                    .open()?;
                 self._listeners.push(listener);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use rnet::inspect::Snapshot;
-use rnet::{Lane, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Lane, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber};
 
 use super::calls::{CallTopic, CallTopicKind, RecordedCalls, client_of, topic, wants_feedback};
 use super::error::RerunError;
@@ -156,8 +156,10 @@ impl SimulatedClient {
             .iter()
             .filter(|kind| **kind != CallTopicKind::Feedback || wants_feedback(correlation));
         let subscribe = |kind: &CallTopicKind| {
-            let options = SubscriberOptions::new().lane(lane).keep_last(1);
-            node.subscriber::<[u8]>(&topic(service, *client, kind.name())).qos(options).open()
+            node.subscriber::<[u8]>(&topic(service, *client, kind.name()))
+                .lane(lane)
+                .keep_last(1)
+                .open()
         };
         let answer_subscribers = kinds.map(subscribe).collect::<rnet::Result<_>>()?;
         let request = connect_publisher(node, request_topic, channel, lane, limit)?;

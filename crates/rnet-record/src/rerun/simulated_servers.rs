@@ -13,10 +13,7 @@ use std::time::Duration;
 use prost::Message as _;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CallStatus, CommandReply, CommandRequest, CommandStatus, call_status::State};
-use rnet::{
-    Lane, Message as _, MessageType, Meta, Node, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions,
-};
+use rnet::{Lane, Message as _, MessageType, Meta, Node, Publisher, Subscriber, SubscriberOptions};
 
 use super::calls::{
     CallTopic, CallTopicKind, CalledService, RecordedCalls, authority_of, client_of,
@@ -225,10 +222,12 @@ impl SimulatedServers {
 
 impl SimulatedServer {
     fn of_command(command: &str, service: &str, node: &Node) -> Result<Self, RerunError> {
-        let urgent = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1);
-        let commands = node.subscriber::<[u8]>(command).qos(urgent).open()?;
-        let options = PublisherOptions::new().urgent().transient_local(1);
-        let status = node.publisher(&rnet::command_status_topic(command)).qos(options).open()?;
+        let commands = node.subscriber::<[u8]>(command).lane(Lane::Urgent).keep_last(1).open()?;
+        let status = node
+            .publisher(&rnet::command_status_topic(command))
+            .urgent()
+            .transient_local(1)
+            .open()?;
         let authority = Authority { number: 0, _commands: commands, _status: status };
         let asked = CalledService::without_requests(AUTHORITY_SERVER);
         let types = BTreeMap::from([(CallTopicKind::Reply, CommandReply::message_type()?)]);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Child, Net, Stored, eventually, folder, metadata, of, orders, role, stored, tell};
 use rnet::msgs::BatteryState;
-use rnet::{LossCause, Meta, Publisher, SubscriberOptions};
+use rnet::{LossCause, Meta, Publisher};
 use rnet_record::blackbox::{BlackBox, BlackBoxOptions, TRIGGER_SERVICE, list_files, recover};
 use rnet_record::{names, read};
 
@@ -224,8 +224,7 @@ fn missed_deadline_and_loss_fire() {
         node.publisher::<[u8]>("/slow").deadline(Duration::from_millis(20)).open().unwrap();
     slow.send(b"one").unwrap();
     let mut fast = node.publisher::<[u8]>("/fast").open().unwrap();
-    let keeps = SubscriberOptions::new().keep_all();
-    let mut reader = node.subscriber::<[u8]>("/fast").qos(keeps).open().unwrap();
+    let mut reader = node.subscriber::<[u8]>("/fast").keep_all().open().unwrap();
     eventually("both have fired", || {
         // Reports a loss as a link does.
         fast.send_with(b"one", Meta::default().with_gap(LossCause::Link, 1)).unwrap();

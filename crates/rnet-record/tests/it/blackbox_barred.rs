@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Net, eventually, folder, of, stored};
-use rnet::SubscriberOptions;
 use rnet_record::blackbox::{BlackBox, BlackBoxOptions, list_files};
 
 fn options(net: &Net) -> BlackBoxOptions {
@@ -40,8 +39,12 @@ fn unwritable_folder_is_reported_and_loses_no_file() {
     let net = Net::new("no folder");
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
-    let keeps = SubscriberOptions::new().transient_local().keep_all();
-    let mut log = node.subscriber::<rnet::msgs::Log>(rnet::LOG_TOPIC).qos(keeps).open().unwrap();
+    let mut log = node
+        .subscriber::<rnet::msgs::Log>(rnet::LOG_TOPIC)
+        .transient_local()
+        .keep_all()
+        .open()
+        .unwrap();
     let mut opts = options(&net);
     opts.folder = net.base().join("files");
     opts.triggers = vec!["log info black box".parse().unwrap()];
@@ -155,8 +158,12 @@ fn window_without_its_parts_is_reported_as_incomplete() {
     let net = Net::new("incomplete");
     let node = net.node("/n");
     let _raw = node.publisher::<[u8]>("/raw").open().unwrap();
-    let keeps = SubscriberOptions::new().transient_local().keep_all();
-    let mut log = node.subscriber::<rnet::msgs::Log>(rnet::LOG_TOPIC).qos(keeps).open().unwrap();
+    let mut log = node
+        .subscriber::<rnet::msgs::Log>(rnet::LOG_TOPIC)
+        .transient_local()
+        .keep_all()
+        .open()
+        .unwrap();
     let mut opts = options(&net);
     // Longer than a part, so that a part ends while its copy cannot be written.
     opts.after = Duration::from_secs(5);

@@ -11,8 +11,8 @@ use common::{
     Child, Net, eventually, folder, lost, metadata, not_run, of, options, orders, record, role,
     stored, stored_in_ruins, tell,
 };
+use rnet::Dynamic;
 use rnet::schema::compile_text;
-use rnet::{Dynamic, PublisherOptions};
 use rnet_record::{ChunkCompression, Recorder, Selection, names};
 
 /// Incompressible bytes.
@@ -153,8 +153,7 @@ fn fill_and_make_room(net: &Net) {
     std::fs::write(&filler, vec![1; 40 << 20]).unwrap();
     let node = net.node("/n");
     let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
-    let kept = PublisherOptions::new().transient_local(1);
-    let mut map = node.publisher::<[u8]>("/map").qos(kept).open().unwrap();
+    let mut map = node.publisher::<[u8]>("/map").transient_local(1).open().unwrap();
     map.send(b"map").unwrap();
     let mut opts = options(net);
     opts.compress = ChunkCompression::Zstd;
@@ -233,8 +232,7 @@ fn malformed_images_are_counted_and_delay_nothing() {
     let node = net.node("/camera");
     let image = rnet::msgs::plain::Image::new(2, 2, "mono8").unwrap();
     let described = <rnet::msgs::plain::Image as rnet::Message>::message_type().unwrap();
-    let options_of = PublisherOptions::new().message_type(described);
-    let mut camera = node.publisher::<[u8]>("/image").qos(options_of).open().unwrap();
+    let mut camera = node.publisher::<[u8]>("/image").message_type(described).open().unwrap();
     let (file, recorder) = record(&net, options(&net));
     let mut whole = image.header_bytes().to_vec();
     whole.extend([1, 2, 3, 4]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mcap::records::MessageHeader;
 use mcap::{WriteOptions, Writer};
-use rnet::{Durability, Node, SubscriberOptions};
+use rnet::{Durability, Node};
 use rnet_record::play::{
     ExistingEndpoints, PlayOptions, PlaybackCommand, PlaybackController, Position, play,
 };
@@ -127,8 +127,7 @@ fn playing_from_the_middle_publishes_latched_messages_at_once() {
     let recording = Recording::open(&recorded(&dir)).unwrap();
     let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();
     let (player, listener) = (open("player"), open("listener"));
-    let options = SubscriberOptions::new().keep_all().transient_local();
-    let mut map = listener.subscriber::<[u8]>("/map").qos(options).open().unwrap();
+    let mut map = listener.subscriber::<[u8]>("/map").keep_all().transient_local().open().unwrap();
     let select = Select { start_ns: Some(START_NS + 35 * STEP_NS), ..Select::default() };
     let options = PlayOptions { select, ..PlayOptions::default() };
     let played =

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use files::{Dir, START_NS, STEP_NS, chunked, write};
-use rnet::{Node, Subscriber, SubscriberOptions};
+use rnet::{Node, Subscriber};
 use rnet_record::play::{
     ExistingEndpoints, PlayOptions, PlaybackCommand, PlaybackController, Position, play,
 };
@@ -32,8 +32,7 @@ impl<F: FnMut(&Position) -> Option<PlaybackCommand>> PlaybackController for Scri
 fn nodes(dir: &Dir) -> (Node, Subscriber<[u8]>) {
     let open = |name: &str| Node::builder(name).dir(dir.path("")).domain("play").open().unwrap();
     let node = open("player");
-    let options = SubscriberOptions::new().keep_all();
-    let subscriber = open("listener").subscriber("/raw").qos(options).open().unwrap();
+    let subscriber = open("listener").subscriber("/raw").keep_all().open().unwrap();
     (node, subscriber)
 }
 

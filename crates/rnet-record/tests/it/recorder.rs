@@ -29,8 +29,12 @@ fn records_all_messages_byte_for_byte_in_order_with_times() {
         let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
         let mut pose = node.publisher::<Pose>("/pose").open().unwrap();
         let mut scan = node.publisher::<LaserScan>("/scan").open().unwrap();
-        let urgent = PublisherOptions::new().urgent().reliable(rnet::OnFull::default());
-        let mut stop = node.publisher::<[u8]>("/stop").qos(urgent).open().unwrap();
+        let mut stop = node
+            .publisher::<[u8]>("/stop")
+            .urgent()
+            .reliable(rnet::OnFull::default())
+            .open()
+            .unwrap();
         let mut opts = options(&net);
         opts.compress = compress;
         opts.command_line = "rnet record -o x".to_owned();
@@ -387,8 +391,7 @@ fn counts_messages_that_are_too_fast_in_the_file() {
 fn parts_are_self_contained() {
     let net = Net::new("parts");
     let node = net.node("/map");
-    let latched = PublisherOptions::new().transient_local(2);
-    let mut map = node.publisher::<[u8]>("/map").qos(latched).open().unwrap();
+    let mut map = node.publisher::<[u8]>("/map").transient_local(2).open().unwrap();
     let mut raw = node.publisher::<[u8]>("/raw").open().unwrap();
     let state = node.state().unwrap();
     state.set("/speed", 0.5).unwrap();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{LONG, Net, folder, options};
 use rnet::inspect::Location;
-use rnet::{Client, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions};
+use rnet::{Client, Node, OnFull, Publisher};
 use rnet_record::Recorder;
 use rnet_record::read::Recording;
 use rnet_record::rerun::{RerunError, RerunOptions, RerunReport, rerun};
@@ -78,10 +78,9 @@ fn the_node() {
     // With a lease that expires unless it is renewed by the clock.
     let take = || node.drive::<Number>("/wheel").lease(LEASE).timeout(LONG).take().unwrap();
     let mut driver = role.starts_with("drives").then(take);
-    let options = SubscriberOptions::new().reliable().keep_all();
-    let mut angles = node.subscriber::<Number>("/angle").qos(options).open().unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut torques = node.publisher::<Number>("/torque").qos(reliable).open().unwrap();
+    let mut angles = node.subscriber::<Number>("/angle").reliable().keep_all().open().unwrap();
+    let mut torques =
+        node.publisher::<Number>("/torque").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
     while let Ok(angle) = angles.recv_timeout(LONG) {
         let at = number(&angle);
         if let Some(calls) = &mut calls {
@@ -119,10 +118,9 @@ fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     let (scale, times) = (node.service::<Number, Number>("/scale"), AtomicU32::new(0));
     let scaled = move |by: &[u8]| 10 * number(by) + u64::from(times.fetch_add(1, Relaxed));
     let _scale = scale.serve(move |by| Ok(bytes(scaled(by)).to_vec())).unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut angles = node.publisher::<Number>("/angle").qos(reliable).open().unwrap();
-    let keep = SubscriberOptions::new().reliable().keep_all();
-    let mut torques = node.subscriber::<Number>("/torque").qos(keep).open().unwrap();
+    let mut angles =
+        node.publisher::<Number>("/angle").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+    let mut torques = node.subscriber::<Number>("/torque").reliable().keep_all().open().unwrap();
     let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").open().unwrap());
     let start = || Recorder::start(&file, options(net)).unwrap();
     let mut recorder = (from == 0).then(start);

@@ -56,9 +56,7 @@ fn errors_name_the_invalid_setting() {
         publisher(options().log_len_bytes(1000)),
         publisher(options().transient_local(0)),
         publisher(options().reliable(OnFull::Detach { stall: std::time::Duration::ZERO })),
-        node.subscriber::<[u8]>("/t").keep_last(0).open()
-            .map(drop)
-            .unwrap_err(),
+        node.subscriber::<[u8]>("/t").keep_last(0).open().map(drop).unwrap_err(),
     ];
     for error in errors {
         assert!(matches!(&error, Error::BadQos { topic, .. } if topic == "/t"), "{error:?}");
@@ -170,9 +168,14 @@ fn fill(base: &Path) {
         .reliable(OnFull::Refuse)
         .log_len_bytes(limits::MIN_LOG_LEN_BYTES)
         .large_depth(1000);
-    let mut publisher = node.publisher::<[u8]>("/camera").qos(options.clone()).open().unwrap();
-    let mut subscriber =
-        node.subscriber::<[u8]>("/camera").reliable().open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/camera")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(limits::MIN_LOG_LEN_BYTES)
+        .large_depth(1000)
+        .open()
+        .unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/camera").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut held = Vec::new();
     let error = loop {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use common::{LONG, Net};
-use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, WaitSet};
+use rnet::{Error, OnFull, WaitSet};
 
 const NOW: Duration = Duration::ZERO;
 
@@ -14,10 +14,8 @@ const NOW: Duration = Duration::ZERO;
 fn batch_takes_available_messages_and_resumes_after_them() {
     let net = Net::new("batch");
     let node = net.node("both");
-    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(reliable).open().unwrap();
-    let mut subscriber =
-        node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     for n in 0..10_u8 {
         publisher.send(&[n]).unwrap();
@@ -53,10 +51,8 @@ fn batch_takes_available_messages_and_resumes_after_them() {
 fn an_error_behind_messages_comes_with_the_next_batch() {
     let net = Net::new("batch_error");
     let (sender, receiver) = (net.node("sender"), net.node("receiver"));
-    let mut subscriber =
-        receiver.subscriber::<[u8]>("/t").reliable().open().unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = sender.publisher::<[u8]>("/t").qos(reliable).open().unwrap();
+    let mut subscriber = receiver.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut publisher = sender.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     publisher.send(b"first").unwrap();
     // A publisher whose QoS is incompatible produces an error.
@@ -84,8 +80,7 @@ fn wait_ends_when_another_thread_interrupts() {
     let node = net.node("both");
     let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
     for wait in [rnet::Wait::Adaptive, rnet::Wait::Spin, rnet::Wait::Block] {
-        let options = SubscriberOptions::new().wait(wait);
-        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").wait(wait).open().unwrap();
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         let interrupter = subscriber.interrupter();
         std::thread::scope(|scope| {
@@ -136,10 +131,13 @@ fn matches_can_be_awaited_without_the_publisher() {
 fn try_send_reports_that_it_would_wait() {
     let net = Net::new("try_send");
     let node = net.node("both");
-    let patient = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = node.publisher::<[u8]>("/t").qos(patient.log_len_bytes(16_384)).open().unwrap();
-    let mut subscriber =
-        node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(16_384)
+        .open()
+        .unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     assert_eq!(publisher.try_send(&[0; 100_000]), Ok(false));
     let mut sent = 0;

@@ -8,27 +8,24 @@ use std::time::Duration;
 
 use common::{LONG, Net, eventually};
 use rnet::limits::MIN_LOG_LEN_BYTES;
-use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions, Wait, WaitSet};
+use rnet::{Error, OnFull, PublisherOptions, Wait, WaitSet};
 
 #[test]
 fn callback_wait_for_publishers_reports_an_incompatible_one() {
     let net = Net::new("callback refused");
     let (a, b) = (net.node("a"), net.node("b"));
-    let reliable = SubscriberOptions::new().reliable();
-    let subscription = b.subscriber::<[u8]>("/t").qos(reliable).open().unwrap().on(|_| {});
+    let subscription = b.subscriber::<[u8]>("/t").reliable().open().unwrap().on(|_| {});
     let _wrong = a.publisher::<[u8]>("/t").open().unwrap();
     let error = subscription.wait_for_publishers_timeout(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     // Once; then it waits for a compatible publisher.
     let nothing = subscription.wait_for_publishers_timeout(1, Duration::from_millis(10));
     assert!(matches!(nothing, Err(Error::Timeout { .. })), "{nothing:?}");
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let publisher = a.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     subscription.wait_for_publishers_timeout(1, LONG).unwrap();
     assert_eq!((subscription.publisher_count(), publisher.subscriber_count()), (1, 1));
     // The same for a publisher that existed before the callback was set.
-    let reliable = SubscriberOptions::new().reliable();
-    let second = b.subscriber::<[u8]>("/t").qos(reliable).open().unwrap().on(|_| {});
+    let second = b.subscriber::<[u8]>("/t").reliable().open().unwrap().on(|_| {});
     let error = second.wait_for_publishers_timeout(2, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error:?}");
     drop(second);
@@ -71,8 +68,7 @@ fn blocked_send_ends_when_another_thread_interrupts() {
         let options = PublisherOptions::new().reliable(on_full).log_len_bytes(MIN_LOG_LEN_BYTES);
         let options = options.pool_limit_bytes(100 << 10);
         let mut publisher = a.publisher::<[u8]>(topic).qos(options).open().unwrap();
-        let mut subscriber =
-            b.subscriber::<[u8]>(topic).reliable().open().unwrap();
+        let mut subscriber = b.subscriber::<[u8]>(topic).reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         // Small messages fill the log, large ones the pool.
         for len in [1000, 10_000] {
@@ -136,8 +132,7 @@ fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     let (a, b) = (net.node("a"), net.node("b"));
     let options = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
     let mut publisher = a.publisher::<[u8]>("/t").qos(options()).open().unwrap();
-    let options = SubscriberOptions::new().reliable().wait(Wait::Block);
-    let mut subscriber = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").reliable().wait(Wait::Block).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {
         for n in 0..MESSAGES {

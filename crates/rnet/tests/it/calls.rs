@@ -10,7 +10,6 @@ use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use rnet::msgs::{CallStatus, Twist};
 use rnet::{
     CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, PublisherOptions, Service,
-    SubscriberOptions,
 };
 
 #[repr(C)]
@@ -500,8 +499,12 @@ fn error_of_an_incompatible_server_names_its_service() {
     let net = Net::new("unfit");
     let (a, b) = (net.node("a"), net.node("b"));
     // Simulates another release whose request subscriber requires a QoS that no client offers.
-    let options = SubscriberOptions::new().reliable().transient_local();
-    let server = a.subscriber::<N>("/_rnet/call/double/s0000002a/request").qos(options).open().unwrap();
+    let server = a
+        .subscriber::<N>("/_rnet/call/double/s0000002a/request")
+        .reliable()
+        .transient_local()
+        .open()
+        .unwrap();
     let error = b.call_timeout::<N, N>("/double", &n(1), LONG).unwrap_err();
     assert_eq!((error.code(), error.topic()), ("incompatible_qos", Some("/double")));
     let text = error.to_string();

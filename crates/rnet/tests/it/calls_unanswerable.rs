@@ -10,9 +10,7 @@ use common::{LONG, Net, eventually};
 use rnet::msgs::call_control::Action;
 use rnet::msgs::call_status::{Reason, State};
 use rnet::msgs::{CallControl, CallStatus};
-use rnet::{
-    CallOptions, Error, Message, Meta, Node, OnFull, Publisher, PublisherOptions, SubscriberOptions,
-};
+use rnet::{CallOptions, Error, Message, Meta, Node, OnFull, Publisher, SubscriberOptions};
 
 /// Bits of a call number: the caller wants the outcome, and reads feedback.
 const GOAL: u32 = 3 << 30;
@@ -23,8 +21,7 @@ fn to_server<T: Message + ?Sized>(net: &Net, node: &Node, end: &str, of: &str) -
     let domain = net.inspect();
     let named = |name: &&str| name.starts_with(&begin) && name.ends_with(&end);
     let topic = domain.topics().into_iter().find(named).expect("the topic exists").to_owned();
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let publisher = node.publisher::<T>(&topic).qos(options).open().unwrap();
+    let publisher = node.publisher::<T>(&topic).reliable(OnFull::Refuse).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher
 }
@@ -150,14 +147,16 @@ fn client_with_late_reply_endpoints_is_answered() {
     control.send_with(&stop, word(42, GOAL | 2)).unwrap();
     let own = "/_rnet/call/move/c0000002a";
     let reliable = || SubscriberOptions::new().reliable();
-    let mut status = b.subscriber::<CallStatus>(&format!("{own}/status")).qos(reliable()).open().unwrap();
+    let mut status =
+        b.subscriber::<CallStatus>(&format!("{own}/status")).qos(reliable()).open().unwrap();
     let mut reply = b.subscriber::<[u8]>(&format!("{own}/reply")).qos(reliable()).open().unwrap();
     eventually("both endpoints are matched", || {
         let none = status.try_recv().unwrap().is_none() && reply.try_recv().unwrap().is_none();
         assert!(none, "its feedback subscriber is not matched");
         !status.publishers().is_empty() && !reply.publishers().is_empty()
     });
-    let mut feedback = b.subscriber::<[u8]>(&format!("{own}/feedback")).qos(reliable()).open().unwrap();
+    let mut feedback =
+        b.subscriber::<[u8]>(&format!("{own}/feedback")).qos(reliable()).open().unwrap();
     assert_eq!(&*reply.recv_timeout(LONG).unwrap(), b"there");
     assert_eq!(&*feedback.recv_timeout(LONG).unwrap(), b"in transit");
     let mut ends = [(); 2].map(|()| {

@@ -5,17 +5,22 @@ use crate::common;
 use std::sync::mpsc;
 
 use common::{LONG, Net};
+use rnet::Node;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::{CommandEvent, Twist};
-use rnet::{Node, SubscriberOptions};
 
 const TOPIC: &str = "/cmd";
 
 /// Text of the audit event for the opening.
 fn opened_text(node: &Node) -> String {
-    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let log = format!("/_rnet/command{TOPIC}/log");
-    let mut log = node.subscriber::<CommandEvent>(&log).qos(options).open().unwrap();
+    let mut log = node
+        .subscriber::<CommandEvent>(&log)
+        .lane(rnet::Lane::Urgent)
+        .transient_local()
+        .keep_all()
+        .open()
+        .unwrap();
     loop {
         let event = log.recv_timeout(LONG).unwrap().into_message();
         if event.kind() == Kind::Opened {

@@ -11,9 +11,7 @@ use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{Clock, CommandEvent, CommandReply, CommandRequest, Twist};
-use rnet::{
-    Command, Driver, Error, FallbackReason, Meta, Node, PublisherOptions, SubscriberOptions,
-};
+use rnet::{Command, Driver, Error, FallbackReason, Meta, Node, PublisherOptions};
 
 const TOPIC: &str = "/cmd";
 const SHORT: Duration = Duration::from_millis(50);
@@ -70,9 +68,12 @@ fn events(node: &Node) -> impl FnMut(Kind) -> CommandEvent {
 
 /// Returns the next event of several kinds.
 fn events_of(node: &Node) -> impl FnMut(&[Kind]) -> CommandEvent {
-    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let mut log = node
-        .subscriber::<CommandEvent>(&format!("/_rnet/command{TOPIC}/log")).qos(options).open()
+        .subscriber::<CommandEvent>(&format!("/_rnet/command{TOPIC}/log"))
+        .lane(rnet::Lane::Urgent)
+        .transient_local()
+        .keep_all()
+        .open()
         .unwrap();
     log.wait_for_publishers_timeout(1, LONG).unwrap();
     move |kinds| loop {
@@ -438,13 +439,13 @@ fn busy_callback_does_not_delay_the_fallback() {
     for (topic, lane) in [("/a", rnet::Lane::Urgent), ("/b", rnet::Lane::Bulk)] {
         let blocked = busy.clone();
         let (said, began) = mpsc::channel();
-        let options = SubscriberOptions::new().lane(lane);
-        let subscription = base.subscriber::<[u8]>(topic).qos(options).open().unwrap().on(move |_| {
-            let _ = said.send(());
-            while blocked.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(1)); // sleep: a callback that does not return
-            }
-        });
+        let subscription =
+            base.subscriber::<[u8]>(topic).lane(lane).open().unwrap().on(move |_| {
+                let _ = said.send(());
+                while blocked.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1)); // sleep: a callback that does not return
+                }
+            });
         let options = PublisherOptions::new();
         let options = if lane == rnet::Lane::Urgent { options.urgent() } else { options };
         let mut publisher = hand.publisher::<[u8]>(topic).qos(options).open().unwrap();

@@ -10,7 +10,7 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CommandEvent, CommandReply, CommandRequest, CommandStatus};
-use rnet::{Command, Driver, Error, Node, PublisherOptions, SubscriberOptions};
+use rnet::{Command, Driver, Error, Node, PublisherOptions};
 
 const TOPIC: &str = "/cmd";
 const AUTHORITY: &str = "/cmd/authority";
@@ -296,8 +296,8 @@ fn only_the_receiver_can_end_a_driver() {
     let command = receiver(&base);
     let mut driver = driver(&hand, 1, NEVER);
     // Simulates a second receiver that is killed while it opens.
-    let options = PublisherOptions::new().urgent().transient_local(1);
-    let mut status = other.publisher::<CommandStatus>(STATUS).qos(options).open().unwrap();
+    let mut status =
+        other.publisher::<CommandStatus>(STATUS).urgent().transient_local(1).open().unwrap();
     status.wait_for_subscribers_timeout(1, LONG).unwrap();
     status.send(&CommandStatus::default()).unwrap();
     status.close_as_lost();
@@ -320,8 +320,13 @@ fn refusals_evict_no_grant_from_the_audit_trail() {
     let mut request = CommandRequest { lease: 1_000_000, ..Default::default() };
     request.set_action(Action::Take);
     (0..150).for_each(|_| assert!(!client.call_timeout(&request, LONG).unwrap().granted));
-    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
-    let mut log = pest.subscriber::<CommandEvent>("/_rnet/command/cmd/log").qos(options).open().unwrap();
+    let mut log = pest
+        .subscriber::<CommandEvent>("/_rnet/command/cmd/log")
+        .lane(rnet::Lane::Urgent)
+        .transient_local()
+        .keep_all()
+        .open()
+        .unwrap();
     log.wait_for_publishers_timeout(1, LONG).unwrap();
     let mut kinds = HashSet::new();
     while let Ok(event) = log.recv_timeout(Duration::from_secs(1)) {

@@ -10,7 +10,7 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{CommandEvent, Twist};
-use rnet::{Command, Driver, Error, FallbackReason, Node, SubscriberOptions};
+use rnet::{Command, Driver, Error, FallbackReason, Node};
 
 const TOPIC: &str = "/cmd";
 const SAFE: &[u8] = b"safe";
@@ -174,9 +174,14 @@ fn change_of_authority_triggers_the_fallback_at_once() {
     let net = Net::new("commands-j-stop");
     let (base, low, high) = (net.node("base"), net.node("low"), net.node("high"));
     let (command, applied) = waiting(&base, NEVER);
-    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local().keep_all();
     let log = rnet::command_log_topic(TOPIC);
-    let mut log = low.subscriber::<CommandEvent>(&log).qos(options).open().unwrap();
+    let mut log = low
+        .subscriber::<CommandEvent>(&log)
+        .lane(rnet::Lane::Urgent)
+        .transient_local()
+        .keep_all()
+        .open()
+        .unwrap();
     let mut first = driver(&low, 1);
     first.send(b"go").unwrap();
     wait_for(&applied, b"go");
@@ -212,8 +217,12 @@ fn commands_and_the_fallback_are_forwarded_to_a_topic() {
     driver.send(&at(1.0)).unwrap();
     eventually("the command is applied", || command.stats().applied == 1);
     // A late joiner receives the current command.
-    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).transient_local();
-    let mut twists = wheels.subscriber::<Twist>("/wheels").qos(options).open().unwrap();
+    let mut twists = wheels
+        .subscriber::<Twist>("/wheels")
+        .lane(rnet::Lane::Urgent)
+        .transient_local()
+        .open()
+        .unwrap();
     let mut next = || twists.recv_timeout(LONG).unwrap().linear.unwrap().x;
     assert_eq!(next(), 1.0);
     driver.release().unwrap();

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::common::allocator::{IS_REFUSED, NONE_LEFT};
 use common::{LONG, Net, eventually};
+use rnet::FallbackReason;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{CommandEvent, Twist};
-use rnet::{FallbackReason, SubscriberOptions};
 
 /// A refused allocation aborts the process, so the test cannot pass by luck.
 #[test]
@@ -29,8 +29,7 @@ fn fallback_runs_at_the_deadline_without_memory() {
         .apply(|_| IS_REFUSED.set(true))
         .unwrap();
     let audit = "/_rnet/command/cmd_vel/log";
-    let kept = SubscriberOptions::new().keep_all();
-    let mut audit = hand.subscriber::<CommandEvent>(audit).qos(kept).open().unwrap();
+    let mut audit = hand.subscriber::<CommandEvent>(audit).keep_all().open().unwrap();
     audit.wait_for_publishers_timeout(1, LONG).unwrap();
     let driver = hand.drive::<Twist>("/cmd_vel").lease(Duration::from_secs(600));
     let mut driver = driver.timeout(LONG).take().unwrap();

@@ -3,15 +3,14 @@
 use crate::common;
 
 use common::{LONG, Net};
-use rnet::{Error, SubscriberOptions};
+use rnet::Error;
 
 #[test]
 fn counters_are_read_from_outside() {
     let net = Net::new("counters");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let mut subscriber = b.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..10 {
         publisher.send(&[1; 100]).unwrap();
@@ -66,8 +65,7 @@ fn nothing_is_left_behind() {
     let net = Net::new("left behind");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
-    let options = SubscriberOptions::new();
-    let on = b.subscriber::<[u8]>("/t").qos(options).open().unwrap().on(|_| {});
+    let on = b.subscriber::<[u8]>("/t").open().unwrap().on(|_| {});
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0; 100_000]).unwrap();
     let path = a.domain_path().to_owned();

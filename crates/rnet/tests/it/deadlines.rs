@@ -96,10 +96,8 @@ fn a_publisher_that_keeps_its_deadline_misses_none() {
     let net = Net::new("deadline kept");
     let (a, b) = (net.node("a"), net.node("b"));
     let second = Duration::from_secs(30);
-    let options = PublisherOptions::new().deadline(second);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let subscriber =
-        b.subscriber::<[u8]>("/t").deadline(second).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").deadline(second).open().unwrap();
+    let subscriber = b.subscriber::<[u8]>("/t").deadline(second).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..10 {
         publisher.send(b"in time").unwrap();
@@ -141,7 +139,8 @@ fn incompatible_deadlines_and_leases_are_refused_on_both_sides() {
     let net = Net::new("deadline refused");
     let (a, b) = (net.node("a"), net.node("b"));
     let lease = PublisherOptions::new().manual_by_topic(2 * PERIOD).deadline(2 * PERIOD);
-    let publisher = a.publisher::<[u8]>("/t").qos(lease).open().unwrap();
+    let publisher =
+        a.publisher::<[u8]>("/t").manual_by_topic(2 * PERIOD).deadline(2 * PERIOD).open().unwrap();
     for (asks, word) in [
         (SubscriberOptions::new().deadline(PERIOD), "a deadline of 40ms"),
         (SubscriberOptions::new().manual_by_topic(PERIOD), "a lease of 40ms"),
@@ -161,8 +160,7 @@ fn incompatible_deadlines_and_leases_are_refused_on_both_sides() {
 fn live_publisher_without_assertion_is_not_alive() {
     let net = Net::new("lease");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().manual_by_topic(PERIOD);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").manual_by_topic(PERIOD).open().unwrap();
     let subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (tell, receiver) = mpsc::channel::<LivelinessChange>();

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, orders, role, tell};
-use rnet::{Error, OnFull, Publisher, PublisherOptions, Subscriber};
+use rnet::{Error, OnFull, Publisher, Subscriber};
 
 const STALL: Duration = Duration::from_millis(20);
 const BURST: u64 = 2000;
@@ -52,10 +52,11 @@ fn reliable(node: &rnet::Node) -> Subscriber<[u8]> {
 }
 
 fn writer(node: &rnet::Node) -> Publisher<[u8]> {
-    let options = PublisherOptions::new()
+    node.publisher("/t")
         .reliable(OnFull::Detach { stall: STALL })
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    node.publisher("/t").qos(options).open().unwrap()
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap()
 }
 
 /// Enough messages to fill the log several times.

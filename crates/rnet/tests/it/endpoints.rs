@@ -8,10 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    EndpointEvent, EndpointQos, EndpointWatch, Error, Node, PublisherOptions, Reliability,
-    SubscriberOptions,
-};
+use rnet::{EndpointEvent, EndpointQos, EndpointWatch, Error, Node, Reliability};
 
 /// How often the endpoints of each node and topic were opened, closed and lost.
 type Counts = BTreeMap<(String, String), [usize; 3]>;
@@ -71,10 +68,8 @@ fn child_entry() {
 fn existing_endpoints_are_reported_first_with_their_description() {
     let net = Net::new("existing endpoints");
     let (a, b) = (net.node("a"), net.node("b"));
-    let reliable = PublisherOptions::new().reliable(rnet::OnFull::Refuse);
-    let publisher = a.publisher::<[u8]>("/t").qos(reliable).open().unwrap();
-    let keeps = SubscriberOptions::new().keep_last(3);
-    let _subscriber = b.subscriber::<[u8]>("/t").qos(keeps).open().unwrap();
+    let publisher = a.publisher::<[u8]>("/t").reliable(rnet::OnFull::Refuse).open().unwrap();
+    let _subscriber = b.subscriber::<[u8]>("/t").keep_last(3).open().unwrap();
     let (tell, events) = mpsc::channel();
     let watch = b.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();

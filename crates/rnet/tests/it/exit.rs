@@ -10,9 +10,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::Log;
-use rnet::{
-    Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull, PublisherOptions, SubscriberOptions,
-};
+use rnet::{Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull, PublisherOptions};
 
 /// Never dropped.
 static KEPT: OnceLock<Node> = OnceLock::new();
@@ -37,7 +35,7 @@ fn busy(net: &Net) -> Node {
     std::thread::spawn(move || {
         let mut bulk = theirs.publisher::<[u8]>("/bulk").open().unwrap();
         let urgent = PublisherOptions::new().urgent();
-        let mut urgent = theirs.publisher::<[u8]>("/urgent").qos(urgent).open().unwrap();
+        let mut urgent = theirs.publisher::<[u8]>("/urgent").urgent().open().unwrap();
         // Until the process ends.
         loop {
             bulk.send(&[1; 10_000]).and_then(|()| urgent.send(&[1])).unwrap();
@@ -232,9 +230,7 @@ fn errors_of_callbacks_are_counted_and_reported() {
     let (node, other) = (net.node("node"), net.node("other"));
     let count = || net.inspect().node("/node").unwrap().callback_errors;
     assert_eq!((node.callback_errors(), count()), (0, 0));
-    let mut lines = other
-        .subscriber::<Log>(rnet::LOG_TOPIC).transient_local().open()
-        .unwrap();
+    let mut lines = other.subscriber::<Log>(rnet::LOG_TOPIC).transient_local().open().unwrap();
     let mut reported = |error: u64, callback: &str| {
         eventually(callback, || node.callback_errors() == error);
         assert_eq!(count(), error, "{callback}");
@@ -289,8 +285,7 @@ fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let options =
         PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap())).pool_limit_bytes(512 << 10);
     let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for n in 0..50_u8 {
         let panicked = catch_unwind(AssertUnwindSafe(|| {

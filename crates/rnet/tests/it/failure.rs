@@ -5,7 +5,7 @@ use crate::common;
 use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
-use rnet::{Error, MatchEvent, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Error, MatchEvent, OnFull};
 
 /// Number of large messages in the role `large`.
 const LARGE: u8 = 10;
@@ -27,10 +27,12 @@ fn child_entry() {
         // Sends numbers without end.
         "flood" => {
             let node = net.node("victim");
-            let options = PublisherOptions::new()
+            let mut publisher = node
+                .publisher::<[u8]>("/t")
                 .reliable(OnFull::Wait(Duration::from_secs(60)))
-                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+                .open()
+                .unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             for i in 0_u64.. {
@@ -50,8 +52,8 @@ fn child_entry() {
         // The same, kept for late joiners.
         "kept" => {
             let node = net.node("victim");
-            let options = PublisherOptions::new().transient_local(100);
-            let mut publisher = node.publisher::<[u8]>("/kept").qos(options).open().unwrap();
+            let mut publisher =
+                node.publisher::<[u8]>("/kept").transient_local(100).open().unwrap();
             for i in 0..100_u64 {
                 publisher.send(&i.to_le_bytes()).unwrap();
             }
@@ -61,8 +63,8 @@ fn child_entry() {
         // Sends large messages to a reliable reader and keeps its publisher open.
         "large" => {
             let node = net.node("victim");
-            let options = PublisherOptions::new().reliable(OnFull::Refuse);
-            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            let mut publisher =
+                node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             for i in 0..LARGE {
                 publisher.send(&[i; 100_000]).unwrap();
@@ -73,8 +75,7 @@ fn child_entry() {
         // Reads until the end of the stream, and reports its counts.
         "stopped" => {
             let node = net.node("victim");
-            let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             let mut next = 0;
             loop {
@@ -100,8 +101,7 @@ fn child_entry() {
         // Takes one message, keeps it, and stops reading.
         "holder" | "leaver" => {
             let node = net.node("victim");
-            let mut subscriber =
-                node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("ready");
             let held: Vec<_> =
@@ -133,8 +133,7 @@ fn uid() -> u32 {
 fn kill_a_publisher_in_mid_stream() {
     let net = Net::new("kill publisher");
     let node = net.node("survivor");
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     let (tell, events) = std::sync::mpsc::channel();
     subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next_event = || events.recv_timeout(LONG.unwrap()).unwrap();
@@ -215,11 +214,13 @@ fn kill_a_publisher_before_it_admits() {
 fn kill_a_reader_that_holds_the_publisher_back() {
     let net = Net::new("kill reader");
     let node = net.node("survivor");
-    let options = PublisherOptions::new()
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
         .reliable(OnFull::Wait(Duration::from_secs(50)))
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .pool_limit_bytes(256 << 10);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        .pool_limit_bytes(256 << 10)
+        .open()
+        .unwrap();
     let mut child = Child::spawn(&net, "holder");
     child.expect("ready");
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -249,10 +250,12 @@ fn kill_a_reader_that_holds_the_publisher_back() {
 fn kill_a_node_that_had_unsubscribed_and_held_samples() {
     let net = Net::new("kill holder");
     let node = net.node("survivor");
-    let options = PublisherOptions::new()
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
         .reliable(OnFull::Wait(Duration::from_secs(50)))
-        .pool_limit_bytes(100 << 10);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        .pool_limit_bytes(100 << 10)
+        .open()
+        .unwrap();
     for _ in 0..3 {
         let mut child = Child::spawn(&net, "leaver");
         child.expect("ready");
@@ -321,10 +324,8 @@ fn nodes_get_events_of_each_other() {
 fn messages_sent_before_closing_are_read_after() {
     let net = Net::new("close");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let mut subscriber =
-        b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for i in 0..100_u64 {
         publisher.send(&i.to_le_bytes()).unwrap();
@@ -345,10 +346,8 @@ fn messages_sent_before_closing_are_read_after() {
 fn large_messages_sent_before_closing_are_read_after() {
     let net = Net::new("close large");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let mut subscriber =
-        b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[5; 100_000]).unwrap();
     let closing = std::thread::spawn(move || drop(publisher));
@@ -378,11 +377,13 @@ fn stop_a_reader(len: usize, more: u64) {
     };
     let net = Net::new("stopped reader");
     let node = net.node("survivor");
-    let options = PublisherOptions::new()
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
         .reliable(OnFull::Detach { stall: Duration::from_millis(50) })
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .pool_limit_bytes(256 << 10);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        .pool_limit_bytes(256 << 10)
+        .open()
+        .unwrap();
     let mut child = Child::spawn(&net, "stopped");
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&message(0)).unwrap();
@@ -414,8 +415,7 @@ fn unread_large_messages_of_a_killed_publisher_are_counted() {
     for swept_first in [false, true] {
         let net = Net::new("kill large");
         let node = net.node("survivor");
-        let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         let mut child = Child::spawn(&net, "large");
         child.expect("ready");
         for i in 0..3 {
@@ -442,10 +442,10 @@ fn unread_large_messages_of_a_killed_publisher_are_counted() {
 fn death_is_reported_after_all_sent_messages() {
     let net = Net::new("news");
     let node = net.node("survivor");
-    let options = SubscriberOptions::new().transient_local().keep_all();
     let mut times = Vec::new();
     for _ in 0..10 {
-        let mut subscriber = node.subscriber::<[u8]>("/kept").qos(options.clone()).open().unwrap();
+        let mut subscriber =
+            node.subscriber::<[u8]>("/kept").transient_local().keep_all().open().unwrap();
         let mut child = Child::spawn(&net, "kept");
         child.expect("ready");
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap();

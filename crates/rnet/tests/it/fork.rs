@@ -91,12 +91,13 @@ struct OneOfEach {
 impl OneOfEach {
     fn new(net: &Net) -> OneOfEach {
         let node = net.node("victim");
-        let options = PublisherOptions::new()
+        let mut publisher = node
+            .publisher::<[u8]>("/t")
             .reliable(OnFull::Wait(LONG.unwrap()))
-            .pool_limit_bytes(256 << 10);
-        let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
-        let reliable = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber::<[u8]>("/t").qos(reliable).open().unwrap();
+            .pool_limit_bytes(256 << 10)
+            .open()
+            .unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         let mut stream = node.subscriber::<[u8]>("/t").open().unwrap().into_stream();
         stream.fd().unwrap();
         let subscription = node.subscriber::<[u8]>("/t").open().unwrap().on(|_| ());
@@ -370,10 +371,7 @@ fn child_entry() {
             static CHILD: AtomicU32 = AtomicU32::new(0);
             static CALLS: AtomicU32 = AtomicU32::new(0);
             let parent = std::process::id();
-            let keeps_all = || {
-                let options = SubscriberOptions::new().keep_all();
-                node.subscriber::<[u8]>("/t").qos(options).open().unwrap()
-            };
+            let keeps_all = || node.subscriber::<[u8]>("/t").keep_all().open().unwrap();
             let beside = || {
                 // SAFETY: exits the process.
                 let end = || unsafe { libc::_exit(9) };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::fork::{end_with_parent, fork, wait_for_the_end};
 use common::{Child, LONG, Net, role, tell};
-use rnet::{CallOptions, OnFull, PublisherOptions};
+use rnet::{CallOptions, OnFull};
 
 /// Entry point of the child processes: runs the role that the parent names.
 #[test]
@@ -108,8 +108,7 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
         assert!(matches!(&*line, "ready" | "right"), "{line}");
     }
     let pusher = node.push::<[u8]>("/work").open().unwrap();
-    let mut done =
-        node.subscriber::<[u8]>("/done").reliable().open().unwrap();
+    let mut done = node.subscriber::<[u8]>("/done").reliable().open().unwrap();
     done.wait_for_publishers_timeout(3, LONG).unwrap();
     (0..60_u8).for_each(|job| pusher.push(&[job]).unwrap());
     pusher.wait_until_done_timeout(LONG).unwrap();
@@ -133,8 +132,9 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
 fn call_and_work(net: &Net, number: usize) {
     let node = net.node(&format!("child{number}"));
     let client = node.client::<[u8], [u8]>("/upper").open().unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let done = Mutex::new(node.publisher::<[u8]>("/done").qos(reliable).open().unwrap());
+    let done = Mutex::new(
+        node.publisher::<[u8]>("/done").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap(),
+    );
     let executed = Arc::new(AtomicU64::new(0));
     let counter = executed.clone();
     let worker = node.pull::<[u8]>("/work").on(move |job, _| {

@@ -5,10 +5,7 @@ use crate::common;
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::{
-    Error, LossCause, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
-    SubscriberOptions,
-};
+use rnet::{Error, LossCause, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions};
 
 /// One short enough for the log, and one for the pool.
 const LENGTHS: [usize; 2] = [22, 100_000];
@@ -71,8 +68,7 @@ fn forwarded_messages_fill_a_log_like_others() {
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher =
         proxy(&link, PublisherOptions::new().reliable(OnFull::Detach { stall: LONG.unwrap() }));
-    let mut subscriber =
-        node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut next = 0;
     for round in 0..500_u64 {
@@ -137,8 +133,7 @@ fn forwarded_messages_become_visible_at_commit() {
     assert_eq!(come(1), [Some(5)]);
     assert_eq!(subscriber.lost().link, 3);
     // A reader does not wait for the end of a large group.
-    let reliable = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>("/t").qos(reliable).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     (0..100).for_each(|seq| along(&mut publisher, seq));
     assert_eq!(subscriber.recv_timeout(LONG).unwrap().meta(), of(0));
@@ -202,8 +197,7 @@ fn nonblocking_send_is_refused_at_once() {
                 .pool_limit_bytes(4 << 20);
             let mut publisher = proxy(&link, options);
             publisher.set_waiting(false);
-            let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             let (sent, error) = fill(&mut publisher, len);
             assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "/node"));
@@ -233,8 +227,7 @@ fn a_loan_that_is_refused_is_kept() {
         .log_len_bytes(LOG_LEN_BYTES);
     let mut publisher = proxy(&link, options);
     publisher.set_waiting(false);
-    let mut subscriber =
-        node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut loan = publisher.loan_owned(100_000).unwrap();
     publisher.loaned(&mut loan).fill(9);
@@ -263,8 +256,7 @@ fn nonblocking_send_evicts_stopped_readers() {
             .pool_limit_bytes(4 << 20);
         let mut publisher = proxy(&link, options);
         publisher.set_waiting(false);
-        let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         let (sent, error) = fill(&mut publisher, len);
         assert!(matches!(error, Error::Full { .. }), "{error}");

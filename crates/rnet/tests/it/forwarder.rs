@@ -29,8 +29,7 @@ fn forwarder(
 }
 
 fn passive(link: &Node, topic: &str, ends: u32) -> Subscriber<[u8]> {
-    link.subscriber(topic).keep_all().proxy(map(), ends).passive().open()
-        .unwrap()
+    link.subscriber(topic).keep_all().proxy(map(), ends).passive().open().unwrap()
 }
 
 /// Small or large, depending on its number.
@@ -60,8 +59,13 @@ fn child_entry() {
     let link = net.node("link");
     if let Some(publisher) = role.strip_prefix("link of ") {
         let id = publisher.parse().unwrap();
-        let options = SubscriberOptions::new().reliable().proxy(map(), 1).forwarder(id, Some(0));
-        let mut forwarder = link.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut forwarder = link
+            .subscriber::<[u8]>("/t")
+            .reliable()
+            .proxy(map(), 1)
+            .forwarder(id, Some(0))
+            .open()
+            .unwrap();
         let passive = passive(&link, "/t", 3);
         passive.admit_to(id).unwrap();
         forwarder.wait_for_publishers_timeout(1, LONG).unwrap();
@@ -115,8 +119,12 @@ fn a_forwarder_begins_with_the_message_that_it_names() {
 fn forwarder_begins_with_the_oldest_message_if_its_own_was_discarded() {
     let net = Net::new("forwarder oldest");
     let (node, link) = (net.node("node"), net.node("link"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(16 << 10)
+        .open()
+        .unwrap();
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
     for asks in [keep_all(), SubscriberOptions::new().reliable()] {
         let mut forwarder = forwarder(&link, &publisher, asks, Some(3));
@@ -136,8 +144,12 @@ fn forwarder_begins_with_the_oldest_message_if_its_own_was_discarded() {
 fn forwarder_begins_while_messages_flow() {
     let net = Net::new("forwarder flight");
     let (node, link) = (net.node("node"), net.node("link"));
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options.log_len_bytes(16 << 10)).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(LONG.unwrap()))
+        .log_len_bytes(16 << 10)
+        .open()
+        .unwrap();
     let id = publisher.id();
     let (stop, stopped) = mpsc::channel::<()>();
     let sender = std::thread::spawn(move || {
@@ -164,9 +176,10 @@ fn forwarder_is_not_counted_as_a_subscription() {
     let (node, link) = (net.node("node"), net.node("link"));
     let (tell, events) = mpsc::channel();
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(3);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options.clone()).open().unwrap();
-    let mut other = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher =
+        node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).transient_local(3).open().unwrap();
+    let mut other =
+        node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).transient_local(3).open().unwrap();
     let (tell, matches) = mpsc::channel();
     publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     (0..9).for_each(|seq| publisher.send(&message(seq)).unwrap());
@@ -207,16 +220,20 @@ fn reliable_forwarder_delays_and_is_evicted_under_its_proxy_name() {
     let net = Net::new("forwarder detached");
     let (node, link) = (net.node("node"), net.node("link"));
     let log_len = 16 << 10;
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(log_len);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(log_len)
+        .open()
+        .unwrap();
     let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
     let error = (0..1000).find_map(|_| publisher.send(&[7; 100]).err()).unwrap();
     assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "@robot2/map"));
     assert_eq!(reader.recv_timeout(LONG).unwrap().seq(), 0);
     drop((reader, publisher));
     let stall = OnFull::Detach { stall: Duration::from_millis(10) };
-    let options = PublisherOptions::new().reliable(stall).log_len_bytes(log_len);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher =
+        node.publisher::<[u8]>("/t").reliable(stall).log_len_bytes(log_len).open().unwrap();
     let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
     let (_, error) = common::until_error(&mut reader);
@@ -236,8 +253,8 @@ fn forwarder_receives_from_a_publisher_in_another_process() {
     let here = net.node("here");
     let mut child = Child::spawn(&net, "publisher");
     let id = child.hear().parse().unwrap();
-    let options = keep_all().forwarder(id, Some(8));
-    let mut forwarder = here.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut forwarder =
+        here.subscriber::<[u8]>("/t").keep_all().forwarder(id, Some(8)).open().unwrap();
     for seq in [8, 9] {
         assert_eq!(&*forwarder.recv_timeout(LONG).unwrap(), message(seq));
     }
@@ -249,8 +266,13 @@ fn forwarder_receives_from_a_publisher_in_another_process() {
 fn killed_link_leaves_nothing_behind() {
     let net = Net::new("link killed");
     let node = net.node("node");
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(16 << 10);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options.large_depth(9)).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(16 << 10)
+        .large_depth(9)
+        .open()
+        .unwrap();
     for _ in 0..3 {
         let sent = publisher.sent();
         if sent == 0 {
@@ -274,8 +296,8 @@ fn killed_link_leaves_nothing_behind() {
 fn many_forwarders_follow_one_publisher() {
     let net = Net::new("many forwarders");
     let (node, link) = (net.node("node"), net.node("link"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(30);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher =
+        node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).transient_local(30).open().unwrap();
     (0..30).for_each(|seq| publisher.send(&message(seq)).unwrap());
     let asks = SubscriberOptions::new().reliable();
     let mut forwarders: Vec<_> =
@@ -365,16 +387,16 @@ fn incompatible_passive_subscription_is_reported_to_both_sides() {
     let level =
         rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
     let level = level.unwrap().schema("Level").unwrap();
-    let options = SubscriberOptions::new().proxy(map(), 1).passive().schema(&level);
-    let mut bad = link.subscriber::<[u8]>("/joints").qos(options).open().unwrap();
+    let mut bad =
+        link.subscriber::<[u8]>("/joints").proxy(map(), 1).passive().schema(&level).open().unwrap();
     bad.admit_to(publisher.id()).unwrap();
     let error = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
     let Error::IncompatibleType { subscriber_node, .. } = &error else { panic!("{error}") };
     assert_eq!(subscriber_node, "@robot2/map");
     let error = bad.recv_timeout(LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
-    let options = SubscriberOptions::new().reliable().proxy(map(), 1).passive();
-    let mut bad = link.subscriber::<[u8]>("/joints").qos(options).open().unwrap();
+    let mut bad =
+        link.subscriber::<[u8]>("/joints").reliable().proxy(map(), 1).passive().open().unwrap();
     let error = publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleQos { .. }), "{error}");
     let error = bad.recv_timeout(LONG).unwrap_err();
@@ -391,8 +413,14 @@ fn passive_subscription_delays_no_publisher() {
     let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(2);
     let options = options.pool_limit_bytes(1 << 20).log_len_bytes(1 << 24);
     let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let asks = SubscriberOptions::new().reliable().transient_local().proxy(map(), 1).passive();
-    let passive = link.subscriber::<[u8]>("/t").qos(asks).open().unwrap();
+    let passive = link
+        .subscriber::<[u8]>("/t")
+        .reliable()
+        .transient_local()
+        .proxy(map(), 1)
+        .passive()
+        .open()
+        .unwrap();
     passive.admit_to(publisher.id()).unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // More than the log and the pool can hold.

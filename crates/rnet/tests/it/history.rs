@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{LONG, Net};
+use rnet::Backlog;
 use rnet::limits::DEFAULT_KEEP_LAST;
-use rnet::{Backlog, SubscriberOptions};
 use rnet_shm::channel::publisher::CONTROL_AT;
 use rnet_shm::ring::MAX_COMMIT_RECORDS;
 use rnet_shm::ring::layout::{LogControl, TailLine};
@@ -58,8 +58,7 @@ fn unfinished_commit_loses_no_message() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     for (keep, ahead) in [(1, 1), (3, 1), (1, MAX_COMMIT_RECORDS), (3, MAX_COMMIT_RECORDS)] {
-        let options = SubscriberOptions::new().keep_last(keep);
-        let mut subscriber = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut subscriber = b.subscriber::<[u8]>("/t").keep_last(keep).open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for n in 0..9_u8 {
             publisher.send(&[n]).unwrap();

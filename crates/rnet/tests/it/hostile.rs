@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, role, tell};
-use rnet::{OnFull, PublisherOptions, SubscriberOptions};
+use rnet::OnFull;
 
 /// How long each scribbler writes.
 const SCRIBBLE: Duration = Duration::from_millis(700);
@@ -32,8 +32,7 @@ fn child_entry() {
             }
         }
         "reads" => {
-            let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("ready");
             loop {
@@ -137,11 +136,13 @@ fn a_scribbled_node_header() {
 fn writing_to_a_scribbler(letter: char, seed: u64) {
     let net = Net::new("scribbled subscriber");
     let node = net.node("victim");
-    let options = PublisherOptions::new()
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
         .reliable(OnFull::Refuse)
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .pool_limit_bytes(1 << 20);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        .pool_limit_bytes(1 << 20)
+        .open()
+        .unwrap();
     let mut child = Child::spawn(&net, "reads");
     child.expect("ready");
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -153,10 +154,7 @@ fn writing_to_a_scribbler(letter: char, seed: u64) {
         }
     });
     child.kill();
-    let mut honest = net
-        .node("honest")
-        .subscriber::<[u8]>("/t").reliable().open()
-        .unwrap();
+    let mut honest = net.node("honest").subscriber::<[u8]>("/t").reliable().open().unwrap();
     honest.wait_for_publishers_timeout(1, LONG).unwrap();
     common::eventually("the dead reader is removed", || publisher.subscriber_count() == 1);
     for len in [22, 5000] {

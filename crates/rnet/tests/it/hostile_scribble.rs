@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::inspect::Domain;
 use rnet::schema::{Schema, compile_text};
-use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Dynamic, Error, Node, OnFull};
 
 /// Reads of the victim on the corrupt channel, per kind of file.
 const READS: u32 = 250;
@@ -41,10 +41,8 @@ fn child_entry() {
         let node = net.node("peer");
         // p0 and s1, whose file names the scribbler uses.
         let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
-        let options = SubscriberOptions::new().reliable();
-        let mut subscriber = node.subscriber::<[u8]>("/u").qos(options).open().unwrap();
-        let options = PublisherOptions::new().schema(&level());
-        let _typed = node.publisher::<Dynamic>("/typed").qos(options).open().unwrap();
+        let mut subscriber = node.subscriber::<[u8]>("/u").reliable().open().unwrap();
+        let _typed = node.publisher::<Dynamic>("/typed").schema(&level()).open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         tell("ready");
@@ -79,8 +77,7 @@ fn level() -> Schema {
 
 /// Matches the peer's type again: it is compatible, or the error says why not.
 fn meet_type(victim: &Node) {
-    let options = SubscriberOptions::new().schema(&level());
-    let mut typed = victim.subscriber::<Dynamic>("/typed").qos(options).open().unwrap();
+    let mut typed = victim.subscriber::<Dynamic>("/typed").schema(&level()).open().unwrap();
     if let Err(error) = typed.wait_for_publishers_timeout(1, Duration::from_millis(1)) {
         assert!(allowed(&error), "{error}");
     }
@@ -194,10 +191,12 @@ fn scribble(path: &Path, kind: &str, random: &mut Random) -> u64 {
 
 /// A reliable channel between the victim and an honest node that carries messages throughout the test.
 fn honest_stream(node: &Node, victim: &Node, stop: &AtomicBool) -> u64 {
-    let options = PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(30)));
-    let mut publisher = node.publisher::<[u8]>("/honest").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = victim.subscriber::<[u8]>("/honest").qos(options).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/honest")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .open()
+        .unwrap();
+    let mut subscriber = victim.subscriber::<[u8]>("/honest").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0_u64;
     while sent == 0 || !stop.load(Ordering::Relaxed) {
@@ -231,11 +230,13 @@ fn scribbled(kind: &str, seed: u64) -> u32 {
     let net = Net::new(&format!("scribble over {kind:?} with seed {seed}"));
     let (victim, honest_node) = (net.node("victim"), net.node("honest"));
     let mut subscriber = victim.subscriber::<[u8]>("/t").open().unwrap();
-    let options = PublisherOptions::new()
+    let mut publisher = victim
+        .publisher::<[u8]>("/u")
         .reliable(OnFull::Refuse)
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .pool_limit_bytes(1 << 20);
-    let mut publisher = victim.publisher::<[u8]>("/u").qos(options).open().unwrap();
+        .pool_limit_bytes(1 << 20)
+        .open()
+        .unwrap();
     let mut peer = Child::spawn(&net, "peer");
     peer.expect("ready");
     // Both channels carry messages before anything is corrupt.
@@ -381,10 +382,9 @@ impl rnet::protobuf::MessageCodec for Steady {
 fn a_message_does_not_change_while_it_is_decoded() {
     let net = Net::new("flipped bytes");
     let (peer, victim) = (net.node("peer"), net.node("victim"));
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = peer.publisher::<Steady>("/t").qos(options).open().unwrap();
-    let reliable = SubscriberOptions::new().reliable();
-    let mut subscriber = victim.subscriber::<Steady>("/t").qos(reliable).open().unwrap();
+    let mut publisher =
+        peer.publisher::<Steady>("/t").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+    let mut subscriber = victim.subscriber::<Steady>("/t").reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let (stop, flipped) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {

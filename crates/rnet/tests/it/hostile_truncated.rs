@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::inspect::{Domain, FollowEvent, Follower};
-use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
+use rnet::{Error, Node, OnFull, Wait};
 
 /// Messages of the channel that must not be affected.
 const HONEST: u64 = 200;
@@ -62,8 +62,7 @@ fn child_entry() {
             }
         }
         "reads" => {
-            let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
             tell("ready");
             let error = loop {
@@ -128,10 +127,8 @@ impl Honest {
     fn new(net: &Net, victim: &Node) -> Honest {
         let node = net.node("honest");
         let wait = OnFull::Wait(Duration::from_secs(30));
-        let options = PublisherOptions::new().reliable(wait);
-        let mut publisher = node.publisher::<[u8]>("/honest").qos(options).open().unwrap();
-        let options = SubscriberOptions::new().reliable();
-        let subscriber = victim.subscriber::<[u8]>("/honest").qos(options).open().unwrap();
+        let mut publisher = node.publisher::<[u8]>("/honest").reliable(wait).open().unwrap();
+        let subscriber = victim.subscriber::<[u8]>("/honest").reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..HONEST / 2 {
             publisher.send(&i.to_le_bytes()).unwrap();
@@ -292,10 +289,12 @@ fn truncated_subscription() {
     for how in CUTS {
         let net = Net::new("cut_subscription");
         let victim = net.node("victim");
-        let options = PublisherOptions::new()
+        let mut publisher = victim
+            .publisher::<[u8]>("/t")
             .reliable(OnFull::Wait(Duration::from_secs(30)))
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-        let mut publisher = victim.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+            .unwrap();
         let mut child = Child::spawn(&net, "reads");
         child.expect("ready");
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -309,8 +308,7 @@ fn truncated_subscription() {
         }
         let answer = child.hear();
         assert!(answer.contains("own file was truncated"), "{answer}");
-        let options = SubscriberOptions::new().reliable();
-        let mut honest = net.node("new").subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut honest = net.node("new").subscriber::<[u8]>("/t").reliable().open().unwrap();
         honest.wait_for_publishers_timeout(1, LONG).unwrap();
         publisher.send(b"well").unwrap();
         assert_eq!(&*honest.recv_timeout(LONG).unwrap(), b"well");
@@ -328,8 +326,7 @@ fn truncated_event_files() {
     for whose in ["victim", "peer"] {
         let net = Net::new("cut_bells");
         let victim = net.node("victim");
-        let options = SubscriberOptions::new().wait(Wait::Block);
-        let mut subscriber = victim.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut subscriber = victim.subscriber::<[u8]>("/t").wait(Wait::Block).open().unwrap();
         let mut child = Child::spawn(&net, "on demand");
         child.expect("ready");
         cut(&files(&net, whose, "bells"), Cut::All);

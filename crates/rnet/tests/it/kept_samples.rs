@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::Net;
 use rnet::limits::MAX_PINS_PER_READER;
-use rnet::{Error, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Error, OnFull};
 
 const LEN: usize = 100_000;
 
@@ -15,10 +15,13 @@ fn a_reader_that_waits_holds_no_large_message() {
     let net = Net::new("held_wait");
     let node = net.node("a");
     // Capacity for one message.
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).pool_limit_bytes(200_000);
-    let mut publisher = node.publisher::<[u8]>("/image").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>("/image").qos(options).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/image")
+        .reliable(OnFull::Refuse)
+        .pool_limit_bytes(200_000)
+        .open()
+        .unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/image").reliable().open().unwrap();
     subscriber.wait_for_publishers(1).unwrap();
     publisher.wait_for_subscribers(1).unwrap();
     for round in 0..3 {
@@ -33,10 +36,8 @@ fn a_reader_that_waits_holds_no_large_message() {
 fn one_sample_can_be_read_while_all_but_one_are_kept() {
     let net = Net::new("held_limit");
     let node = net.node("a");
-    let options = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = node.publisher::<[u8]>("/image").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>("/image").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/image").reliable(OnFull::Refuse).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/image").reliable().open().unwrap();
     subscriber.wait_for_publishers(1).unwrap();
     publisher.wait_for_subscribers(1).unwrap();
     let mut kept = Vec::new();
@@ -60,10 +61,9 @@ fn writer_waits_at_most_its_timeout_and_loses_nothing() {
     let net = Net::new("held_room");
     let node = net.node("a");
     let limit = Duration::from_millis(300);
-    let options = PublisherOptions::new().reliable(OnFull::Wait(limit));
-    let mut publisher = node.publisher::<[u8]>("/log").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut subscriber = node.subscriber::<[u8]>("/log").qos(options).open().unwrap();
+    let mut publisher =
+        node.publisher::<[u8]>("/log").reliable(OnFull::Wait(limit)).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/log").reliable().open().unwrap();
     subscriber.wait_for_publishers(1).unwrap();
     publisher.wait_for_subscribers(1).unwrap();
     let mut sent = 0_u64;

@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::mpsc;
 
 use common::{LONG, Net};
-use rnet::{Error, Lane, MatchEvent, PublisherOptions, SubscriberOptions};
+use rnet::{Error, Lane, MatchEvent, PublisherOptions};
 
 #[test]
 fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
@@ -40,8 +40,7 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     let on_fault = node.subscriber::<[u8]>("/fault").open().unwrap().on(move |sample| {
         stopped.send(sample.seq()).unwrap();
     });
-    let mut fault =
-        other.publisher::<[u8]>("/fault").urgent().open().unwrap();
+    let mut fault = other.publisher::<[u8]>("/fault").urgent().open().unwrap();
     fault.wait_for_subscribers_timeout(1, LONG).unwrap();
     fault.send(b"fault").unwrap();
     assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(0));
@@ -82,8 +81,7 @@ fn subscriber_can_require_a_lane() {
     let net = Net::new("insist");
     let node = net.node("robot");
     let publisher = node.publisher::<[u8]>("/stop").open().unwrap();
-    let options = SubscriberOptions::new().lane(Lane::Urgent);
-    let mut subscriber = node.subscriber::<[u8]>("/stop").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/stop").lane(Lane::Urgent).open().unwrap();
     for error in [
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err(),
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err(),

@@ -5,7 +5,7 @@ use crate::common;
 use common::{LONG, Net};
 use rnet::msgs::plain::{DType, NumberType};
 use rnet::msgs::{Image, PointCloud, Tensor};
-use rnet::{Error, MessageType, PlainHeader, PublisherOptions};
+use rnet::{Error, MessageType, PlainHeader};
 
 #[test]
 fn small_and_large_images_arrive_unchanged() {
@@ -82,8 +82,11 @@ fn clouds_and_tensors_arrive_too() {
 fn invalid_header_is_counted_and_the_stream_continues() {
     let net = Net::new("bad image");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().message_type(MessageType::Plain(Image::header_type()));
-    let mut publisher = a.publisher::<[u8]>("/camera").qos(options).open().unwrap();
+    let mut publisher = a
+        .publisher::<[u8]>("/camera")
+        .message_type(MessageType::Plain(Image::header_type()))
+        .open()
+        .unwrap();
     let mut subscriber = b.subscriber::<Image>("/camera").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let header = Image::new(2, 2, "mono8").unwrap();
@@ -109,8 +112,8 @@ fn data_behind_a_header_is_part_of_the_type() {
     let node = net.node("a");
     let mut plain = Image::header_type();
     plain.tail = false;
-    let options = PublisherOptions::new().message_type(MessageType::Plain(plain));
-    let _publisher = node.publisher::<[u8]>("/camera").qos(options).open().unwrap();
+    let _publisher =
+        node.publisher::<[u8]>("/camera").message_type(MessageType::Plain(plain)).open().unwrap();
     let mut subscriber = node.subscriber::<Image>("/camera").open().unwrap();
     let error = subscriber.recv_timeout(LONG).map(drop).unwrap_err();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error:?}");

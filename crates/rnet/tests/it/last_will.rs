@@ -109,10 +109,10 @@ fn child_entry() {
         "typed" => {
             let node = net.node("victim");
             let options = PublisherOptions::new().last_will(&STOP);
-            let plain = node.publisher::<Speed>("/speed").qos(options).open().unwrap();
+            let plain = node.publisher::<Speed>("/speed").last_will(&STOP).open().unwrap();
             let options =
                 PublisherOptions::new().schema(&pose()).last_will(&posed(r#"{"x": 1.5}"#));
-            let mut typed = node.publisher::<Dynamic>("/pose").qos(options).open().unwrap();
+            let mut typed = node.publisher::<Dynamic>("/pose").last_will(&STOP).open().unwrap();
             typed.set_last_will(&posed(r#"{"x": 1.5, "frame": "map"}"#)).unwrap();
             plain.wait_for_subscribers_timeout(1, LONG).unwrap();
             typed.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -124,8 +124,7 @@ fn child_entry() {
             let publishers: Vec<_> = (0..MANY.1)
                 .map(|each| {
                     let will = format!("{number} {each}");
-                    let options = PublisherOptions::new().last_will(will.as_bytes());
-                    node.publisher::<[u8]>("/t").qos(options).open().unwrap()
+                    node.publisher::<[u8]>("/t").last_will(will.as_bytes()).open().unwrap()
                 })
                 .collect();
             publishers.iter().for_each(|p| p.wait_for_subscribers_timeout(1, LONG).unwrap());
@@ -326,8 +325,7 @@ fn wills_have_the_type_of_their_publisher() {
     let net = Net::new("typed");
     let node = net.node("survivor");
     let mut speed = node.subscriber::<Speed>("/speed").open().unwrap();
-    let options = SubscriberOptions::new().schema(&pose());
-    let mut poses = node.subscriber::<Dynamic>("/pose").qos(options).open().unwrap();
+    let mut poses = node.subscriber::<Dynamic>("/pose").schema(&pose()).open().unwrap();
     let mut child = Child::spawn(&net, "typed");
     child.expect("ready");
     child.kill();
@@ -342,7 +340,8 @@ fn wills_have_the_type_of_their_publisher() {
 fn invalid_will_is_refused_at_open() {
     let net = Net::new("refused");
     let node = net.node("node");
-    let open = |options| node.publisher::<Speed>("/speed").qos(options).open().map(drop).unwrap_err();
+    let open =
+        |options| node.publisher::<Speed>("/speed").qos(options).open().map(drop).unwrap_err();
     let other = open(PublisherOptions::new().last_will(&Other { a: 1, b: 2 }));
     assert!(matches!(other, Error::BadValue { .. }), "{other}");
     assert!(other.to_string().contains("/speed"), "{other}");
@@ -357,8 +356,7 @@ fn invalid_will_is_refused_at_open() {
     let refused = without.set_last_will(b"late").unwrap_err();
     assert!(refused.to_string().contains("opened without a last will"), "{refused}");
     let will = [7_u8; 4096];
-    let options = PublisherOptions::new().last_will(&will[..]);
-    let mut with = node.publisher::<[u8]>("/longest").qos(options).open().unwrap();
+    let mut with = node.publisher::<[u8]>("/longest").last_will(&will[..]).open().unwrap();
     let refused = with.set_last_will(&[0; 5000]).unwrap_err();
     let said =
         "bad value for last will on /longest: it has 5000 bytes; a last will has at most 4096";
@@ -389,11 +387,10 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
         let node = net.node("survivor");
         let (tell, receiver) = mpsc::channel();
         let lane = if role == "urgent 2" { Lane::Urgent } else { Lane::Bulk };
-        let options = SubscriberOptions::new().lane(lane);
-        let subscriber = node.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
+        let subscriber = node.subscriber::<[u8]>("/t").lane(lane).open().unwrap();
         let _callback = subscriber
             .on(move |sample| tell.send((sample.to_vec(), sample.is_last_will())).unwrap());
-        let mut waited = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut waited = node.subscriber::<[u8]>("/t").lane(lane).open().unwrap();
         let mut set = WaitSet::new(&node);
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
@@ -467,8 +464,7 @@ fn subscriber_that_joins_after_the_death_gets_no_will() {
     child.kill();
     let (got, _) = all(&mut early);
     assert_eq!(got.len(), 4);
-    let options = SubscriberOptions::new().transient_local();
-    let mut late = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut late = node.subscriber::<[u8]>("/t").transient_local().open().unwrap();
     let nothing = late.recv_timeout(Duration::from_millis(50)).unwrap_err();
     assert!(matches!(nothing, Error::Timeout { .. }), "{nothing}");
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use common::{LONG, Net, eventually};
 use rnet::schema::compile_text;
-use rnet::{Dynamic, Error, PublisherOptions};
+use rnet::{Dynamic, Error};
 
 /// Kinds of objects that may occupy a domain's name.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,8 +91,7 @@ fn dead_domain(net: &Net) -> Vec<PathBuf> {
     subscriber.recv_timeout(LONG).unwrap();
     let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
     let level = compile_text("level.proto", text).unwrap().schema("Level").unwrap();
-    let options = PublisherOptions::new().schema(&level);
-    let _typed = a.publisher::<Dynamic>("/typed").qos(options).open().unwrap();
+    let _typed = a.publisher::<Dynamic>("/typed").schema(&level).open().unwrap();
     let mut made = Vec::new();
     copy(&living.inspect_path(), &net.inspect_path(), &mut made);
     made.sort();

@@ -6,13 +6,9 @@ use crate::common;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, orders, role, tell};
-use rnet::{OnFull, PublisherOptions, PublisherStats, Subscriber, SubscriberOptions};
+use rnet::{OnFull, PublisherStats, Subscriber};
 
 const LIFESPAN: Duration = Duration::from_millis(50);
-
-fn offers() -> PublisherOptions {
-    PublisherOptions::new().lifespan(LIFESPAN)
-}
 
 /// Waits until everything sent so far has expired.
 fn expire() {
@@ -32,8 +28,7 @@ fn child_entry() {
     }
     let net = Net::of_parent();
     let node = net.node("reader");
-    let mut subscriber =
-        node.subscriber::<[u8]>("/t").keep_all().open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     tell("ready");
     for sent in orders() {
@@ -50,7 +45,7 @@ fn child_entry() {
 fn resumed_reader_receives_no_expired_message() {
     let net = Net::new("lifespan stopped");
     let node = net.node("writer");
-    let mut publisher = node.publisher::<[u8]>("/t").qos(offers()).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").lifespan(LIFESPAN).open().unwrap();
     let mut reader = Child::spawn(&net, "reader");
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     reader.expect("ready");
@@ -73,12 +68,16 @@ fn resumed_reader_receives_no_expired_message() {
 fn every_form_of_receiving_skips_expired_messages() {
     let net = Net::new("lifespan forms");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher =
-        a.publisher::<[u8]>("/t").qos(offers().reliable(OnFull::Refuse).large_depth(4)).open().unwrap();
-    let options = SubscriberOptions::new();
-    let mut slow = b.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
-    let mut newest = b.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
-    let mut all = b.subscriber::<[u8]>("/t").qos(options.reliable()).open().unwrap();
+    let mut publisher = a
+        .publisher::<[u8]>("/t")
+        .lifespan(LIFESPAN)
+        .reliable(OnFull::Refuse)
+        .large_depth(4)
+        .open()
+        .unwrap();
+    let mut slow = b.subscriber::<[u8]>("/t").open().unwrap();
+    let mut newest = b.subscriber::<[u8]>("/t").open().unwrap();
+    let mut all = b.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     let image = vec![7_u8; 100_000];
     for _ in 0..3 {
@@ -106,10 +105,13 @@ fn every_form_of_receiving_skips_expired_messages() {
 fn messages_lost_before_an_expired_one_count_as_expired() {
     let net = Net::new("lifespan overrun");
     let (a, b) = (net.node("a"), net.node("b"));
-    let short = offers().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(short).open().unwrap();
-    let options = SubscriberOptions::new().keep_all();
-    let mut subscriber = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a
+        .publisher::<[u8]>("/t")
+        .lifespan(LIFESPAN)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for _ in 0..1000 {
         publisher.send(&[0; 1000]).unwrap();
@@ -124,13 +126,13 @@ fn messages_lost_before_an_expired_one_count_as_expired() {
 fn late_joiners_get_no_history_that_has_expired() {
     let net = Net::new("lifespan history");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").qos(offers().transient_local(5)).open().unwrap();
+    let mut publisher =
+        a.publisher::<[u8]>("/t").lifespan(LIFESPAN).transient_local(5).open().unwrap();
     for _ in 0..5 {
         publisher.send(b"old").unwrap();
     }
     expire();
-    let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").transient_local().keep_all().open().unwrap();
     late.wait_for_publishers_timeout(1, LONG).unwrap();
     assert!(late.try_recv().unwrap().is_none());
     let s = stats(&late);

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use common::{Net, eventually};
 use rnet::msgs::Log;
-use rnet::{LOG_TOPIC, LogLevel, Node, Subscriber, SubscriberOptions};
+use rnet::{LOG_TOPIC, LogLevel, Node, Subscriber};
 
 const LONG: Duration = Duration::from_secs(60);
 
 fn reader(net: &Net) -> Subscriber<Log> {
-    let options = SubscriberOptions::new().transient_local().keep_all();
-    net.node("reader").subscriber(LOG_TOPIC).qos(options).open().unwrap()
+    net.node("reader").subscriber(LOG_TOPIC).transient_local().keep_all().open().unwrap()
 }
 
 fn next(reader: &mut Subscriber<Log>) -> Log {

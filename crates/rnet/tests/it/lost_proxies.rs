@@ -5,10 +5,7 @@ use crate::common;
 use std::sync::mpsc;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    EndpointEvent, Error, MatchEvent, Node, Proxy, Publisher, PublisherOptions, Subscriber,
-    
-};
+use rnet::{EndpointEvent, Error, MatchEvent, Node, Proxy, Publisher, Subscriber};
 
 fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {
     let arm = Proxy::new("robot2", "/arm", 7).unwrap();
@@ -133,11 +130,10 @@ fn large_messages_of_a_lost_publisher_are_not_awaited() {
     let net = Net::new("lost large");
     let link = net.node("link");
     let arm = Proxy::new("robot2", "/arm", 7).unwrap();
-    let options = PublisherOptions::new().reliable(rnet::OnFull::Refuse).proxy(arm);
-    let mut publisher = link.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher =
+        link.publisher::<[u8]>("/t").reliable(rnet::OnFull::Refuse).proxy(arm).open().unwrap();
     // In the link's own node, which learns of it in another way.
-    let mut subscriber =
-        link.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut subscriber = link.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"small").unwrap();
     publisher.send(&vec![7; 100_000]).unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::{OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{OnFull, Publisher, Subscriber};
 
 const NODES: usize = 10;
 const TOPICS_PER_NODE: usize = 100;
@@ -85,8 +85,7 @@ fn burst_grows_the_log_which_shrinks_afterwards() {
     let net = Net::new("burst");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
-    let all = SubscriberOptions::new().keep_all();
-    let mut subscriber = b.subscriber::<[u8]>("/t").qos(all).open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert_eq!(log_bytes(&net), 16 << 10);
     // All 512 KiB, before the subscriber reads.
@@ -110,10 +109,9 @@ fn burst_grows_the_log_which_shrinks_afterwards() {
 fn slow_reliable_reader_can_use_the_full_log() {
     let net = Net::new("slow");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 20);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let mut subscriber =
-        b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut publisher =
+        a.publisher::<[u8]>("/t").reliable(OnFull::Refuse).log_len_bytes(1 << 20).open().unwrap();
+    let mut subscriber = b.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sent = (0..).take_while(|_| publisher.send(&[1; 1000]).is_ok()).count();
     assert_eq!(sent, (1 << 20) / 1016);
@@ -126,8 +124,7 @@ fn slow_reliable_reader_can_use_the_full_log() {
 fn a_reserved_log_has_its_memory_from_the_start() {
     let net = Net::new("reserved");
     let node = net.node("a");
-    let options = PublisherOptions::new().reserve_log();
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").reserve_log().open().unwrap();
     assert_eq!(log_bytes(&net), 512 << 10);
     assert!(bytes_below(net.base()) >= 512 << 10);
     (0..1000).for_each(|_| publisher.send(&[7; 1000]).unwrap());
@@ -139,8 +136,7 @@ fn a_reserved_log_has_its_memory_from_the_start() {
 fn a_log_that_may_get_long_begins_short() {
     let net = Net::new("long");
     let node = net.node("a");
-    let options = PublisherOptions::new().log_len_bytes(64 << 20);
-    let _publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let _publisher = node.publisher::<[u8]>("/t").log_len_bytes(64 << 20).open().unwrap();
     assert_eq!(log_bytes(&net), 1 << 20);
 }
 
@@ -151,16 +147,19 @@ fn history_depth_extends_the_log() {
     const DEPTH: u32 = 1000;
     let net = Net::new("history");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().transient_local(DEPTH);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").transient_local(DEPTH).open().unwrap();
     (0..3 * DEPTH).for_each(|n| publisher.send(&[n as u8; 4096]).unwrap());
-    let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").transient_local().keep_all().open().unwrap();
     for n in 2 * DEPTH..3 * DEPTH {
         assert_eq!(late.recv_timeout(LONG).unwrap()[0], n as u8);
     }
-    let options = PublisherOptions::new().transient_local(1_000_000);
-    let error = a.publisher::<[u8]>("/u").qos(options).open().map(drop).unwrap_err().to_string();
+    let error = a
+        .publisher::<[u8]>("/u")
+        .transient_local(1_000_000)
+        .open()
+        .map(drop)
+        .unwrap_err()
+        .to_string();
     for word in ["/u", "transient_local", "1000000", "bytes", "keep fewer"] {
         assert!(error.contains(word), "{error}");
     }

@@ -111,10 +111,8 @@ fn typed_messages_and_images_carry_metadata() {
     let (a, b) = (net.node("a"), net.node("b"));
     let text = "syntax = \"proto3\"; message Level { double volt = 1; repeated double cells = 2; }";
     let schema = compile_text("level.proto", text).unwrap().schema("Level").unwrap();
-    let offers = PublisherOptions::new().schema(&schema);
-    let mut levels = a.publisher::<Dynamic>("/level").qos(offers).open().unwrap();
-    let asks = SubscriberOptions::new().schema(&schema);
-    let mut seen = b.subscriber::<Dynamic>("/level").qos(asks).open().unwrap();
+    let mut levels = a.publisher::<Dynamic>("/level").schema(&schema).open().unwrap();
+    let mut seen = b.subscriber::<Dynamic>("/level").schema(&schema).open().unwrap();
     levels.wait_for_subscribers_timeout(1, LONG).unwrap();
     // The second large message is encoded in place.
     for (seq, cells) in [1, 60_000, 60_000].into_iter().enumerate() {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use common::{Child, LONG, Net, eventually, not_run, role, tell, until_error};
 use rnet::inspect::{Domain, Location};
-use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Error, Node, OnFull};
 
 /// Users and a group that need no entry in /etc/passwd.
 const ALICE: u32 = 64_001;
@@ -65,10 +65,13 @@ fn child_entry() {
                 Ok(node) => node,
                 Err(error) => return tell(&error.to_string()),
             };
-            let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-            let mut says = node.publisher::<[u8]>(&format!("/{mine}")).qos(options).open().unwrap();
-            let reliable = SubscriberOptions::new().reliable();
-            let mut hears = node.subscriber::<[u8]>(&format!("/{other}")).qos(reliable).open().unwrap();
+            let mut says = node
+                .publisher::<[u8]>(&format!("/{mine}"))
+                .reliable(OnFull::Wait(LONG.unwrap()))
+                .open()
+                .unwrap();
+            let mut hears =
+                node.subscriber::<[u8]>(&format!("/{other}")).reliable().open().unwrap();
             says.wait_for_subscribers_timeout(1, LONG).unwrap();
             for len in [10, 200_000] {
                 says.send(&vec![7; len]).unwrap();

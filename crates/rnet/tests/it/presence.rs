@@ -26,8 +26,7 @@ fn child_entry() {
         "echo" => {
             tell(&std::process::id().to_string());
             let node = net.node("echo");
-            let mut subscriber =
-                node.subscriber::<[u8]>("/ask").reliable().open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/ask").reliable().open().unwrap();
             let mut answers = node.publisher::<[u8]>("/answer").qos(reliable()).open().unwrap();
             tell("ready");
             let error = loop {
@@ -51,9 +50,7 @@ fn child_entry() {
                 }
             })
             .detach();
-            let mut answers = node
-                .subscriber::<[u8]>("/answer").reliable().open()
-                .unwrap();
+            let mut answers = node.subscriber::<[u8]>("/answer").reliable().open().unwrap();
             let mut asks = node.publisher::<[u8]>("/ask").qos(reliable()).open().unwrap();
             asks.wait_for_subscribers_timeout(1, LONG).unwrap();
             answers.wait_for_publishers_timeout(1, LONG).unwrap();

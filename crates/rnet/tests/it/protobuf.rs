@@ -9,10 +9,7 @@ use common::{LONG, Net, eventually};
 use rnet::inspect::Follower;
 use rnet::msgs::LaserScan;
 use rnet::schema::{self, FieldPath, Schema, compile_text};
-use rnet::{
-    Dynamic, Error, MatchEvent, Message, MessageType, OnFull, PublisherOptions, SubscriberOptions,
-    TypeDesc,
-};
+use rnet::{Dynamic, Error, MatchEvent, Message, MessageType, OnFull, PublisherOptions, TypeDesc};
 
 /// As a build script generates it, of the type `OLD`.
 #[derive(Clone, PartialEq, rnet::protobuf::prost::Message)]
@@ -63,14 +60,6 @@ fn level(volt: f64) -> Level {
     Level { volt, cells: vec!["left".to_owned(), "right".to_owned()] }
 }
 
-fn publishes(schema: &Schema) -> PublisherOptions {
-    PublisherOptions::new().schema(schema)
-}
-
-fn expects(schema: &Schema) -> SubscriberOptions {
-    SubscriberOptions::new().schema(schema)
-}
-
 #[test]
 fn message_arrives_unchanged() {
     let net = Net::new("protobuf");
@@ -107,7 +96,9 @@ fn every_way_of_receiving_decodes() {
     let net = Net::new("protobuf_ways");
     let node = net.node("a");
     let mut publisher = node
-        .publisher::<Level>("/level").reliable(OnFull::Wait(Duration::from_secs(20))).open()
+        .publisher::<Level>("/level")
+        .reliable(OnFull::Wait(Duration::from_secs(20)))
+        .open()
         .unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let subscription = node.subscriber::<Level>("/level").open().unwrap();
@@ -131,9 +122,9 @@ fn old_and_new_versions_are_compatible() {
     let (a, b) = (net.node("a"), net.node("b"));
     let new = schema_of(NEW);
     let mut old_sends = a.publisher::<Level>("/level").open().unwrap();
-    let mut new_sends = a.publisher::<Dynamic>("/level").qos(publishes(&new)).open().unwrap();
+    let mut new_sends = a.publisher::<Dynamic>("/level").schema(&new).open().unwrap();
     let mut old_hears = b.subscriber::<Level>("/level").open().unwrap();
-    let mut new_hears = b.subscriber::<Dynamic>("/level").qos(expects(&new)).open().unwrap();
+    let mut new_hears = b.subscriber::<Dynamic>("/level").schema(&new).open().unwrap();
     old_hears.wait_for_publishers_timeout(2, LONG).unwrap();
     new_hears.wait_for_publishers_timeout(2, LONG).unwrap();
 
@@ -174,7 +165,7 @@ fn both_sides_report_incompatible_types() {
     let (a, b) = (net.node("old"), net.node("other"));
     let other = schema_of(OTHER);
     let publisher = a.publisher::<Level>("/level").open().unwrap();
-    let mut subscriber = b.subscriber::<Dynamic>("/level").qos(expects(&other)).open().unwrap();
+    let mut subscriber = b.subscriber::<Dynamic>("/level").schema(&other).open().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     subscriber
         .on_match(move |event| {
@@ -197,7 +188,7 @@ fn both_sides_report_incompatible_types() {
         assert!(detail.subscriber.contains("float"), "{error}");
     }
     // A compatible publisher is still received, and the other one is not.
-    let mut fits = a.publisher::<Dynamic>("/level").qos(publishes(&other)).open().unwrap();
+    let mut fits = a.publisher::<Dynamic>("/level").schema(&other).open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let mut unheard = a.publisher::<Level>("/level").open().unwrap();
     unheard.send(&level(1.0)).unwrap();
@@ -226,9 +217,9 @@ fn both_sides_know_what_each_endpoint_reserves() {
         schema_of(&text)
     };
     let (plain, reserving) = (of(""), of("reserved 2;"));
-    let _first = b.subscriber::<Dynamic>("/first").qos(expects(&plain)).open().unwrap();
-    let mut subscriber = b.subscriber::<Dynamic>("/level").qos(expects(&reserving)).open().unwrap();
-    let publisher = a.publisher::<Dynamic>("/level").qos(publishes(&of("Z = 2;"))).open().unwrap();
+    let _first = b.subscriber::<Dynamic>("/first").schema(&plain).open().unwrap();
+    let mut subscriber = b.subscriber::<Dynamic>("/level").schema(&reserving).open().unwrap();
+    let publisher = a.publisher::<Dynamic>("/level").schema(&of("Z = 2;")).open().unwrap();
     for error in [
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err(),
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err(),
@@ -256,7 +247,7 @@ fn other_kinds_of_types_do_not_fit() {
     let text = r#"syntax = "proto3"; package demo; message Charge { double volt = 1; }"#;
     let charge = compile_text("charge.proto", text).unwrap().schema("demo.Charge").unwrap();
     let _level = node.publisher::<Level>("/two").open().unwrap();
-    let mut charges = node.subscriber::<Dynamic>("/two").qos(expects(&charge)).open().unwrap();
+    let mut charges = node.subscriber::<Dynamic>("/two").schema(&charge).open().unwrap();
     let text = refused(charges.wait_for_publishers_timeout(1, LONG).unwrap_err());
     assert!(text.contains("demo.Level") && text.contains("demo.Charge"), "{text}");
 }
@@ -266,9 +257,9 @@ fn undecodable_messages_are_counted_and_skipped() {
     let net = Net::new("protobuf_malformed");
     let (a, b) = (net.node("a"), net.node("b"));
     // A publisher of bytes may declare any type.
-    let mut publisher = a.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/level").schema(&schema_of(OLD)).open().unwrap();
     let mut subscriber = b.subscriber::<Level>("/level").open().unwrap();
-    let mut dynamic = b.subscriber::<Dynamic>("/level").qos(expects(&schema_of(NEW))).open().unwrap();
+    let mut dynamic = b.subscriber::<Dynamic>("/level").schema(&schema_of(NEW)).open().unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let good = rnet::protobuf::prost::Message::encode_to_vec(&level(1.0));
     let truncated = &good[..good.len() - 1];
@@ -309,7 +300,7 @@ fn undecodable_messages_are_counted_and_skipped() {
 fn callback_is_notified_of_undecodable_messages() {
     let net = Net::new("protobuf_callback");
     let node = net.node("a");
-    let mut publisher = node.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/level").schema(&schema_of(OLD)).open().unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
     let subscription =
         node.subscriber::<Level>("/level").open().unwrap().on_result(move |result| {
@@ -327,8 +318,7 @@ fn callback_is_notified_of_undecodable_messages() {
 fn tools_get_the_type_with_its_comments() {
     let net = Net::new("protobuf_tools");
     let node = net.node("a");
-    let options = PublisherOptions::new().transient_local(1);
-    let mut publisher = node.publisher::<Level>("/level").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<Level>("/level").transient_local(1).open().unwrap();
     publisher.send(&level(24.0)).unwrap();
     let snapshot = net.inspect();
     let info = &snapshot.publishers[0];
@@ -403,12 +393,15 @@ fn a_hostile_description_is_refused_by_name() {
 fn any_number_of_large_messages_can_be_kept() {
     let net = Net::new("protobuf_kept");
     let (a, b) = (net.node("a"), net.node("b"));
-    let room = PublisherOptions::new().reliable(OnFull::Refuse).pool_limit_bytes(500_000);
-    let mut publisher = a.publisher::<Level>("/level").qos(room).open().unwrap();
-    let mut subscriber =
-        b.subscriber::<Level>("/level").reliable().open().unwrap();
-    let dynamic = expects(&schema_of(OLD)).reliable();
-    let mut any = b.subscriber::<Dynamic>("/level").qos(dynamic).open().unwrap();
+    let mut publisher = a
+        .publisher::<Level>("/level")
+        .reliable(OnFull::Refuse)
+        .pool_limit_bytes(500_000)
+        .open()
+        .unwrap();
+    let mut subscriber = b.subscriber::<Level>("/level").reliable().open().unwrap();
+    let mut any =
+        b.subscriber::<Dynamic>("/level").schema(&schema_of(OLD)).reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     any.wait_for_publishers_timeout(1, LONG).unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
@@ -449,20 +442,19 @@ fn type_is_specified_once() {
         why(node.publisher::<Dynamic>("/x").open().map(drop)).contains("PublisherOptions::schema")
     );
     let other = schema_of(OTHER);
-    let text = why(node.publisher::<Level>("/x").qos(publishes(&other)).open().map(drop));
+    let text = why(node.publisher::<Level>("/x").schema(&other).open().map(drop));
     assert!(text.contains("demo.Level"), "{text}");
     // The same type specified twice is not a contradiction.
-    node.publisher::<Level>("/x").qos(publishes(&schema_of(OLD))).open().unwrap();
+    node.publisher::<Level>("/x").schema(&schema_of(OLD)).open().unwrap();
     // Dynamic accepts only protobuf types.
     for other in [MessageType::Raw, Volt::message_type().unwrap()] {
-        let publish = PublisherOptions::new().message_type(other.clone());
-        let text = why(node.publisher::<Dynamic>("/x").qos(publish).open().map(drop));
+        let text =
+            why(node.publisher::<Dynamic>("/x").message_type(other.clone()).open().map(drop));
         assert!(text.contains("a protobuf type"), "{text}");
-        let expect = SubscriberOptions::new().message_type(other);
-        let text = why(node.subscriber::<Dynamic>("/x").qos(expect).open().map(drop));
+        let text = why(node.subscriber::<Dynamic>("/x").message_type(other).open().map(drop));
         assert!(text.contains("a protobuf type"), "{text}");
     }
-    let text = why(node.publisher::<Broken>("/x").qos(publishes(&other)).open().map(drop));
+    let text = why(node.publisher::<Broken>("/x").schema(&other).open().map(drop));
     assert!(!text.is_empty());
     let plain = MessageType::Protobuf(other).desc();
     assert!(MessageType::try_from(plain).is_err());
@@ -472,7 +464,7 @@ fn type_is_specified_once() {
 fn a_message_of_another_type_is_not_sent() {
     let net = Net::new("protobuf_strange");
     let (node, old) = (net.node("a"), schema_of(OLD));
-    let mut publisher = node.publisher::<Dynamic>("/level").qos(publishes(&old)).open().unwrap();
+    let mut publisher = node.publisher::<Dynamic>("/level").schema(&old).open().unwrap();
     let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let pose = compile_text("pose.proto", "syntax = \"proto3\"; message Pose { fixed64 id = 1; }");
@@ -516,7 +508,7 @@ fn messages_of_different_lengths_follow_each_other() {
 fn a_message_of_too_many_values_is_malformed() {
     let net = Net::new("protobuf_values");
     let node = net.node("a");
-    let mut publisher = node.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/level").schema(&schema_of(OLD)).open().unwrap();
     let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     // Each empty string takes two bytes here, and at least twenty-four in memory.
@@ -534,8 +526,11 @@ fn a_message_of_many_numbers_arrives() {
     let node = net.node("a");
     let mut publisher = node.publisher::<LaserScan>("/scan").open().unwrap();
     let mut subscriber = node.subscriber::<LaserScan>("/scan").open().unwrap();
-    let expect = expects(LaserScan::message_type().unwrap().schema().unwrap());
-    let mut dynamic = node.subscriber::<Dynamic>("/scan").qos(expect).open().unwrap();
+    let mut dynamic = node
+        .subscriber::<Dynamic>("/scan")
+        .schema(LaserScan::message_type().unwrap().schema().unwrap())
+        .open()
+        .unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     // More than the value limit: packed numbers take no more space in memory than on the wire.
     let ranges = vec![1.5; schema::limits::MAX_DECODE_VALUES + 1];
@@ -549,7 +544,7 @@ fn a_message_of_many_numbers_arrives() {
 fn buffer_of_a_long_message_is_not_kept() {
     let net = Net::new("protobuf_kept");
     let node = net.node("a");
-    let mut publisher = node.publisher::<[u8]>("/level").qos(publishes(&schema_of(OLD))).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/level").schema(&schema_of(OLD)).open().unwrap();
     let mut subscriber = node.subscriber::<Level>("/level").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0x12, 0].repeat(1000)).unwrap();
@@ -573,7 +568,7 @@ fn a_type_that_peers_would_refuse_is_refused_where_it_is_opened() {
     let why = match compiled {
         Err(error) => error.to_string(),
         Ok(schema) => {
-            node.publisher::<Dynamic>("/level").qos(publishes(&schema)).open().unwrap_err().to_string()
+            node.publisher::<Dynamic>("/level").schema(&schema).open().unwrap_err().to_string()
         }
     };
     assert!(why.contains("MAX_SCHEMA_FIELDS"), "{why}");

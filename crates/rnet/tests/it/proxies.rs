@@ -7,10 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions,
-};
+use rnet::{EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, Subscriber};
 
 fn arm() -> Proxy {
     Proxy::new("robot2", "/arm", 7).unwrap()
@@ -48,8 +45,8 @@ fn child_entry() {
 fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     let net = Net::new("proxy defers");
     let (node, link) = (net.node("node"), net.node("link"));
-    let options = PublisherOptions::new().proxy(arm()).transient_local(2).deferred();
-    let mut proxy = link.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut proxy =
+        link.publisher::<[u8]>("/t").proxy(arm()).transient_local(2).deferred().open().unwrap();
     let (tell, events) = mpsc::channel();
     proxy.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
@@ -63,8 +60,7 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
     for message in [b"1", b"2", b"3"] {
         proxy.send(message).unwrap();
     }
-    let options = SubscriberOptions::new().transient_local();
-    let mut late = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut late = node.subscriber::<[u8]>("/t").transient_local().open().unwrap();
     let MatchEvent::AdmissionRequested(second) = next() else {
         panic!("the subscription has asked")
     };
@@ -94,8 +90,7 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
 fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     let net = Net::new("proxy counts");
     let (node, link) = (net.node("node"), net.node("link"));
-    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(reliable).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     let (tell, events) = mpsc::channel();
     publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let next = || events.recv_timeout(LONG.unwrap()).unwrap();
@@ -119,8 +114,7 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     assert_eq!(next(), MatchEvent::Changed(peer.clone()));
     for ends in [0, (1 << 16) + 1, u32::MAX] {
         assert!(matches!(proxy.set_endpoint_count(ends), Err(Error::BadValue { .. })));
-        let options = SubscriberOptions::new().proxy(arm(), ends);
-        let refused = link.subscriber::<[u8]>("/t").qos(options).open();
+        let refused = link.subscriber::<[u8]>("/t").proxy(arm(), ends).open();
         assert!(matches!(refused, Err(Error::BadValue { .. })));
     }
     assert!(matches!(own.set_endpoint_count(2), Err(Error::BadValue { .. })), "it is not a proxy");
@@ -150,8 +144,7 @@ fn a_subscriber_sees_the_node_behind_a_proxy() {
     let level =
         rnet::schema::compile_text("l.proto", "syntax=\"proto3\"; message Level { double v = 1; }");
     let level = level.unwrap().schema("Level").unwrap();
-    let options = SubscriberOptions::new().proxy(arm(), 1).schema(&level);
-    let mut bad = link.subscriber::<[u8]>("/joints").qos(options).open().unwrap();
+    let mut bad = link.subscriber::<[u8]>("/joints").proxy(arm(), 1).schema(&level).open().unwrap();
     let error = bad.wait_for_publishers_timeout(1, LONG).unwrap_err();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
 }

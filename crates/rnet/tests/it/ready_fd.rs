@@ -5,7 +5,7 @@ use crate::common;
 use std::os::fd::BorrowedFd;
 
 use common::{Child, LONG, Net, role, tell};
-use rnet::{Error, OnFull, OwnedSample, PublisherOptions, SampleStream, SubscriberOptions};
+use rnet::{Error, OnFull, OwnedSample, SampleStream};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 /// Entry point of the child processes.
@@ -77,10 +77,9 @@ fn no_wake_up_is_lost() {
     const COUNT: u64 = 20_000;
     let net = Net::new("no lost wake-up");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
-    let reliable = SubscriberOptions::new().reliable();
-    let mut stream = b.subscriber::<[u8]>("/t").qos(reliable).open().unwrap().into_stream();
+    let mut publisher =
+        a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+    let mut stream = b.subscriber::<[u8]>("/t").reliable().open().unwrap().into_stream();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {
         for n in 0..COUNT {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually};
-use rnet::{Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Node, OnFull, Publisher, Subscriber};
 
 /// Entry point of the child processes: runs the role that the parent names.
 #[test]
@@ -29,8 +29,12 @@ fn talker(net: &Net) {
     let node = net.node(&name);
     let state = node.state().unwrap();
     state.put(&format!("/alive/{name}")).last_will(0).set(1).unwrap();
-    let mut asked = node.subscriber::<[u8]>("/ask").qos(reliable_sub()).open().unwrap();
-    let mut answer = node.publisher::<[u8]>("/answer").qos(reliable_pub()).open().unwrap();
+    let mut asked = node.subscriber::<[u8]>("/ask").reliable().open().unwrap();
+    let mut answer = node
+        .publisher::<[u8]>("/answer")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .open()
+        .unwrap();
     common::tell("up");
     loop {
         if let Ok(message) = asked.recv_timeout(Duration::from_millis(20)) {
@@ -38,14 +42,6 @@ fn talker(net: &Net) {
             let _ = answer.send(text.as_bytes());
         }
     }
-}
-
-fn reliable_pub() -> PublisherOptions {
-    PublisherOptions::default().reliable(OnFull::Wait(Duration::from_secs(30)))
-}
-
-fn reliable_sub() -> SubscriberOptions {
-    SubscriberOptions::default().reliable()
 }
 
 fn start_talker(net: &Net, name: &str) -> Child {
@@ -72,8 +68,12 @@ fn inode(path: &Path) -> Option<u64> {
 /// A node that joins after the removal: it communicates with all talkers, and sees their state.
 fn meets(net: &Net, name: &str, talkers: &[&str]) -> Node {
     let node = net.node(name);
-    let mut ask = node.publisher::<[u8]>("/ask").qos(reliable_pub()).open().unwrap();
-    let mut answers = node.subscriber::<[u8]>("/answer").qos(reliable_sub()).open().unwrap();
+    let mut ask = node
+        .publisher::<[u8]>("/ask")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .open()
+        .unwrap();
+    let mut answers = node.subscriber::<[u8]>("/answer").reliable().open().unwrap();
     let all = talkers.len();
     eventually("the endpoints are matched", || {
         ask.subscriber_count() == all && answers.publisher_count() == all
@@ -194,8 +194,9 @@ fn each_removed_part_is_restored() {
 fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     let net = Net::new("a_wipe_in_the_middle_of_traffic_loses_nothing");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher: Publisher<[u8]> = a.publisher("/x").qos(reliable_pub()).open().unwrap();
-    let mut early: Subscriber<[u8]> = b.subscriber("/x").qos(reliable_sub()).open().unwrap();
+    let mut publisher: Publisher<[u8]> =
+        a.publisher("/x").reliable(OnFull::Wait(Duration::from_secs(30))).open().unwrap();
+    let mut early: Subscriber<[u8]> = b.subscriber("/x").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut sent = 0u64;
     let mut send = |publisher: &mut Publisher<[u8]>, count: u64| {
@@ -220,7 +221,7 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     send(&mut publisher, 50);
     hear(&mut early, 50, 100);
     let c = net.node("c");
-    let mut late: Subscriber<[u8]> = c.subscriber("/x").qos(reliable_sub()).open().unwrap();
+    let mut late: Subscriber<[u8]> = c.subscriber("/x").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     send(&mut publisher, 50);
     hear(&mut early, 100, 150);
@@ -228,8 +229,9 @@ fn a_wipe_in_the_middle_of_traffic_loses_nothing() {
     let lost = |s: &Subscriber<[u8]>| s.stats().iter().map(|p| p.lost.total()).sum::<u64>();
     assert_eq!(lost(&early) + lost(&late), 0);
     // New nodes find what an old node creates now.
-    let mut news: Publisher<[u8]> = b.publisher("/news").qos(reliable_pub()).open().unwrap();
-    let mut hears: Subscriber<[u8]> = c.subscriber("/news").qos(reliable_sub()).open().unwrap();
+    let mut news: Publisher<[u8]> =
+        b.publisher("/news").reliable(OnFull::Wait(Duration::from_secs(30))).open().unwrap();
+    let mut hears: Subscriber<[u8]> = c.subscriber("/news").reliable().open().unwrap();
     news.wait_for_subscribers_timeout(1, LONG).unwrap();
     news.send(b"n").unwrap();
     assert_eq!(&hears.recv_timeout(LONG).unwrap()[..], b"n");

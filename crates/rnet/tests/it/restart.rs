@@ -41,8 +41,8 @@ fn child_entry() {
         "large" => {
             let orders = common::orders();
             let node = net.node("victim");
-            let options = PublisherOptions::new().reliable(OnFull::Refuse);
-            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            let mut publisher =
+                node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
             publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
             for number in 0..n {
                 let mut bytes = vec![0; 100_000];
@@ -56,8 +56,7 @@ fn child_entry() {
         "reader" => {
             let _orders = common::orders();
             let node = net.node("victim");
-            let options = SubscriberOptions::new().reliable();
-            let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+            let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             loop {
                 tell(&number(&subscriber.recv_timeout(LONG).unwrap()).to_string());
             }
@@ -76,8 +75,7 @@ fn child_entry() {
         "brief" => {
             let _orders = common::orders();
             let node = net.node("victim");
-            let options = PublisherOptions::new().transient_local(1);
-            let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            let mut publisher = node.publisher::<[u8]>("/t").transient_local(1).open().unwrap();
             publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
             for number in 0..3_u64 {
                 publisher.send(&number.to_le_bytes()).unwrap();
@@ -166,9 +164,8 @@ fn losses_of_a_restart_are_counted_as_restart() {
     const SENT: u64 = 20;
     let net = Net::new("restart large");
     let node = net.node("survivor");
-    let options = SubscriberOptions::new().reliable();
-    let mut eager = node.subscriber::<[u8]>("/t").qos(options.clone()).open().unwrap();
-    let mut lazy = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut eager = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut lazy = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     for life in 1..=4 {
         let mut child = Child::spawn(&net, &format!("large:{SENT}"));
         child.expect("sent");
@@ -199,8 +196,8 @@ fn losses_of_a_restart_are_counted_as_restart() {
 fn a_reliable_reader_that_comes_back_is_served_again() {
     let net = Net::new("reader restart");
     let node = net.node("survivor");
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher =
+        node.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
     for life in 0..4_u64 {
         let mut child = Child::spawn(&net, "reader");
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

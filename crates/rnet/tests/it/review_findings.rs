@@ -47,8 +47,7 @@ fn alternating_waiters_are_all_woken() {
     for round in 0..ROUNDS {
         let topic = format!("/t{round}");
         let mut publisher = a.publisher::<[u8]>(&topic).open().unwrap();
-        let options = SubscriberOptions::new().wait(Wait::Block);
-        let mut subscriber = b.subscriber::<[u8]>(&topic).qos(options).open().unwrap();
+        let mut subscriber = b.subscriber::<[u8]>(&topic).wait(Wait::Block).open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         let observed_net = net.same();
         let sender = std::thread::spawn(move || {

@@ -174,7 +174,9 @@ fn timers_run_in_simulated_time_and_pause_with_it() {
     let mut clock = clock(&host);
     let (tell, receiver) = mpsc::channel();
     let timer = sim
-        .timer(Duration::from_millis(10)).urgent().on(move |tick| {
+        .timer(Duration::from_millis(10))
+        .urgent()
+        .on(move |tick| {
             tell.send(tick).unwrap();
         })
         .unwrap();

@@ -69,8 +69,7 @@ fn matching_topics_are_received_with_their_types() {
     };
     assert_eq!(next(), is("/cam/left/raw", "raw bytes", b"old"));
     // A topic on the other lane with another kind of type, and a second publisher of a known topic.
-    let mut urgent =
-        a.publisher::<Level>("/cam/right/raw").urgent().open().unwrap();
+    let mut urgent = a.publisher::<Level>("/cam/right/raw").urgent().open().unwrap();
     urgent.wait_for_subscribers_timeout(1, LONG).unwrap();
     urgent.send(&Level { volt: 1.5 }).unwrap();
     let (topic, _, kind, bytes) = next();
@@ -122,9 +121,8 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
         let refused = b.subscriber::<[u8]>(pattern).on_any(|_| ()).unwrap_err();
         assert!(matches!(&refused, Error::BadName { name, .. } if name == pattern), "{refused}");
     }
-    let none = SubscriberOptions::new().keep_last(0);
     assert!(matches!(
-        b.subscriber::<[u8]>("/**").qos(none).on_any(|_| ()),
+        b.subscriber::<[u8]>("/**").keep_last(0).on_any(|_| ()),
         Err(Error::BadQos { .. })
     ));
     let (_any, receiver) = listen(&b, "/**", SubscriberOptions::new().reliable());
@@ -135,8 +133,7 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
     let mut received = received.filter(|received| !is_of_log(received));
     let error = received.next().unwrap().unwrap_err();
     assert!(matches!(&error, Error::IncompatibleQos { topic, .. } if topic == "/plain"), "{error}");
-    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut fits = a.publisher::<[u8]>("/fits").qos(reliable).open().unwrap();
+    let mut fits = a.publisher::<[u8]>("/fits").reliable(OnFull::Refuse).open().unwrap();
     fits.wait_for_subscribers_timeout(1, LONG).unwrap();
     fits.send(b"fits").unwrap();
     assert_eq!(received.next().unwrap().unwrap().3, b"fits");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use rnet::{
     Error, LossCause, MatchEvent, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
-    Subscriber, SubscriberOptions,
+    Subscriber,
 };
 
 /// How long a subscriber waits for a successor.
@@ -57,10 +57,9 @@ fn child_entry() {
     for order in common::orders() {
         match order.as_str() {
             "gap" => proxy.publish_gap(LossCause::Link, 5).unwrap(),
-            "close" => drop(std::mem::replace(
-                &mut proxy,
-                link.publisher("/other").open().unwrap(),
-            )),
+            "close" => {
+                drop(std::mem::replace(&mut proxy, link.publisher("/other").open().unwrap()))
+            }
             _ => send(&mut proxy, order.parse().unwrap(), len as usize),
         }
         tell("done");
@@ -192,8 +191,7 @@ fn all_forms_of_receiving_get_each_message_once() {
 fn keep_last_subscriber_gets_no_message_twice() {
     let net = Net::new("succession keep last");
     let node = net.node("reader");
-    let options = SubscriberOptions::new().keep_last(10);
-    let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut subscriber = node.subscriber::<[u8]>("/t").keep_last(10).open().unwrap();
     let mut numbers = Vec::new();
     let _second = two_lives(&net, 16, |die| {
         for _ in 0..3 {

@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::{Error, Node, PublisherOptions, Rate, SubscriberOptions, Tick, Timer, TimerOptions};
+use rnet::{Error, Node, Rate, Tick, Timer, TimerOptions};
 
 const MS: Duration = Duration::from_millis(1);
 
 /// A timer that sends its ticks to a channel.
 fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
     let (tell, receiver) = mpsc::channel();
-    let timer = node.timer(period).options_todo(options).on(move |tick| _ = tell.send(tick)).unwrap();
+    let timer =
+        node.timer(period).options_todo(options).on(move |tick| _ = tell.send(tick)).unwrap();
     (timer, receiver)
 }
 
@@ -50,8 +51,7 @@ fn timers_that_are_due_go_before_the_next_message() {
     let (log, receiver) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
     let tell = log.clone();
-    let keep_all = SubscriberOptions::new().keep_all();
-    let subscriber = node.subscriber::<[u8]>("/scan").qos(keep_all).open().unwrap();
+    let subscriber = node.subscriber::<[u8]>("/scan").keep_all().open().unwrap();
     let _calls = subscriber.on(move |sample| {
         tell.send(format!("message {}", sample.seq())).unwrap();
         if sample.seq() == 0 {
@@ -64,8 +64,7 @@ fn timers_that_are_due_go_before_the_next_message() {
     assert_eq!(hear(), "message 0");
     let once = |name: &'static str, delay| {
         let tell = log.clone();
-        let options = TimerOptions::new().once();
-        node.timer(delay).options_todo(options).on(move |_| tell.send(name.to_owned()).unwrap()).unwrap()
+        node.timer(delay).once().on(move |_| tell.send(name.to_owned()).unwrap()).unwrap()
     };
     let timers = [once("second timer", 3 * MS), once("first timer", MS)];
     publisher.send(b"").unwrap();
@@ -85,8 +84,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     let ticks = Arc::new(AtomicU64::new(0));
     let (tell, receiver) = mpsc::channel();
     let seen = ticks.clone();
-    let keep_all = SubscriberOptions::new().keep_all();
-    let subscriber = node.subscriber::<[u8]>("/scan").qos(keep_all).open().unwrap();
+    let subscriber = node.subscriber::<[u8]>("/scan").keep_all().open().unwrap();
     let (release, released) = mpsc::channel::<()>();
     let _calls = subscriber.on(move |sample| {
         if sample.seq() == 0 {
@@ -153,8 +151,7 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
     let node = net.node("robot");
     let (entered, bulk_entered) = mpsc::channel();
     let (release, released) = mpsc::channel::<()>();
-    let options = TimerOptions::new().once();
-    let bulk = node.timer(Duration::ZERO).options_todo(options).on(move |_| {
+    let bulk = node.timer(Duration::ZERO).once().on(move |_| {
         entered.send(()).unwrap();
         let _ = released.recv();
     });
@@ -235,8 +232,7 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
 fn timer_can_publish_to_its_own_node() {
     let net = Net::new("sends");
     let node = net.node("robot");
-    let options = PublisherOptions::new().urgent();
-    let mut publisher = node.publisher::<[u8]>("/beat").qos(options).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/beat").urgent().open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/beat").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let _timer = node.timer(MS).urgent().on(move |tick| {

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, orders, role, tell};
 use rnet::trace::{MAX_TRACED_PER_S, TraceRecord, trace_topic};
-use rnet::{Node, Publisher, Subscriber, SubscriberOptions, TopicName};
+use rnet::{Node, Publisher, Subscriber, TopicName};
 
 fn tracer(node: &Node, topic: &str) -> Subscriber<[u8]> {
     let topic = trace_topic(&TopicName::new(topic).unwrap()).unwrap();
-    let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-    node.subscriber(topic.as_str()).qos(options).open().unwrap()
+    node.subscriber(topic.as_str())
+        .keep_all()
+        .message_type(TraceRecord::plain_type())
+        .open()
+        .unwrap()
 }
 
 fn next(tracer: &mut Subscriber<[u8]>) -> TraceRecord {
@@ -144,10 +147,9 @@ fn a_flood_is_traced_in_part() {
     const MESSAGES: u64 = 200_000;
     let net = Net::new("trace flood");
     let (a, c) = (net.node("a"), net.node("c"));
-    let options = SubscriberOptions::new().reliable();
-    let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
-    let mut flood = a.publisher::<[u8]>("/flood").qos(on_full).open().unwrap();
-    let mut subscriber = a.subscriber::<[u8]>("/flood").qos(options).open().unwrap();
+    let mut flood =
+        a.publisher::<[u8]>("/flood").reliable(rnet::OnFull::Wait(LONG.unwrap())).open().unwrap();
+    let mut subscriber = a.subscriber::<[u8]>("/flood").reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     flood.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut trace = tracer(&c, "/flood");
@@ -221,11 +223,10 @@ fn stopped_tracer_loses_no_message_of_the_topic() {
     const MESSAGES: u64 = 20_000;
     let net = Net::new("trace stopped");
     let (a, b) = (net.node("a"), net.node("b"));
-    let on_full = rnet::PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
-    let mut imu = a.publisher::<[u8]>("/imu").qos(on_full).open().unwrap();
+    let mut imu =
+        a.publisher::<[u8]>("/imu").reliable(rnet::OnFull::Wait(LONG.unwrap())).open().unwrap();
     let (tell, receiver) = mpsc::channel();
-    let options = SubscriberOptions::new().reliable();
-    let subscriber = b.subscriber::<[u8]>("/imu").qos(options).open().unwrap();
+    let subscriber = b.subscriber::<[u8]>("/imu").reliable().open().unwrap();
     let subscriber = subscriber.on(move |message| tell.send(message.to_vec()).unwrap());
     imu.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut child = Child::spawn(&net, "tracer");

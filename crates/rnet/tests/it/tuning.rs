@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use common::{LONG, Net, eventually, not_run};
-use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions, Wait};
+use rnet::{Node, OnFull, Subscriber, Wait};
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 
 const SHORT: Duration = Duration::from_millis(5);
@@ -159,8 +159,7 @@ impl Receiving {
 }
 
 fn urgent(node: &Node) -> Subscriber<[u8]> {
-    let options = SubscriberOptions::new().lane(rnet::Lane::Urgent).wait(Wait::Block);
-    node.subscriber("/urgent").qos(options).open().unwrap()
+    node.subscriber("/urgent").lane(rnet::Lane::Urgent).wait(Wait::Block).open().unwrap()
 }
 
 #[test]
@@ -313,8 +312,8 @@ impl Beat {
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = thread::spawn(move || {
-            let options = PublisherOptions::new().reliable(OnFull::Refuse);
-            let mut publisher = node.publisher::<[u8]>("/beat").qos(options).open().unwrap();
+            let mut publisher =
+                node.publisher::<[u8]>("/beat").reliable(OnFull::Refuse).open().unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             while !stopped.load(Ordering::Acquire) {
                 publisher.send(b"beat").unwrap();

@@ -17,7 +17,7 @@ use rnet::protobuf::prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
 };
 use rnet::schema::{Schema, compile_text, limits};
-use rnet::{Dynamic, Error, MatchEvent, Node, Publisher, PublisherOptions, Subscriber};
+use rnet::{Dynamic, Error, MatchEvent, Node, Publisher, Subscriber};
 
 fn schema_of(name: &str, fields: &str) -> Schema {
     let text = format!("syntax = \"proto3\"; message {name} {{ {fields} }}");
@@ -29,8 +29,11 @@ fn level() -> Schema {
 }
 
 fn sends(node: &Node, topic: &str, schema: &Schema) -> Publisher<Dynamic> {
-    let options = PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    node.publisher(topic).qos(options.schema(schema)).open().unwrap()
+    node.publisher(topic)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .schema(schema)
+        .open()
+        .unwrap()
 }
 
 fn hears(node: &Node, topic: &str, schema: &Schema) -> Subscriber<Dynamic> {

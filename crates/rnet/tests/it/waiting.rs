@@ -62,8 +62,7 @@ impl Future for Any<'_> {
 fn a_stream_yields_every_message() {
     let net = Net::new("stream");
     let node = net.node("reader");
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let mut stream = node.subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap().into_stream();
+    let mut stream = node.subscriber::<[u8]>("/t").keep_all().open().unwrap().into_stream();
     let sender = std::thread::spawn({
         let writer = net.node("writer");
         move || {

@@ -11,9 +11,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use rnet::{
-    Driver, Error, Message, Node, OnFull, Publisher, PublisherOptions, Sample, Subscriber, WaitSet,
-};
+use rnet::{Driver, Error, Message, Node, OnFull, Publisher, Sample, Subscriber, WaitSet};
 use rnet_demo::messages::{
     FootForces, JointTorques, RobotState, STOP_CONTROLLER_SILENT, STOP_FORCE, STOP_ORDERED,
     STOP_TILT, StopEvent,
@@ -44,8 +42,12 @@ fn safety(process: &Process) -> rnet::Result<()> {
     let node = Node::new("safety")?;
     // A stop must arrive, and must not wait for a reader that hangs.
     let reliable = OnFull::Detach { stall: Duration::from_millis(100) };
-    let options = PublisherOptions::new().urgent().reliable(reliable).transient_local(1);
-    let mut stop = node.publisher::<StopEvent>("/safety/stop").qos(options).open()?;
+    let mut stop = node
+        .publisher::<StopEvent>("/safety/stop")
+        .urgent()
+        .reliable(reliable)
+        .transient_local(1)
+        .open()?;
     let mut state = node.subscriber::<RobotState>("/robot/state").open()?;
     let mut torque = node.subscriber::<JointTorques>("/robot/torque").open()?;
     let mut force = node.subscriber::<FootForces>("/robot/force").open()?;

@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use rnet::Node;
 use rnet::inspect::Domain;
-use rnet::{Node, SubscriberOptions};
 use rnet_demo::messages::{StopEvent, stop_reason};
 use rnet_demo::process::{self, Command, Process};
 use rnet_demo::rates::Rates;
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
 
 fn watch(process: &Process) -> rnet::Result<()> {
     let node = Node::new("watcher")?;
-    let options = SubscriberOptions::new().reliable().transient_local();
-    let mut stops = node.subscriber::<StopEvent>("/safety/stop").qos(options).open()?;
+    let mut stops =
+        node.subscriber::<StopEvent>("/safety/stop").reliable().transient_local().open()?;
     stops.wait_for_publishers_timeout(1, Duration::from_secs(10))?;
     process.joined();
     let _heard = stops.on(|event| {

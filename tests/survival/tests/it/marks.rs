@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet::role::{Checkpoint, WordFile};
-use rnet::{Error, LossCause, Meta, Node, Origin, SubscriberOptions};
+use rnet::{Error, LossCause, Meta, Node, Origin};
 
 const LONG: Duration = Duration::from_secs(30);
 /// Messages in the log and beside it, by their length.
@@ -48,8 +48,7 @@ fn visible_position_is_stored_when_a_link_is_killed_while_waking_readers() {
     let reading = node(&dir, "reading");
     let mut all = Vec::new();
     for pass in 1.. {
-        let options = SubscriberOptions::new().keep_all();
-        let mut reader = reading.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut reader = reading.subscriber::<[u8]>("/t").keep_all().open().unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "marks::child_entry", "--ignored"]).env("MARKS_DIR", &dir);
         let output = command.env("RNET_FAIL_POINT", format!("notify.begin@{pass}")).output();

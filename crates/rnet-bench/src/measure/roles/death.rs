@@ -5,8 +5,7 @@ use std::thread;
 
 use crate::worker::Order;
 use rnet::{
-    Error, MatchEvent, Node, NodeEvent, OnFull, Publisher, PublisherOptions, Subscriber,
-    limits::MIN_LOG_LEN_BYTES,
+    Error, MatchEvent, Node, NodeEvent, OnFull, Publisher, Subscriber, limits::MIN_LOG_LEN_BYTES,
 };
 
 use crate::measure::worker_link::{Event, Link, MATCH_TIMEOUT, SEND_PHASE, WAIT_LIMIT, WorkerNode};
@@ -67,10 +66,11 @@ impl Watcher {
             }
         })
         .detach();
-        let options = PublisherOptions::new()
+        let publisher = node
+            .publisher::<[u8]>(FULL_TOPIC)
             .reliable(OnFull::Wait(WAIT_LIMIT))
-            .log_len_bytes(MIN_LOG_LEN_BYTES);
-        let publisher = node.publisher::<[u8]>(FULL_TOPIC).qos(options).open()?;
+            .log_len_bytes(MIN_LOG_LEN_BYTES)
+            .open()?;
         let (tell, matches) = channel();
         publisher
             .on_match(move |event| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rnet::{Error, Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
+use rnet::{Error, Node, OnFull, Wait};
 use rnet::{Publisher, Subscriber};
 use serde::{Deserialize, Serialize};
 
@@ -40,10 +40,8 @@ type Endpoints = (Subscriber<[u8]>, Publisher<[u8]>);
 
 /// A node's two endpoints, matched with those of the other node.
 fn endpoints(node: &Node, job: &EchoJob, [from, to]: [&str; 2]) -> Outcome<Endpoints> {
-    let options = SubscriberOptions::new().reliable().wait(job.wait);
-    let mut subscriber = node.subscriber(from).qos(options).open()?;
-    let options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
-    let publisher = node.publisher(to).qos(options).open()?;
+    let mut subscriber = node.subscriber(from).reliable().wait(job.wait).open()?;
+    let publisher = node.publisher(to).reliable(OnFull::Wait(WAIT_LIMIT)).open()?;
     subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
     publisher.wait_for_subscribers_timeout(1, MATCH_TIMEOUT)?;
     Ok((subscriber, publisher))

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use rnet::TopicName;
 use rnet::inspect::PriorityChange;
 use rnet::trace::{TraceRecord, trace_topic};
-use rnet::{SubscriberOptions, TopicName};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +49,11 @@ pub fn trace(node: &WorkerNode, topic: &str, link: &Link) -> Outcome {
     rnet::inspect::lower_priority(PriorityChange::Batch);
     let node = node.open()?;
     let topic = trace_topic(&TopicName::new(topic)?)?;
-    let options = SubscriberOptions::new().keep_all().message_type(TraceRecord::plain_type());
-    let mut subscriber = node.subscriber::<[u8]>(topic.as_str()).qos(options).open()?;
+    let mut subscriber = node
+        .subscriber::<[u8]>(topic.as_str())
+        .keep_all()
+        .message_type(TraceRecord::plain_type())
+        .open()?;
     // The reader records from here on.
     subscriber.wait_for_publishers_timeout(1, MATCH_TIMEOUT)?;
     link.report_ready()?;

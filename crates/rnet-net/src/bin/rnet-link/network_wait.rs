@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rnet::msgs::{LinkStatus, timestamp_now};
 use rnet::role::HeldRole;
-use rnet::{Node, Publisher, PublisherOptions};
+use rnet::{Node, Publisher};
 use rnet_net::Presence;
 use rnet_net::config::{Config, WithSource};
 use rnet_net::link::STATUS_TOPIC;
@@ -106,8 +106,8 @@ struct WaitStatus {
 impl WaitStatus {
     fn new(options: &Options) -> Result<WaitStatus, String> {
         let node = Domain::node(options, "link").open().map_err(error_text)?;
-        let options = PublisherOptions::new().transient_local(1);
-        let publisher = node.publisher(STATUS_TOPIC).qos(options).open().map_err(error_text)?;
+        let publisher =
+            node.publisher(STATUS_TOPIC).transient_local(1).open().map_err(error_text)?;
         Ok(WaitStatus { publisher, _node: node, sent: None })
     }
 

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::{
-    Error, NODES_TOPIC, NodeName, Proxy, Publisher, PublisherOptions, PublisherQos, Result,
-    TopicName, limits,
+    Error, NODES_TOPIC, NodeName, Proxy, Publisher, PublisherQos, Result, TopicName, limits,
 };
 
 use super::super::control_state::ControlState;
@@ -74,8 +73,8 @@ impl Host {
             reserve_log: false,
             ..PublisherQos::default()
         };
-        let options = PublisherOptions::new().qos(qos).proxy(proxy);
-        let publisher = control.shared.node.publisher::<[u8]>(NODES_TOPIC).qos(options).open()?;
+        let publisher =
+            control.shared.node.publisher::<[u8]>(NODES_TOPIC).qos(qos).proxy(proxy).open()?;
         self.nodes.0.insert(name, publisher);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rnet::{Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Node, OnFull, Subscriber, SubscriberOptions};
 
 use super::*;
 use crate::link::positions::PositionTable;
@@ -14,9 +14,13 @@ fn matched(test: &str) -> (PathBuf, Node, Publisher<[u8]>, Subscriber<[u8]>) {
     let dir = PathBuf::from(format!("/dev/shm/rnet-{test}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
     let reader = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
-    let publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(1 << 14)
+        .open()
+        .unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (dir, node, publisher, reader)
 }
@@ -262,16 +266,18 @@ fn incomplete_message_evicts_neither_messages_nor_readers() {
         std::fs::create_dir_all(&dir).unwrap();
         let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
         // At most one of the earlier messages can be kept.
-        let options = PublisherOptions::new()
-            .reliable(OnFull::Detach { stall: STALL })
-            .large_depth(1)
-            .pool_limit_bytes(LEN + (1 << 18));
         let reads = match reliable {
             true => SubscriberOptions::new().reliable(),
             false => SubscriberOptions::new(),
         };
         let mut reader = node.subscriber::<[u8]>("/t").qos(reads).open().unwrap();
-        let publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        let publisher = node
+            .publisher::<[u8]>("/t")
+            .reliable(OnFull::Detach { stall: STALL })
+            .large_depth(1)
+            .pool_limit_bytes(LEN + (1 << 18))
+            .open()
+            .unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         let mut proxy = Proxy::new(publisher, (HostId(7), 1), None, None, 1 << 20);
         let large = vec![0; LEN as usize];

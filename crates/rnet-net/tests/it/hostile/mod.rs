@@ -17,7 +17,7 @@ use hosts::Hosts;
 use peer::{LANES, Peer};
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::State;
-use rnet::{Error, Lane, Meta, Subscriber, SubscriberOptions};
+use rnet::{Error, Lane, Meta, Subscriber};
 use rnet_net::link::LinkFailure;
 use rnet_net::wire::{Data, Document, DocumentPart, Fragment, Item, Subscribe};
 use rnet_net::{HostId, Presence};
@@ -97,8 +97,7 @@ struct Problems(Subscriber<LinkStatus>);
 impl Problems {
     fn of(hosts: &Hosts) -> (Problems, rnet::Node) {
         let node = hosts.node(0, "looks");
-        let options = SubscriberOptions::new().transient_local();
-        (Problems(node.subscriber("/_rnet/link").qos(options).open().unwrap()), node)
+        (Problems(node.subscriber("/_rnet/link").transient_local().open().unwrap()), node)
     }
 
     /// Waits for a problem with these words.
@@ -177,8 +176,8 @@ fn clock_step_of_an_absent_host_is_reported() {
     const STEP_NS: i64 = 10_000_000_000;
     let (hosts, peer) = hosts("step-away", "");
     let node = hosts.node(0, "looks");
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     let mut last = None;
     let mut peer_status = || {
         while let Some(status) = statuses.try_recv().unwrap() {

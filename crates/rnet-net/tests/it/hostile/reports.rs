@@ -72,8 +72,7 @@ fn owner_that_ignores_its_credit_is_disconnected() {
     });
     let peer = Peer::join(&net, Presence { host: EVIL, term: 1 }, HostId(1));
     let node = domain.node("hears");
-    let options = SubscriberOptions::new().reliable();
-    let mut hears = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut hears = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     let small = r#""reliability":"reliable","pool_limit_bytes":65536"#;
     let opened = publisher(7, "/t").replace(r#""reliability":"reliable""#, small);
     introduce(&peer, 1, &opened);
@@ -166,10 +165,9 @@ fn repeated_problem_is_reported_once() {
 fn refused_host_keeps_its_counters_and_shows_the_reason() {
     let (hosts, peer) = hosts("refused", "");
     let node = hosts.node(0, "hears");
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut hears = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
+    let mut hears = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     introduce(&peer, 1, &publisher(7, "/t"));
     let channel = flows(&peer, &mut hears);
     for seq in 0..3 {

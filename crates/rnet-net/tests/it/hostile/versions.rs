@@ -33,12 +33,10 @@ struct PeerBehavior<'a> {
 /// A whole session with a link that behaves like this.
 fn talk((hosts, peer): &(Hosts, Peer), said: &PeerBehavior<'_>) {
     let node = hosts.node(0, "both");
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut hears = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
-    let options = rnet::PublisherOptions::new().reliable(rnet::OnFull::Refuse);
-    let mut says = node.publisher::<[u8]>("/u").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
+    let mut hears = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut says = node.publisher::<[u8]>("/u").reliable(rnet::OnFull::Refuse).open().unwrap();
 
     wait(peer, "a session begins", || peer.sessions() == 1);
     assert!(peer.document(Document::Hello, said.hello.as_bytes()));

@@ -110,7 +110,6 @@ fn link_without_will_support_gets_a_message() {
 /// The role of its child.
 pub fn talk() {
     let node = common::Net::of_parent().node("talker");
-    let options = rnet::PublisherOptions::new().last_will(&b"gone"[..]);
-    let _publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let _publisher = node.publisher::<[u8]>("/t").last_will(&b"gone"[..]).open().unwrap();
     for _ in common::orders() {}
 }

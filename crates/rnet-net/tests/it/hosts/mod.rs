@@ -10,9 +10,9 @@ use std::time::Duration;
 
 #[cfg(feature = "zenoh")]
 use rnet::DomainId;
+use rnet::Node;
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::state::{Home, serve};
-use rnet::{Node, SubscriberOptions};
 use rnet_net::config::{Config, OfflineLimits};
 use rnet_net::link::{Link, LinkFailure, LinkOptions};
 use rnet_net::memory::MemoryNet;
@@ -231,8 +231,8 @@ impl Hosts {
 
 /// The uncertainty of the clocks of `others` other hosts, as the host of this node knows them.
 pub fn clock_uncertainty(node: &Node, others: usize) -> Duration {
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     loop {
         let status = statuses.recv_timeout(LONG).unwrap();
         let known: Option<Vec<_>> =

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::{Error, Node, SubscriberOptions};
+use rnet::{Error, Node};
 
 use super::net::{Host, Net, Way};
 use super::peer::{Peer, say};
@@ -64,8 +64,7 @@ pub fn actor(host: &str) {
         (0..NODES).map(|n| nodes[n].publisher::<[u8]>(&topic(host, n)).open().unwrap()).collect();
     let mut subscribers: Vec<_> = (0..NODES)
         .map(|n| {
-            let options = SubscriberOptions::new().keep_all();
-            let subscriber = nodes[n].subscriber::<[u8]>(&topic(host + 1, n)).qos(options).open();
+            let subscriber = nodes[n].subscriber::<[u8]>(&topic(host + 1, n)).keep_all().open();
             (subscriber.unwrap(), ReceivedSequence::default())
         })
         .collect();

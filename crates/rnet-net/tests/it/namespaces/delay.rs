@@ -5,7 +5,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use rnet::msgs::{LinkStatus, duration_to_ns};
-use rnet::{Node, Subscriber, SubscriberOptions, now_ns};
+use rnet::{Node, Subscriber, now_ns};
 
 use super::killed::start;
 use super::net::Net;
@@ -49,10 +49,8 @@ fn uncertainty_ns(statuses: &mut Subscriber<LinkStatus>) -> Option<i64> {
 /// uncertainty that the link has reported.
 pub fn measure() {
     let node = Node::builder("measurer").open().unwrap();
-    let options = SubscriberOptions::new().keep_all();
-    let mut statuses =
-        node.subscriber::<LinkStatus>("/_rnet/link").qos(options.clone()).open().unwrap();
-    let mut stamps = node.subscriber::<[u8]>("/stamps").qos(options).open().unwrap();
+    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").keep_all().open().unwrap();
+    let mut stamps = node.subscriber::<[u8]>("/stamps").keep_all().open().unwrap();
     say("ready");
     // Before the clocks were compared a delay is unknown.
     while uncertainty_ns(&mut statuses).is_none() {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::LinkStatus;
-use rnet::{DomainId, Error, Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{DomainId, Error, Node, OnFull, PublisherOptions};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -76,8 +76,7 @@ pub fn talk(log_len_bytes: Option<u64>) {
 /// Prints after each hundredth number how many were received and how many were counted as lost.
 pub fn listen() {
     let node = Node::builder("listener").open().unwrap();
-    let options = SubscriberOptions::new().reliable();
-    let mut numbers = node.subscriber::<[u8]>("/numbers").qos(options).open().unwrap();
+    let mut numbers = node.subscriber::<[u8]>("/numbers").reliable().open().unwrap();
     say("ready");
     let (mut received, mut next) = (0_u64, 0_u64);
     loop {
@@ -104,8 +103,8 @@ pub fn listen() {
 /// Prints which other links the link of its host has connected to, and where.
 pub fn watch() {
     let node = Node::builder("watcher").open().unwrap();
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     say("ready");
     while let Ok(status) = statuses.recv_timeout(LONG) {
         for peer in &status.peers {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::LinkStatus;
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Node, OnFull, PublisherOptions};
 use rustix::process::Signal;
 
 use super::killed::{both, start_with};
@@ -90,7 +90,13 @@ pub fn actor(host: &str, seed: &str) {
             let options = PublisherOptions::new().log_len_bytes(topic.log_len_bytes);
             let options =
                 if topic.is_reliable { options.reliable(OnFull::Wait(WAIT)) } else { options };
-            (topic, node.publisher::<[u8]>(&topic.name).qos(options).open().unwrap())
+            (
+                topic,
+                node.publisher::<[u8]>(&topic.name)
+                    .log_len_bytes(topic.log_len_bytes)
+                    .open()
+                    .unwrap(),
+            )
         })
         .collect();
     say("ready");
@@ -170,8 +176,8 @@ fn wait(
 
 /// The status of this host's link about its peers.
 fn links(node: &Node) -> String {
-    let options = SubscriberOptions::new().transient_local();
-    let mut statuses = node.subscriber::<LinkStatus>("/_rnet/link").qos(options).open().unwrap();
+    let mut statuses =
+        node.subscriber::<LinkStatus>("/_rnet/link").transient_local().open().unwrap();
     let Ok(status) = statuses.recv_timeout(SOON) else { return "no link is running".into() };
     let peers = status.peers.iter().map(|peer| {
         let topics = peer.topics.iter().map(|topic| {

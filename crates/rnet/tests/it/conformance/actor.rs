@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use rnet::{
-    Backlog, Error, LossCounts, MatchEvent, Meta, Node, OwnedSample, Publisher, PublisherOptions,
-    PublisherQos, Result, SampleStream, Subscriber, SubscriberOptions, SubscriberQos, Subscription,
+    Backlog, Error, LossCounts, MatchEvent, Meta, Node, OwnedSample, Publisher, PublisherQos,
+    Result, SampleStream, Subscriber, SubscriberQos, Subscription,
 };
 use serde::{Deserialize, Serialize};
 
@@ -236,13 +236,11 @@ impl Actor {
         match step {
             Step::Publish { topic, qos } => {
                 let node = self.node.as_ref().expect("the node is open");
-                let options = PublisherOptions::new().qos(qos);
-                self.publisher = Some(node.publisher(&topic).qos(options).open()?);
+                self.publisher = Some(node.publisher(&topic).qos(qos).open()?);
             }
             Step::Subscribe { topic, qos } => {
                 let node = self.node.as_ref().expect("the node is open");
-                let options = SubscriberOptions::new().qos(qos);
-                self.subscriber = Some(node.subscriber(&topic).qos(options).open()?);
+                self.subscriber = Some(node.subscriber(&topic).qos(qos).open()?);
             }
             Step::Watch => self.watch(),
             Step::WaitSubscribers { n, timeout_ms } => {

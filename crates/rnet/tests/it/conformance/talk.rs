@@ -3,7 +3,6 @@
 use rnet::msgs::Log;
 use rnet::{
     Error, LOG_TOPIC, LogLevel, Node, OnFull, Publisher, PublisherOptions, Result, Subscriber,
-    SubscriberOptions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -69,8 +68,7 @@ impl Talks {
                 self.publisher = Some(node.publisher(&topic).qos(options).open()?);
             }
             Talk::Subscribe { topic } => {
-                let options = SubscriberOptions::new().reliable();
-                self.subscriber = Some(node.subscriber(&topic).qos(options).open()?);
+                self.subscriber = Some(node.subscriber(&topic).reliable().open()?);
             }
             Talk::Meet => {
                 if let Some(publisher) = &self.publisher {
@@ -130,8 +128,7 @@ impl Talks {
 
     fn hear_log(&mut self, node: &Node, count: usize) -> Result<Vec<String>> {
         if self.log.is_none() {
-            let options = SubscriberOptions::new().transient_local().keep_all();
-            self.log = Some(node.subscriber(LOG_TOPIC).qos(options).open()?);
+            self.log = Some(node.subscriber(LOG_TOPIC).transient_local().keep_all().open()?);
         }
         let log = self.log.as_mut().expect("the endpoint was opened");
         (0..count)

@@ -102,7 +102,13 @@ pub(crate) fn few_files(net: &Net) {
         let node = net.builder("child").open();
         let made = node.as_ref().map_err(Clone::clone).and_then(|node| {
             let subscriber = reader(node, "/down")?;
-            Ok((subscriber, node.publisher::<[u8]>("/up").qos(reliable()).open()?))
+            Ok((
+                subscriber,
+                node.publisher::<[u8]>("/up")
+                    .reliable(OnFull::Wait(Duration::from_secs(30)))
+                    .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+                    .open()?,
+            ))
         });
         let (mut subscriber, mut publisher) = match made {
             Ok(made) => made,
@@ -163,7 +169,12 @@ pub(crate) fn few_files(net: &Net) {
 fn file_descriptors() {
     let net = Net::new("files");
     let node = net.node("parent");
-    let mut down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
+    let mut down = node
+        .publisher::<[u8]>("/down")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut up = reader(&node, "/up").unwrap();
     let mut child = Child::spawn(&net, "files");
     while child.hear() == "send" {
@@ -229,7 +240,12 @@ pub(crate) fn an_observer_without_files(net: &Net) {
 fn file_descriptors_of_an_observer() {
     let net = Net::new("observer");
     let node = net.node("parent");
-    let mut down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
+    let mut down = node
+        .publisher::<[u8]>("/down")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut child = Child::spawn(&net, "observer");
     child.expect("send");
     down.send(&[1; LARGE]).unwrap();
@@ -290,7 +306,12 @@ fn file_descriptors_of_a_watch() {
 pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
-    let mut publisher = node.publisher::<[u8]>("/up").qos(reliable()).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/up")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut subscriber = reader(&node, "/down").unwrap();
     let mut steady = reader(&node, "/steady").unwrap();
     steady.wait_for_publishers_timeout(1, LONG).unwrap();
@@ -321,13 +342,23 @@ pub(crate) fn newcomers_without_files(net: &Net) {
 fn file_descriptors_for_newcomers() {
     let net = Net::new("newcomers");
     let node = net.node("parent");
-    let mut steady = node.publisher::<[u8]>("/steady").qos(reliable()).open().unwrap();
+    let mut steady = node
+        .publisher::<[u8]>("/steady")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut child = Child::spawn(&net, "newcomers");
     let mut there = Vec::new();
     while child.hear() == "come" {
         let name = format!("comes{}", there.len());
         let node = net.node(&name);
-        let down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
+        let down = node
+            .publisher::<[u8]>("/down")
+            .reliable(OnFull::Wait(Duration::from_secs(30)))
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+            .unwrap();
         there.push((reader(&node, "/up").unwrap(), down));
         steady.send(&[there.len() as u8]).unwrap();
         child.say("came");
@@ -344,8 +375,15 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
     const EACH: usize = 16;
     let orders = orders();
     let node = net.node("child");
-    let publishers: Vec<_> =
-        (0..EACH).map(|_| node.publisher::<[u8]>("/up").qos(reliable()).open().unwrap()).collect();
+    let publishers: Vec<_> = (0..EACH)
+        .map(|_| {
+            node.publisher::<[u8]>("/up")
+                .reliable(OnFull::Wait(Duration::from_secs(30)))
+                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+                .open()
+                .unwrap()
+        })
+        .collect();
     let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
     let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
     let (say, receiver) = std::sync::mpsc::channel();
@@ -405,7 +443,12 @@ fn file_descriptors_for_waiting_callers() {
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");
     let node = net.node("parent");
-    let _down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
+    let _down = node
+        .publisher::<[u8]>("/down")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let _up = reader(&node, "/up").unwrap();
     child.say("came");
     child.expect("done");
@@ -422,9 +465,22 @@ pub(crate) fn little_address_space(net: &Net) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
     let mut limited = Some(Limited::to(libc::RLIMIT_AS, pages * 4096 + (4 << 20)));
-    let options = reliable().log_len_bytes(16 << 20);
-    check(&refused(node.publisher::<[u8]>("/up").qos(options.clone()).open()), "/up");
-    let mut small = node.publisher::<[u8]>("/small").qos(reliable()).open().unwrap();
+    check(
+        &refused(
+            node.publisher::<[u8]>("/up")
+                .reliable(OnFull::Wait(Duration::from_secs(30)))
+                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+                .log_len_bytes(16 << 20)
+                .open(),
+        ),
+        "/up",
+    );
+    let mut small = node
+        .publisher::<[u8]>("/small")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     check(
         &refused(small.send(&vec![1; 1 << 20]).and_then(|()| small.loan(16 << 20).map(drop))),
         "/small",
@@ -437,7 +493,12 @@ pub(crate) fn little_address_space(net: &Net) {
         limited = None;
     });
     assert_eq!((short, subscriber.lost().total()), (1, 0));
-    node.publisher::<[u8]>("/up").qos(options).open().unwrap();
+    node.publisher::<[u8]>("/up")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .log_len_bytes(16 << 20)
+        .open()
+        .unwrap();
     tell("done");
 }
 
@@ -445,7 +506,12 @@ pub(crate) fn little_address_space(net: &Net) {
 fn address_space() {
     let net = Net::new("space");
     let node = net.node("parent");
-    let mut down = node.publisher::<[u8]>("/down").qos(reliable()).open().unwrap();
+    let mut down = node
+        .publisher::<[u8]>("/down")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut child = Child::spawn(&net, "space");
     child.expect("send");
     down.send(&vec![1; 32 << 20]).unwrap();
@@ -462,7 +528,12 @@ pub(crate) fn few_maps(net: &Net) {
         return;
     }
     let node = net.node("child");
-    let mut first = node.publisher::<[u8]>("/first").qos(reliable()).open().unwrap();
+    let mut first = node
+        .publisher::<[u8]>("/first")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut subscriber = reader(&node, "/first").unwrap();
     // Untouched memory; pages of different protection are separate maps.
     let memory = Vec::<[u8; 4096]>::with_capacity(2 * most + 2);
@@ -483,7 +554,12 @@ pub(crate) fn few_maps(net: &Net) {
     }
     let mut publishers = Vec::with_capacity(64);
     let error = loop {
-        match node.publisher::<[u8]>("/t").qos(reliable()).open() {
+        match node
+            .publisher::<[u8]>("/t")
+            .reliable(OnFull::Wait(Duration::from_secs(30)))
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+        {
             Ok(publisher) => publishers.push(publisher),
             Err(error) => break error,
         }
@@ -520,7 +596,12 @@ pub(crate) fn no_threads(net: &Net) {
     is_limit(&refused(net.builder("child").open()), &words);
     drop(limited);
     let node = net.node("child");
-    let mut publisher = node.publisher::<[u8]>("/t").qos(reliable()).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(Duration::from_secs(30)))
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let limited = none();
     let subscriber = reader(&node, "/t").unwrap();
     let (say, receiver) = std::sync::mpsc::channel();

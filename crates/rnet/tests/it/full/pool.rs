@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet::limits::MAX_CHUNKS_PER_CHANNEL;
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber};
 
 use super::{is_limit, is_out_of_memory, refused};
 use crate::common::{LONG, Net};
@@ -20,10 +20,6 @@ const CHOICES: [OnFull; 3] = [
     OnFull::Detach { stall: Duration::from_millis(50) },
 ];
 
-fn options(on_full: OnFull) -> PublisherOptions {
-    PublisherOptions::new().reliable(on_full).pool_limit_bytes(POOL_LEN)
-}
-
 fn reader(node: &Node) -> Subscriber<[u8]> {
     node.subscriber("/t").reliable().open().unwrap()
 }
@@ -34,7 +30,8 @@ fn pool_full_of_kept_samples() {
     for choice in CHOICES {
         let net = Net::new("kept samples");
         let (a, b) = (net.node("a"), net.node("b"));
-        let mut publisher = a.publisher::<[u8]>("/t").qos(options(choice)).open().unwrap();
+        let mut publisher =
+            a.publisher::<[u8]>("/t").reliable(choice).pool_limit_bytes(POOL_LEN).open().unwrap();
         let (mut one, mut two) = (reader(&b), reader(&b));
         publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
         let mut kept = Vec::new();
@@ -74,7 +71,8 @@ fn pool_full_of_unread_messages() {
     for choice in CHOICES {
         let net = Net::new("unread messages");
         let (a, b) = (net.node("a"), net.node("b"));
-        let mut publisher = a.publisher::<[u8]>("/t").qos(options(choice)).open().unwrap();
+        let mut publisher =
+            a.publisher::<[u8]>("/t").reliable(choice).pool_limit_bytes(POOL_LEN).open().unwrap();
         let mut subscriber = reader(&b);
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         for i in 0..ROOM as u8 {
@@ -120,8 +118,14 @@ fn pool_full_of_unread_messages() {
 fn failed_send_evicts_no_message() {
     let net = Net::new("forgets nothing");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = options(OnFull::Refuse).transient_local(2).large_depth(4);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .pool_limit_bytes(POOL_LEN)
+        .transient_local(2)
+        .large_depth(4)
+        .open()
+        .unwrap();
     let mut late = b.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let loans = [0, 1].map(|_| publisher.loan_owned(LEN).unwrap());
@@ -131,8 +135,7 @@ fn failed_send_evicts_no_message() {
     let error = refused(publisher.send(&[3; 3 * LEN]));
     is_out_of_memory(&error, "/t", &["2 of its chunks are on loan and 2"]);
     is_out_of_memory(&refused(publisher.send(&[3; 5 * LEN])), "/t", &["alone is larger"]);
-    let mut later =
-        b.subscriber::<[u8]>("/t").transient_local().open().unwrap();
+    let mut later = b.subscriber::<[u8]>("/t").transient_local().open().unwrap();
     for subscriber in [&mut late, &mut later] {
         assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [1; LEN]);
         assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [2; LEN]);
@@ -151,8 +154,7 @@ fn failed_send_evicts_no_message() {
 const CHUNK_LEN: u64 = LEN as u64 + 4096;
 
 fn joins_late(node: &Node) -> Subscriber<[u8]> {
-    let options = SubscriberOptions::new().transient_local().keep_all();
-    node.subscriber("/t").qos(options).open().unwrap()
+    node.subscriber("/t").transient_local().keep_all().open().unwrap()
 }
 
 /// Messages promised to late joiners are not evicted for a message that does not fit beside them. No reader
@@ -162,8 +164,13 @@ fn pool_full_of_messages_for_late_joiners() {
     for choice in CHOICES {
         let net = Net::new("promised messages");
         let (a, b) = (net.node("a"), net.node("b"));
-        let options = options(choice).transient_local(ROOM as u32);
-        let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        let mut publisher = a
+            .publisher::<[u8]>("/t")
+            .reliable(choice)
+            .pool_limit_bytes(POOL_LEN)
+            .transient_local(ROOM as u32)
+            .open()
+            .unwrap();
         let mut subscriber = reader(&b);
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..ROOM as u8 {
@@ -216,11 +223,13 @@ fn pool_length_named_by_the_error_is_enough() {
         Err(Error::OutOfMemory { needed_bytes, .. }) => needed_bytes,
         other => panic!("{other:?}"),
     };
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options(POOL_LEN)).open().unwrap();
+    let mut publisher =
+        a.publisher::<[u8]>("/t").reliable(POOL_LEN).pool_limit_bytes(POOL_LEN).open().unwrap();
     let failed = (0..=ROOM).map(|_| publisher.send(&[1; LEN])).find(Result::is_err);
     let enough = needed(failed.unwrap());
     drop(publisher);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options(enough)).open().unwrap();
+    let mut publisher =
+        a.publisher::<[u8]>("/t").reliable(enough).pool_limit_bytes(POOL_LEN).open().unwrap();
     (0..10 * ROOM as u8).for_each(|i| publisher.send(&[i; LEN]).unwrap());
     let mut late = joins_late(&b);
     for i in 9 * ROOM as u8..10 * ROOM as u8 {
@@ -237,8 +246,7 @@ fn history_that_exceeds_the_maximum_number_of_chunks() {
     let net = Net::new("many promised");
     let (a, b) = (net.node("a"), net.node("b"));
     let depth = MAX_CHUNKS_PER_CHANNEL as u32;
-    let options = PublisherOptions::new().transient_local(depth);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").transient_local(depth).open().unwrap();
     (0..depth).for_each(|i| publisher.send(&[i as u8; 5000]).unwrap());
     let words = ["large messages of /t", "transient_local keeps the last 1024", "keep fewer"];
     is_limit(&refused(publisher.send(&[1; 5000])), &words);
@@ -260,8 +268,7 @@ fn history_of_plain_messages_that_exceeds_the_pool_is_refused() {
     let net = Net::new("plain promise");
     let node = net.node("a");
     let open = |depth, len| {
-        let options = PublisherOptions::new().transient_local(depth).pool_limit_bytes(len);
-        node.publisher::<Grid>("/grid").qos(options).open()
+        node.publisher::<Grid>("/grid").transient_local(depth).pool_limit_bytes(len).open()
     };
     let is_bad = |error: Error, words: &[&str]| {
         let text = error.to_string();
@@ -287,8 +294,13 @@ fn history_of_plain_messages_that_exceeds_the_pool_is_refused() {
 fn large_message_without_log_space_releases_its_chunk() {
     let net = Net::new("no room in the log");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = options(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .pool_limit_bytes(POOL_LEN)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut subscriber = reader(&b);
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut small = 0;

@@ -67,12 +67,12 @@ fn more_publishers_than_a_subscriber_may_merge() {
     let net = Net::new("publishers");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut subscriber = b.subscriber::<[u8]>("/t").open().unwrap();
-    let options = rnet::PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
     let mut publishers: Vec<Publisher<[u8]>> = (0..MAX_PUBLISHERS_PER_SUBSCRIPTION)
-        .map(|_| a.publisher("/t").qos(options.clone()).open().unwrap())
+        .map(|_| a.publisher("/t").log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).open().unwrap())
         .collect();
     subscriber.wait_for_publishers_timeout(MAX_PUBLISHERS_PER_SUBSCRIPTION, LONG).unwrap();
-    let mut last = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut last =
+        a.publisher::<[u8]>("/t").log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).open().unwrap();
     let error =
         refused(subscriber.wait_for_publishers_timeout(MAX_PUBLISHERS_PER_SUBSCRIPTION + 1, LONG));
     is_limit(&error, &["256 publishers of /t at one subscriber"]);

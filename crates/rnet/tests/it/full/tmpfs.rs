@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rnet::{Dynamic, Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Dynamic, Error, Node, OnFull, Subscriber, SubscriberOptions};
 
 use super::{is_limit, is_out_of_memory, level, play, refused};
 use crate::common::{Child, LONG, Net, eventually, tell};
@@ -84,10 +84,6 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn small_log() -> PublisherOptions {
-    PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-}
-
 fn reader(node: &Node, topic: &str) -> Subscriber<[u8]> {
     node.subscriber(topic).reliable().open().unwrap()
 }
@@ -97,7 +93,12 @@ pub(crate) fn full(net: &Net) {
         return;
     }
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher = a.publisher::<[u8]>("/t").qos(small_log()).open().unwrap();
+    let mut publisher = a
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     let mut subscriber = reader(&b, "/t");
     let mut lonely = reader(&b, "/lonely");
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -109,12 +110,30 @@ pub(crate) fn full(net: &Net) {
     // Each operation that needs space returns an error and leaves nothing behind.
     let full = ["its file system is full", "RNET_DIR"];
     is_out_of_memory(&refused(net.builder("c").open()), "/names/c", &full);
-    is_out_of_memory(&refused(a.publisher::<[u8]>("/new").qos(small_log()).open()), "/new", &full);
+    is_out_of_memory(
+        &refused(
+            a.publisher::<[u8]>("/new")
+                .reliable(OnFull::Refuse)
+                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+                .open(),
+        ),
+        "/new",
+        &full,
+    );
     is_out_of_memory(&refused(a.subscriber::<[u8]>("/new").open()), "/new", &full);
-    let typed = |node: &Node| node.publisher::<Dynamic>("/new").qos(small_log().schema(&level())).open();
+    let typed = |node: &Node| {
+        node.publisher::<Dynamic>("/new")
+            .reliable(OnFull::Refuse)
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .schema(&level())
+            .open()
+    };
     is_out_of_memory(&refused(typed(&a)), "/new", &full);
-    let expects = SubscriberOptions::new().schema(&level());
-    is_out_of_memory(&refused(a.subscriber::<Dynamic>("/new").qos(expects).open()), "/new", &full);
+    is_out_of_memory(
+        &refused(a.subscriber::<Dynamic>("/new").schema(&level()).open()),
+        "/new",
+        &full,
+    );
     let error = refused(publisher.send(&[2; 300_000]));
     is_out_of_memory(&error, "/t", &full);
     assert!(matches!(error, Error::OutOfMemory { limit_bytes: 4_194_304, .. }), "{error}");
@@ -146,7 +165,12 @@ pub(crate) fn full(net: &Net) {
 
     // Space for the publisher, but not for the page of its subscriber.
     filler.give(PUBLISHER_LEN);
-    let mut second = a.publisher::<[u8]>("/lonely").qos(small_log()).open().unwrap();
+    let mut second = a
+        .publisher::<[u8]>("/lonely")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     is_out_of_memory(&refused(lonely.recv_timeout(LONG).map(drop)), "/lonely", &full);
     assert_eq!(lonely.publisher_count(), 0);
     drop(filler);
@@ -172,16 +196,33 @@ pub(crate) fn a_will_without_room(net: &Net) {
     }
     let node = net.node("a");
     // Allocates the page for the list.
-    drop(node.publisher::<[u8]>("/t").qos(small_log()).open().unwrap());
+    drop(
+        node.publisher::<[u8]>("/t")
+            .reliable(OnFull::Refuse)
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+            .unwrap(),
+    );
     let mut filler = Filler::fill(net.base());
     filler.give(PUBLISHER_LEN);
-    let will = small_log().last_will(&b"gone"[..]);
     let before = files_below(net.base());
-    let error = refused(node.publisher::<[u8]>("/t").qos(will.clone()).open());
+    let error = refused(
+        node.publisher::<[u8]>("/t")
+            .reliable(OnFull::Refuse)
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .last_will(&b"gone"[..])
+            .open(),
+    );
     is_out_of_memory(&error, "/t", &["its file system is full"]);
     assert_eq!(files_below(net.base()), before);
     filler.give(3 * 4096);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(will).open().unwrap();
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Refuse)
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .last_will(&b"gone"[..])
+        .open()
+        .unwrap();
     // All of its memory is allocated, although the file system is full.
     publisher.set_last_will(&[7; 4096]).unwrap();
     publisher.set_last_will(&[8; 4096]).unwrap();
@@ -202,7 +243,12 @@ pub(crate) fn full_at_the_start(net: &Net) {
     let mut filler = Filler::fill(net.base());
     for pages in 0..8 {
         let before = files_below(net.base());
-        match node.publisher::<[u8]>("/t").qos(small_log()).open() {
+        match node
+            .publisher::<[u8]>("/t")
+            .reliable(OnFull::Refuse)
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+        {
             Ok(publisher) => {
                 assert!(pages >= 7, "not with {pages} pages");
                 drop((publisher, filler));
@@ -226,7 +272,12 @@ pub(crate) fn no_inodes(net: &Net) {
     let mut publishers = Vec::new();
     let error = loop {
         let topic = format!("/t{}", publishers.len());
-        match node.publisher::<[u8]>(&topic).qos(small_log()).open() {
+        match node
+            .publisher::<[u8]>(&topic)
+            .reliable(OnFull::Refuse)
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+        {
             Ok(publisher) => publishers.push(publisher),
             Err(error) => break error,
         }
@@ -318,8 +369,7 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
         return;
     }
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = PublisherOptions::new().transient_local(3);
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").transient_local(3).open().unwrap();
     (0..3).for_each(|i| publisher.send(&[i; LEN]).unwrap());
     let options = || SubscriberOptions::new().transient_local().keep_all();
     let mut late = b.subscriber::<[u8]>("/t").qos(options()).open().unwrap();
@@ -359,14 +409,12 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
         return;
     }
     let (a, b) = (net.node("a"), net.node("b"));
-    let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut held = a.publisher::<[u8]>("/held").qos(reliable).open().unwrap();
+    let mut held = a.publisher::<[u8]>("/held").reliable(OnFull::Refuse).open().unwrap();
     let mut kept = a.publisher::<[u8]>("/kept").transient_local(40).open();
     let kept = kept.as_mut().unwrap();
     let mut lossy = a.publisher::<[u8]>("/lossy").open().unwrap();
     let mut reads = reader(&b, "/held");
-    let all = SubscriberOptions::new().keep_all();
-    let mut misses = b.subscriber::<[u8]>("/lossy").qos(all).open().unwrap();
+    let mut misses = b.subscriber::<[u8]>("/lossy").keep_all().open().unwrap();
     held.wait_for_subscribers_timeout(1, LONG).unwrap();
     lossy.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut filler = Filler::fill(net.base());
@@ -391,8 +439,7 @@ pub(crate) fn a_log_that_cannot_grow(net: &Net) {
         (0..2 * sent).all(|_| held.send(&[1; 1000]).is_ok())
     });
     eventually("the kept messages fit again", || (0..100).all(|_| kept.send(&[1; 1000]).is_ok()));
-    let options = SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber::<[u8]>("/kept").qos(options).open().unwrap();
+    let mut late = b.subscriber::<[u8]>("/kept").transient_local().keep_all().open().unwrap();
     (0..40).for_each(|_| assert!(late.recv_timeout(LONG).is_ok()));
     tell("done");
 }

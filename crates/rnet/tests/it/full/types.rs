@@ -3,19 +3,11 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-use rnet::{Dynamic, Error, PublisherOptions, SubscriberOptions};
+use rnet::{Dynamic, Error};
 
 use super::limits::{Limited, left_open, open_files};
 use super::{is_limit, level};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
-
-fn publishes() -> PublisherOptions {
-    PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).schema(&level())
-}
-
-fn expects() -> SubscriberOptions {
-    SubscriberOptions::new().schema(&level())
-}
 
 /// The files of the child's node, by name.
 fn files_of_child(net: &Net) -> Vec<String> {
@@ -29,7 +21,13 @@ fn files_of_child(net: &Net) -> Vec<String> {
 fn lonely_node_without_files(net: &Net) {
     let node = net.builder("lonely").domain("alone").open().unwrap();
     let nodes = node.domain_path().join("nodes");
-    drop(node.publisher::<Dynamic>("/t").qos(publishes()).open().unwrap());
+    drop(
+        node.publisher::<Dynamic>("/t")
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .schema(&level())
+            .open()
+            .unwrap(),
+    );
     let folder = std::fs::read_dir(&nodes).unwrap().next().unwrap().unwrap().path();
     assert!(folder.join(format!("t{}", level().hash())).exists());
     let limited = Limited::to(libc::RLIMIT_NOFILE, 0);
@@ -63,9 +61,14 @@ pub(crate) fn few_files(net: &Net) {
             .take_while(|file| file.as_raw_fd() as u64 <= top)
             .collect();
         let limited = Limited::to(libc::RLIMIT_NOFILE, top + 1 + more);
-        let made = node.publisher::<Dynamic>("/up").qos(publishes()).open().and_then(|publisher| {
-            Ok((publisher, node.subscriber::<Dynamic>("/down").qos(expects()).open()?))
-        });
+        let made = node
+            .publisher::<Dynamic>("/up")
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .schema(&level())
+            .open()
+            .and_then(|publisher| {
+                Ok((publisher, node.subscriber::<Dynamic>("/down").schema(&level()).open()?))
+            });
         let (mut publisher, mut subscriber) = match made {
             Ok(made) => made,
             Err(error) => {
@@ -121,8 +124,13 @@ pub(crate) fn few_files(net: &Net) {
 fn types_without_file_descriptors() {
     let net = Net::new("types without files");
     let node = net.node("parent");
-    let mut down = node.publisher::<Dynamic>("/down").qos(publishes()).open().unwrap();
-    let mut up = node.subscriber::<Dynamic>("/up").qos(expects()).open().unwrap();
+    let mut down = node
+        .publisher::<Dynamic>("/down")
+        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        .schema(&level())
+        .open()
+        .unwrap();
+    let mut up = node.subscriber::<Dynamic>("/up").schema(&level()).open().unwrap();
     let mut child = Child::spawn(&net, "types");
     let mut received = 0;
     eventually("the child is done", || {

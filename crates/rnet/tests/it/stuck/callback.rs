@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use rnet::{Error, Lane, OnFull, PublisherOptions, Subscription};
+use rnet::{Error, Lane, OnFull, Subscription};
 
 use super::{is_full, message, reader_of, reliable};
 use crate::common::{LONG, Net, eventually};
@@ -56,13 +56,11 @@ fn rest_of_the_node_beside_a_blocked_callback() {
     let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     let mut stop = a.publisher::<[u8]>("/stop").urgent().open().unwrap();
     let mut plain = a.publisher::<[u8]>("/plain").open().unwrap();
-    let reliable_t = PublisherOptions::new().reliable(OnFull::Refuse);
     drop(publisher);
-    publisher = a.publisher("/t").qos(reliable_t).open().unwrap();
+    publisher = a.publisher("/t").reliable(OnFull::Refuse).open().unwrap();
     let (subscription, open, entered) = hangs(&b);
     let (say, stopped) = mpsc::channel();
-    let urgent =
-        b.subscriber::<[u8]>("/stop").lane(Lane::Urgent).open();
+    let urgent = b.subscriber::<[u8]>("/stop").lane(Lane::Urgent).open();
     let urgent = urgent.unwrap().on(move |_| say.send(()).unwrap());
     let mut receives = b.subscriber::<[u8]>("/plain").open().unwrap();
     for p in [&publisher, &stop, &plain] {

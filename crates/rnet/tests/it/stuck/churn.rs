@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, Subscriber, SubscriberOptions};
 
 use super::{message, number, reader_of};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -115,13 +115,14 @@ pub(crate) fn joins_and_leaves(net: &Net) {
 fn readers_that_come_and_go() {
     let net = Net::new("joiners");
     let node = net.node("writer");
-    let options = PublisherOptions::new()
+    let mut publisher = node
+        .publisher::<[u8]>("/t")
         .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .transient_local(HISTORY);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+        .transient_local(HISTORY)
+        .open()
+        .unwrap();
     let careful = reader_of(&net.node("careful"), "/t");
-    let keeps_all = SubscriberOptions::new().keep_all();
-    let careless = net.node("careless").subscriber::<[u8]>("/t").qos(keeps_all).open().unwrap();
+    let careless = net.node("careless").subscriber::<[u8]>("/t").keep_all().open().unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let files = open_files(&net);
     let readers = [careful, careless].map(|s| std::thread::spawn(move || reads_all(s)));
@@ -149,8 +150,7 @@ fn readers_that_come_and_go() {
     };
     eventually("all readers are gone", || publisher.subscriber_count() == 2);
     // Without traffic it is exactly the requested history.
-    let options = SubscriberOptions::new().transient_local().reliable();
-    let mut late = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let mut late = node.subscriber::<[u8]>("/t").transient_local().reliable().open().unwrap();
     let past: Vec<u64> = (0..HISTORY).map(|_| number(&late.recv_timeout(LONG).unwrap())).collect();
     assert_eq!(past, Vec::from_iter(sent - u64::from(HISTORY)..sent));
     assert!(late.try_recv().unwrap().is_none());
@@ -173,10 +173,12 @@ pub(crate) fn writes_and_leaves(net: &Net) {
     let node = net.node("writers");
     let (files, mut writers) = (open_files(net), 0_u64);
     while orders.try_recv().is_err() {
-        let options = PublisherOptions::new()
+        let mut publisher = node
+            .publisher::<[u8]>("/t")
             .reliable(OnFull::Wait(Duration::from_secs(30)))
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-        let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            .open()
+            .unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         for i in 0..20 {
             publisher.send(&message(i, len_of(i))).unwrap();

@@ -49,7 +49,8 @@ fn options() -> PublisherOptions {
 fn stop_at_once(readers: usize) {
     for (len, count) in [(1000, 200), (20_000, 100)] {
         let net = Net::new("many stopped readers");
-        let mut publisher = net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
+        let mut publisher =
+            net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
         let mut child = Child::spawn(&net, "crowd");
         child.say(&readers.to_string());
         child.expect("subscribed");
