@@ -156,12 +156,12 @@ fn urgent_send(job: &Job) {
 fn urgent_receive(job: &Job) {
     let node = Node::new("receiver").expect("a node");
     let reliable = || SubscriberOptions::new().reliable();
-    let mut events = node.subscriber::<[u8]>(TOPIC).qos(reliable()).open().expect("a subscriber");
+    let mut events = node.subscriber::<[u8]>(TOPIC).reliable().open().expect("a subscriber");
     let (ended, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         if job.len > 0 {
             let mut images =
-                node.subscriber::<[u8]>(IMAGES).qos(reliable()).open().expect("a subscriber");
+                node.subscriber::<[u8]>(IMAGES).reliable().open().expect("a subscriber");
             let (ended, bytes) = (&ended, &bytes);
             scope.spawn(move || {
                 while !ended.load(Relaxed) {

@@ -38,7 +38,7 @@ impl Pipeline {
 
     /// Waits until the program catches SIGTERM. Before that, a signal kills it like any program.
     fn until_it_catches_signals(&self) {
-        let until = Instant::now() + TEST_TIMEOUT.unwrap();
+        let until = Instant::now() + TEST_TIMEOUT;
         let path = format!("/proc/{}/status", self.rnet.id());
         loop {
             let status = std::fs::read_to_string(&path).unwrap();

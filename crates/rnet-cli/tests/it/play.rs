@@ -434,8 +434,12 @@ fn makes_the_golden_file() {
     assert!(!Path::new(GOLDEN).exists(), "{GOLDEN} is there, and is never changed");
     let env = TestEnv::new();
     let node = env.node("/old");
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT.unwrap()));
-    let mut wheels = node.publisher::<Wheel>("/plain").qos(reliable()).open().unwrap();
+    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT));
+    let mut wheels = node
+        .publisher::<Wheel>("/plain")
+        .reliable(OnFull::Wait(TEST_TIMEOUT))
+        .open()
+        .unwrap();
     let mut twists = node.publisher::<Twist>("/protobuf").open().unwrap();
     let mut raw = node.publisher::<[u8]>("/bytes").transient_local(2).urgent().open().unwrap();
     node.state().unwrap().set("/speed", 3).unwrap();
@@ -461,11 +465,11 @@ fn a_recording_of_an_older_version_plays_into_nodes_of_this_one() {
     let checked = rnet!(env, "bag", "check", GOLDEN, "--json").json();
     assert_eq!(checked["problems"], serde_json::json!([]));
     let node = env.node("/new");
-    let all = || SubscriberOptions::new().reliable().keep_all();
-    let mut wheels = node.subscriber::<Wheel>("/plain").qos(all()).open().unwrap();
-    let mut later = node.subscriber::<LaterWheel>("/plain").qos(all()).open().unwrap();
-    let mut twists = node.subscriber::<Twist>("/protobuf").qos(all()).open().unwrap();
-    let mut raw = node.subscriber::<[u8]>("/bytes").qos(all().lane(Lane::Urgent)).open().unwrap();
+    let mut wheels = node.subscriber::<Wheel>("/plain").reliable().keep_all().open().unwrap();
+    let mut later = node.subscriber::<LaterWheel>("/plain").reliable().keep_all().open().unwrap();
+    let mut twists = node.subscriber::<Twist>("/protobuf").reliable().keep_all().open().unwrap();
+    let mut raw =
+        node.subscriber::<[u8]>("/bytes").reliable().keep_all().lane(Lane::Urgent).open().unwrap();
     let played = rnet!(env, "play", GOLDEN, "--rate", "max", "--json").json();
     let total = 3 * GOLDEN_COUNT;
     assert_eq!((&played["messages"], &played["failed"]), (&total.into(), &0.into()), "{played}");
@@ -508,7 +512,7 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     );
     let mut driver = desk
         .drive::<Twist>("/cmd_vel")
-        .lease(TEST_TIMEOUT.unwrap())
+        .lease(TEST_TIMEOUT)
         .timeout(TEST_TIMEOUT)
         .take()
         .unwrap();

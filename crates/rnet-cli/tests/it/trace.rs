@@ -28,7 +28,7 @@ fn with_robot(test: impl FnOnce(&TestEnv)) {
     let imu: Publisher<[u8]> = sensor.publisher("/imu").open().unwrap();
     imu.wait_for_subscribers_timeout(1, LONG).unwrap();
     let pump = BackgroundPublisher::start(imu, Box::from(*b"12345678"));
-    receiver.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG).unwrap();
     test(&env);
     drop(pump);
 }

@@ -1,6 +1,5 @@
 //! Messages that pages draw: images, clouds, scans and transforms; and messages that contain them.
 
-use rnet::PublisherOptions;
 use rnet::msgs::{FrameTransform, LaserScan};
 use serde_json::json;
 
@@ -96,8 +95,7 @@ fn draws_pictures_of_played_ros_2_recording() {
 fn sends_downsampled_binary_pictures() {
     let place = TestDomain::new();
     let node = place.node("camera");
-    let kept = || PublisherOptions::new().transient_local(1);
-    let mut scans = node.publisher::<LaserScan>("/scan").qos(kept()).open().unwrap();
+    let mut scans = node.publisher::<LaserScan>("/scan").transient_local(1).open().unwrap();
     let ranges = vec![1.5; 8];
     scans
         .send(&LaserScan { end_angle: 1.0, ranges, frame_id: "laser".into(), ..Default::default() })
@@ -108,9 +106,9 @@ fn sends_downsampled_binary_pictures() {
     let (schema, bytes) =
         rnet::msgs::plain::to_protobuf("rnet.msgs.Image", &bytes).unwrap().unwrap();
     let mut images =
-        node.publisher::<[u8]>("/image").qos(kept().message_type(schema)).open().unwrap();
+        node.publisher::<[u8]>("/image").transient_local(1).message_type(schema).open().unwrap();
     images.send(&bytes).unwrap();
-    let mut tf = node.publisher::<FrameTransform>("/tf").qos(kept()).open().unwrap();
+    let mut tf = node.publisher::<FrameTransform>("/tf").transient_local(1).open().unwrap();
     let transform = FrameTransform {
         parent_frame_id: "base".into(),
         child_frame_id: "laser".into(),

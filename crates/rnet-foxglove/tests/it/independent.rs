@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use rnet::PublisherOptions;
 use rnet::msgs::{FrameTransform, Vector3};
 use rnet_record::{RecordOptions, Recorder};
 use util::{LONG, TestDomain};
@@ -37,13 +36,12 @@ struct Leg {
 fn foxglove_client_reads_and_controls_robot() {
     let test_domain = TestDomain::new();
     let robot = test_domain.node("robot");
-    let kept = || PublisherOptions::new().transient_local(1);
-    let mut force = robot.publisher::<Vector3>("/force").qos(kept()).open().unwrap();
+    let mut force = robot.publisher::<Vector3>("/force").transient_local(1).open().unwrap();
     force.send(&Vector3 { x: 1.5, y: 2.5, z: 3.5 }).unwrap();
-    let mut tf = robot.publisher::<FrameTransform>("/tf").qos(kept()).open().unwrap();
+    let mut tf = robot.publisher::<FrameTransform>("/tf").transient_local(1).open().unwrap();
     let (parent_frame_id, child_frame_id) = ("base".to_owned(), "arm".to_owned());
     tf.send(&FrameTransform { parent_frame_id, child_frame_id, ..Default::default() }).unwrap();
-    let mut leg = robot.publisher::<Leg>("/leg").qos(kept()).open().unwrap();
+    let mut leg = robot.publisher::<Leg>("/leg").transient_local(1).open().unwrap();
     leg.send(&Leg { force: 2.5 }).unwrap();
     let plan = robot.service::<Vector3, Vector3>("/plan");
     let _plan = plan.serve(|ask| Ok(Vector3 { x: 2.0 * ask.x, ..Vector3::default() })).unwrap();

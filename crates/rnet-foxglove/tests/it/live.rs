@@ -25,11 +25,10 @@ struct Leg {
 fn advertises_topics_with_types_and_sends_messages() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("robot");
-    let kept = || PublisherOptions::new().transient_local(3);
-    let mut force = node.publisher::<Vector3>("/force").qos(kept()).open().unwrap();
-    let mut leg = node.publisher::<Leg>("/leg").qos(kept()).open().unwrap();
-    let mut image = node.publisher::<Image>("/image").qos(kept()).open().unwrap();
-    let mut note = node.publisher::<[u8]>("/note").qos(kept()).open().unwrap();
+    let mut force = node.publisher::<Vector3>("/force").transient_local(1).open().unwrap();
+    let mut leg = node.publisher::<Leg>("/leg").transient_local(1).open().unwrap();
+    let mut image = node.publisher::<Image>("/image").transient_local(1).open().unwrap();
+    let mut note = node.publisher::<[u8]>("/note").transient_local(1).open().unwrap();
     let vector = Vector3 { x: 1.0, y: 2.0, z: 3.0 };
     force.send(&vector).unwrap();
     leg.send(&Leg { force: 2.5, joints: [4, 5] }).unwrap();
@@ -163,7 +162,7 @@ fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
     let test_domain = TestDomain::new();
     let kept = || PublisherOptions::new().transient_local(1);
     let (first, second) = (test_domain.node("first"), test_domain.node("second"));
-    let mut publisher = first.publisher::<[u8]>("/mode").qos(kept()).open().unwrap();
+    let mut publisher = first.publisher::<[u8]>("/mode").transient_local(1).open().unwrap();
     let text = |payload: Vec<u8>| {
         serde_json::from_slice::<Value>(&payload).unwrap()["text"].as_str().unwrap().to_owned()
     };
@@ -188,7 +187,7 @@ fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
         received = text(viewer.message().1);
     }
     assert_eq!(received, "new");
-    let mut other = second.publisher::<[u8]>("/mode").qos(kept()).open().unwrap();
+    let mut other = second.publisher::<[u8]>("/mode").transient_local(1).open().unwrap();
     other.send(b"other").unwrap();
     assert_eq!(text(viewer.message().1), "other");
     drop((publisher, first));

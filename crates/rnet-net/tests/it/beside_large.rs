@@ -29,7 +29,7 @@ impl Drop for StopOnDrop<'_> {
 /// Sends numbers at 100 Hz.
 fn talk(node: &Node, sent: &AtomicU64, ends: &AtomicBool) {
     let mut publisher =
-        node.publisher::<[u8]>("/small").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+        node.publisher::<[u8]>("/small").reliable(OnFull::Wait(LONG)).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for number in 0_u64.. {
         if ends.load(Ordering::Relaxed) {

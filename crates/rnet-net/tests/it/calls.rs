@@ -11,7 +11,7 @@ use hosts::Hosts;
 use rnet::{ActionContext, CallOptions, Error, GoalPolicy, HandlerError, Node, Responder, Service};
 
 fn options() -> CallOptions {
-    CallOptions::new().timeout(LONG.unwrap())
+    CallOptions::new().timeout(LONG)
 }
 
 /// Answers with as many replies as the first byte specifies; for zero, runs until it is cancelled. Reports
@@ -70,7 +70,7 @@ fn lost_host_ends_the_calls_of_both_sides() {
     let service = count(&server, begun);
     let client = home.client::<[u8], [u8]>("/count").open().unwrap();
     let waits = client.start(&[0], options()).unwrap();
-    calls.recv_timeout(LONG.unwrap()).unwrap();
+    calls.recv_timeout(LONG).unwrap();
     hosts.cut(0, 1);
     match waits.wait().unwrap_err() {
         Error::ServerLost { node, host, .. } => {

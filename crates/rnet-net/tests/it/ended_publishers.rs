@@ -22,7 +22,7 @@ fn child_entry() {
     let node = common::Net::of_parent().node("talker");
     let options = PublisherOptions::new().last_will(&b"gone"[..]);
     let options = match role.as_str() {
-        "reliable" => options.reliable(OnFull::Wait(LONG.unwrap())).log_len_bytes(LOG_LEN),
+        "reliable" => options.reliable(OnFull::Wait(LONG)).log_len_bytes(LOG_LEN),
         _ => options.urgent(),
     };
     let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
@@ -141,7 +141,7 @@ fn ended_and_slow(hosts: &Hosts) -> ([Node; 2], Subscriber<[u8]>) {
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     let mut publisher = from
         .publisher::<[u8]>("/t")
-        .reliable(OnFull::Wait(LONG.unwrap()))
+        .reliable(OnFull::Wait(LONG))
         .log_len_bytes(LOG_LEN)
         .open()
         .unwrap();
@@ -319,10 +319,10 @@ fn ended_publisher_without_readers_is_dropped() {
     // More messages wait for it than the credit allows.
     let hosts = Hosts::new("some has come", 2);
     let (mut marker, from, to) = (Marker::new(&hosts), hosts.node(0, "from"), hosts.node(1, "to"));
-    let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG));
     let mut publisher = from
         .publisher::<[u8]>("/t")
-        .reliable(OnFull::Wait(LONG.unwrap()))
+        .reliable(OnFull::Wait(LONG))
         .log_len_bytes(LOG_LEN)
         .open()
         .unwrap();

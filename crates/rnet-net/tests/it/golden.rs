@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::{LONG, Net, eventually};
 use rnet::msgs::Imu;
-use rnet::{Lane, LossCause, Meta, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Lane, LossCause, Meta, OnFull};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
 use rnet_net::memory::MemoryNet;
@@ -108,15 +108,22 @@ fn link(net: &Arc<MemoryNet>, domain: &Net, id: u64, seen: &Arc<Mutex<Vec<Vec<u8
 /// Sends some of everything.
 fn talk(here: &Net, there: &Net) {
     let (talker, listener) = (here.node("talker"), there.node("listener"));
-    let all = || SubscriberOptions::new().reliable();
-    let mut subscriber = listener.subscriber::<[u8]>("/t").qos(all()).open().unwrap();
-    let mut packed = listener.subscriber::<[u8]>("/packed").qos(all()).open().unwrap();
+    let mut subscriber = listener.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut packed = listener.subscriber::<[u8]>("/packed").reliable().open().unwrap();
     let mut typed = listener.subscriber::<Imu>("/imu").open().unwrap();
-    let options = || PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(60)));
     let lease = Duration::from_secs(2);
-    let of_all = options().manual_by_topic(lease).last_will(&b"gone"[..]);
-    let mut talks = talker.publisher::<[u8]>("/t").qos(of_all).open().unwrap();
-    let mut packs = talker.publisher::<[u8]>("/packed").qos(options()).open().unwrap();
+    let mut talks = talker
+        .publisher::<[u8]>("/t")
+        .reliable(OnFull::Wait(Duration::from_secs(60)))
+        .manual_by_topic(lease)
+        .last_will(&b"gone"[..])
+        .open()
+        .unwrap();
+    let mut packs = talker
+        .publisher::<[u8]>("/packed")
+        .reliable(OnFull::Wait(Duration::from_secs(60)))
+        .open()
+        .unwrap();
     let mut types = talker.publisher::<Imu>("/imu").open().unwrap();
     talks.wait_for_subscribers_timeout(1, LONG).unwrap();
     packs.wait_for_subscribers_timeout(1, LONG).unwrap();

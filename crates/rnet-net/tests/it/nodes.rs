@@ -24,7 +24,7 @@ fn node_events(node: &Node) -> Receiver<NodeEvent> {
 
 #[track_caller]
 fn next(events: &Receiver<NodeEvent>) -> NodeEvent {
-    events.recv_timeout(LONG.unwrap()).unwrap()
+    events.recv_timeout(LONG).unwrap()
 }
 
 fn domain(hosts: &Hosts, host: usize) -> Domain {
@@ -82,7 +82,7 @@ fn lost_host_loses_its_nodes_and_a_restarted_link_does_not() {
     let joined = NodeEvent::Joined(name("@host0/lidar"));
     assert_eq!(next(&events), joined);
     assert_eq!(remote(&mut seen), ["@host0/lidar"]);
-    assert!(lookout.wait(LONG.unwrap()).unwrap().contains(&joined));
+    assert!(lookout.wait(LONG).unwrap().contains(&joined));
     hosts.start(0, "");
     hosts.cut(0, 1);
     let died = NodeEvent::Died(name("@host0/lidar"));

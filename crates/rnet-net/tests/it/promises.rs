@@ -68,7 +68,7 @@ fn liveliness_is_lost_and_regained_remotely() {
         .detach();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"sign of life").unwrap();
-    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG).unwrap();
     while next() {}
     publisher.send(b"another").unwrap();
     assert!(next(), "it is alive again");

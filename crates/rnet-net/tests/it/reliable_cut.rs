@@ -14,7 +14,7 @@ const COST: u64 = 64;
 
 /// Waits without limit for a present reader: nothing here may block it.
 fn publisher(node: &Node, topic: &str) -> Publisher<[u8]> {
-    node.publisher(topic).reliable(OnFull::Wait(LONG.unwrap())).open().unwrap()
+    node.publisher(topic).reliable(OnFull::Wait(LONG)).open().unwrap()
 }
 
 fn subscriber(node: &Node, topic: &str) -> Subscriber<[u8]> {

@@ -179,7 +179,7 @@ fn interrupted_write_reports_that_it_may_have_been_applied() {
         .unwrap();
     let remote = desk.state_of("host0").unwrap();
     let writing = std::thread::spawn(move || remote.set("/k", 1));
-    assert_eq!(asks.recv_timeout(LONG.unwrap()).unwrap(), "/k");
+    assert_eq!(asks.recv_timeout(LONG).unwrap(), "/k");
     hosts.cut(0, 1);
     let error = writing.join().unwrap().unwrap_err();
     assert!(away(&error), "{error}");
@@ -188,7 +188,7 @@ fn interrupted_write_reports_that_it_may_have_been_applied() {
     // It is not sent again.
     let again = desk.state_of("host0").unwrap();
     again.set("/other", 1).unwrap();
-    assert_eq!(asks.recv_timeout(LONG.unwrap()).unwrap(), "/other");
+    assert_eq!(asks.recv_timeout(LONG).unwrap(), "/other");
     assert!(asks.try_recv().is_err());
 }
 
@@ -434,7 +434,7 @@ fn invalid_feed_is_requested_again() {
         .open()
         .unwrap();
     let replica = desk.state_of("host0").unwrap().mirror("/a").unwrap();
-    let ask = || asks.recv_timeout(LONG.unwrap()).unwrap();
+    let ask = || asks.recv_timeout(LONG).unwrap();
     ask();
     feed.wait_for_subscribers_timeout(1, LONG).unwrap();
     let entry =

@@ -385,7 +385,7 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     let nodes = ["one", "two"].map(|name| hosts.node(1, name));
     let reliable = || SubscriberOptions::new().reliable();
     let mut subscribers = nodes.each_ref().map(|node| {
-        let subscriber = node.subscriber::<[u8]>("/t").qos(reliable()).open().unwrap();
+        let subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         // The second subscriber finds an existing channel.
         eventually("it is counted", || publisher.subscriber_count() > 0);
         subscriber

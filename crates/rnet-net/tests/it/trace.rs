@@ -143,7 +143,7 @@ fn cut_cable_ends_a_remote_trace_which_resumes_after_healing() {
     eventually("no node there records for the lost host", || !is_traced());
     receiver.try_iter().for_each(drop);
     lidar.scans.send(b"meanwhile").unwrap();
-    receiver.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG).unwrap();
     eventually("the tracer learns of the loss", || trace.publisher_count() == 0);
     hosts.heal(0, 1);
     assert_eq!(lidar.until(&mut trace, |_| true).node, "@host1/map");

@@ -82,7 +82,7 @@ fn large_message_crosses_intact() {
     let hosts = Hosts::new("large", 2);
     let (camera, viewer) = (hosts.node(0, "camera"), hosts.node(1, "viewer"));
     let mut images =
-        camera.publisher::<[u8]>("/image").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+        camera.publisher::<[u8]>("/image").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut seen = viewer.subscriber::<[u8]>("/image").reliable().open().unwrap();
     images.wait_for_subscribers_timeout(1, LONG).unwrap();
     for len in [8 << 10, (8 << 10) + 1, 100_000, 6 << 20] {
@@ -227,7 +227,7 @@ fn endpoints_of_all_hosts_are_visible() {
         .unwrap();
     let publisher = one.publisher::<rnet::msgs::Imu>("/imu").open().unwrap();
     let subscriber = two.subscriber::<[u8]>("/stop").open().unwrap();
-    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG).unwrap();
     let mut seen = [next(), next()];
     seen.sort();
     let of = |node: &str, topic: &str, opened| (node.to_owned(), topic.to_owned(), opened);
@@ -393,7 +393,7 @@ fn slow_remote_reader_of_compressed_messages_misses_none() {
     let hosts = Hosts::with_config("compressed", &[config, ""]);
     let (from, to) = (hosts.node(0, "from"), hosts.node(1, "to"));
     for (len, topic) in LENS.into_iter().zip(["/small", "/large"]) {
-        let wait = OnFull::Wait(LONG.unwrap());
+        let wait = OnFull::Wait(LONG);
         let mut publisher =
             from.publisher::<[u8]>(topic).reliable(wait).pool_limit_bytes(POOL_LEN).open().unwrap();
         let mut subscriber = to.subscriber::<[u8]>(topic).reliable().open().unwrap();

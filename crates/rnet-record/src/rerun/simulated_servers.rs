@@ -13,7 +13,7 @@ use std::time::Duration;
 use prost::Message as _;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CallStatus, CommandReply, CommandRequest, CommandStatus, call_status::State};
-use rnet::{Lane, Message as _, MessageType, Meta, Node, Publisher, Subscriber, SubscriberOptions};
+use rnet::{Lane, Message as _, MessageType, Meta, Node, Publisher, Subscriber};
 
 use super::calls::{
     CallTopic, CallTopicKind, CalledService, RecordedCalls, authority_of, client_of,
@@ -253,10 +253,9 @@ impl SimulatedServer {
         node: &Node,
     ) -> Result<Self, RerunError> {
         types.insert(CallTopicKind::Status, CallStatus::message_type()?);
-        let options = || SubscriberOptions::new().lane(lane).keep_last(1);
         let subscribe = |kind: CallTopicKind| {
             let name = topic(service, asked.server, kind.name());
-            node.subscriber::<[u8]>(&name).qos(options()).open()
+            node.subscriber::<[u8]>(&name).lane(lane).keep_last(1).open()
         };
         // The types of answers, for a node that looks them up.
         let mut shown = Vec::new();

@@ -297,8 +297,9 @@ fn records_topics_of_another_host_under_their_nodes() {
     let (arm, link) = (net.node("/arm"), net.node("/link"));
     let mut ours = arm.publisher::<[u8]>("/t").open().unwrap();
     let proxy = |host| PublisherOptions::new().proxy(Proxy::new(host, "/arm", 7).unwrap());
-    let mut theirs = ["robot2", "robot3"]
-        .map(|host| link.publisher::<[u8]>("/t").qos(proxy(host)).open().unwrap());
+    let mut theirs = ["robot2", "robot3"].map(|host| {
+        link.publisher::<[u8]>("/t").proxy(Proxy::new(host, "/arm", 7).unwrap()).open().unwrap()
+    });
     let origin = Origin { host: 2, publisher: 7, seq: 70 };
     let mut recorded = |selection: Selection, name: &str| {
         let mut opts = options(&net);

@@ -80,7 +80,7 @@ fn the_node() {
     let mut driver = role.starts_with("drives").then(take);
     let mut angles = node.subscriber::<Number>("/angle").reliable().keep_all().open().unwrap();
     let mut torques =
-        node.publisher::<Number>("/torque").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+        node.publisher::<Number>("/torque").reliable(OnFull::Wait(LONG)).open().unwrap();
     while let Ok(angle) = angles.recv_timeout(LONG) {
         let at = number(&angle);
         if let Some(calls) = &mut calls {
@@ -119,7 +119,7 @@ fn recorded_from(net: &Net, role: &str, from: u64) -> PathBuf {
     let scaled = move |by: &[u8]| 10 * number(by) + u64::from(times.fetch_add(1, Relaxed));
     let _scale = scale.serve(move |by| Ok(bytes(scaled(by)).to_vec())).unwrap();
     let mut angles =
-        node.publisher::<Number>("/angle").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+        node.publisher::<Number>("/angle").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut torques = node.subscriber::<Number>("/torque").reliable().keep_all().open().unwrap();
     let gains = [0; 2].map(|_| node.client::<Number, Number>("/own/gain").open().unwrap());
     let start = || Recorder::start(&file, options(net)).unwrap();
@@ -153,7 +153,7 @@ fn again(
 ) -> Result<RerunReport, RerunError> {
     let recording = Recording::open(file).unwrap();
     let location = Location::new(Some("again"), Some(net.base().to_owned()), None).unwrap();
-    let options = RerunOptions { timeout: LONG.unwrap(), ..options };
+    let options = RerunOptions { timeout: LONG, ..options };
     rerun(&recording, &location, &mut the_node_as(role, &location), &options)
 }
 

@@ -80,7 +80,7 @@ impl Worker {
     }
 
     fn expect(&self, goal: u64, what: &str) {
-        assert_eq!(self.said.recv_timeout(LONG.unwrap()).unwrap(), (goal, what));
+        assert_eq!(self.said.recv_timeout(LONG).unwrap(), (goal, what));
     }
 }
 
@@ -311,7 +311,7 @@ fn newer_goal_preempts_the_older() {
     let replace = a.action::<N, N, N>("/navigate").policy(GoalPolicy::Replace);
     let service = replace.serve(handler).unwrap();
     let expect = |goal: u64, what: &str| {
-        assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), (goal, what));
+        assert_eq!(said.recv_timeout(LONG).unwrap(), (goal, what));
     };
     let (one, other) = (client(&b), client(&c));
     let first = send(&one, 1);
@@ -361,7 +361,7 @@ fn a_goal_is_cancelled_in_each_state() {
     let short = CallOptions::new().timeout(Duration::from_millis(20));
     let goal = client.send(&n(4), short).unwrap();
     assert_eq!(goal.result_timeout(LONG).unwrap_err().code(), "timeout");
-    let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG.unwrap()).ok());
+    let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG).ok());
     let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
     assert!(ended <= 1, "{ended}");
     // The caller's wait ends, and the goal continues.
@@ -391,7 +391,7 @@ fn a_goal_is_cancelled_in_each_state() {
         ),
         "{error}"
     );
-    assert_eq!(worker.said.recv_timeout(LONG.unwrap()).unwrap(), (6, "server_closing"));
+    assert_eq!(worker.said.recv_timeout(LONG).unwrap(), (6, "server_closing"));
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn cancel_unseen_by_the_handler_keeps_the_result() {
     let client = client(&b);
     let cancelled = |x| {
         let goal = send(&client, x);
-        let context = said.recv_timeout(LONG.unwrap()).unwrap();
+        let context = said.recv_timeout(LONG).unwrap();
         goal.cancel().unwrap();
         if x == 2 {
             eventually("the server knows the goal", || context.cancel_reason().is_some());
@@ -428,7 +428,7 @@ fn cancel_unseen_by_the_handler_keeps_the_result() {
     assert_eq!(*cancelled(1).unwrap(), n(1));
     assert_eq!(reason(&cancelled(2).unwrap_err()), CancelReason::Caller);
     let goal = send(&client, 0);
-    said.recv_timeout(LONG.unwrap()).unwrap();
+    said.recv_timeout(LONG).unwrap();
     go.send(()).unwrap();
     let error = goal.result_timeout(LONG).unwrap_err();
     assert!(

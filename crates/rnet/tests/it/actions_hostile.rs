@@ -46,7 +46,7 @@ fn hostile_messages_on_the_topics_are_counted() {
     let service = a.action::<N, N, N>("/navigate").serve(handler).unwrap();
     let client = client(&b);
     let goal = send(&client, 5);
-    said.recv_timeout(LONG.unwrap()).unwrap();
+    said.recv_timeout(LONG).unwrap();
     assert_eq!(*goal.feedback().unwrap().unwrap(), n(5));
     let domain = net.inspect();
     let topic = |at: &str, end: &str| {
@@ -111,9 +111,9 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     };
     let reliable = || rnet::SubscriberOptions::new().reliable();
     let own = "/_rnet/call/navigate/s0000002a";
-    let mut requests = a.subscriber::<N>(&format!("{own}/request")).qos(reliable()).open().unwrap();
+    let mut requests = a.subscriber::<N>(&format!("{own}/request")).reliable().open().unwrap();
     let mut control =
-        a.subscriber::<CallControl>(&format!("{own}/control")).qos(reliable()).open().unwrap();
+        a.subscriber::<CallControl>(&format!("{own}/control")).reliable().open().unwrap();
     let goals: Vec<_> = (0..2).map(|x| send(&client, x)).collect();
     let mut word = 0;
     for x in 0..2 {

@@ -49,8 +49,8 @@ fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
     });
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"x").unwrap();
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), Ok(()));
-    let refused = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), Ok(()));
+    let refused = receiver.recv_timeout(LONG).unwrap();
     assert!(matches!(refused, Err(Error::BadValue { .. })), "{refused:?}");
     drop(other_publisher.take());
 }
@@ -62,8 +62,8 @@ fn blocked_send_ends_when_another_thread_interrupts() {
     let net = Net::new("interrupted send");
     let (a, b) = (net.node("a"), net.node("b"));
     for (topic, on_full) in [
-        ("/waits", OnFull::Wait(LONG.unwrap())),
-        ("/detaches", OnFull::Detach { stall: LONG.unwrap() }),
+        ("/waits", OnFull::Wait(LONG)),
+        ("/detaches", OnFull::Detach { stall: LONG }),
     ] {
         let options = PublisherOptions::new().reliable(on_full).log_len_bytes(MIN_LOG_LEN_BYTES);
         let options = options.pool_limit_bytes(100 << 10);
@@ -130,8 +130,8 @@ fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     const MESSAGES: u32 = 5000;
     let net = Net::new("barrier of a wait set");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
-    let mut publisher = a.publisher::<[u8]>("/t").qos(options()).open().unwrap();
+    let mut publisher =
+        a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut subscriber = b.subscriber::<[u8]>("/t").reliable().wait(Wait::Block).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {

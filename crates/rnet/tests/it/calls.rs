@@ -35,7 +35,7 @@ struct F {
 }
 
 fn options() -> CallOptions {
-    CallOptions::new().timeout(LONG.unwrap())
+    CallOptions::new().timeout(LONG)
 }
 
 /// Entry point of the child processes: runs the role that the parent names.
@@ -234,7 +234,7 @@ fn wait_for_a_reply_can_be_resumed_and_interrupted() {
     }
     let second = Arc::new(client.start(&2_u64.to_le_bytes(), options()).unwrap());
     let waits = second.clone();
-    let waiting = std::thread::spawn(move || waits.next_within(LONG.unwrap()).unwrap_err().code());
+    let waiting = std::thread::spawn(move || waits.next_within(LONG).unwrap_err().code());
     second.cancel();
     assert_eq!(waiting.join().unwrap(), "cancelled");
     gate.open();
@@ -305,14 +305,14 @@ fn a_handler_sees_that_it_is_cancelled() {
     // The second call is in the backlog and is cancelled there.
     let (first, second) =
         (client.start(&n(1), options()).unwrap(), client.start(&n(2), options()).unwrap());
-    assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), "/b");
+    assert_eq!(said.recv_timeout(LONG).unwrap(), "/b");
     eventually("the second call is queued", || service.stats().waiting == 1);
     drop(second);
     first.cancel();
     eventually("both calls have ended", || service.stats().cancelled == 2);
     // A stream whose reader is dropped, and a client that is dropped.
     let stream = client.stream(&n(3), options()).unwrap();
-    assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), "/b");
+    assert_eq!(said.recv_timeout(LONG).unwrap(), "/b");
     drop(client);
     assert_eq!(service.stats().running, 1);
     drop(stream);
@@ -425,7 +425,7 @@ fn error_names_the_server_that_closed_or_died() {
     let (running, waits) =
         (client.start(&n(3), options()).unwrap(), client.start(&n(4), options()).unwrap());
     let got = std::thread::spawn(move || (running.wait().unwrap_err(), waits.wait().unwrap_err()));
-    said.recv_timeout(LONG.unwrap()).unwrap();
+    said.recv_timeout(LONG).unwrap();
     drop(closing);
     let (running, waits) = got.join().unwrap();
     assert!(matches!(running, Error::ServerLost { .. }), "{running}");
@@ -468,7 +468,7 @@ fn the_death_of_a_caller_cancels_its_calls() {
         })
         .unwrap();
     let mut child = Child::spawn(&net, "client");
-    said.recv_timeout(LONG.unwrap()).unwrap();
+    said.recv_timeout(LONG).unwrap();
     child.kill();
     eventually("the call has ended", || service.stats().cancelled == 1);
 }
@@ -527,7 +527,7 @@ fn a_node_calls_itself_and_a_callback_calls() {
     });
     numbers.wait_for_subscribers_timeout(1, LONG).unwrap();
     numbers.send(&n(21)).unwrap();
-    assert_eq!(said.recv_timeout(LONG.unwrap()).unwrap(), 42);
+    assert_eq!(said.recv_timeout(LONG).unwrap(), 42);
     drop((subscription, service));
 }
 
@@ -549,7 +549,8 @@ fn hostile_messages_on_the_topics_are_counted() {
             .to_owned()
     };
     let reliable = || PublisherOptions::new().reliable(OnFull::Refuse);
-    let mut replies = evil.publisher::<N>(&topic("/reply")).qos(reliable()).open().unwrap();
+    let mut replies =
+        evil.publisher::<N>(&topic("/reply")).reliable(OnFull::Refuse).open().unwrap();
     replies.wait_for_subscribers_timeout(1, LONG).unwrap();
     let word = |number: u64| {
         let client = topic("/reply");
@@ -561,19 +562,28 @@ fn hostile_messages_on_the_topics_are_counted() {
     }
     replies.send(&n(98)).unwrap();
     let status = <CallStatus as rnet::Message>::message_type().unwrap();
-    let typed = reliable().message_type(status);
-    let mut statuses = evil.publisher::<[u8]>(&topic("/status")).qos(typed).open().unwrap();
+    let mut statuses = evil
+        .publisher::<[u8]>(&topic("/status"))
+        .reliable(OnFull::Refuse)
+        .message_type(status)
+        .open()
+        .unwrap();
     statuses.wait_for_subscribers_timeout(1, LONG).unwrap();
     for bytes in [&b"\xff\xff\xff"[..], b"", b"\x08\x01\x10\x05"] {
         statuses.send_with(bytes, Meta::default().with_correlation(word(1))).unwrap();
     }
     // Requests without a number, and cancels of another client's calls.
-    let mut requests = evil.publisher::<N>(&topic("/request")).qos(reliable()).open().unwrap();
+    let mut requests =
+        evil.publisher::<N>(&topic("/request")).reliable(OnFull::Refuse).open().unwrap();
     requests.wait_for_subscribers_timeout(1, LONG).unwrap();
     requests.send(&n(1)).unwrap();
     let control = <rnet::msgs::CallControl as rnet::Message>::message_type().unwrap();
-    let typed = reliable().message_type(control);
-    let mut cancels = evil.publisher::<[u8]>(&topic("/control")).qos(typed).open().unwrap();
+    let mut cancels = evil
+        .publisher::<[u8]>(&topic("/control"))
+        .reliable(OnFull::Refuse)
+        .message_type(control)
+        .open()
+        .unwrap();
     cancels.wait_for_subscribers_timeout(1, LONG).unwrap();
     cancels.send_with(b"\x08\x01", Meta::default().with_correlation(word(1))).unwrap();
     cancels.send(b"\xff\xff").unwrap();

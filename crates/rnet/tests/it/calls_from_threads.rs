@@ -40,7 +40,7 @@ fn many_threads_share_a_client() {
         }
     });
     let pending: Vec<_> = (0..200)
-        .map(|x| client.start(&number(x), CallOptions::new().timeout(LONG.unwrap())).unwrap())
+        .map(|x| client.start(&number(x), CallOptions::new().timeout(LONG)).unwrap())
         .collect();
     for (x, call) in pending.into_iter().enumerate().rev() {
         assert_eq!(*call.wait().unwrap(), number(2 * x as u64));
@@ -85,7 +85,7 @@ fn a_waker_that_panics_stops_no_other_call() {
     let net = Net::new("panicking_waker");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = b.client::<Number, Number>("/double").open().unwrap();
-    let options = || CallOptions::new().timeout(LONG.unwrap());
+    let options = || CallOptions::new().timeout(LONG);
     let mut first = client.start(&number(1), options()).unwrap();
     let waker = Waker::from(Arc::new(PanickingWaker));
     let polled = Future::poll(Pin::new(&mut first), &mut Context::from_waker(&waker));

@@ -111,7 +111,7 @@ fn unanswerable_flood_blocks_no_action_or_worker() {
     let client = b.action_client::<[u8], [u8], [u8]>("/move").open().unwrap();
     let pusher = b.push::<[u8]>("/jobs").open().unwrap();
     for _ in 0..20 {
-        let goal = client.send(b"there", CallOptions::new().timeout(LONG.unwrap())).unwrap();
+        let goal = client.send(b"there", CallOptions::new().timeout(LONG)).unwrap();
         // No fake goal took its place.
         assert_eq!(&*goal.result_timeout(LONG).unwrap(), b"there");
         pusher.push(b"job").unwrap();
@@ -148,15 +148,14 @@ fn client_with_late_reply_endpoints_is_answered() {
     let own = "/_rnet/call/move/c0000002a";
     let reliable = || SubscriberOptions::new().reliable();
     let mut status =
-        b.subscriber::<CallStatus>(&format!("{own}/status")).qos(reliable()).open().unwrap();
-    let mut reply = b.subscriber::<[u8]>(&format!("{own}/reply")).qos(reliable()).open().unwrap();
+        b.subscriber::<CallStatus>(&format!("{own}/status")).reliable().open().unwrap();
+    let mut reply = b.subscriber::<[u8]>(&format!("{own}/reply")).reliable().open().unwrap();
     eventually("both endpoints are matched", || {
         let none = status.try_recv().unwrap().is_none() && reply.try_recv().unwrap().is_none();
         assert!(none, "its feedback subscriber is not matched");
         !status.publishers().is_empty() && !reply.publishers().is_empty()
     });
-    let mut feedback =
-        b.subscriber::<[u8]>(&format!("{own}/feedback")).qos(reliable()).open().unwrap();
+    let mut feedback = b.subscriber::<[u8]>(&format!("{own}/feedback")).reliable().open().unwrap();
     assert_eq!(&*reply.recv_timeout(LONG).unwrap(), b"there");
     assert_eq!(&*feedback.recv_timeout(LONG).unwrap(), b"in transit");
     let mut ends = [(); 2].map(|()| {

@@ -229,7 +229,7 @@ fn skipped_commands_are_counted() {
     let command = base.command::<Speed>(TOPIC).deadline(NEVER).fallback(&speed(-1));
     let command = command.apply(apply).unwrap();
     let expect = |value| {
-        assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), value);
+        assert_eq!(applied.recv_timeout(LONG).unwrap(), value);
         go.send(()).unwrap();
     };
     expect(-1);
@@ -238,12 +238,12 @@ fn skipped_commands_are_counted() {
     expect(1);
     eventually("the command was applied", || command.stats().applied == 1);
     driver.send(&speed(2)).unwrap();
-    assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 2);
+    assert_eq!(applied.recv_timeout(LONG).unwrap(), 2);
     (3..=10).for_each(|value| driver.send(&speed(value)).unwrap());
     go.send(()).unwrap();
     // So that no command blocks.
     (0..8).for_each(|_| go.send(()).unwrap());
-    assert_eq!(applied.recv_timeout(LONG.unwrap()).unwrap(), 10);
+    assert_eq!(applied.recv_timeout(LONG).unwrap(), 10);
     eventually("the skipped commands are counted", || command.stats().skipped == 7);
     assert_eq!(command.stats().repeated, 0);
     drop(command);
@@ -273,8 +273,8 @@ fn command_without_authority_is_not_applied() {
     wheels.wait_for(1);
     let mut next = events(&thief);
     let urgent = || PublisherOptions::new().urgent();
-    let mut forged = thief.publisher::<Speed>(TOPIC).qos(urgent()).open().unwrap();
-    let mut own = hand.publisher::<Speed>(TOPIC).qos(urgent()).open().unwrap();
+    let mut forged = thief.publisher::<Speed>(TOPIC).urgent().open().unwrap();
+    let mut own = hand.publisher::<Speed>(TOPIC).urgent().open().unwrap();
     for publisher in [&forged, &own] {
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     }

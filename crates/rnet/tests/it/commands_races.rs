@@ -50,7 +50,7 @@ impl SlowReceiver {
     fn occupy(&self, driver: &mut Driver<[u8]>, byte: u8) {
         for byte in [0, byte] {
             driver.send(&[byte]).unwrap();
-            assert_eq!(self.begun.recv_timeout(LONG.unwrap()), Ok(byte));
+            assert_eq!(self.begun.recv_timeout(LONG), Ok(byte));
         }
     }
 
@@ -209,7 +209,7 @@ fn late_renewal_is_followed_by_a_release() {
     let mut driver = driver(&one, 1, lease);
     let renewed = driver.renew();
     assert!(matches!(renewed, Err(Error::NotInForce { .. })), "{renewed:?}");
-    let asked: Vec<_> = (0..3).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let asked: Vec<_> = (0..3).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     assert_eq!(asked, [(Action::Take, 0), (Action::Renew, 7), (Action::Release, 7)]);
     drop(driver);
     assert!(receiver.try_recv().is_err(), "authority was released once");

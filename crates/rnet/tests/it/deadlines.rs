@@ -69,7 +69,7 @@ fn both_sides_count_missed_deadlines_per_period() {
     for (name, events) in [("/a", &offered), ("/a", &asked)] {
         let (mut total, mut events_so_far) = (0, 0);
         while total < 3 {
-            let event = events.recv_timeout(LONG.unwrap()).unwrap();
+            let event = events.recv_timeout(LONG).unwrap();
             assert_eq!((event.publisher.node.as_str(), event.publisher.id), (name, publisher.id()));
             total += event.missed;
             events_so_far += 1;
@@ -125,7 +125,7 @@ fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
     subscribers[0].on_deadline(move |event| drop(tell_killed.send(event.clone()))).detach();
     victim.kill();
     // Death counts at once, not after a period.
-    let event = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let event = receiver.recv_timeout(LONG).unwrap();
     assert_eq!(event.publisher.node, "/victim");
     eventually("the dead publisher is no longer monitored", || {
         let before: u64 = subscribers.iter().map(missed).sum();
@@ -165,7 +165,7 @@ fn live_publisher_without_assertion_is_not_alive() {
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (tell, receiver) = mpsc::channel::<LivelinessChange>();
     subscriber.on_liveliness(move |change| drop(tell.send(change.clone()))).detach();
-    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG).unwrap();
     let counts = |alive, not_alive| LivelinessCounts { alive, not_alive };
     // Depending on when it was registered, the callback may have received the match.
     let mut change = next();
@@ -199,7 +199,7 @@ fn a_publisher_that_asserts_is_alive_until_it_is_stopped_or_killed() {
     victim.expect("sent");
     // On a busy machine an assertion may be late: only the final state counts.
     let until = |alive, counts: LivelinessCounts| {
-        while let Ok(change) = receiver.recv_timeout(LONG.unwrap()) {
+        while let Ok(change) = receiver.recv_timeout(LONG) {
             if change.publisher.node == "/victim"
                 && (change.alive, change.counts) == (alive, counts)
             {

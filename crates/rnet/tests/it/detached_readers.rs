@@ -169,7 +169,7 @@ fn evicted_behind_a_slow_callback() {
     slow.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     slow.send(b"hold").unwrap();
-    inside.recv_timeout(LONG.unwrap()).unwrap();
+    inside.recv_timeout(LONG).unwrap();
     burst(&mut publisher);
     assert_eq!(publisher.subscriber_count(), 0);
     drop(go_on);
@@ -177,7 +177,7 @@ fn evicted_behind_a_slow_callback() {
     publisher.send(b"end").unwrap();
     let (mut received, mut evictions) = (0, 0);
     loop {
-        match hears.recv_timeout(LONG.unwrap()).expect("the reader receives again") {
+        match hears.recv_timeout(LONG).expect("the reader receives again") {
             Ok(sample) => {
                 received += 1;
                 if sample == b"end" {

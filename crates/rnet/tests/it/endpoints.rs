@@ -72,7 +72,7 @@ fn existing_endpoints_are_reported_first_with_their_description() {
     let _subscriber = b.subscriber::<[u8]>("/t").keep_last(3).open().unwrap();
     let (tell, events) = mpsc::channel();
     let watch = b.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let mut ends = [next().endpoint().clone(), next().endpoint().clone()];
     ends.sort_by(|x, y| x.node.cmp(&y.node));
     assert_eq!((ends[0].node.as_str(), ends[0].topic.as_str()), ("/a", "/t"));
@@ -85,7 +85,7 @@ fn existing_endpoints_are_reported_first_with_their_description() {
     assert_eq!(next(), EndpointEvent::Closed(ends[0].clone()));
     drop(watch);
     let _other = a.publisher::<[u8]>("/t").open().unwrap();
-    assert!(events.recv_timeout(LONG.unwrap()).is_err(), "the watch dropped its callback");
+    assert!(events.recv_timeout(LONG).is_err(), "the watch dropped its callback");
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     scribble(&net, "newer", "p0", META_AT + text.len() as u64 - 5, b"odd");
     let (tell, events) = mpsc::channel();
     let _watch = watcher.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
-    let event = events.recv_timeout(LONG.unwrap()).unwrap();
+    let event = events.recv_timeout(LONG).unwrap();
     assert_eq!(
         (event.endpoint().topic.as_str(), &event.endpoint().type_desc),
         ("/t", &rnet::TypeDesc::Unknown)
@@ -284,7 +284,7 @@ fn endpoint_of_an_unknown_type_kind_is_reported_and_received_as_bytes() {
     });
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"odd").unwrap();
-    let counts = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let counts = receiver.recv_timeout(LONG).unwrap();
     assert_eq!(counts, (rnet::TypeDesc::Unknown, b"odd".to_vec()));
 }
 

@@ -97,7 +97,7 @@ fn peers_detect_each_kind_of_process_exit() {
     let node = net.node("survivor");
     let (tell, events) = mpsc::channel();
     node.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let nodes = net.inspect_path().join("nodes");
     for way in ["static", "leak", "exit", "_exit", "abort"] {
         for _ in 0..5 {
@@ -164,12 +164,12 @@ fn panicking_hook_is_not_called_again_and_others_continue() {
         let guest = net.node(name);
         let _subscriber = guest.subscriber::<[u8]>("/t").open().unwrap();
         let received: Vec<String> =
-            (0..2).map(|_| events.recv_timeout(LONG.unwrap()).unwrap()).collect();
+            (0..2).map(|_| events.recv_timeout(LONG).unwrap()).collect();
         assert!(received.contains(&name.to_owned()), "{received:?}");
         assert!(received.contains(&format!("Joined({name:?})")), "{received:?}");
         drop(_subscriber);
         drop(guest);
-        assert_eq!(events.recv_timeout(LONG.unwrap()).unwrap(), format!("Left({name:?})"));
+        assert_eq!(events.recv_timeout(LONG).unwrap(), format!("Left({name:?})"));
     }
     assert_eq!(calls.load(Ordering::SeqCst), 2, "each once");
 }
@@ -213,7 +213,7 @@ fn panicking_callback_is_not_called_again_and_others_continue() {
     publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     for n in 0..10 {
         publisher.send(&[n]).unwrap();
-        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), n);
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), n);
         if n == 5 {
             eventually("its subscription is dropped", || publisher.subscriber_count() == 2);
         }
@@ -221,7 +221,7 @@ fn panicking_callback_is_not_called_again_and_others_continue() {
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     drop((bad, dropped));
     publisher.send(&[10]).unwrap();
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 10);
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), 10);
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let net = Net::new("panic with sample");
     let node = net.node("node");
     let options =
-        PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap())).pool_limit_bytes(512 << 10);
+        PublisherOptions::new().reliable(OnFull::Wait(LONG)).pool_limit_bytes(512 << 10);
     let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -312,7 +312,7 @@ fn a_callback_may_drop_the_last_handle_of_its_node() {
     let survivor = net.node("survivor");
     let (tell, events) = mpsc::channel();
     survivor.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let mut publisher = survivor.publisher::<[u8]>("/t").open().unwrap();
     let node = net.node("guest");
     assert_eq!(next(), NodeEvent::Joined("/guest".to_owned()));
@@ -346,7 +346,7 @@ fn node_whose_process_execs_another_program_has_died() {
         all.push((node, events));
     }
     let next_of_victim = |events: &mpsc::Receiver<NodeEvent>| loop {
-        match events.recv_timeout(LONG.unwrap()).unwrap() {
+        match events.recv_timeout(LONG).unwrap() {
             NodeEvent::Joined(name) if name != "/victim" => {}
             event => return event,
         }

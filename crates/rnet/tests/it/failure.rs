@@ -136,7 +136,7 @@ fn kill_a_publisher_in_mid_stream() {
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     let (tell, events) = std::sync::mpsc::channel();
     subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
-    let next_event = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next_event = || events.recv_timeout(LONG).unwrap();
     for _ in 0..5 {
         let mut child = Child::spawn(&net, "flood");
         child.expect("ready");
@@ -303,7 +303,7 @@ fn nodes_get_events_of_each_other() {
     node.on_node(move |event| tell.send(event.clone()).unwrap()).detach();
     let mut child = Child::spawn(&net, "node");
     child.expect("ready");
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     assert_eq!(next(), Joined("/victim".to_owned()));
     child.kill();
     assert_eq!(next(), Died("/victim".to_owned()));

@@ -13,9 +13,8 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::schema::compile_text;
 use rnet::state::Watch;
 use rnet::{
-    Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher,
-    PublisherOptions, Rate, SampleStream, Subscriber, SubscriberOptions, Subscription, Timer,
-    WaitSet, WaitSetEntry,
+    Command, Driver, Dynamic, Error, NodeEvent, OnFull, OwnedLoan, OwnedSample, Publisher, Rate,
+    SampleStream, Subscriber, Subscription, Timer, WaitSet, WaitSetEntry,
 };
 
 /// Ends this process when the parent exits; the parent waits for it meanwhile.
@@ -93,7 +92,7 @@ impl OneOfEach {
         let node = net.node("victim");
         let mut publisher = node
             .publisher::<[u8]>("/t")
-            .reliable(OnFull::Wait(LONG.unwrap()))
+            .reliable(OnFull::Wait(LONG))
             .pool_limit_bytes(256 << 10)
             .open()
             .unwrap();
@@ -427,7 +426,7 @@ fn death_of_a_parent_is_detected_while_its_children_live() {
         )
     };
     let family = [find("child "), find("grandchild ")];
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     assert_eq!(next(), NodeEvent::Joined("/victim".to_owned()));
     // Not waited for, because that would close the pipe that the children read until the end.
     parent.signal(libc::SIGKILL);
@@ -510,10 +509,8 @@ fn types_of_a_parent(net: &Net) {
         compile_text("level.proto", &text).unwrap().schema("Level").unwrap()
     };
     let (level, other) = (schema_of("double volt = 1;"), schema_of("float volt = 1;"));
-    let publishes = |schema| PublisherOptions::new().schema(schema);
-    let expects = |schema| SubscriberOptions::new().schema(schema);
     let node = net.node("victim");
-    let publisher = node.publisher::<Dynamic>("/t").qos(publishes(&level)).open().unwrap();
+    let publisher = node.publisher::<Dynamic>("/t").schema(&level).open().unwrap();
     let types = || {
         let folders = std::fs::read_dir(net.inspect_path().join("nodes")).unwrap().flatten();
         let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).unwrap().flatten());
@@ -526,9 +523,9 @@ fn types_of_a_parent(net: &Net) {
     let child = fork(|| {
         end_with_parent();
         let (node, mut publisher) = all.take().unwrap();
-        is_closed("a new type", node.publisher::<Dynamic>("/new").qos(publishes(&other)).open());
-        is_closed("a new type", node.subscriber::<Dynamic>("/new").qos(expects(&other)).open());
-        is_closed("a known one", node.publisher::<Dynamic>("/new").qos(publishes(&level)).open());
+        is_closed("a new type", node.publisher::<Dynamic>("/new").schema(&other).open());
+        is_closed("a new type", node.subscriber::<Dynamic>("/new").schema(&other).open());
+        is_closed("a known one", node.publisher::<Dynamic>("/new").schema(&level).open());
         is_closed("send", publisher.send(&Dynamic::new(&level)));
         drop((publisher, node));
         0
@@ -537,7 +534,7 @@ fn types_of_a_parent(net: &Net) {
     assert_eq!(types(), before, "the child took or wrote a type");
     let (node, mut publisher) = all.take().unwrap();
     let peer = net.node("peer");
-    let mut subscriber = peer.subscriber::<Dynamic>("/t").qos(expects(&level)).open().unwrap();
+    let mut subscriber = peer.subscriber::<Dynamic>("/t").schema(&level).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&Dynamic::new(&level)).unwrap();
     subscriber.recv_timeout(LONG).unwrap();

@@ -133,7 +133,7 @@ fn call_and_work(net: &Net, number: usize) {
     let node = net.node(&format!("child{number}"));
     let client = node.client::<[u8], [u8]>("/upper").open().unwrap();
     let done = Mutex::new(
-        node.publisher::<[u8]>("/done").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap(),
+        node.publisher::<[u8]>("/done").reliable(OnFull::Wait(LONG)).open().unwrap(),
     );
     let executed = Arc::new(AtomicU64::new(0));
     let counter = executed.clone();

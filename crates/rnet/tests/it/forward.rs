@@ -67,7 +67,7 @@ fn forwarded_messages_fill_a_log_like_others() {
     let net = Net::new("forwarded many");
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher =
-        proxy(&link, PublisherOptions::new().reliable(OnFull::Detach { stall: LONG.unwrap() }));
+        proxy(&link, PublisherOptions::new().reliable(OnFull::Detach { stall: LONG }));
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut next = 0;
@@ -100,7 +100,7 @@ fn forwarded_messages_fill_a_log_like_others() {
 fn forwarded_messages_become_visible_at_commit() {
     let net = Net::new("forwarded along");
     let (link, node) = (net.node("link"), net.node("node"));
-    let waits = OnFull::Detach { stall: LONG.unwrap() };
+    let waits = OnFull::Detach { stall: LONG };
     let mut publisher = proxy(&link, PublisherOptions::new().reliable(waits));
     let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

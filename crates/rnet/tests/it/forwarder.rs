@@ -146,7 +146,7 @@ fn forwarder_begins_while_messages_flow() {
     let (node, link) = (net.node("node"), net.node("link"));
     let mut publisher = node
         .publisher::<[u8]>("/t")
-        .reliable(OnFull::Wait(LONG.unwrap()))
+        .reliable(OnFull::Wait(LONG))
         .log_len_bytes(16 << 10)
         .open()
         .unwrap();
@@ -205,9 +205,9 @@ fn forwarder_is_not_counted_as_a_subscription() {
     let mark = node.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     assert!(publisher.incompatible().is_empty());
-    let MatchEvent::Matched(first) = matches.recv_timeout(LONG.unwrap()).unwrap() else { panic!() };
+    let MatchEvent::Matched(first) = matches.recv_timeout(LONG).unwrap() else { panic!() };
     assert_eq!(first.id, mark.id(), "the first reported match");
-    let reported = [(); 3].map(|()| events.recv_timeout(LONG.unwrap()).unwrap());
+    let reported = [(); 3].map(|()| events.recv_timeout(LONG).unwrap());
     let ids = reported.map(|event| match event {
         EndpointEvent::Opened(endpoint) => endpoint.id,
         other => panic!("{other:?}"),
@@ -317,7 +317,7 @@ fn passive_subscription_is_counted_by_publishers_that_admit_it() {
     let other = node.publisher::<[u8]>("/t").open().unwrap();
     let (tell, events) = mpsc::channel();
     publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let mut passive = passive(&link, "/t", 3);
     // Both have processed it once a later subscription is matched.
     let own = node.subscriber::<[u8]>("/t").open().unwrap();

@@ -30,10 +30,10 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     scan.wait_for_subscribers_timeout(1, LONG).unwrap();
 
     scan.send(b"scan").unwrap();
-    bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
+    bulk_entered.recv_timeout(LONG).unwrap();
     for seq in 0..100 {
         stop.send(b"stop").unwrap();
-        assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(seq));
+        assert_eq!(receiver.recv_timeout(LONG), Ok(seq));
     }
     // Meanwhile, another urgent topic can be joined.
     let (stopped, receiver) = mpsc::channel();
@@ -43,11 +43,11 @@ fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
     let mut fault = other.publisher::<[u8]>("/fault").urgent().open().unwrap();
     fault.wait_for_subscribers_timeout(1, LONG).unwrap();
     fault.send(b"fault").unwrap();
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(0));
+    assert_eq!(receiver.recv_timeout(LONG), Ok(0));
 
     scan.send(b"scan").unwrap();
     drop(release);
-    bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
+    bulk_entered.recv_timeout(LONG).unwrap();
     drop((on_scan, on_stop, on_fault));
 }
 
@@ -70,7 +70,7 @@ fn callback_takes_the_lane_of_the_first_publisher() {
         let mut publisher = other.publisher::<[u8]>(&topic).qos(options).open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"").unwrap();
-        let name = thread.recv_timeout(LONG.unwrap()).unwrap();
+        let name = thread.recv_timeout(LONG).unwrap();
         assert_eq!(name, if urgent { "rnet-urgent" } else { "rnet-bulk" });
         drop(on);
     }
@@ -110,7 +110,7 @@ fn two_lanes_on_one_topic_are_a_named_error() {
     for part in ["/stop", "/other", "/robot", "one lane per topic"] {
         assert!(text.contains(part), "{text}");
     }
-    assert_eq!(events.recv_timeout(LONG.unwrap()), Ok(MatchEvent::Incompatible(error)));
+    assert_eq!(events.recv_timeout(LONG), Ok(MatchEvent::Incompatible(error)));
     // The first publisher is not affected.
     bulk.send(b"still here").unwrap();
     assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"still here");
@@ -133,7 +133,7 @@ fn panicking_callback_ends_no_other() {
     for _ in 0..3 {
         publisher.send(b"").unwrap();
     }
-    let words: Vec<_> = (0..4).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let words: Vec<_> = (0..4).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     assert_eq!(words.iter().filter(|w| **w == "bad").count(), 1, "{words:?}");
 }
 
@@ -147,7 +147,7 @@ fn dropping_the_subscription_ends_the_calls() {
         node.subscriber::<[u8]>("/t").open().unwrap().on(move |_| tell.send(()).unwrap());
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"").unwrap();
-    receiver.recv_timeout(LONG.unwrap()).unwrap();
+    receiver.recv_timeout(LONG).unwrap();
     drop(subscription);
     // The callback and its captures are dropped.
     assert_eq!(receiver.recv(), Err(mpsc::RecvError));

@@ -394,7 +394,7 @@ fn callbacks_and_wait_sets_get_it_on_both_lanes() {
         let mut set = WaitSet::new(&node);
         let mut child = Child::spawn(&net, role);
         child.expect("ready");
-        let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+        let next = || receiver.recv_timeout(LONG).unwrap();
         (0..3_u8).for_each(|number| assert_eq!(next(), (vec![number], false)));
         child.kill();
         assert_eq!(next(), (b"gone".to_vec(), true));

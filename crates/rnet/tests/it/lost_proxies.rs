@@ -73,13 +73,13 @@ fn lost_and_closed_proxies_are_distinguished() {
         child.expect(order);
     };
     let next = || loop {
-        match endpoints.recv_timeout(LONG.unwrap()).unwrap() {
+        match endpoints.recv_timeout(LONG).unwrap() {
             EndpointEvent::Opened(_) => {}
             event => return event,
         }
     };
     let next_match = || loop {
-        match matches.recv_timeout(LONG.unwrap()).unwrap() {
+        match matches.recv_timeout(LONG).unwrap() {
             MatchEvent::Matched(_) => {}
             event => return event,
         }

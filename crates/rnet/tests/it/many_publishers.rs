@@ -125,7 +125,7 @@ fn blocked_callback_accepts_successive_publishers() {
         let _ = may_go_on.recv();
     });
     come_and_go(&a, false, 1);
-    is_in.recv_timeout(LONG.unwrap()).unwrap();
+    is_in.recv_timeout(LONG).unwrap();
     come_and_go(&a, false, PUBLISHERS - 1);
     drop(go_on);
     eventually("each message is received or counted", || {

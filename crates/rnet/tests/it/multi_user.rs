@@ -67,7 +67,7 @@ fn child_entry() {
             };
             let mut says = node
                 .publisher::<[u8]>(&format!("/{mine}"))
-                .reliable(OnFull::Wait(LONG.unwrap()))
+                .reliable(OnFull::Wait(LONG))
                 .open()
                 .unwrap();
             let mut hears =

@@ -101,7 +101,7 @@ fn events(node: &Node) -> Receiver<NodeEvent> {
 fn hear(events: &Receiver<NodeEvent>, count: usize, kind: fn(String) -> NodeEvent, name: &str) {
     let mut received = BTreeSet::new();
     while received.len() < count {
-        let event = events.recv_timeout(LONG.unwrap());
+        let event = events.recv_timeout(LONG);
         let event = event.unwrap_or_else(|_| panic!("{} of {count} {name}", received.len()));
         let (NodeEvent::Joined(node) | NodeEvent::Left(node) | NodeEvent::Died(node)) = &event
         else {

@@ -275,9 +275,14 @@ struct GrownPose {
 fn a_struct_may_grow_at_its_end() {
     let net = Net::new("plain_grown");
     let (old, new) = (net.node("old"), net.node("new"));
-    let reliable = || PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG.unwrap()));
-    let mut old_sends = old.publisher::<Pose>("/pose").qos(reliable()).open().unwrap();
-    let mut new_sends = new.publisher::<GrownPose>("/pose").qos(reliable()).open().unwrap();
+    let reliable = || PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
+    let mut old_sends =
+        old.publisher::<Pose>("/pose").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
+    let mut new_sends = new
+        .publisher::<GrownPose>("/pose")
+        .reliable(rnet::OnFull::Wait(LONG))
+        .open()
+        .unwrap();
     let mut old_hears = old.subscriber::<Pose>("/pose").open().unwrap();
     let mut new_hears = new.subscriber::<GrownPose>("/pose").open().unwrap();
     old_hears.wait_for_publishers_timeout(2, LONG).unwrap();
@@ -298,14 +303,14 @@ fn a_struct_may_grow_at_its_end() {
         let sample = old_hears.recv_timeout(LONG).unwrap();
         assert_eq!((*sample, sample.bytes().len()), (pose(n), size_of::<GrownPose>()));
         assert_eq!(*new_hears.recv_timeout(LONG).unwrap(), grown(n));
-        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), grown(n));
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), grown(n));
 
         old_sends.send(&pose(n)).unwrap();
         assert_eq!(*old_hears.recv_timeout(LONG).unwrap(), pose(n));
         let lengthened = GrownPose { covariance: [0.0; 3], ..grown(n) };
         let kept = new_hears.recv_timeout(LONG).unwrap().into_owned();
         assert_eq!((*kept, kept.bytes().len()), (lengthened, size_of::<Pose>()));
-        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), lengthened);
+        assert_eq!(receiver.recv_timeout(LONG).unwrap(), lengthened);
     }
     old_sends.send(&pose(7)).unwrap();
     assert_eq!(new_hears.latest_timeout(LONG).unwrap().covariance, [0.0; 3]);

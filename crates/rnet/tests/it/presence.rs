@@ -20,14 +20,18 @@ fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG));
     match role.as_str() {
         // Sends back what it receives, until the other node dies.
         "echo" => {
             tell(&std::process::id().to_string());
             let node = net.node("echo");
             let mut subscriber = node.subscriber::<[u8]>("/ask").reliable().open().unwrap();
-            let mut answers = node.publisher::<[u8]>("/answer").qos(reliable()).open().unwrap();
+            let mut answers = node
+                .publisher::<[u8]>("/answer")
+                .reliable(OnFull::Wait(LONG))
+                .open()
+                .unwrap();
             tell("ready");
             let error = loop {
                 match subscriber.recv_timeout(LONG) {
@@ -51,7 +55,11 @@ fn child_entry() {
             })
             .detach();
             let mut answers = node.subscriber::<[u8]>("/answer").reliable().open().unwrap();
-            let mut asks = node.publisher::<[u8]>("/ask").qos(reliable()).open().unwrap();
+            let mut asks = node
+                .publisher::<[u8]>("/ask")
+                .reliable(OnFull::Wait(LONG))
+                .open()
+                .unwrap();
             asks.wait_for_subscribers_timeout(1, LONG).unwrap();
             answers.wait_for_publishers_timeout(1, LONG).unwrap();
             for len in [1, 100, LARGE_LEN_BYTES, 5, LARGE_LEN_BYTES] {
@@ -68,7 +76,7 @@ fn child_entry() {
             let (rest, error) = until_error(&mut answers);
             assert!(rest.is_empty());
             tell(&format!("{error:?}"));
-            tell(&deaths.recv_timeout(LONG.unwrap()).unwrap());
+            tell(&deaths.recv_timeout(LONG).unwrap());
             drop(orders.recv());
         }
         other => panic!("unknown role: {other}"),

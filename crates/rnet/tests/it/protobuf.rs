@@ -107,7 +107,7 @@ fn every_way_of_receiving_decodes() {
     let mut iterated = node.subscriber::<Level>("/level").open().unwrap();
     publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     publisher.send(&level(1.5)).unwrap();
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), 1.5);
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), 1.5);
     assert_eq!(common::block_on(stream.recv()).unwrap().volt, 1.5);
     assert_eq!(iterated.iter().next().unwrap().volt, 1.5);
     let mut again = stream.into_subscriber();
@@ -194,7 +194,7 @@ fn both_sides_report_incompatible_types() {
     unheard.send(&level(1.0)).unwrap();
     fits.send(&Dynamic::new(&other)).unwrap();
     assert_eq!(subscriber.recv_timeout(LONG).unwrap().publisher(), fits.id());
-    let error = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let error = receiver.recv_timeout(LONG).unwrap();
     assert!(matches!(error, Error::IncompatibleType { .. }), "{error}");
     // A raw subscriber accepts any bytes, and so does an observer.
     let mut raw = b.subscriber::<[u8]>("/level").open().unwrap();
@@ -309,7 +309,7 @@ fn callback_is_notified_of_undecodable_messages() {
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(&[0xff]).unwrap();
     publisher.send(&[]).unwrap();
-    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || receiver.recv_timeout(LONG).unwrap();
     assert_eq!([next(), next()], [Err("malformed"), Ok(0.0)]);
     assert_eq!(subscription.stats()[0].malformed, 1);
 }

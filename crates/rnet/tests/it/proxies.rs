@@ -49,7 +49,7 @@ fn a_publisher_that_defers_serves_a_subscription_once_it_admits_it() {
         link.publisher::<[u8]>("/t").proxy(arm()).transient_local(2).deferred().open().unwrap();
     let (tell, events) = mpsc::channel();
     proxy.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let mut volatile = node.subscriber::<[u8]>("/t").open().unwrap();
     let MatchEvent::AdmissionRequested(first) = next() else {
         panic!("the subscription has asked")
@@ -93,7 +93,7 @@ fn a_publisher_counts_the_subscribers_for_which_proxies_stand() {
     let mut publisher = node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     let (tell, events) = mpsc::channel();
     publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let mut proxy = subscriber(&link, "/t", 3);
     publisher.wait_for_subscribers_timeout(3, LONG).unwrap();
     assert_eq!(publisher.subscriber_count(), 3);
@@ -155,7 +155,7 @@ fn endpoint_watches_see_the_count_of_a_proxy() {
     let (node, link) = (net.node("node"), net.node("link"));
     let (tell, events) = mpsc::channel();
     let _watch = node.on_endpoint(move |event| tell.send(event.clone()).unwrap()).unwrap();
-    let next = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let next = || events.recv_timeout(LONG).unwrap();
     let proxy = subscriber(&link, "/t", 2);
     let EndpointEvent::Opened(opened) = next() else { panic!("not opened") };
     assert_eq!((opened.node.as_str(), opened.endpoint_count), ("@robot2/arm", 2));
@@ -266,7 +266,7 @@ fn of_two_entries_of_one_endpoint_the_first_counts() {
     drop(mark);
     let mut reported = Vec::new();
     loop {
-        let event: EndpointEvent = events.recv_timeout(LONG.unwrap()).unwrap();
+        let event: EndpointEvent = events.recv_timeout(LONG).unwrap();
         match event {
             EndpointEvent::Closed(_) => break,
             EndpointEvent::Opened(endpoint) => {

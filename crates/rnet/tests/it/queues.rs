@@ -66,7 +66,7 @@ fn pusher(node: &Node) -> (PushBuilder<N>, UndeliveredJobs) {
 }
 
 fn handed_back(back: &UndeliveredJobs) -> (u64, Error) {
-    back.recv_timeout(LONG.unwrap()).expect("a job is handed back")
+    back.recv_timeout(LONG).expect("a job is handed back")
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_full_backlog_refuses_by_name_or_waits() {
     let begun = std::time::Instant::now();
     assert_eq!(patient.push(&n(1)).unwrap_err().code(), "limit_reached");
     assert!(begun.elapsed() >= least);
-    let longer = b.push::<N>("/more").backlog(1).wait_for_capacity(LONG.unwrap()).open().unwrap();
+    let longer = b.push::<N>("/more").backlog(1).wait_for_capacity(LONG).open().unwrap();
     let worker = a.pull::<N>("/more").on(|_, _| Ok(())).unwrap();
     (0..50).for_each(|x| longer.push(&n(x)).unwrap());
     longer.wait_until_done_timeout(LONG).unwrap();
@@ -470,9 +470,9 @@ fn a_job_that_comes_while_the_handler_of_a_closed_worker_runs_goes_to_another() 
         jobs.worker_count() == 1 && known.worker_count() == 1
     });
     jobs.push(&n(0)).unwrap();
-    assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("begun"));
+    assert_eq!(said.recv_timeout(LONG), Ok("begun"));
     let closing = std::thread::spawn(move || drop(worker));
-    assert_eq!(said.recv_timeout(LONG.unwrap()), Ok("closes"));
+    assert_eq!(said.recv_timeout(LONG), Ok("closes"));
     // One pusher that knew it before, and one that finds it while it closes.
     let late = c.push::<N>("/jobs").open().unwrap();
     eventually("the late pusher found the worker", || late.worker_count() == 1);

@@ -31,7 +31,7 @@ fn is_readable(fd: BorrowedFd<'_>) -> bool {
 }
 
 fn wait_readable(fd: BorrowedFd<'_>) {
-    let long = Timespec { tv_sec: LONG.unwrap().as_secs() as i64, tv_nsec: 0 };
+    let long = Timespec { tv_sec: LONG.as_secs() as i64, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&long)).unwrap(), 1);
 }
 
@@ -78,7 +78,7 @@ fn no_wake_up_is_lost() {
     let net = Net::new("no lost wake-up");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher =
-        a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+        a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut stream = b.subscriber::<[u8]>("/t").reliable().open().unwrap().into_stream();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{Error, LossCounts, OnFull, PublisherOptions, PublisherStats, SubscriberOptions};
+use rnet::{Error, LossCounts, OnFull, PublisherOptions, PublisherStats};
 
 /// Messages that a publisher keeps for late joiners.
 const KEPT: u64 = 10;
@@ -93,8 +93,8 @@ fn child_entry() {
 fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
     let net = Net::new("restart");
     let node = net.node("survivor");
-    let options = || SubscriberOptions::new().reliable().transient_local();
-    let subscriber = || node.subscriber::<[u8]>("/kept").qos(options()).open().unwrap();
+    let subscriber =
+        || node.subscriber::<[u8]>("/kept").reliable().transient_local().open().unwrap();
     let (mut plain, mut newest, mut stream) =
         (subscriber(), subscriber(), subscriber().into_stream());
     let incoming: Arc<Mutex<BTreeMap<u64, Vec<u64>>>> = Arc::default();
@@ -110,7 +110,8 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
         publishers.push(id);
         let kept: Vec<u64> = (life * 100..life * 100 + KEPT).collect();
         // For existing subscribers, and for a late joiner.
-        let mut late = node.subscriber::<[u8]>("/kept").qos(options()).open().unwrap();
+        let mut late =
+            node.subscriber::<[u8]>("/kept").reliable().transient_local().open().unwrap();
         for subscriber in [&mut plain, &mut late] {
             for number_kept in &kept {
                 let sample = subscriber.recv_timeout(LONG).unwrap();
@@ -197,7 +198,7 @@ fn a_reliable_reader_that_comes_back_is_served_again() {
     let net = Net::new("reader restart");
     let node = net.node("survivor");
     let mut publisher =
-        node.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG.unwrap())).open().unwrap();
+        node.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     for life in 0..4_u64 {
         let mut child = Child::spawn(&net, "reader");
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

@@ -80,7 +80,7 @@ fn alternating_waiters_are_all_woken() {
         let (outbox, calls) = mpsc::channel();
         let subscription = subscriber.on(move |sample| outbox.send(sample.to_vec()).unwrap());
         for number in TURNS..TURNS + CALLS {
-            assert_eq!(calls.recv_timeout(LONG.unwrap()).unwrap(), number.to_le_bytes());
+            assert_eq!(calls.recv_timeout(LONG).unwrap(), number.to_le_bytes());
         }
         let publisher = sender.join().unwrap();
         let channel = net.inspect().subscriptions.remove(0).channels.remove(0);
@@ -136,7 +136,7 @@ fn a_match_callback_may_create_endpoints_and_callbacks() {
         b
     });
     for _ in 0..MADE {
-        events.recv_timeout(LONG.unwrap()).expect("the callback goes on");
+        events.recv_timeout(LONG).expect("the callback goes on");
     }
     drop(stranger.join().unwrap());
     eventually("each match is reported", || of_b.load(Ordering::Relaxed) == COME);
@@ -171,14 +171,14 @@ fn a_node_callback_may_create_endpoints_and_callbacks() {
         // If it left before the host scanned, no node would have seen it.
         let guest = net.node(&format!("guest{i}"));
         let joined = NodeEvent::Joined(format!("/guest{i}"));
-        assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(joined));
+        assert_eq!(plain_events.recv_timeout(LONG), Ok(joined));
         drop(guest);
         let went = NodeEvent::Left(format!("/guest{i}"));
-        assert_eq!(plain_events.recv_timeout(LONG.unwrap()), Ok(went));
+        assert_eq!(plain_events.recv_timeout(LONG), Ok(went));
     }
     // Added during the first event, so it is called from the second one on.
     let last = NodeEvent::Left(format!("/guest{}", GUESTS - 1));
-    while events.recv_timeout(LONG.unwrap()).expect("the callbacks go on") != last {}
+    while events.recv_timeout(LONG).expect("the callbacks go on") != last {}
     drop(node);
     nothing_is_left(&net);
 }
@@ -212,7 +212,7 @@ fn an_iterator_outlives_single_publishers() {
     let (tell, events) = mpsc::channel();
     subscriber.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     let event_until = |wanted: &dyn Fn(&MatchEvent) -> bool| {
-        while !wanted(&events.recv_timeout(LONG.unwrap()).expect("the event arrives")) {}
+        while !wanted(&events.recv_timeout(LONG).expect("the event arrives")) {}
     };
     steady.wait_for_subscribers_timeout(1, LONG).unwrap();
     let (sender, numbers) = mpsc::channel();
@@ -225,7 +225,7 @@ fn an_iterator_outlives_single_publishers() {
         }
         panic!("the iterator has ended");
     });
-    let next = || numbers.recv_timeout(LONG.unwrap()).expect("the iterator goes on");
+    let next = || numbers.recv_timeout(LONG).expect("the iterator goes on");
     // The second event is received after everything that preceded the report of the first.
     let mut number = 0;
     let mut goes_on = |steady: &mut rnet::Publisher<Tick>| {

@@ -96,7 +96,7 @@ fn reply_of_a_handler_that_runs_while_its_server_closes_is_delivered() {
         responder.send(x)?;
         Ok(())
     });
-    let options = CallOptions::new().timeout(LONG.unwrap());
+    let options = CallOptions::new().timeout(LONG);
     let mut replies = closing.open(stream).stream(&n(5), options).unwrap();
     assert_eq!(replies.next().unwrap().unwrap().x, 5);
     let lost = replies.next().unwrap_err();
@@ -125,7 +125,7 @@ fn running_handlers_reply_and_queued_calls_are_lost() {
             });
         let service = service.unwrap();
         let start = |x: u64, client: &Client<N, N>| {
-            client.start(&n(x), CallOptions::new().timeout(LONG.unwrap())).unwrap()
+            client.start(&n(x), CallOptions::new().timeout(LONG)).unwrap()
         };
         let running: Vec<_> = clients.iter().zip(0..).map(|(c, x)| start(x, c)).collect();
         let contexts: Vec<_> = running.iter().map(|_| begun.recv().unwrap()).collect();
@@ -172,7 +172,7 @@ fn result_of_a_handler_that_ignores_the_close_is_delivered() {
         });
         *slot.lock().unwrap() = Some(action.unwrap());
         eventually("the client calls this action", || client.server_count() == 1);
-        let goal = client.send(&n(1), CallOptions::new().timeout(LONG.unwrap())).unwrap();
+        let goal = client.send(&n(1), CallOptions::new().timeout(LONG)).unwrap();
         match goal.result_timeout(LONG) {
             Ok(result) => assert!(!asks && result.x == 2),
             Err(Error::Cancelled { reason: CancelReason::ServerClosing, .. }) => assert!(asks),

@@ -180,7 +180,7 @@ fn timers_run_in_simulated_time_and_pause_with_it() {
             tell.send(tick).unwrap();
         })
         .unwrap();
-    let tick = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let tick = || receiver.recv_timeout(LONG).unwrap();
     // The first published time counts as a start, not as elapsed time.
     set(&mut clock, &sim, 100 * S);
     set(&mut clock, &sim, 100 * S + 9 * MS);
@@ -262,9 +262,9 @@ fn node_closes_while_a_callback_sleeps_in_paused_time() {
     let mut go = host.publisher::<[u8]>("/go").open().unwrap();
     go.wait_for_subscribers_timeout(1, LONG).unwrap();
     go.send(b"now").unwrap();
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()), Ok(None));
+    assert_eq!(receiver.recv_timeout(LONG), Ok(None));
     drop(sim);
-    let slept = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let slept = receiver.recv_timeout(LONG).unwrap();
     assert!(matches!(slept, Some(Err(Error::Closed { .. }))), "{slept:?}");
 }
 

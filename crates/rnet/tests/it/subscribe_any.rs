@@ -63,7 +63,7 @@ fn matching_topics_are_received_with_their_types() {
     assert_eq!(any.pattern(), "/cam/*/raw");
     old.wait_for_subscribers_timeout(1, LONG).unwrap();
     old.send(b"old").unwrap();
-    let next = || receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap();
+    let next = || receiver.recv_timeout(LONG).unwrap().unwrap();
     let is = |topic: &str, kind: &str, bytes: &[u8]| {
         (topic.to_owned(), "/a".to_owned(), kind.to_owned(), bytes.to_vec())
     };
@@ -86,7 +86,7 @@ fn matching_topics_are_received_with_their_types() {
     assert_eq!(other.subscriber_count(), 0);
     drop(any);
     eventually("the subscriptions end", || old.subscriber_count() == 0);
-    assert!(receiver.recv_timeout(LONG.unwrap()).is_err(), "the callback is gone");
+    assert!(receiver.recv_timeout(LONG).is_err(), "the callback is gone");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_protobuf_message_comes_with_its_schema() {
     joints
         .send(&rnet::msgs::JointState { names: vec!["elbow".to_owned()], ..Default::default() })
         .unwrap();
-    let (name, shown) = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let (name, shown) = receiver.recv_timeout(LONG).unwrap();
     assert!(name.ends_with("JointState") && shown.contains("elbow"), "{name} {shown}");
 }
 
@@ -129,7 +129,7 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
     let _best_effort = a.publisher::<[u8]>("/plain").open().unwrap();
     // The publisher's node reports the mismatch on /log, which mismatches as well.
     let is_of_log = |received: &ReceivedMessage| matches!(received, Err(Error::IncompatibleQos { topic, .. }) if topic == "/log");
-    let received = std::iter::repeat_with(|| receiver.recv_timeout(LONG.unwrap()).unwrap());
+    let received = std::iter::repeat_with(|| receiver.recv_timeout(LONG).unwrap());
     let mut received = received.filter(|received| !is_of_log(received));
     let error = received.next().unwrap().unwrap_err();
     assert!(matches!(&error, Error::IncompatibleQos { topic, .. } if topic == "/plain"), "{error}");
@@ -146,9 +146,9 @@ fn topic_continues_after_its_publisher_died() {
     for _ in 0..2 {
         let mut child = Child::spawn(&net, "sends");
         child.expect("sent");
-        assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"alive");
+        assert_eq!(receiver.recv_timeout(LONG).unwrap().unwrap().3, b"alive");
         child.kill();
-        let error = receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap_err();
+        let error = receiver.recv_timeout(LONG).unwrap().unwrap_err();
         assert!(matches!(error, Error::PeerLost { .. }), "{error}");
     }
     assert_eq!(any.topics(), ["/robot/pose"]);
@@ -158,10 +158,16 @@ fn topic_continues_after_its_publisher_died() {
 fn many_topics_lose_nothing() {
     let net = Net::new("subscribe any many");
     let (sender, receiver) = (net.node("sender"), net.node("receiver"));
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG));
     let (any, inbox) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
     let mut publishers: Vec<_> = (0..100)
-        .map(|i| sender.publisher::<[u8]>(&format!("/t{i}")).qos(reliable()).open().unwrap())
+        .map(|i| {
+            sender
+                .publisher::<[u8]>(&format!("/t{i}"))
+                .reliable(OnFull::Wait(LONG))
+                .open()
+                .unwrap()
+        })
         .collect();
     for publisher in &mut publishers {
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -171,7 +177,7 @@ fn many_topics_lose_nothing() {
     }
     let mut got: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for _ in 0..1000 {
-        let (topic, _, _, bytes) = inbox.recv_timeout(LONG.unwrap()).unwrap().unwrap();
+        let (topic, _, _, bytes) = inbox.recv_timeout(LONG).unwrap().unwrap();
         got.entry(topic).or_default().extend(bytes);
     }
     assert_eq!(got.len(), 100);
@@ -199,8 +205,8 @@ fn subscription_can_be_dropped_in_its_callback() {
     let mut publisher = a.publisher::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     publisher.send(b"one").unwrap();
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap().unwrap().3, b"one");
+    assert_eq!(receiver.recv_timeout(LONG).unwrap().unwrap().3, b"one");
     eventually("the callback's captures are dropped", || gone.upgrade().is_none());
     eventually("the subscription ends", || publisher.subscriber_count() == 0);
-    assert!(receiver.recv_timeout(LONG.unwrap()).is_err());
+    assert!(receiver.recv_timeout(LONG).is_err());
 }

@@ -18,7 +18,7 @@ use rnet::{
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
 fn proxied(endpoint: u64) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG));
     options.proxy(Proxy::new("robot2", "/arm", endpoint).unwrap())
 }
 
@@ -177,7 +177,7 @@ fn all_forms_of_receiving_get_each_message_once() {
             seen[2].push(next(|| block_on(streamed.recv()).map(|m| number(&m))));
         }
         while seen[3].len() < half as usize {
-            seen[3].push(next(|| called.recv_timeout(LONG.unwrap()).unwrap()));
+            seen[3].push(next(|| called.recv_timeout(LONG).unwrap()));
         }
         if second.is_none() {
             kill(&mut first);
@@ -276,7 +276,7 @@ fn a_proxy_without_successor_is_lost_after_the_grace_time() {
     let Error::PeerLost { node: lost, .. } = &error else { panic!("{error}") };
     assert_eq!(lost, "@robot2/arm");
     assert!(died.elapsed() >= SUCCESSOR_TIMEOUT);
-    let event = || events.recv_timeout(LONG.unwrap()).unwrap();
+    let event = || events.recv_timeout(LONG).unwrap();
     assert!(matches!(event(), MatchEvent::Matched(_)));
     assert!(matches!(event(), MatchEvent::Lost(info) if info.node == "@robot2/arm"));
     // A late successor is still accepted.
@@ -303,7 +303,7 @@ fn a_lost_proxy_is_read_to_its_end_first() {
     let (tell, events) = mpsc::channel();
     reader.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     kill(&mut live(&net, 1, 3, 16));
-    while !matches!(events.recv_timeout(LONG.unwrap()).unwrap(), MatchEvent::Lost(_)) {}
+    while !matches!(events.recv_timeout(LONG).unwrap(), MatchEvent::Lost(_)) {}
     expect(&mut reader, 1..=3);
     assert!(matches!(reader.recv_timeout(LONG), Err(Error::PeerLost { .. })));
 }

@@ -25,7 +25,7 @@ fn ticks_are_due_at_multiples_of_the_period() {
     let net = Net::new("multiples");
     let node = net.node("beat");
     let (timer, receiver) = ticking(&node, 2 * MS, TimerOptions::new());
-    let ticks: Vec<Tick> = (0..50).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let ticks: Vec<Tick> = (0..50).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     let start_ns = ticks[0].due_ns - ticks[0].number * 2_000_000;
     let mut before = 0;
     for tick in &ticks {
@@ -59,7 +59,7 @@ fn timers_that_are_due_go_before_the_next_message() {
         }
     });
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
-    let hear = || receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let hear = || receiver.recv_timeout(LONG).unwrap();
     publisher.send(b"").unwrap();
     assert_eq!(hear(), "message 0");
     let once = |name: &'static str, delay| {
@@ -97,7 +97,7 @@ fn a_timer_of_a_busy_lane_runs_between_any_two_messages() {
     (0..10).for_each(|_| publisher.send(b"").unwrap());
     let timer = node.timer(MS).on(move |_| _ = ticks.fetch_add(1, Ordering::Relaxed)).unwrap();
     drop(release);
-    let seen: Vec<u64> = (0..10).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let seen: Vec<u64> = (0..10).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     // All ten would be one turn of their subscriber; the timer does not wait for its end.
     assert!(seen[1..].windows(2).all(|two| two[0] < two[1]), "{seen:?}");
     eventually("skipped ticks are counted", || timer.missed() > 0);
@@ -115,7 +115,7 @@ fn missed_ticks_are_counted_and_not_bunched() {
         }
         let _ = tell.send(tick);
     });
-    let ticks: Vec<Tick> = (0..3).map(|_| receiver.recv_timeout(LONG.unwrap()).unwrap()).collect();
+    let ticks: Vec<Tick> = (0..3).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     assert!(ticks[1].missed >= 18, "{ticks:?}");
     assert!(ticks[1].due_ns > ticks[0].due_ns && ticks[2].due_ns > ticks[1].due_ns, "{ticks:?}");
     assert!(timer.unwrap().missed() >= 18);
@@ -134,7 +134,7 @@ fn sixty_four_timers_of_both_lanes_tick() {
         .collect();
     for (_, reported) in &timers {
         let ticks: Vec<Tick> =
-            (0..5).map(|_| reported.recv_timeout(LONG.unwrap()).unwrap()).collect();
+            (0..5).map(|_| reported.recv_timeout(LONG).unwrap()).collect();
         assert!(ticks.windows(2).all(|two| two[0].due_ns < two[1].due_ns));
     }
     // A timer does not tick after its handle is dropped.
@@ -155,9 +155,9 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
         entered.send(()).unwrap();
         let _ = released.recv();
     });
-    bulk_entered.recv_timeout(LONG.unwrap()).unwrap();
+    bulk_entered.recv_timeout(LONG).unwrap();
     let (_urgent, receiver) = ticking(&node, MS, TimerOptions::new().urgent());
-    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG.unwrap()).unwrap());
+    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG).unwrap());
     drop(release);
     drop(bulk);
 }
@@ -167,10 +167,10 @@ fn one_shot_timer_ticks_once() {
     let net = Net::new("once");
     let node = net.node("once");
     let (timer, receiver) = ticking(&node, MS, TimerOptions::new().once());
-    let tick = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let tick = receiver.recv_timeout(LONG).unwrap();
     assert_eq!((tick.number, tick.missed), (1, 0));
     // The callback is dropped with the timer, although the handle still exists.
-    let end = receiver.recv_timeout(LONG.unwrap());
+    let end = receiver.recv_timeout(LONG);
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
     assert_eq!(timer.ticks(), 1);
 }
@@ -189,8 +189,8 @@ fn a_callback_ends_its_own_timer() {
         }
     });
     *place.lock().unwrap() = Some(timer.unwrap());
-    receiver.recv_timeout(LONG.unwrap()).unwrap();
-    let end = receiver.recv_timeout(LONG.unwrap());
+    receiver.recv_timeout(LONG).unwrap();
+    let end = receiver.recv_timeout(LONG);
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
 }
 
@@ -224,7 +224,7 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
         panic!("this panic is part of the test");
     });
     let (_good, receiver) = ticking(&node, MS, TimerOptions::new());
-    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG.unwrap()).unwrap());
+    (0..10).for_each(|_| _ = receiver.recv_timeout(LONG).unwrap());
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 

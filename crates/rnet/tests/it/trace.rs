@@ -148,7 +148,7 @@ fn a_flood_is_traced_in_part() {
     let net = Net::new("trace flood");
     let (a, c) = (net.node("a"), net.node("c"));
     let mut flood =
-        a.publisher::<[u8]>("/flood").reliable(rnet::OnFull::Wait(LONG.unwrap())).open().unwrap();
+        a.publisher::<[u8]>("/flood").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
     let mut subscriber = a.subscriber::<[u8]>("/flood").reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     flood.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -224,7 +224,7 @@ fn stopped_tracer_loses_no_message_of_the_topic() {
     let net = Net::new("trace stopped");
     let (a, b) = (net.node("a"), net.node("b"));
     let mut imu =
-        a.publisher::<[u8]>("/imu").reliable(rnet::OnFull::Wait(LONG.unwrap())).open().unwrap();
+        a.publisher::<[u8]>("/imu").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
     let (tell, receiver) = mpsc::channel();
     let subscriber = b.subscriber::<[u8]>("/imu").reliable().open().unwrap();
     let subscriber = subscriber.on(move |message| tell.send(message.to_vec()).unwrap());

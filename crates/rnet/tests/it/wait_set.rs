@@ -52,7 +52,7 @@ fn subscribers_are_attached_and_detached_while_a_thread_waits() {
         publisher.send(&[round]).unwrap();
         // A publisher's match ends a wait, too.
         let message = loop {
-            let taken = receiver.recv_timeout(LONG.unwrap()).unwrap();
+            let taken = receiver.recv_timeout(LONG).unwrap();
             let message = attached.try_recv().unwrap();
             taken.send(()).unwrap();
             if let Some(message) = message {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use common::{LONG, Net};
 use futures_core::Stream;
-use rnet::{OwnedSample, SampleStream, Subscriber, SubscriberOptions, Wait, WaitSet, Waitable};
+use rnet::{OwnedSample, SampleStream, Subscriber, Wait, WaitSet, Waitable};
 
 const TOPICS: usize = 40;
 
@@ -250,11 +250,10 @@ fn every_way_of_waiting_receives_every_message() {
     for wait in [Wait::Spin, Wait::Adaptive, Wait::Block] {
         let net = Net::new("ways");
         let (a, b) = (net.node("a"), net.node("b"));
-        let options = || SubscriberOptions::new().wait(wait);
         let mut ask = a.publisher::<[u8]>("/ask").open().unwrap();
         let mut say = b.publisher::<[u8]>("/say").open().unwrap();
-        let mut asked = b.subscriber::<[u8]>("/ask").qos(options()).open().unwrap();
-        let mut said = a.subscriber::<[u8]>("/say").qos(options()).open().unwrap();
+        let mut asked = b.subscriber::<[u8]>("/ask").wait(wait).open().unwrap();
+        let mut said = a.subscriber::<[u8]>("/say").wait(wait).open().unwrap();
         ask.wait_for_subscribers_timeout(1, LONG).unwrap();
         say.wait_for_subscribers_timeout(1, LONG).unwrap();
         let echo = std::thread::spawn(move || {

@@ -39,7 +39,7 @@ pub fn workers_of(env: &TestEnv) -> Vec<u32> {
 /// Polls until the condition holds. The timeout is a guard against hangs.
 #[track_caller]
 pub fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let end = Instant::now() + super::TEST_TIMEOUT.unwrap();
+    let end = Instant::now() + super::TEST_TIMEOUT;
     while !so() {
         assert!(Instant::now() < end, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(5)); // sleep: polling interval

@@ -49,7 +49,7 @@ pub fn link(id: &str, connect: &[&str]) {
 /// length, if given.
 pub fn talk(log_len_bytes: Option<u64>) {
     let node = Node::builder("talker").open().unwrap();
-    let mut options = PublisherOptions::new().reliable(OnFull::Wait(LONG.unwrap()));
+    let mut options = PublisherOptions::new().reliable(OnFull::Wait(LONG));
     if let Some(len_bytes) = log_len_bytes {
         options = options.log_len_bytes(len_bytes);
     }
@@ -70,7 +70,7 @@ pub fn talk(log_len_bytes: Option<u64>) {
     }
     say(&format!("sent {sent}"));
     // The last messages may have to be sent again.
-    thread::sleep(LONG.unwrap()); // sleep: killed by the test
+    thread::sleep(LONG); // sleep: killed by the test
 }
 
 /// Prints after each hundredth number how many were received and how many were counted as lost.

@@ -148,7 +148,7 @@ pub fn not_run(why: &str) {
 /// Polls until `done` returns true. The polling interval is not synchronization: it affects the speed of the
 /// test, never its result.
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + LONG.unwrap_or_default();
+    let until = Instant::now() + LONG;
     while !done() {
         assert!(Instant::now() < until, "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(1)); // sleep: polling interval

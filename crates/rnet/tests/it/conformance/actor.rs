@@ -441,7 +441,7 @@ impl Actor {
         let (events, _) = self
             .events
             .1
-            .wait_timeout_while(events, LONG.expect("a time"), enough)
+            .wait_timeout_while(events, LONG, enough)
             .expect("unpoisoned");
         Outcome::Events(events.clone())
     }

@@ -115,7 +115,7 @@ pub fn receive(
 fn call(subscriber: Subscriber<[u8]>, count: usize) -> Received {
     let (tell, receiver) = mpsc::channel();
     let subscription = subscriber.on(move |sample| tell.send(sample.into_owned()).unwrap());
-    let next = |_| receiver.recv_timeout(LONG.unwrap()).expect("the callback is called");
+    let next = |_| receiver.recv_timeout(LONG).expect("the callback is called");
     let samples: Vec<_> = (0..count).map(next).collect();
     eventually("all messages are received", || subscription.behind().messages == 0);
     let stats = subscription.stats();

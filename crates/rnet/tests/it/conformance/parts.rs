@@ -204,7 +204,7 @@ impl Parts {
                     self.action = Some(node.action_client(ACTION).open()?);
                 }
                 let action = self.action.as_ref().expect("the endpoint was opened");
-                let options = CallOptions::new().timeout(LONG.expect("a time"));
+                let options = CallOptions::new().timeout(LONG);
                 self.goals.push(action.send(&wire(count, then), options)?);
             }
             Part::Reach { goal } => return Ok(self.reach(goal)),

@@ -270,7 +270,7 @@ pub(crate) fn a_watch_without_files(net: &Net) {
             assert_eq!(orders.recv().unwrap(), "changed");
         }
         drop(limited);
-        let next = || -> EndpointEvent { events.recv_timeout(LONG.unwrap()).unwrap() };
+        let next = || -> EndpointEvent { events.recv_timeout(LONG).unwrap() };
         let expected = if changes { 5 } else { 2 };
         while next().endpoint().endpoint_count != expected {}
         // Later events belong to this endpoint alone.
@@ -424,7 +424,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
         let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
         tell("come");
         for _ in 0..waits.len() {
-            receiver.recv_timeout(LONG.unwrap()).unwrap();
+            receiver.recv_timeout(LONG).unwrap();
         }
         assert_eq!(orders.recv().unwrap(), "came");
         drop(limited);
@@ -614,7 +614,7 @@ pub(crate) fn no_threads(net: &Net) {
     drop(reader(&node, "/other").unwrap().on(|_| ()));
     drop(limited);
     // By itself, without another call on the node.
-    assert_eq!(receiver.recv_timeout(LONG.unwrap()).unwrap(), b"early");
+    assert_eq!(receiver.recv_timeout(LONG).unwrap(), b"early");
     assert_eq!(running.error(), None);
     tell("done");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rnet::limits::MAX_CHUNKS_PER_CHANNEL;
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber};
+use rnet::{Error, Node, OnFull, Subscriber};
 
 use super::{is_limit, is_out_of_memory, refused};
 use crate::common::{LONG, Net};
@@ -218,7 +218,6 @@ fn pool_full_of_messages_for_late_joiners() {
 fn pool_length_named_by_the_error_is_enough() {
     let net = Net::new("named bytes");
     let (a, b) = (net.node("a"), net.node("b"));
-    let options = |len| PublisherOptions::new().transient_local(ROOM as u32).pool_limit_bytes(len);
     let needed = |result: rnet::Result<()>| match result {
         Err(Error::OutOfMemory { needed_bytes, .. }) => needed_bytes,
         other => panic!("{other:?}"),

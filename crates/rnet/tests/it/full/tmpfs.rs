@@ -372,7 +372,7 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
     let mut publisher = a.publisher::<[u8]>("/t").transient_local(3).open().unwrap();
     (0..3).for_each(|i| publisher.send(&[i; LEN]).unwrap());
     let options = || SubscriberOptions::new().transient_local().keep_all();
-    let mut late = b.subscriber::<[u8]>("/t").qos(options()).open().unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").transient_local().keep_all().open().unwrap();
     let mut filler = Filler::fill(net.base());
     let error = refused(publisher.send(&[3; LEN]));
     let words =
@@ -390,7 +390,7 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
         assert!(late.try_recv().unwrap().is_none());
     }
     drop(filler);
-    let mut late = b.subscriber::<[u8]>("/t").qos(options()).open().unwrap();
+    let mut late = b.subscriber::<[u8]>("/t").transient_local().keep_all().open().unwrap();
     for i in 7..10 {
         assert_eq!(*late.recv_timeout(LONG).unwrap(), [i; LEN]);
     }

@@ -265,7 +265,7 @@ fn the_node_ends_with_its_callbacks() {
         .detach();
     drop(state);
     other.set("/go", 1).unwrap();
-    gone.recv_timeout(LONG.unwrap()).unwrap();
+    gone.recv_timeout(LONG).unwrap();
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn slow_callback_skips_overwritten_values() {
     drop(release);
     let (mut seen, mut last) = (0, 0);
     while last != MANY {
-        let (value, skipped) = enters.recv_timeout(LONG.unwrap()).unwrap();
+        let (value, skipped) = enters.recv_timeout(LONG).unwrap();
         seen += 1 + skipped.unwrap() as i64;
         last = value;
     }
@@ -345,7 +345,7 @@ fn thread_of(watch: Watch) -> String {
     let handle = watch.on(move |_| {
         tell.send(std::thread::current().name().unwrap_or_default().to_owned()).unwrap();
     });
-    let name = receiver.recv_timeout(LONG.unwrap()).unwrap();
+    let name = receiver.recv_timeout(LONG).unwrap();
     drop(handle);
     name
 }
@@ -369,10 +369,10 @@ fn timers_and_changes_of_a_lane_alternate_without_delaying_the_other_lane() {
     let (go_on, wait) = mpsc::channel::<()>();
     let held = state.watch("/held").unwrap().on(move |_| {
         entered.send(()).unwrap();
-        wait.recv_timeout(LONG.unwrap()).unwrap();
+        wait.recv_timeout(LONG).unwrap();
     });
     writer.set("/held", 1).unwrap();
-    inside.recv_timeout(LONG.unwrap()).unwrap();
+    inside.recv_timeout(LONG).unwrap();
     // The bulk thread is inside the callback.
     let ticks = Arc::new(AtomicU64::new(0));
     let counted = ticks.clone();
@@ -387,7 +387,7 @@ fn timers_and_changes_of_a_lane_alternate_without_delaying_the_other_lane() {
         tell.send(change.revision).unwrap();
     });
     let last = (0..100).fold(0, |_, n| writer.set("/stop", n).unwrap());
-    while receiver.recv_timeout(LONG.unwrap()).unwrap() != last {}
+    while receiver.recv_timeout(LONG).unwrap() != last {}
     assert_eq!(ticks.load(Ordering::Relaxed), 0, "the timer waits for the callback of its lane");
     go_on.send(()).unwrap();
     eventually("the timer ticks", || ticks.load(Ordering::Relaxed) > 0);
@@ -426,7 +426,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
     // Waits for the test thread, like a callback that has another thread close a stream.
     let _handle = state.watch("/held").unwrap().on(move |_| {
         entered.send(None).unwrap();
-        entered.send(Some(wait.recv_timeout(LONG.unwrap()))).unwrap();
+        entered.send(Some(wait.recv_timeout(LONG))).unwrap();
     });
     type End = fn(ChangeStream);
     let ends: [End; 2] = [drop, |stream| drop(stream.into_watch().unwrap())];
@@ -435,7 +435,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
         let waker = Waker::from(Arc::new(Woken::default()));
         assert!(stream.poll_ready(&mut Context::from_waker(&waker)).is_pending());
         state.set("/held", n as i64).unwrap();
-        assert_eq!(inside.recv_timeout(LONG.unwrap()).unwrap(), None);
+        assert_eq!(inside.recv_timeout(LONG).unwrap(), None);
         end(stream);
         ended.send(()).unwrap();
         assert_eq!(inside.recv().unwrap(), Some(Ok(())), "the callback's wait has ended");

@@ -31,7 +31,7 @@ fn publishers_delayed_by_a_blocked_callback() {
             let (subscription, open, entered) = hangs(&b);
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             publisher.send(&message(0, len)).unwrap();
-            entered.recv_timeout(LONG.unwrap()).unwrap();
+            entered.recv_timeout(LONG).unwrap();
             let result = (1..1000).try_for_each(|i| publisher.send(&message(i, len)));
             match (on_full, result) {
                 (OnFull::Detach { .. }, Ok(())) => assert_eq!(publisher.subscriber_count(), 0),
@@ -67,11 +67,11 @@ fn rest_of_the_node_beside_a_blocked_callback() {
         p.wait_for_subscribers_timeout(1, LONG).unwrap();
     }
     publisher.send(&message(0, 8)).unwrap();
-    entered.recv_timeout(LONG.unwrap()).unwrap();
+    entered.recv_timeout(LONG).unwrap();
 
     // The other lane, receives, matching and closing continue.
     stop.send(b"stop").unwrap();
-    stopped.recv_timeout(LONG.unwrap()).unwrap();
+    stopped.recv_timeout(LONG).unwrap();
     plain.send(b"plain").unwrap();
     assert_eq!(&*receives.recv_timeout(LONG).unwrap(), b"plain");
     let mut late = b.publisher::<[u8]>("/late").open().unwrap();
@@ -91,11 +91,11 @@ fn rest_of_the_node_beside_a_blocked_callback() {
         drop(b);
         say.send("done").unwrap();
     });
-    assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("begun"));
+    assert_eq!(dropped.recv_timeout(LONG), Ok("begun"));
     // Long enough to expose a drop that does not wait; on a very busy machine this proves less.
     assert!(dropped.recv_timeout(SHORT).is_err(), "the drop did not wait for the callback");
     drop(open);
-    assert_eq!(dropped.recv_timeout(LONG.unwrap()), Ok("done"));
+    assert_eq!(dropped.recv_timeout(LONG), Ok("done"));
     drops.join().unwrap();
     eventually("its node is closed", || publisher.subscriber_count() == 0);
     assert!(matches!(reader.recv_timeout(SHORT), Err(Error::Timeout { .. })));
