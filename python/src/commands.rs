@@ -295,7 +295,7 @@ impl Driver {
         let take = || {
             let drive = node.node()?.drive::<[u8]>(topic).priority(priority).lease(lease);
             let drive = drive.auto_retake(auto_retake).message_type(message_type);
-            let driver = drive.take_interruptible(Some(timeout), disk::run_signal_handlers)?;
+            let driver = drive.timeout(timeout).take_interruptible(disk::run_signal_handlers)?;
             let topic = driver.topic().to_owned();
             let resource = Arc::new(Resource::new(format!("the driver of {topic}"), driver));
             // Closed before the publishers of the node, because it publishes its release.

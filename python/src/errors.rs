@@ -33,7 +33,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let Some(class) = by_code.bind(py).get_item(error.code())? else {
         return Ok(PyRuntimeError::new_err(format!("[{}] {error}", error.code())));
     };
-    let exception = class.call_timeout((error.to_string(),), &fields(py, error)?)?;
+    let exception = class.call((error.to_string(),), Some(&fields(py, error)?))?;
     Ok(PyErr::from_value(exception))
 }
 

@@ -44,14 +44,6 @@ pub(crate) fn tick(py: Python<'_>, tick: Tick) -> PyResult<Py<PyAny>> {
     make(py, "Tick", (tick.number, tick.due_ns, late_s, tick.missed))
 }
 
-/// A hook of rnet that calls `callback` with the object that `make` returns for its event.
-pub(crate) fn hook<E: 'static>(
-    callback: Py<PyAny>,
-    make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
-) -> impl FnMut(&E) + Send + 'static {
-    move |event| call_with_event(&callback, |py| make(py, event))
-}
-
 /// An `rnet.events.MatchEvent`.
 pub(crate) fn matched(py: Python<'_>, event: &MatchEvent) -> PyResult<Py<PyAny>> {
     let (kind, peer, error) = match event {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
-use rnet::{Sample, SubscriberOptions};
+use rnet::{Sample, SubscriberQos};
 
 use crate::callback::Callback;
 use crate::codec::Codec;
@@ -15,7 +15,7 @@ use crate::errors::OrRaise;
 use crate::events;
 use crate::interpreter;
 use crate::lock::lock;
-use crate::members::Member;
+use crate::members::{Member, MemberKind, Members};
 use crate::meta::make;
 use crate::receive::Incoming;
 use crate::resource::Resource;
@@ -30,8 +30,12 @@ const MAX_PENDING: usize = 16;
 /// A running callback, kept by its node until it is cancelled. Dropping the value ends the callback.
 type HandleCore = Resource<Box<dyn Any + Send>>;
 
-/// A registered callback, called until it is cancelled or its node is closed. Created by `Node.on_endpoint`
-/// and `Node.subscribe_any`.
+/// A function of the engine for one kind of event.
+type Hook<E> = Box<dyn FnMut(&E) + Send>;
+
+/// A registered callback, called until it is cancelled or its node is closed. Created by `Node.on_endpoint`,
+/// `Node.on_node`, `Node.subscribe_any`, and by the `on_match`, `on_deadline` and `on_liveliness` of publishers
+/// and subscribers.
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct CallbackHandle {
     core: Arc<HandleCore>,
@@ -48,6 +52,29 @@ impl CallbackHandle {
         let held: Box<dyn Any + Send> = Box::new(py.detach(start).or_raise(py)?);
         let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled);
         Ok(CallbackHandle { core: Arc::new(core), on_loop: None })
+    }
+
+    /// The handle of a callback for events of a node or an endpoint, which the node keeps.
+    pub(crate) fn for_events<E: 'static>(
+        py: Python<'_>,
+        members: &Members,
+        callback: Callback,
+        make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
+        add: impl FnOnce(Hook<E>) -> PyResult<rnet::CallbackGuard>,
+    ) -> PyResult<CallbackHandle> {
+        let cancelled = Arc::<AtomicBool>::default();
+        let over = cancelled.clone();
+        let callback = callback.for_threads_until(py, None, &cancelled)?;
+        let hook = move |event: &E| {
+            if !over.load(Ordering::Acquire) {
+                events::call_with_event(&callback, |py| make(py, event));
+            }
+        };
+        let held: Box<dyn Any + Send> = Box::new(add(Box::new(hook))?);
+        let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled);
+        let handle = CallbackHandle { core: Arc::new(core), on_loop: None };
+        py.detach(|| members.add_retained(MemberKind::Handle, &handle.core));
+        Ok(handle)
     }
 
     pub(crate) fn on_endpoint(
@@ -70,7 +97,7 @@ impl CallbackHandle {
         py: Python<'_>,
         node: &rnet::Node,
         pattern: &str,
-        options: SubscriberOptions,
+        qos: SubscriberQos,
         (callback, on_error): (Callback, Option<Callback>),
     ) -> PyResult<CallbackHandle> {
         let cancelled = Arc::<AtomicBool>::default();
@@ -98,9 +125,8 @@ impl CallbackHandle {
                 Err(error) => events::report_error(&callback, on_error.as_ref(), &error),
             }
         };
-        let handle = Self::start(py, cancelled, || {
-            node.subscriber::<[u8]>(pattern).qos(options).on_any(call)
-        })?;
+        let handle =
+            Self::start(py, cancelled, || node.subscriber::<[u8]>(pattern).qos(qos).on_any(call))?;
         Ok(CallbackHandle { on_loop, ..handle })
     }
 

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rnet::param::ParamBuilder;
 use rnet::state::Value;
-use rnet::{NodeBuilder, PublisherOptions, SubscriberOptions};
+use rnet::{Liveliness, NodeBuilder, PublisherBuilder, SubscriberQos};
 
 use crate::callback::Callback;
 use crate::calls::{ActionClient, Client, Puller, PushSettings, Pusher, Service, open_handler};
@@ -144,23 +144,29 @@ impl Node {
             ));
         }
         let time = |what, given| qos::optional_seconds(py, what, given);
-        let options = PublisherOptions::new()
-            .message_type(codec.message_type.clone())
-            .set_opt(reliable.then_some(qos::on_full(py, on_full)?), PublisherOptions::reliable)
-            .set_opt(Some(transient_local).filter(|n| *n > 0), PublisherOptions::transient_local)
-            .set_if(urgent, |options| options.urgent())
-            .set_opt(log_len_bytes, PublisherOptions::log_len_bytes)
-            .set_if(reserve_log, |options| options.reserve_log())
-            .set_opt(pool_limit_bytes, PublisherOptions::pool_limit_bytes)
-            .set_opt(large_depth, PublisherOptions::large_depth)
-            .set_opt(time("deadline", deadline)?, PublisherOptions::deadline)
-            .set_opt(time("lifespan", lifespan)?, PublisherOptions::lifespan)
-            .set_opt(time("liveliness_lease", liveliness_lease)?, PublisherOptions::manual_by_topic)
-            .set_opt(
-                last_will.map(|will| codec.bytes(will, &topic)).transpose()?,
-                |options, will| options.last_will(will.as_slice()),
-            );
-        self.publish(py, &topic, options, codec)
+        let on_full = reliable.then_some(qos::on_full(py, on_full)?);
+        let (deadline, lifespan) = (time("deadline", deadline)?, time("lifespan", lifespan)?);
+        let lease = time("liveliness_lease", liveliness_lease)?;
+        let will = last_will.map(|will| codec.bytes(will, &topic)).transpose()?;
+        let will = will.map(|will| will.as_slice().to_vec());
+        let configure = |builder: PublisherBuilder<[u8]>| {
+            builder
+                .set_opt(on_full, PublisherBuilder::reliable)
+                .set_opt(
+                    Some(transient_local).filter(|n| *n > 0),
+                    PublisherBuilder::transient_local,
+                )
+                .set_if(urgent, PublisherBuilder::urgent)
+                .set_opt(log_len_bytes, PublisherBuilder::log_len_bytes)
+                .set_if(reserve_log, PublisherBuilder::reserve_log)
+                .set_opt(pool_limit_bytes, PublisherBuilder::pool_limit_bytes)
+                .set_opt(large_depth, PublisherBuilder::large_depth)
+                .set_opt(deadline, PublisherBuilder::deadline)
+                .set_opt(lifespan, PublisherBuilder::lifespan)
+                .set_opt(lease, PublisherBuilder::manual_by_topic)
+                .set_opt(will, |builder, will| builder.last_will(will.as_slice()))
+        };
+        self.publish(py, &topic, configure, codec)
     }
 
     /// Subscribes to a topic.
@@ -203,16 +209,16 @@ impl Node {
         let codec = Codec::new(py, r#type)?;
         let lane = lane.map(|lane| qos::lane(py, lane)).transpose()?;
         let time = |what, given| qos::optional_seconds(py, what, given);
-        let options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
-            .message_type(codec.message_type.clone())
-            .wait(qos::wait(py, wait)?)
-            .set_opt(lane, SubscriberOptions::lane)
-            .set_opt(time("deadline", deadline)?, SubscriberOptions::deadline)
-            .set_opt(
-                time("liveliness_lease", liveliness_lease)?,
-                SubscriberOptions::manual_by_topic,
-            );
-        self.open_subscriber(py, &topic, options, codec, wait == "spin", (on, on_error))
+        let lease = time("liveliness_lease", liveliness_lease)?;
+        let qos = SubscriberQos {
+            wait: qos::wait(py, wait)?,
+            lane,
+            deadline: time("deadline", deadline)?,
+            liveliness: lease
+                .map_or_else(Liveliness::default, |lease| Liveliness::ManualByTopic { lease }),
+            ..qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
+        };
+        self.open_subscriber(py, &topic, qos, codec, wait == "spin", (on, on_error))
     }
 
     /// Subscribes to every topic whose name matches `pattern`, including topics that are created later: `*`
@@ -235,9 +241,9 @@ impl Node {
         keep_last: Option<u32>,
         keep_all: bool,
     ) -> PyResult<CallbackHandle> {
-        let options = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?;
+        let qos = qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?;
         let call = (callback, on_error);
-        let start = |node: &_| CallbackHandle::subscribe_any(py, node, pattern, options, call);
+        let start = |node: &_| CallbackHandle::subscribe_any(py, node, pattern, qos, call);
         self.keep_handle(py, start)
     }
 
@@ -534,9 +540,9 @@ impl Node {
 
     /// Calls `callback` with a NodeEvent when a node joins, leaves or dies.
     #[pyo3(signature = (callback, /))]
-    fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::hook(callback.for_threads(py, None)?, events::node_event);
-        py.detach(|| self.shared.node().map(|node| node.on_node(hook))).or_raise(py)
+    fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let add = |hook| py.detach(|| Ok(self.shared.node()?.on_node(hook))).or_raise(py);
+        CallbackHandle::for_events(py, &self.shared.members, callback, events::node_event, add)
     }
 
     /// Calls `callback` with an EndpointEvent for each publisher and subscriber of the domain, including

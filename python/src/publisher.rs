@@ -17,6 +17,7 @@ use crate::errors::{self, OrRaise};
 use crate::events;
 use crate::fair_mutex::{FairMutex, FairMutexGuard};
 use crate::fork::{ForkGuard, ProcessOwned};
+use crate::handle::CallbackHandle;
 use crate::loan::Loan;
 use crate::lock::lock;
 use crate::members::Member;
@@ -241,7 +242,7 @@ pub(crate) struct Publisher {
     #[pyo3(get)]
     id: u64,
     /// Keeps the node's callbacks running.
-    _node: Arc<NodeCore>,
+    node: Arc<NodeCore>,
 }
 
 impl Publisher {
@@ -251,7 +252,7 @@ impl Publisher {
         codec: Codec,
         node: Arc<NodeCore>,
     ) -> Publisher {
-        Publisher { core, codec, id, _node: node }
+        Publisher { core, codec, id, node: node }
     }
 
     fn send_bytes(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
@@ -376,16 +377,16 @@ impl Publisher {
 
     /// Calls `callback` with a MatchEvent when a subscriber joins, leaves, dies or is incompatible.
     #[pyo3(signature = (callback, /))]
-    fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::hook(callback.for_threads(py, None)?, events::matched);
-        self.core.query(py, |inner| inner.on_match(hook))
+    fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let add = |hook| self.core.query(py, |inner| inner.on_match(hook));
+        CallbackHandle::for_events(py, &self.node.members, callback, events::matched, add)
     }
 
     /// Calls `callback` with a DeadlineMissed when a deadline period has ended without a message.
     #[pyo3(signature = (callback, /))]
-    fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
-        self.core.query(py, |inner| inner.on_deadline(hook))
+    fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let add = |hook| self.core.query(py, |inner| inner.on_deadline(hook));
+        CallbackHandle::for_events(py, &self.node.members, callback, events::deadline_missed, add)
     }
 
     /// Asserts liveliness without sending, for publishers with liveliness_lease.

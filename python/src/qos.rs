@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use rnet::{Lane, OnFull, SubscriberOptions, Wait};
+use rnet::{History, Lane, OnFull, Reliability, SubscriberQos, Wait};
 
 use crate::errors::bad_value;
 use crate::wait::seconds;
@@ -48,22 +48,24 @@ pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyRes
     Err(PyTypeError::new_err(format!("on_full: {}", expected(&given.repr()?.to_string()))))
 }
 
-/// The subscriber options that all forms of receiving share.
+/// The quality of service that all forms of receiving share.
 pub(crate) fn subscriber(
     py: Python<'_>,
     reliable: bool,
     transient_local: bool,
     keep_last: Option<u32>,
     keep_all: bool,
-) -> PyResult<SubscriberOptions> {
+) -> PyResult<SubscriberQos> {
     if keep_all && keep_last.is_some() {
         return Err(bad_value(py, "keep_all", "it contradicts keep_last: pass only one of them"));
     }
-    Ok(SubscriberOptions::new()
-        .set_if(reliable, SubscriberOptions::reliable)
-        .set_if(transient_local, SubscriberOptions::transient_local)
-        .set_opt(keep_last, SubscriberOptions::keep_last)
-        .set_if(keep_all, SubscriberOptions::keep_all))
+    let history = match keep_last {
+        Some(depth) => History::KeepLast(depth),
+        None if keep_all => History::KeepAll,
+        None => History::default(),
+    };
+    let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
+    Ok(SubscriberQos { reliability, transient_local, history, ..SubscriberQos::default() })
 }
 
 /// An optional duration.

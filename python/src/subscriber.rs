@@ -12,6 +12,7 @@ use crate::callback::Callback;
 use crate::codec::{Codec, CopiedMessage};
 use crate::errors::{OrRaise, is_of_class};
 use crate::events::{self, MessageCallback};
+use crate::handle::CallbackHandle;
 use crate::interpreter;
 use crate::meta::make;
 use crate::node_core::NodeCore;
@@ -382,23 +383,29 @@ impl Subscriber {
 
     /// Calls `callback` with a MatchEvent when a publisher joins, leaves, dies or is incompatible.
     #[pyo3(signature = (callback, /))]
-    fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::hook(callback.for_threads(py, None)?, events::matched);
-        py.detach(|| in_any_mode!(self.core, inner => inner.on_match(hook))).or_raise(py)
+    fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let add = |hook| {
+            py.detach(|| in_any_mode!(self.core, inner => inner.on_match(hook))).or_raise(py)
+        };
+        CallbackHandle::for_events(py, &self.node.members, callback, events::matched, add)
     }
 
     /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a deadline period.
     #[pyo3(signature = (callback, /))]
-    fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::hook(callback.for_threads(py, None)?, events::deadline_missed);
-        py.detach(|| in_any_mode!(self.core, inner => inner.on_deadline(hook))).or_raise(py)
+    fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let add = |hook| {
+            py.detach(|| in_any_mode!(self.core, inner => inner.on_deadline(hook))).or_raise(py)
+        };
+        CallbackHandle::for_events(py, &self.node.members, callback, events::deadline_missed, add)
     }
 
     /// Calls `callback` with a LivelinessChange when a publisher becomes alive, or is no longer alive.
     #[pyo3(signature = (callback, /))]
-    fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<()> {
-        let hook = events::hook(callback.for_threads(py, None)?, events::liveliness_change);
-        py.detach(|| in_any_mode!(self.core, inner => inner.on_liveliness(hook))).or_raise(py)
+    fn on_liveliness(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
+        let add = |hook| {
+            py.detach(|| in_any_mode!(self.core, inner => inner.on_liveliness(hook))).or_raise(py)
+        };
+        CallbackHandle::for_events(py, &self.node.members, callback, events::liveliness_change, add)
     }
 
     /// Number of matched publishers that are alive now: a Liveliness.

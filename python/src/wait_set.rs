@@ -185,7 +185,7 @@ impl WaitSetCore {
         if ones.iter().filter_map(WaitItem::reader).any(|core| core.wait_queue().has_waiters()) {
             left = left.min(SHARED_WAIT_LIMIT);
         }
-        set.wait(&mut awaited, Some(left))?;
+        set.wait_timeout(&mut awaited, left)?;
         // Also before the time-out is reported.
         let found = ready(&mut locked)?;
         if found.is_empty() { Err(timed_out()) } else { Ok(found) }

@@ -136,7 +136,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ClientBuilder<Q, R> {
     }
 
     /// Calls only the servers that a filter selects.
-    pub(crate) fn servers(mut self, servers: ServerFilter) -> Self {
+    pub fn servers(mut self, servers: ServerFilter) -> Self {
         self.servers = servers;
         self
     }

@@ -19,10 +19,9 @@ use super::pending_calls::{ClientStats, PendingCalls};
 use super::reply_reader::{ReplyReader, has_more};
 use super::servers::Server;
 use super::{Bytes, CallTopics};
-use crate::msgs::CallStatus;
 use rnet_node::{
-    EndpointEvent, EndpointWatch, Message, MessageType, NodeHandle, Sample, Subscriber,
-    SubscriberOptions, WaitSet, WaitSetHandle,
+    EndpointEvent, EndpointWatch, Message, MessageType, NodeHandle, Sample, Subscriber, WaitSet,
+    WaitSetHandle,
 };
 
 /// How often a thread looks for servers for unsent calls and, on a dispatch thread, for lost servers.
@@ -79,12 +78,13 @@ impl ClientCore {
         filter: ServerFilter,
     ) -> Result<Arc<ClientCore>> {
         let topics = CallTopics::of_client(service, client);
-        let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
-        let open =
-            |topic: String, ty| node.subscriber::<[u8]>(&topic, options.clone().message_type(ty));
+        let open = |topic: String, ty| {
+            let bytes = node.subscriber::<[u8]>(&topic).reliable().wait(Wait::Adaptive);
+            bytes.message_type(ty).open()
+        };
         let replies = open(topics.reply(), reply)?;
         let feedback = feedback.map(|ty| open(topics.feedback(), ty)).transpose()?;
-        let status = node.subscriber::<CallStatus>(&topics.status(), options)?;
+        let status = node.subscriber(&topics.status()).reliable().wait(Wait::Adaptive).open()?;
         let mut set = WaitSet::adaptive(&node.core);
         // A signal ends the wait of a thread whose user checks for signals.
         set.set_interruptible(true);
@@ -142,13 +142,11 @@ impl ClientCore {
                 match opened {
                     Ok(server) => {
                         let core = Arc::downgrade(self);
-                        server
-                            .on_match(move || {
-                                if let Some(core) = core.upgrade() {
-                                    lock(&core.calls).send_unsent();
-                                }
-                            })
-                            .detach();
+                        server.on_match(move || {
+                            if let Some(core) = core.upgrade() {
+                                lock(&core.calls).send_unsent();
+                            }
+                        });
                         calls.servers.push(Arc::new(server));
                         // The server may have matched before the callback was set.
                         calls.send_unsent();

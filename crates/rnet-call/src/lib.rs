@@ -37,7 +37,7 @@ mod unmatched_clients;
 pub use action::{ActionBuilder, ActionContext, GoalPolicy};
 pub(crate) use bytes::Bytes;
 pub use bytes::Received;
-pub use client::{CallOptions, Client};
+pub use client::{CallOptions, Client, ClientBuilder};
 #[doc(hidden)]
 pub use client_cache::ClientCache;
 #[doc(hidden)]
@@ -48,7 +48,7 @@ pub use command::{
     Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, HIGHEST_PRIORITY,
     command_log_topic, command_of_status, command_status_topic,
 };
-pub use goal::{ActionClient, Goal};
+pub use goal::{ActionClient, ActionClientBuilder, Goal};
 pub use pending::Pending;
 pub use pending_calls::ClientStats;
 pub(crate) use protocol::{

@@ -16,7 +16,7 @@ use super::service_stats::CallEnd;
 use super::{CallId, CallTopics, CallerKey, WANTS_ALL_REPLIES, WANTS_FEEDBACK, reason_to_wire};
 use crate::msgs::CallStatus;
 use crate::msgs::call_status::State;
-use rnet_node::{MessageType, NodeHandle, Publisher, PublisherOptions};
+use rnet_node::{MessageType, NodeHandle, Publisher};
 
 /// How long an answer waits for a caller that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
@@ -81,19 +81,16 @@ impl Peer {
         (reply, feedback): (&MessageType, Option<&MessageType>),
     ) -> Result<Peer> {
         let topics = CallTopics::of_client(service, client);
-        let options = PublisherOptions::new().reliable(OnFull::Wait(SEND_TIMEOUT));
-        let typed = options.message_type(reply.clone());
-        // It holds thousands of messages: if it is full, the caller does not read at all.
-        let statuses = PublisherOptions::new().reliable(OnFull::Refuse);
-        let reply = node.publisher::<[u8]>(&topics.reply(), typed)?;
-        fail_point!("call.caller_half_open");
-        let status = node.publisher::<CallStatus>(&topics.status(), statuses)?;
-        // It never blocks a handler.
-        let options = |ty: &MessageType| {
-            PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.clone())
+        let bytes = |topic: &str, on_full, ty: &MessageType| {
+            node.publisher::<[u8]>(topic).reliable(on_full).message_type(ty.clone()).open()
         };
-        let open = |ty| node.publisher::<[u8]>(&topics.feedback(), options(ty));
-        let feedback = feedback.map(open).transpose()?;
+        let reply = bytes(&topics.reply(), OnFull::Wait(SEND_TIMEOUT), reply)?;
+        fail_point!("call.caller_half_open");
+        // It holds thousands of messages: if it is full, the caller does not read at all.
+        let status = node.publisher(&topics.status()).reliable(OnFull::Refuse).open()?;
+        // It never blocks a handler.
+        let feedback =
+            feedback.map(|ty| bytes(&topics.feedback(), OnFull::Refuse, ty)).transpose()?;
         let publishers =
             Mutex::new(AnswerPublishers { reply, status, feedback, is_stalled: false });
         let (service, node) = (service.to_owned(), caller);

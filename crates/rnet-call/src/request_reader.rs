@@ -4,15 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{CancelReason, Result, Wait};
+use rnet_node::options::deadline;
 use rnet_node::sync::lock;
 
 use super::{Bytes, CallId, CallTopics};
 use crate::msgs::{CallControl, call_control::Action};
 use rnet_core::Error;
-use rnet_node::{
-    MatchEvent, MessageType, NodeHandle, Sample, Subscriber, SubscriberOptions, WaitSet,
-    WaitSetHandle,
-};
+use rnet_node::{MatchEvent, MessageType, NodeHandle, Sample, Subscriber, WaitSet, WaitSetHandle};
 
 /// Maximum number of requests per batch.
 const MAX_BATCH: usize = 256;
@@ -70,10 +68,9 @@ impl RequestReader {
         topics: &CallTopics,
         request: &MessageType,
     ) -> Result<RequestReader> {
-        let options = SubscriberOptions::new().reliable().wait(Wait::Adaptive);
-        let typed = options.clone().message_type(request.clone());
-        let requests = node.subscriber::<[u8]>(&topics.request(), typed)?;
-        let control = node.subscriber::<CallControl>(&topics.control(), options)?;
+        let requests = node.subscriber::<[u8]>(&topics.request()).reliable().wait(Wait::Adaptive);
+        let requests = requests.message_type(request.clone()).open()?;
+        let control = node.subscriber(&topics.control()).reliable().wait(Wait::Adaptive).open()?;
         let set = WaitSet::adaptive(&node.core);
         let closed = Arc::<Mutex<Vec<u64>>>::default();
         let (closing, wait_handle) = (closed.clone(), set.handle());
@@ -113,7 +110,8 @@ impl RequestReader {
         if self.set.spin_first(&mut self.requests, || control.is_ready_now()) {
             return WaitOutcome::MaybeRequest;
         }
-        let said = self.set.wait(&mut [&mut self.requests, &mut self.control], limit);
+        let until = deadline(limit);
+        let said = self.set.wait_until(&mut [&mut self.requests, &mut self.control], until);
         if said.unwrap_or(false) { WaitOutcome::Ready } else { WaitOutcome::Nothing }
     }
 

@@ -20,7 +20,7 @@ use super::settings::ServerSettings;
 use super::unmatched_clients::{EarlyRequest, UnmatchedClients};
 use super::{Bytes, CallTopics, CallerKey, service_name};
 use crate::service::{CallContext, HandlerError};
-use rnet_node::{MessageType, NodeHandle, Publisher, PublisherOptions, WaitSetHandle};
+use rnet_node::{MessageType, NodeHandle, Publisher, WaitSetHandle};
 
 /// Maximum number of callers of one server: the publisher limit of a subscription.
 const MAX_CALLERS: usize = rnet_core::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
@@ -133,7 +133,7 @@ impl ServerCore {
         let topics = CallTopics::of_server(&settings.name, next_id());
         // Before the requests: a client that finds the server must know the types of its answers.
         let announce = |topic: String, ty: &MessageType| {
-            node.publisher::<[u8]>(&topic, PublisherOptions::new().message_type(ty.clone()))
+            node.publisher::<[u8]>(&topic).message_type(ty.clone()).open()
         };
         let mut announcers = vec![announce(topics.reply_type(), &types.1)?];
         if let Some(feedback) = &settings.feedback {
@@ -479,8 +479,7 @@ impl ServerCore {
             peer.on_match(move || {
                 matched.store(true, Ordering::Release);
                 wait_handle.interrupt();
-            })
-            .detach();
+            });
             Some(peer)
         });
         lock(&self.state).stats.unsent += unsent;

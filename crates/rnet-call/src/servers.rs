@@ -10,7 +10,7 @@ use rnet_shm::ring::fail_point;
 
 use super::CallTopics;
 use crate::msgs::{CallControl, call_control::Action};
-use rnet_node::{Endpoint, MessageType, NodeHandle, Publisher, PublisherOptions};
+use rnet_node::{Endpoint, MessageType, NodeHandle, Publisher};
 
 struct ServerPublishers {
     request: Publisher<[u8]>,
@@ -37,11 +37,11 @@ impl Server {
         request: &MessageType,
     ) -> Result<Server> {
         // Calls do not wait for capacity: if the log is full, the server does not read.
-        let options = PublisherOptions::new().reliable(OnFull::Refuse);
-        let typed = options.clone().message_type(request.clone());
-        let request = node.publisher::<[u8]>(&topics.request(), typed)?;
+        let request_type = request.clone();
+        let request = node.publisher::<[u8]>(&topics.request()).reliable(OnFull::Refuse);
+        let request = request.message_type(request_type).open()?;
         fail_point!("call.server_half_open");
-        let control = node.publisher::<CallControl>(&topics.control(), options)?;
+        let control = node.publisher(&topics.control()).reliable(OnFull::Refuse).open()?;
         let host = endpoint.proxy.as_ref().map_or_else(this_host, |proxy| proxy.host().to_owned());
         let publishers = Mutex::new(ServerPublishers { request, control });
         let (id, node) = (endpoint.id, endpoint.node.clone());

@@ -47,11 +47,12 @@ pub use param::Param;
 #[doc(hidden)]
 pub use rnet_call::StillValid;
 pub use rnet_call::{
-    ActionBuilder, ActionClient, ActionContext, CallContext, CallOptions, Client, ClientStats,
-    Command, CommandBuilder, CommandStats, DriveBuilder, Driver, FallbackReason, Goal, GoalPolicy,
-    HIGHEST_PRIORITY, HandlerError, Job, JobContext, Pending, PullBuilder, Puller, PushBuilder,
-    PushStats, Pusher, Received, Responder, Service, ServiceBuilder, ServiceStats, Undelivered,
-    command_log_topic, command_of_status, command_status_topic,
+    ActionBuilder, ActionClient, ActionClientBuilder, ActionContext, CallContext, CallOptions,
+    Client, ClientBuilder, ClientStats, Command, CommandBuilder, CommandStats, DriveBuilder,
+    Driver, FallbackReason, Goal, GoalPolicy, HIGHEST_PRIORITY, HandlerError, Job, JobContext,
+    Pending, PullBuilder, Puller, PushBuilder, PushStats, Pusher, Received, Responder, Service,
+    ServiceBuilder, ServiceStats, Undelivered, command_log_topic, command_of_status,
+    command_status_topic,
 };
 pub use rnet_core::{
     Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
@@ -69,12 +70,12 @@ pub use rnet_node::protobuf;
 #[doc(hidden)]
 pub use rnet_node::receiver::{PublisherStatus, ReadState};
 pub use rnet_node::{
-    AnySubscription, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos, EndpointWatch,
-    Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel, Logger,
-    MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
-    OwnedSample, PeerInfo, Publisher, PublisherStats, Rate, Sample, SampleStream, Subscriber,
-    Subscription, Tick, Timer, WaitSet, WaitSetEntry, WaitSetHandle, Waitable, WeakLogger,
-    include_protos, protobuf_message,
+    AnySubscription, CallbackGuard, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos,
+    EndpointWatch, Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel,
+    Logger, MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
+    OwnedSample, PeerInfo, Publisher, PublisherBuilder, PublisherStats, Rate, Sample, SampleStream,
+    Subscriber, SubscriberBuilder, Subscription, Tick, Timer, TimerBuilder, WaitSet, WaitSetEntry,
+    WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::channel::publisher::InterruptedWait;

@@ -16,8 +16,8 @@ use rnet_shm::state::Clock;
 use crate::param::{ParamBuilder, ParamType};
 use crate::state::{RemoteState, State};
 use crate::{
-    AnySubscription, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, Publisher, Rate,
-    Sample, Subscriber, Tick, Timer,
+    CallbackGuard, EndpointEvent, EndpointWatch, Logger, Message, NodeEvent, PublisherBuilder,
+    Rate, SubscriberBuilder, TimerBuilder,
 };
 pub use builder::NodeBuilder;
 
@@ -90,14 +90,14 @@ impl Node {
     /// A builder for a publisher, opened by [`PublisherBuilder::open`]; by default best_effort on the bulk
     /// lane.
     pub fn publisher<T: Message + ?Sized>(&self, topic: &str) -> PublisherBuilder<T> {
-        self.handle.publisher(topic).open()
+        self.handle.publisher(topic)
     }
 
     /// A builder for a subscriber, opened by [`SubscriberBuilder::open`], or by
     /// [`SubscriberBuilder::on_any`] for all topics that match a pattern; by default best_effort, with the
     /// last 10 unread messages and adaptive waiting.
     pub fn subscriber<T: Message + ?Sized>(&self, topic: &str) -> SubscriberBuilder<T> {
-        self.handle.subscriber(topic).open()
+        self.handle.subscriber(topic)
     }
 
     /// The state of the domain: keys that hold values. Opened at the first call, once per node: later calls

@@ -29,7 +29,7 @@ fn main() -> rnet::Result<()> {
     while counts.iter().any(|count| *count < READINGS) {
         let mut all: Vec<&mut dyn Waitable> = Vec::with_capacity(SENSORS);
         all.extend(readers.iter_mut().map(|reader| reader as &mut dyn Waitable));
-        set.wait(&mut all, None)?;
+        set.wait(&mut all)?;
         for (n, reader) in readers.iter_mut().enumerate() {
             while let Some(sample) = reader.try_recv()? {
                 let reading: [u8; 8] = sample[..].try_into().expect("a reading has eight bytes");

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use rnet::{PublisherOptions, SubscriberOptions};
+use rnet::{PublisherBuilder, SubscriberQos};
 
 use super::Node;
 use crate::callback::Callback;
@@ -55,12 +55,16 @@ impl Node {
         &self,
         py: Python<'_>,
         topic: &str,
-        options: SubscriberOptions,
+        qos: SubscriberQos,
         codec: Codec,
         spins: bool,
         (on, on_error): (Option<Callback>, Option<Callback>),
     ) -> PyResult<Py<Subscriber>> {
-        let open = || self.shared.node()?.subscriber::<[u8]>(topic).qos(options).open();
+        let message_type = codec.message_type.clone();
+        let open = || {
+            let builder = self.shared.node()?.subscriber::<[u8]>(topic);
+            builder.qos(qos).message_type(message_type).open()
+        };
         let inner = py.detach(open).or_raise(py)?;
         let decoder = codec.for_subscriber(inner.malformed_counter());
         let core = SubscriberCore::of(inner, spins);
@@ -76,10 +80,14 @@ impl Node {
         &self,
         py: Python<'_>,
         topic: &str,
-        options: PublisherOptions,
+        configure: impl FnOnce(PublisherBuilder<[u8]>) -> PublisherBuilder<[u8]> + Send,
         codec: Codec,
     ) -> PyResult<Publisher> {
-        let open = || self.shared.node()?.publisher::<[u8]>(topic).qos(options).open();
+        let message_type = codec.message_type.clone();
+        let open = || {
+            let builder = self.shared.node()?.publisher::<[u8]>(topic);
+            configure(builder.message_type(message_type)).open()
+        };
         let mut inner = py.detach(open).or_raise(py)?;
         inner.set_interruptible(true);
         let id = inner.id();

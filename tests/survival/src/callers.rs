@@ -101,7 +101,7 @@ pub fn read_order(command: &[u8]) -> (String, u64) {
 /// # Errors
 /// Errors that neither a receiver, a driver nor their end explains.
 pub fn drive(node: &Node, name: &str, priority: i32, stop: impl Fn() -> bool) -> Outcome {
-    let short = Some(Duration::from_millis(300));
+    let short = Duration::from_millis(300);
     while !stop() {
         let mut driver =
             match node.drive::<[u8]>(COMMAND).priority(priority).lease(LEASE).timeout(short).take()

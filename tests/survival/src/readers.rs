@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rnet::{Error, MatchEvent, Node, OwnedSample, Subscriber, SubscriberOptions, Wait};
+use rnet::{Error, MatchEvent, Node, OwnedSample, Subscriber, Wait};
 
 use crate::message;
 
@@ -79,13 +79,13 @@ impl Reader {
         kind: Kind,
         report: ReportViolation,
     ) -> Result<Reader, Error> {
-        let options = SubscriberOptions::new().wait(Wait::Block);
-        let options = match kind {
-            Kind::Reliable | Kind::Holding => options.reliable(),
-            Kind::Latched => options.reliable().transient_local(),
-            Kind::BestEffort | Kind::Latest => options.keep_all(),
+        let builder = node.subscriber::<[u8]>(topic).wait(Wait::Block);
+        let builder = match kind {
+            Kind::Reliable | Kind::Holding => builder.reliable(),
+            Kind::Latched => builder.reliable().transient_local(),
+            Kind::BestEffort | Kind::Latest => builder.keep_all(),
         };
-        let subscriber = node.subscriber::<[u8]>(topic).qos(options).open()?;
+        let subscriber = builder.open()?;
         let (log, progress, stop) =
             <(Arc<Mutex<ReaderLog>>, Arc<AtomicU64>, Arc<AtomicBool>)>::default();
         let what = format!("{topic} ({kind:?})");

@@ -8,7 +8,7 @@ use rnet::inspect::{Domain, Follower};
 use rnet::schema::{Schema, compile_text};
 use rnet::{
     Dynamic, Error, MatchEvent, Meta, Node, OnFull, Origin, OwnedSample, Proxy, Publisher,
-    PublisherOptions, Subscriber, SubscriberOptions, Subscription, Wait,
+    PublisherBuilder, Subscriber, Subscription, Wait,
 };
 
 use crate::callers;
@@ -63,8 +63,8 @@ fn wait_for_end() -> Outcome {
     Ok(())
 }
 
-fn small_log() -> PublisherOptions {
-    PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+fn small_log(node: &Node, topic: &str) -> PublisherBuilder<[u8]> {
+    node.publisher(topic).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
 }
 
 /// Sends the next message of a stream; `false` if a reader blocked it, and then it stays the next one.
@@ -92,7 +92,6 @@ fn writer(dir: &Path, name: &str) -> Outcome {
         .reliable(wait)
         .pool_limit_bytes(2 << 20)
         .open()?;
-    let mixed = small_log().reliable(OnFull::Refuse).transient_local(4).pool_limit_bytes(2 << 20);
     let mut mixed = node
         .publisher::<[u8]>("/k/mixed")
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
@@ -101,7 +100,6 @@ fn writer(dir: &Path, name: &str) -> Outcome {
         .pool_limit_bytes(2 << 20)
         .open()?;
     let stall = Duration::from_millis(50);
-    let detach = small_log().reliable(OnFull::Detach { stall });
     let mut detach = node
         .publisher::<[u8]>("/k/detach")
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
@@ -236,15 +234,14 @@ fn beside(node: &Node) -> Outcome {
 }
 
 fn publish(node: &Node, stream: usize, flags: &Flags) -> Result<Publisher<[u8]>, Error> {
-    let options = small_log().reliable(OnFull::Wait(LONG));
-    let options = match stream {
-        0 => options,
-        1 => options.pool_limit_bytes(768 << 10).large_depth(2),
-        // Its log grows.
-        _ => PublisherOptions::new().reliable(OnFull::Wait(LONG)).transient_local(3),
-    };
     let (topic, readers) = VICTIM_TOPICS[stream];
-    let publisher = node.publisher(topic).qos(options).open()?;
+    let builder = match stream {
+        0 => small_log(node, topic),
+        1 => small_log(node, topic).pool_limit_bytes(768 << 10).large_depth(2),
+        // Its log grows.
+        _ => node.publisher(topic).transient_local(3),
+    };
+    let publisher = builder.reliable(OnFull::Wait(LONG)).open()?;
     if !flags.lonely {
         publisher.wait_for_subscribers_timeout(readers, LONG)?;
     }
@@ -287,10 +284,8 @@ pub fn typed_subscriber(
 /// Publishes and subscribes to messages of a type that its node announces to its peers.
 fn typed(node: &Node, flags: &Flags) -> Outcome {
     let schema = level(true)?;
-    let (publishes, expects) =
-        (PublisherOptions::new().schema(&schema), SubscriberOptions::new().schema(&schema));
-    let mut publisher = node.publisher::<Dynamic>(TYPED_TOPIC).qos(publishes).open()?;
-    let mut subscriber = node.subscriber::<Dynamic>(TYPED_TOPIC).qos(expects).open()?;
+    let mut publisher = node.publisher::<Dynamic>(TYPED_TOPIC).schema(&schema).open()?;
+    let mut subscriber = node.subscriber::<Dynamic>(TYPED_TOPIC).schema(&schema).open()?;
     publisher.wait_for_subscribers_timeout(if flags.lonely { 1 } else { 2 }, LONG)?;
     subscriber.wait_for_publishers_timeout(1, LONG)?;
     publisher.send(&Dynamic::new(&schema))?;
@@ -329,15 +324,11 @@ fn live(node: &Node, user: &mut User, ledger: &Ledger, lines: usize, flags: &Fla
     }
     let mut ears: Vec<Subscriber<[u8]>> = Vec::new();
     if !flags.deaf && !flags.lonely {
-        let reliable = SubscriberOptions::new().reliable().wait(Wait::Block);
-        for (topic, options) in [
-            ("/k/small", SubscriberOptions::new()),
-            ("/k/large", reliable.clone()),
-            ("/k/mixed", reliable.clone().transient_local()),
-            ("/k/detach", reliable),
-        ] {
-            ears.push(node.subscriber(topic).qos(options).open()?);
-        }
+        let reliable = |topic| node.subscriber(topic).reliable().wait(Wait::Block);
+        ears.push(node.subscriber("/k/small").open()?);
+        ears.push(reliable("/k/large").open()?);
+        ears.push(reliable("/k/mixed").transient_local().open()?);
+        ears.push(reliable("/k/detach").open()?);
     }
     if flags.tells {
         say("ready")?;

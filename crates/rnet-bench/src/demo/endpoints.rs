@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{
-    Error, Message, MessageType, Node, OnFull, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions, WaitSet, Waitable,
-};
+use rnet::{Error, Message, MessageType, Node, OnFull, Publisher, Subscriber, WaitSet, Waitable};
 use serde::{Deserialize, Serialize};
 
 use super::robot::{IMAGE, NodeSpec, STOP, Signal, is_reliable, subscriber_count};
@@ -54,14 +51,14 @@ struct Input {
 impl Input {
     fn new(node: &Node, spec: &NodeSpec, topic: &str) -> Outcome<Input> {
         // No message is skipped on purpose, so a message that is not received is lost.
-        let mut options = SubscriberOptions::new().keep_all().message_type(type_of(topic)?);
+        let mut builder = node.subscriber::<[u8]>(topic).keep_all().message_type(type_of(topic)?);
         if is_reliable(topic) && spec.name == "logger" || topic == STOP {
-            options = options.reliable();
+            builder = builder.reliable();
         }
         if topic == STOP {
-            options = options.transient_local();
+            builder = builder.transient_local();
         }
-        let subscriber = node.subscriber::<[u8]>(topic).qos(options).open()?;
+        let subscriber = builder.open()?;
         let heard = ReceivedTopic { topic: topic.to_owned(), ..ReceivedTopic::default() };
         Ok(Input { subscriber, heard, newest: Default::default() })
     }
@@ -108,15 +105,15 @@ impl NodeEndpoints {
     pub fn open(node: Node, spec: &NodeSpec) -> Outcome<NodeEndpoints> {
         let mut publishers = Vec::new();
         for topic in spec.publishes {
-            let mut options = PublisherOptions::new().message_type(type_of(topic)?);
+            let mut builder = node.publisher::<[u8]>(topic).message_type(type_of(topic)?);
             if is_reliable(topic) {
-                options = options.reliable(OnFull::Detach { stall: STALL });
+                builder = builder.reliable(OnFull::Detach { stall: STALL });
             }
             if *topic == STOP {
-                options = options.urgent().transient_local(1);
+                builder = builder.urgent().transient_local(1);
             }
             let sent = Sent { topic: (*topic).to_owned(), publisher: 0, count: 0 };
-            publishers.push((node.publisher::<[u8]>(topic).qos(options).open()?, sent));
+            publishers.push((builder.open()?, sent));
         }
         let inputs = spec.subscribes.iter().map(|topic| Input::new(&node, spec, topic));
         let mut inputs = inputs.collect::<Outcome<Vec<_>>>()?;
@@ -133,7 +130,7 @@ impl NodeEndpoints {
     /// Waits until a message arrives or the time is over, and takes all available messages.
     pub fn listen(&mut self, time: Duration) -> Outcome {
         let inputs = self.inputs.iter_mut().map(|input| &mut input.subscriber as &mut dyn Waitable);
-        self.set.wait(&mut inputs.collect::<Vec<_>>(), Some(time))?;
+        self.set.wait_timeout(&mut inputs.collect::<Vec<_>>(), time)?;
         self.inputs.iter_mut().try_for_each(Input::drain)
     }
 

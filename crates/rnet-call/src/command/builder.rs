@@ -21,10 +21,7 @@ use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{Bytes, service_name};
 use crate::{HandlerError, Responder, Service, ServiceBuilder};
-use rnet_node::{
-    EndpointQos, Message, MessageType, NodeHandle, PublisherOptions, Subscriber, SubscriberOptions,
-    WaitSet,
-};
+use rnet_node::{EndpointQos, Message, MessageType, NodeHandle, SubscriberBuilder, WaitSet};
 
 /// Default deadline of a receiver.
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
@@ -185,9 +182,8 @@ impl<T: Message + ?Sized> CommandBuilder<T> {
                 "a function cannot be published; fall back to a message, zero or hold",
             ));
         }
-        let options = PublisherOptions::new().urgent().transient_local(1).reserve_log();
-        let options = options.message_type(ty.clone());
-        let mut publisher = parts.node.publisher::<[u8]>(topic, options)?;
+        let publisher = parts.node.publisher::<[u8]>(topic).message_type(ty.clone());
+        let mut publisher = publisher.urgent().transient_local(1).reserve_log().open()?;
         if publisher.topic() == parts.topic.as_str() {
             return Err(bad("it is the topic of the command; use another topic"));
         }
@@ -251,8 +247,8 @@ impl ReceiverOptions {
             std::thread::sleep(DEAD_RECEIVER_TIMEOUT / 20);
         }
         // Only the newest command of each driver counts.
-        let options = SubscriberOptions::new().lane(Lane::Urgent).keep_last(1).message_type(ty);
-        let commands = Subscriber::<[u8]>::open(&node.core, name, options)?;
+        let commands = SubscriberBuilder::<[u8]>::at(&node.core, name).message_type(ty);
+        let commands = commands.lane(Lane::Urgent).keep_last(1).open()?;
         let set = WaitSet::new(&node);
         let shared = Arc::new(ReceiverShared::new(set.handle()));
         let asked = shared.clone();

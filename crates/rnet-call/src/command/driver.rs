@@ -8,14 +8,13 @@ use rnet_shm::ring::fail_point;
 
 use super::builder::receiver_of;
 use super::{authority_of, check_time, command_status_topic};
+use crate::client::ClientBuilder;
 use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::service_name;
 use crate::{CallOptions, Client, Pending};
-use rnet_node::{
-    Message, MessageType, NodeHandle, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
-};
+use rnet_node::{Message, MessageType, NodeHandle, Publisher, PublisherBuilder, Subscriber};
 
 /// Default lease: how long authority lasts after the last command.
 const DEFAULT_LEASE: Duration = Duration::from_millis(200);
@@ -153,14 +152,13 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         let name = service_name(&node, &topic)?;
         let topic = name.to_string();
         check_time("lease", terms.lease)?;
-        let status = SubscriberOptions::new().lane(rnet_core::Lane::Urgent).transient_local();
-        let status =
-            node.subscriber::<CommandStatus>(&command_status_topic(&topic), status.keep_last(16))?;
-        let mut options = PublisherOptions::new().urgent();
+        let status = node.subscriber(&command_status_topic(&topic)).lane(rnet_core::Lane::Urgent);
+        let status = status.transient_local().keep_last(16).open()?;
+        let mut publisher = PublisherBuilder::at(&node.core, name).urgent();
         if let Some(ty) = message_type {
-            options = options.message_type(ty);
+            publisher = publisher.message_type(ty);
         }
-        let publisher = Publisher::<T>::open(&node.core, name, options)?;
+        let publisher = publisher.open()?;
         let authority = authority_of(&topic)?;
         let client = ClientBuilder::<CommandRequest, CommandReply>::at(&node, authority).open()?;
         let mut driver = Driver {

@@ -20,6 +20,7 @@ use crate::msgs::command_request::Action;
 use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use rnet_core::Error;
+use rnet_node::options::deadline;
 use rnet_node::{NodeHandle, Subscriber, WaitSet};
 use rnet_shm::os::clock::now_ns;
 
@@ -177,7 +178,7 @@ impl Receiver {
             let until_ns = lease_ns.min(due_ns).min(next_check_ns);
             let limit = (until_ns < u64::MAX).then(|| left(until_ns));
             // Interrupted by a request, or by closing.
-            let _ = self.set.wait(&mut [&mut self.commands], limit);
+            let _ = self.set.wait_until(&mut [&mut self.commands], deadline(limit));
         }
         if !self.has_fallen_back {
             self.fall_back(FallbackReason::Closed, None);

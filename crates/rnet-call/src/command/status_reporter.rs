@@ -9,7 +9,7 @@ use super::{command_log_topic, command_status_topic};
 use crate::msgs::command_event::Kind;
 use crate::msgs::{CommandEvent, CommandStatus};
 use rnet_node::msgs::timestamp_now;
-use rnet_node::{NodeHandle, Publisher, PublisherOptions};
+use rnet_node::{NodeHandle, Publisher};
 
 /// Capacity for names and texts, so that a report does not allocate: the longest name of a node of another
 /// host has 266 bytes.
@@ -27,10 +27,10 @@ pub struct StatusReporter {
 impl StatusReporter {
     pub fn open(node: &NodeHandle, topic: &str) -> Result<StatusReporter> {
         // Neither publisher waits for subscribers, and both preallocate their memory.
-        let status = PublisherOptions::new().urgent().transient_local(1).reserve_log();
-        let log = PublisherOptions::new().urgent().transient_local(MAX_LATE_EVENTS).reserve_log();
-        let mut status = node.publisher(&command_status_topic(topic), status)?;
-        let mut log = node.publisher(&command_log_topic(topic), log)?;
+        let publisher = node.publisher(&command_status_topic(topic));
+        let mut status = publisher.urgent().transient_local(1).reserve_log().open()?;
+        let publisher = node.publisher(&command_log_topic(topic));
+        let mut log = publisher.urgent().transient_local(MAX_LATE_EVENTS).reserve_log().open()?;
         status.reserve_encoded(2 * TEXT_CAPACITY);
         log.reserve_encoded(3 * TEXT_CAPACITY);
         let room = || String::with_capacity(TEXT_CAPACITY);

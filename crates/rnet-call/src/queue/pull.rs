@@ -8,7 +8,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result};
-use rnet_node::options::deadline;
 use rnet_node::sync::{lock, wait};
 use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;

@@ -109,7 +109,7 @@ pub fn release(context: &mut Context, args: &ReleaseArgs) -> Outcome {
 
 /// Takes authority; Ctrl-C ends the wait.
 fn acquire(drive: DriveBuilder<[u8]>, timeout: Duration) -> Outcome<Driver<[u8]>> {
-    match drive.take_interruptible(Some(timeout), || !signal::stop_requested()) {
+    match drive.timeout(timeout).take_interruptible(|| !signal::stop_requested()) {
         Err(Error::Interrupted) => Err(Failure::Interrupted),
         taken => Ok(taken?),
     }

@@ -119,10 +119,10 @@ impl ChangeFeed {
         }
     }
 
-    pub fn recv(&mut self, limit: Option<Duration>) -> rnet::Result<Change> {
+    pub fn recv_timeout(&mut self, limit: Duration) -> rnet::Result<Change> {
         match self {
-            ChangeFeed::Local(watch) => watch.recv(limit),
-            ChangeFeed::Remote(replica) => replica.recv(limit),
+            ChangeFeed::Local(watch) => watch.recv_timeout(limit),
+            ChangeFeed::Remote(replica) => replica.recv_timeout(limit),
         }
     }
 }

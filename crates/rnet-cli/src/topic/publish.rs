@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Snapshot};
-use rnet::{Error, Lane, MessageType, OnFull, Publisher, PublisherOptions};
+use rnet::{Error, Lane, MessageType, OnFull, Publisher};
 use serde_json::json;
 
 use super::args::{LaneArg, PubArgs};
@@ -35,12 +35,16 @@ pub fn run(context: &mut Context, args: PubArgs) -> Outcome {
     let desc = message_type.desc();
     let will =
         args.will.as_deref().map(|data| encode_last_will(data, &message_type)).transpose()?;
-    let mut options = options(&args, &snapshot).message_type(message_type);
-    if let Some(will) = will {
-        options = options.last_will(will.as_slice());
-    }
     let node = context.node("pub", &args.own_node)?;
-    let mut publisher = node.publisher::<[u8]>(topic).qos(options).open()?;
+    let mut builder = node.publisher::<[u8]>(topic).message_type(message_type).transient_local(1);
+    builder = builder.reliable(OnFull::Detach { stall: STALL_LIMIT });
+    if lane(&args, &snapshot) == Some(Lane::Urgent) {
+        builder = builder.urgent();
+    }
+    if let Some(will) = will {
+        builder = builder.last_will(will.as_slice());
+    }
+    let mut publisher = builder.open()?;
     let begun = Instant::now();
     let wanted = if args.once { Some(1) } else { args.count };
     if wanted.is_some() && !args.no_wait {
@@ -126,17 +130,14 @@ fn resolve(
     })
 }
 
-fn options(args: &PubArgs, snapshot: &Snapshot) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_LIMIT });
-    let options = options.transient_local(1);
-    // A topic has one lane, so use the one that other publishers use.
+/// The lane of a publisher: a topic has one, so that of the others unless the user chose one.
+fn lane(args: &PubArgs, snapshot: &Snapshot) -> Option<Lane> {
     let publishers = snapshot.publishers.iter().map(|p| p.qos.lane);
-    let lane = match args.lane {
+    match args.lane {
         Some(LaneArg::Urgent) => Some(Lane::Urgent),
         Some(LaneArg::Bulk) => Some(Lane::Bulk),
         None => publishers.chain(snapshot.subscriptions.iter().filter_map(|s| s.qos.lane)).next(),
-    };
-    if lane == Some(Lane::Urgent) { options.urgent() } else { options }
+    }
 }
 
 fn wait_for_subscriber(publisher: &Publisher<[u8]>, timeout: Duration) -> Outcome {

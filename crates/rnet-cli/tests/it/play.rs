@@ -435,11 +435,8 @@ fn makes_the_golden_file() {
     let env = TestEnv::new();
     let node = env.node("/old");
     let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT));
-    let mut wheels = node
-        .publisher::<Wheel>("/plain")
-        .reliable(OnFull::Wait(TEST_TIMEOUT))
-        .open()
-        .unwrap();
+    let mut wheels =
+        node.publisher::<Wheel>("/plain").reliable(OnFull::Wait(TEST_TIMEOUT)).open().unwrap();
     let mut twists = node.publisher::<Twist>("/protobuf").open().unwrap();
     let mut raw = node.publisher::<[u8]>("/bytes").transient_local(2).urgent().open().unwrap();
     node.state().unwrap().set("/speed", 3).unwrap();
@@ -510,12 +507,8 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
         *desk.call_timeout::<[u8], [u8]>("/upper", b"robot", TEST_TIMEOUT).unwrap(),
         *b"ROBOT"
     );
-    let mut driver = desk
-        .drive::<Twist>("/cmd_vel")
-        .lease(TEST_TIMEOUT)
-        .timeout(TEST_TIMEOUT)
-        .take()
-        .unwrap();
+    let mut driver =
+        desk.drive::<Twist>("/cmd_vel").lease(TEST_TIMEOUT).timeout(TEST_TIMEOUT).take().unwrap();
     driver.send(&twist(2)).unwrap();
     until("the command is applied", || command.status().applied == 1);
     raw.send(b"raw").unwrap();

@@ -56,8 +56,7 @@ fn control(node: &Node, role: &str, gain: f64) {
         })
     });
     let mut angles = node.subscriber::<Angle>("/angle").reliable().keep_all().open().unwrap();
-    let reliable =
-        PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT });
+    let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT });
     let mut torques = node.publisher::<Torque>("/torque").qos(reliable).open().unwrap();
     let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").open().unwrap());
     let own_gain = node.service::<Factor, Factor>("/own/gain");
@@ -130,8 +129,7 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     }
     let scale = node.service::<Factor, Factor>("/scale");
     let _scale = (role == "calls").then(|| scale.serve(|by| Ok(*by)).unwrap());
-    let reliable =
-        || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT });
+    let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT });
     let mut angles = node
         .publisher::<Angle>("/angle")
         .reliable(OnFull::Detach { stall: TEST_TIMEOUT })

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet::inspect::Snapshot;
-use rnet::{Lane, MessageType, OnFull, Publisher, PublisherOptions};
+use rnet::{Lane, MessageType, OnFull, Publisher};
 
 use super::{LiveBackend, RESERVED, lock};
 use crate::channel_format::{self, JSON, PROTOBUF};
@@ -45,10 +45,11 @@ impl ClientPublishers {
         let ty = type_of(&snapshot, channel)?;
         let lanes = snapshot.publishers.iter().map(|p| p.qos.lane);
         let lane = lanes.chain(snapshot.subscriptions.iter().filter_map(|s| s.qos.lane)).next();
-        let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_TIMEOUT });
-        let options = options.transient_local(1).message_type(ty.clone());
-        let options = if lane == Some(Lane::Urgent) { options.urgent() } else { options };
-        let publisher = live.node()?.publisher::<[u8]>(topic).qos(options).open();
+        let publisher = live.node()?.publisher::<[u8]>(topic).message_type(ty.clone());
+        let publisher = publisher.reliable(OnFull::Detach { stall: STALL_TIMEOUT });
+        let urgent = lane == Some(Lane::Urgent);
+        let publisher = if urgent { publisher.urgent() } else { publisher };
+        let publisher = publisher.transient_local(1).open();
         let publisher = publisher.map_err(|error| error.to_string())?;
         let opened = ClientPublisher { publisher, ty, encoding: encoding.clone() };
         lock(&self.0).insert((client, channel.id), Arc::new(Mutex::new(opened)));

@@ -501,7 +501,7 @@ impl LaneSender {
             .map(|forwarder| &mut forwarder.subscriber as &mut dyn Waitable)
             .collect();
         // A wake-up arrives as `Interrupted`.
-        let _ = self.set.wait(&mut named, limit);
+        let _ = self.set.wait_timeout(&mut named, limit.unwrap_or(Duration::MAX));
         self.state.sleeps_until.store(0, Ordering::SeqCst);
     }
 }

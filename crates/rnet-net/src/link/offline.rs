@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rnet::{Error, Subscriber, WaitSet, WaitSetHandle, Waitable};
 
@@ -319,7 +319,7 @@ fn run_offline_thread(shared: &Arc<LinkContext>, mut set: WaitSet) {
             let mut named: Vec<&mut dyn Waitable> =
                 read.map(|reader| &mut reader.subscriber as &mut dyn Waitable).collect();
             // A wake-up arrives as `Interrupted`.
-            let _ = set.wait(&mut named, left);
+            let _ = set.wait_timeout(&mut named, left.unwrap_or(Duration::MAX));
         }
     }
 }

@@ -141,12 +141,8 @@ fn quiet_host_delays_no_other_host() {
     const HOSTS: usize = 5;
     let hosts = Hosts::patient("one of many is quiet", HOSTS);
     let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, &format!("n{host}"))).collect();
-    let mut publisher = nodes[0]
-        .publisher::<[u8]>("/t")
-        .reliable(OnFull::Wait(LONG))
-        .urgent()
-        .open()
-        .unwrap();
+    let mut publisher =
+        nodes[0].publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).urgent().open().unwrap();
     let reliable = || SubscriberOptions::new().reliable();
     let open = |node: &rnet::Node| node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     let mut subscribers: Vec<_> = nodes[1..].iter().map(open).collect();

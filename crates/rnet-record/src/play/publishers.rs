@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use rnet::inspect::Snapshot;
-use rnet::{
-    Durability, Error, Lane, Node, OnFull, Publisher, PublisherOptions, Reliability, TopicName,
-};
+use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherQos, Reliability, TopicName};
 
 use super::clock::CLOCK_TOPIC;
 use super::{ClockPublisher, PlayOptions};
@@ -140,8 +138,9 @@ impl Publishers {
             if *lanes.entry(topic.clone()).or_insert(source.lane) != source.lane {
                 return Err(PlayError::LaneConflict { topic: topic.clone() });
             }
-            let publisher_options = publisher_options(&source, options.rate).message_type(ty);
-            of.insert(channel.id, node.publisher::<[u8]>(topic).qos(publisher_options).open()?);
+            let publisher = node.publisher::<[u8]>(topic).message_type(ty);
+            let publisher = publisher.qos(publisher_qos(&source, options.rate));
+            of.insert(channel.id, publisher.open()?);
         }
         Ok(Self { of, skipped })
     }
@@ -191,17 +190,16 @@ fn source(channel: &Channel) -> Result<Source, PlayError> {
     channel.source().map_err(|error| PlayError::Source { topic: channel.topic.clone(), error })
 }
 
-fn publisher_options(source: &Source, rate: Option<f64>) -> PublisherOptions {
-    let mut options = PublisherOptions::new();
+fn publisher_qos(source: &Source, rate: Option<f64>) -> PublisherQos {
+    let mut qos = PublisherQos {
+        lane: source.lane,
+        durability: source.durability,
+        ..PublisherQos::default()
+    };
     // At the highest rate, each reliable subscriber has to be waited for.
     if source.reliability == Reliability::Reliable || rate.is_none() {
-        options = options.reliable(OnFull::Detach { stall: STALL_TIMEOUT });
+        qos.reliability = Reliability::Reliable;
+        qos.on_full = OnFull::Detach { stall: STALL_TIMEOUT };
     }
-    if source.lane == Lane::Urgent {
-        options = options.urgent();
-    }
-    if let Durability::TransientLocal { depth } = source.durability {
-        options = options.transient_local(depth);
-    }
-    options
+    qos
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rnet::inspect::{Domain, Follower, Location, Observed, Snapshot};
-use rnet::{Node, Subscriber, SubscriberOptions};
+use rnet::{Node, Subscriber};
 use rnet_shm::os::process::ChildSettings;
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -224,7 +224,6 @@ impl TestedNode {
                 && !channel.topic.starts_with(INTERNAL_TOPICS)
                 && topics.insert(&channel.topic);
             if let (true, Ok(source)) = (is_new, channel.source()) {
-                let options = SubscriberOptions::new().lane(source.lane).keep_last(1);
                 let listener = self
                     .node
                     .subscriber::<[u8]>(&channel.topic)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use rnet::inspect::Snapshot;
-use rnet::{Lane, Meta, Node, OnFull, Publisher, PublisherOptions, Subscriber};
+use rnet::{Lane, Meta, Node, OnFull, Publisher, PublisherQos, Reliability, Subscriber};
 
 use super::calls::{CallTopic, CallTopicKind, RecordedCalls, client_of, topic, wants_feedback};
 use super::error::RerunError;
@@ -189,16 +189,20 @@ fn connect_publisher(
     lane: Lane,
     limit: Duration,
 ) -> Result<Publisher<[u8]>, RerunError> {
-    let options = publisher_options(lane).message_type(channel.message_type()?);
-    let publisher = node.publisher::<[u8]>(name).qos(options).open()?;
+    let publisher = node.publisher::<[u8]>(name).qos(publisher_qos(lane));
+    let publisher = publisher.message_type(channel.message_type()?).open()?;
     wait_for_match(&publisher, &channel.topic, limit)?;
     Ok(publisher)
 }
 
-/// Options of publishers of requests and answers.
-pub fn publisher_options(lane: Lane) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Detach { stall: STALL_TIMEOUT });
-    if lane == Lane::Urgent { options.urgent() } else { options }
+/// Quality of service of publishers of requests and answers.
+pub fn publisher_qos(lane: Lane) -> PublisherQos {
+    PublisherQos {
+        reliability: Reliability::Reliable,
+        on_full: OnFull::Detach { stall: STALL_TIMEOUT },
+        lane,
+        ..PublisherQos::default()
+    }
 }
 
 /// Waits until the node has connected to a publisher; `topic` is the recorded topic.

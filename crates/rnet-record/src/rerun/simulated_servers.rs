@@ -20,7 +20,7 @@ use super::calls::{
     feedback_type_topic, topic, wants_feedback,
 };
 use super::error::RerunError;
-use super::simulated_clients::{MAX_CLIENTS, publisher_options, wait_for_match};
+use super::simulated_clients::{MAX_CLIENTS, publisher_qos, wait_for_match};
 use crate::play::{DueMessage, OrderedMessages};
 use crate::read::{Recording, Select};
 
@@ -260,9 +260,7 @@ impl SimulatedServer {
         // The types of answers, for a node that looks them up.
         let mut shown = Vec::new();
         let show = |name: &str, ty: &MessageType| {
-            node.publisher::<[u8]>(name)
-                .qos(publisher_options(lane).message_type(ty.clone()))
-                .open()
+            node.publisher::<[u8]>(name).qos(publisher_qos(lane)).message_type(ty.clone()).open()
         };
         if let Some(ty) = types.get(&CallTopicKind::Reply) {
             shown.push(show(&topic(service, asked.server, "type"), ty)?);
@@ -311,9 +309,9 @@ impl SimulatedServer {
             CallTopicKind::Request | CallTopicKind::Control => false,
         };
         for (kind, ty) in self.types.iter().filter(|(kind, _)| is_wanted(**kind)) {
-            let options = publisher_options(self.lane).message_type(ty.clone());
             let name = topic(service, client, kind.name());
-            of.insert(*kind, node.publisher::<[u8]>(&name).qos(options).open()?);
+            let publisher = node.publisher::<[u8]>(&name).qos(publisher_qos(self.lane));
+            of.insert(*kind, publisher.message_type(ty.clone()).open()?);
         }
         for publisher in of.values() {
             wait_for_match(publisher, publisher.topic(), limit)?;

@@ -18,7 +18,7 @@ use super::wire;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry, StateReply};
 use rnet_call::{Service, ServiceBuilder};
-use rnet_node::{NodeHandle, Publisher, PublisherOptions, Timer, TimerOptions};
+use rnet_node::{NodeHandle, Publisher, Timer, TimerBuilder};
 
 /// Longest interval between two messages of a feed: a replica that receives nothing for longer is behind.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
@@ -195,8 +195,8 @@ impl Feeds {
     fn open_feed(&self, state: &State, prefix: &str) -> Result<Feed> {
         let number = random_u64();
         // The newest message is kept for late joiners: it carries the feed's position.
-        let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(1);
-        let publisher = self.node.publisher(&wire::feed_topic(&self.host, number), options)?;
+        let publisher = self.node.publisher(&wire::feed_topic(&self.host, number));
+        let publisher = publisher.reliable(OnFull::Refuse).transient_local(1).open()?;
         let sender = FeedSender { publisher, number, seq: 0, types: HashSet::new() };
         let sender = Arc::new(Mutex::new(sender));
         lock(&sender).send(None, None);
@@ -205,12 +205,11 @@ impl Feeds {
         let mut beat = lock(&self.beat);
         if beat.is_none() {
             let this = self.this.clone();
-            let timer =
-                Timer::start(&self.node.core, HEARTBEAT_INTERVAL, TimerOptions::new(), move |_| {
-                    if let Some(feeds) = this.upgrade() {
-                        feeds.heartbeat();
-                    }
-                });
+            let timer = TimerBuilder::new(&self.node.core, HEARTBEAT_INTERVAL).on(move |_| {
+                if let Some(feeds) = this.upgrade() {
+                    feeds.heartbeat();
+                }
+            });
             *beat = Some(timer?);
         }
         drop(beat);

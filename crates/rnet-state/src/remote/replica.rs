@@ -22,7 +22,7 @@ use super::remote_state::{RemoteShared, WithAge};
 use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry};
-use rnet_node::{Interrupter, Subscriber, SubscriberOptions};
+use rnet_node::{Interrupter, Subscriber};
 use rnet_shm::os::clock::boot_ns;
 
 /// A replica that receives nothing for this long counts as behind, and requests the keys again.
@@ -357,8 +357,8 @@ impl ReplicaShared {
         self.replace_keys(reply.entries, reply.revision, asked_boot_ns, &mut types)?;
         if feed.as_ref().is_none_or(|(topic, _)| *topic != reply.topic) {
             *feed = None;
-            let options = SubscriberOptions::new().reliable().transient_local();
-            let subscriber = self.remote.node.subscriber(&reply.topic, options)?;
+            let subscriber = self.remote.node.subscriber(&reply.topic);
+            let subscriber = subscriber.reliable().transient_local().open()?;
             *feed = Some((reply.topic.clone(), subscriber));
         }
         let Some((_, changes)) = feed else { return Ok(NextStep::RetryLater) };

@@ -8,8 +8,7 @@ use rnet_node::sync::lock;
 
 use super::wire;
 use crate::msgs::{StateAsk, StateReply};
-use rnet_call::{CallOptions, Client};
-use rnet_call::{ServerFilter, service_name};
+use rnet_call::{CallOptions, Client, ClientBuilder, ServerFilter};
 use rnet_node::NodeHandle;
 
 /// How long a request waits for a missing home: discovery takes a few milliseconds, and a handover of the
@@ -37,9 +36,8 @@ impl StateEndpoint {
         service: fn(&str) -> String,
         host: &str,
     ) -> Result<StateEndpoint> {
-        let open = |name: &str, servers| {
-            Client::at(node, service_name(node, &service(name))?, (None, None), None, servers)
-        };
+        let open =
+            |name: &str, servers| ClientBuilder::new(node, &service(name)).servers(servers).open();
         let mut clients = vec![open(host, ServerFilter::HostAndLocal(host.to_owned()))?];
         if let Some(said) = unnumbered_host(host) {
             clients.push(open(said, ServerFilter::Host(host.to_owned()))?);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use rnet_call::{ServerFilter, service_name};
+use rnet_call::service_name;
 use rnet_core::Result;
 
 use super::Node;
 use crate::{
-    ActionBuilder, ActionClient, Client, CommandBuilder, DriveBuilder, Message, MessageType,
-    PullBuilder, PushBuilder, Received, ServiceBuilder,
+    ActionBuilder, ActionClientBuilder, Client, ClientBuilder, CommandBuilder, DriveBuilder,
+    Message, PullBuilder, PushBuilder, Received, ServiceBuilder,
 };
 
 impl Node {
@@ -37,29 +37,13 @@ impl Node {
         ServiceBuilder::new(&self.handle, name)
     }
 
-    /// A client of a service; its servers may start later. Hold one for many calls, from any thread.
-    ///
-    /// # Errors
-    /// `BadName`; as [`Node::subscriber`].
+    /// A builder for a client of a service, opened by [`ClientBuilder::open`]; its servers may start later.
+    /// Hold one client for many calls, from any thread.
     pub fn client<Q: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
-    ) -> Result<Client<Q, R>> {
-        Client::open(&self.handle, name, (None, None), None)
-    }
-
-    /// As [`Node::client`], with types that are known only at run time, for messages that leave them open:
-    /// `[u8]`, which is sent as it is, and [`crate::Dynamic`].
-    ///
-    /// # Errors
-    /// As [`Node::client`]; `BadValue` for a type that does not match the messages.
-    pub fn client_of<Q: Message + ?Sized, R: Message + ?Sized>(
-        &self,
-        name: &str,
-        request: MessageType,
-        reply: MessageType,
-    ) -> Result<Client<Q, R>> {
-        Client::open(&self.handle, name, (Some(request), Some(reply)), None)
+    ) -> ClientBuilder<Q, R> {
+        ClientBuilder::new(&self.handle, name)
     }
 
     /// A server of an action: a service whose calls are *goals*, which have feedback while they run, and of
@@ -94,43 +78,39 @@ impl Node {
         ActionBuilder::new(&self.handle, name)
     }
 
-    /// A client of an action; its servers may start later.
-    ///
-    /// # Errors
-    /// As [`Node::client`].
+    /// A builder for a client of an action, opened by [`ActionClientBuilder::open`]; its servers may start
+    /// later.
     pub fn action_client<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
-    ) -> Result<ActionClient<G, F, R>> {
-        ActionClient::open(&self.handle, name, [None, None, None])
+    ) -> ActionClientBuilder<G, F, R> {
+        ActionClientBuilder::new(&self.handle, name)
     }
 
-    /// As [`Node::action_client`], with types that are known only at run time, as in [`Node::client_of`].
+    /// A single call, for at most 10 s. The node keeps the client of a service for its next call;
+    /// [`Node::client`] opens a separate one.
     ///
     /// # Errors
-    /// As [`Node::client_of`].
-    pub fn action_client_of<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized>(
-        &self,
-        name: &str,
-        goal: MessageType,
-        feedback: MessageType,
-        result: MessageType,
-    ) -> Result<ActionClient<G, F, R>> {
-        ActionClient::open(&self.handle, name, [goal, feedback, result].map(Some))
-    }
-
-    /// A single call. The node keeps the client of a service for its next call; [`Node::client`] opens a
-    /// separate one.
-    ///
-    /// # Errors
-    /// As [`Node::client`] and [`Client::call`].
+    /// As [`ClientBuilder::open`] and [`rnet_call::Client::call`].
     pub fn call<Q: Message + ?Sized, R: Message + ?Sized>(
         &self,
         name: &str,
         request: &Q,
-        timeout: Option<Duration>,
     ) -> Result<Received<R>> {
-        self.cached_client::<Q, R>(name)?.call(request, timeout)
+        self.cached_client::<Q, R>(name)?.call(request)
+    }
+
+    /// As [`Node::call`], for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`Node::call`].
+    pub fn call_timeout<Q: Message + ?Sized, R: Message + ?Sized>(
+        &self,
+        name: &str,
+        request: &Q,
+        timeout: Duration,
+    ) -> Result<Received<R>> {
+        self.cached_client::<Q, R>(name)?.call_timeout(request, timeout)
     }
 
     /// The cached client of a service.
@@ -140,9 +120,8 @@ impl Node {
     ) -> Result<Client<Q, R>> {
         self.core().state.check_fork()?;
         let named = service_name(&self.handle, name)?;
-        self.clients.get(named.as_str().to_owned(), || {
-            Client::at(&self.handle, named, (None, None), None, ServerFilter::All)
-        })
+        let open = || ClientBuilder::at(&self.handle, named.clone()).open();
+        self.clients.get(named.as_str().to_owned(), open)
     }
 
     /// A builder for the pushing end of a work queue, opened by [`PushBuilder::open`]. Each job goes to one

@@ -61,10 +61,9 @@ fn a_callback_that_waits_for_publishers_of_its_own_lane_is_refused() {
 fn blocked_send_ends_when_another_thread_interrupts() {
     let net = Net::new("interrupted send");
     let (a, b) = (net.node("a"), net.node("b"));
-    for (topic, on_full) in [
-        ("/waits", OnFull::Wait(LONG)),
-        ("/detaches", OnFull::Detach { stall: LONG }),
-    ] {
+    for (topic, on_full) in
+        [("/waits", OnFull::Wait(LONG)), ("/detaches", OnFull::Detach { stall: LONG })]
+    {
         let options = PublisherOptions::new().reliable(on_full).log_len_bytes(MIN_LOG_LEN_BYTES);
         let options = options.pool_limit_bytes(100 << 10);
         let mut publisher = a.publisher::<[u8]>(topic).qos(options).open().unwrap();
@@ -130,8 +129,7 @@ fn wait_set_is_woken_by_frequent_and_rare_publishers() {
     const MESSAGES: u32 = 5000;
     let net = Net::new("barrier of a wait set");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher =
-        a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut subscriber = b.subscriber::<[u8]>("/t").reliable().wait(Wait::Block).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {

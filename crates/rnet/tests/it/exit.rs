@@ -163,8 +163,7 @@ fn panicking_hook_is_not_called_again_and_others_continue() {
     for name in ["/one", "/two", "/three"] {
         let guest = net.node(name);
         let _subscriber = guest.subscriber::<[u8]>("/t").open().unwrap();
-        let received: Vec<String> =
-            (0..2).map(|_| events.recv_timeout(LONG).unwrap()).collect();
+        let received: Vec<String> = (0..2).map(|_| events.recv_timeout(LONG).unwrap()).collect();
         assert!(received.contains(&name.to_owned()), "{received:?}");
         assert!(received.contains(&format!("Joined({name:?})")), "{received:?}");
         drop(_subscriber);
@@ -282,8 +281,7 @@ fn errors_of_callbacks_are_counted_and_reported() {
 fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let net = Net::new("panic with sample");
     let node = net.node("node");
-    let options =
-        PublisherOptions::new().reliable(OnFull::Wait(LONG)).pool_limit_bytes(512 << 10);
+    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG)).pool_limit_bytes(512 << 10);
     let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

@@ -132,9 +132,8 @@ fn forked_clients_get_their_own_answers_and_forked_workers_their_own_jobs() {
 fn call_and_work(net: &Net, number: usize) {
     let node = net.node(&format!("child{number}"));
     let client = node.client::<[u8], [u8]>("/upper").open().unwrap();
-    let done = Mutex::new(
-        node.publisher::<[u8]>("/done").reliable(OnFull::Wait(LONG)).open().unwrap(),
-    );
+    let done =
+        Mutex::new(node.publisher::<[u8]>("/done").reliable(OnFull::Wait(LONG)).open().unwrap());
     let executed = Arc::new(AtomicU64::new(0));
     let counter = executed.clone();
     let worker = node.pull::<[u8]>("/work").on(move |job, _| {

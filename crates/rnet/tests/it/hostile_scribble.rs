@@ -382,8 +382,7 @@ impl rnet::protobuf::MessageCodec for Steady {
 fn a_message_does_not_change_while_it_is_decoded() {
     let net = Net::new("flipped bytes");
     let (peer, victim) = (net.node("peer"), net.node("victim"));
-    let mut publisher =
-        peer.publisher::<Steady>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
+    let mut publisher = peer.publisher::<Steady>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut subscriber = victim.subscriber::<Steady>("/t").reliable().open().unwrap();
     subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
     let (stop, flipped) = (AtomicBool::new(false), AtomicU64::new(0));

@@ -278,11 +278,8 @@ fn a_struct_may_grow_at_its_end() {
     let reliable = || PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
     let mut old_sends =
         old.publisher::<Pose>("/pose").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
-    let mut new_sends = new
-        .publisher::<GrownPose>("/pose")
-        .reliable(rnet::OnFull::Wait(LONG))
-        .open()
-        .unwrap();
+    let mut new_sends =
+        new.publisher::<GrownPose>("/pose").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
     let mut old_hears = old.subscriber::<Pose>("/pose").open().unwrap();
     let mut new_hears = new.subscriber::<GrownPose>("/pose").open().unwrap();
     old_hears.wait_for_publishers_timeout(2, LONG).unwrap();

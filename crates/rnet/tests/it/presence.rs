@@ -27,11 +27,8 @@ fn child_entry() {
             tell(&std::process::id().to_string());
             let node = net.node("echo");
             let mut subscriber = node.subscriber::<[u8]>("/ask").reliable().open().unwrap();
-            let mut answers = node
-                .publisher::<[u8]>("/answer")
-                .reliable(OnFull::Wait(LONG))
-                .open()
-                .unwrap();
+            let mut answers =
+                node.publisher::<[u8]>("/answer").reliable(OnFull::Wait(LONG)).open().unwrap();
             tell("ready");
             let error = loop {
                 match subscriber.recv_timeout(LONG) {
@@ -55,11 +52,8 @@ fn child_entry() {
             })
             .detach();
             let mut answers = node.subscriber::<[u8]>("/answer").reliable().open().unwrap();
-            let mut asks = node
-                .publisher::<[u8]>("/ask")
-                .reliable(OnFull::Wait(LONG))
-                .open()
-                .unwrap();
+            let mut asks =
+                node.publisher::<[u8]>("/ask").reliable(OnFull::Wait(LONG)).open().unwrap();
             asks.wait_for_subscribers_timeout(1, LONG).unwrap();
             answers.wait_for_publishers_timeout(1, LONG).unwrap();
             for len in [1, 100, LARGE_LEN_BYTES, 5, LARGE_LEN_BYTES] {

@@ -77,8 +77,7 @@ fn no_wake_up_is_lost() {
     const COUNT: u64 = 20_000;
     let net = Net::new("no lost wake-up");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut publisher =
-        a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
+    let mut publisher = a.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     let mut stream = b.subscriber::<[u8]>("/t").reliable().open().unwrap().into_stream();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let sender = std::thread::spawn(move || {

@@ -197,8 +197,7 @@ fn losses_of_a_restart_are_counted_as_restart() {
 fn a_reliable_reader_that_comes_back_is_served_again() {
     let net = Net::new("reader restart");
     let node = net.node("survivor");
-    let mut publisher =
-        node.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
+    let mut publisher = node.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).open().unwrap();
     for life in 0..4_u64 {
         let mut child = Child::spawn(&net, "reader");
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

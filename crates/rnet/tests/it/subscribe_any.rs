@@ -162,11 +162,7 @@ fn many_topics_lose_nothing() {
     let (any, inbox) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
     let mut publishers: Vec<_> = (0..100)
         .map(|i| {
-            sender
-                .publisher::<[u8]>(&format!("/t{i}"))
-                .reliable(OnFull::Wait(LONG))
-                .open()
-                .unwrap()
+            sender.publisher::<[u8]>(&format!("/t{i}")).reliable(OnFull::Wait(LONG)).open().unwrap()
         })
         .collect();
     for publisher in &mut publishers {

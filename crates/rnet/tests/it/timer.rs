@@ -133,8 +133,7 @@ fn sixty_four_timers_of_both_lanes_tick() {
         })
         .collect();
     for (_, reported) in &timers {
-        let ticks: Vec<Tick> =
-            (0..5).map(|_| reported.recv_timeout(LONG).unwrap()).collect();
+        let ticks: Vec<Tick> = (0..5).map(|_| reported.recv_timeout(LONG).unwrap()).collect();
         assert!(ticks.windows(2).all(|two| two[0].due_ns < two[1].due_ns));
     }
     // A timer does not tick after its handle is dropped.

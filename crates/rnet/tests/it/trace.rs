@@ -223,8 +223,7 @@ fn stopped_tracer_loses_no_message_of_the_topic() {
     const MESSAGES: u64 = 20_000;
     let net = Net::new("trace stopped");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut imu =
-        a.publisher::<[u8]>("/imu").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
+    let mut imu = a.publisher::<[u8]>("/imu").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
     let (tell, receiver) = mpsc::channel();
     let subscriber = b.subscriber::<[u8]>("/imu").reliable().open().unwrap();
     let subscriber = subscriber.on(move |message| tell.send(message.to_vec()).unwrap());

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rnet::{Message, Node, Sample, SubscriberOptions, Subscription};
+use rnet::{History, Message, Node, Reliability, Sample, SubscriberQos, Subscription};
 use rnet_demo::messages::{
     BatteryState, BodyEstimate, BodyPose, Counted, DriveCommand, FootForces, JointTorques,
     RobotState, StopEvent, stop_reason,
@@ -26,6 +26,11 @@ type Tallies = Arc<Mutex<BTreeMap<&'static str, Tally>>>;
 
 fn main() -> ExitCode {
     process::run(logger)
+}
+
+/// A log skips nothing by choice.
+fn keep_all() -> SubscriberQos {
+    SubscriberQos { history: History::KeepAll, ..SubscriberQos::default() }
 }
 
 fn lock(tallies: &Tallies) -> MutexGuard<'_, BTreeMap<&'static str, Tally>> {
@@ -43,25 +48,25 @@ fn logger(process: &Process) -> rnet::Result<()> {
     let log = LogSubscriptions { node, tallies: Tallies::default(), one_life };
     let events = Arc::new(Mutex::new(Vec::new()));
     let stops = events.clone();
-    let kept = SubscriberOptions::new().reliable().transient_local();
+    let kept = SubscriberQos {
+        reliability: Reliability::Reliable,
+        transient_local: true,
+        ..SubscriberQos::default()
+    };
     let _subscriptions: Vec<Subscription> = vec![
         log.count_topic::<RobotState>("/robot/state", true)?,
         // Commands are best_effort, and a driver that has lost its authority returns as another publisher.
-        log.count_topic_with::<JointTorques>(
-            "/robot/torque",
-            SubscriberOptions::new().keep_all(),
-            |torque| (Some(torque.publisher()), torque.count),
-        )?,
+        log.count_topic_with::<JointTorques>("/robot/torque", keep_all(), |torque| {
+            (Some(torque.publisher()), torque.count)
+        })?,
         log.count_topic::<BodyEstimate>("/robot/estimate", true)?,
         log.count_topic::<FootForces>("/robot/force", false)?,
         log.count_topic::<BodyPose>("/camera/shutter", false)?,
         log.count_topic::<BatteryState>("/battery/state", true)?,
         log.count_topic::<DriveCommand>("/operator/drive", true)?,
-        log.count_topic_with::<[u8]>(
-            "/camera/image",
-            SubscriberOptions::new().keep_all(),
-            |image| (Some(image.publisher()), image.seq()),
-        )?,
+        log.count_topic_with::<[u8]>("/camera/image", keep_all(), |image| {
+            (Some(image.publisher()), image.seq())
+        })?,
         log.count_topic_with::<StopEvent>("/safety/stop", kept, move |event| {
             let line = json!({
                 "stop": event.active == 1,
@@ -124,22 +129,21 @@ impl LogSubscriptions {
         topic: &'static str,
         reliable: bool,
     ) -> rnet::Result<Subscription> {
-        // A log skips nothing by choice.
-        let options = SubscriberOptions::new().keep_all();
-        let options = if reliable { options.reliable() } else { options };
-        self.count_topic_with::<T>(topic, options, |message| (None, message.count()))
+        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
+        let qos = SubscriberQos { reliability, ..keep_all() };
+        self.count_topic_with::<T>(topic, qos, |message| (None, message.count()))
     }
 
     fn count_topic_with<T: Message + ?Sized>(
         &self,
         topic: &'static str,
-        options: SubscriberOptions,
+        qos: SubscriberQos,
         // The sender that numbers the messages, if it is not the publisher, and the number.
         mut number: impl FnMut(&Sample<'_, T>) -> (Option<u64>, u64) + Send + 'static,
     ) -> rnet::Result<Subscription> {
         lock(&self.tallies).insert(topic, Tally::default());
         let (tallies, one_life) = (self.tallies.clone(), self.one_life);
-        let subscriber = self.node.subscriber::<T>(topic).qos(options).open()?;
+        let subscriber = self.node.subscriber::<T>(topic).qos(qos).open()?;
         Ok(subscriber.on(move |sample| {
             let (by, number) = number(&sample);
             let publisher = by.unwrap_or(if one_life { 0 } else { sample.publisher() });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::worker::Order;
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber, SubscriberOptions, Wait};
+use rnet::{Error, Node, OnFull, Publisher, Subscriber, Wait};
 use rnet::{WaitSet, Waitable};
 use serde::{Deserialize, Serialize};
 
@@ -99,23 +99,21 @@ pub struct Received {
 
 pub fn run(node: &WorkerNode, job: &RobotJob, link: &Link) -> Outcome {
     let node = node.open()?;
-    let mut options = PublisherOptions::new();
-    if job.reliable {
-        options = options.reliable(OnFull::Wait(WAIT_LIMIT));
-    }
-    if job.urgent {
-        options = options.urgent();
-    }
-    let open =
-        |publish: &Publish| node.publisher::<[u8]>(&publish.topic).qos(options.clone()).open();
+    let open = |publish: &Publish| {
+        let mut builder = node.publisher::<[u8]>(&publish.topic);
+        if job.reliable {
+            builder = builder.reliable(OnFull::Wait(WAIT_LIMIT));
+        }
+        if job.urgent {
+            builder = builder.urgent();
+        }
+        builder.open()
+    };
     let mut topics = job.publishes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     // Also for best effort, with everything that the log holds: a missing message must be a loss, not a skip.
-    let mut options = SubscriberOptions::new().wait(job.wait).keep_all();
-    if job.reliable {
-        options = options.reliable();
-    }
     let open = |subscribe: &Subscribe| {
-        node.subscriber::<[u8]>(&subscribe.topic).qos(options.clone()).open()
+        let builder = node.subscriber::<[u8]>(&subscribe.topic).wait(job.wait).keep_all();
+        if job.reliable { builder.reliable().open() } else { builder.open() }
     };
     let mut subscribers = job.subscribes.iter().map(open).collect::<rnet::Result<Vec<_>>>()?;
     for (topic, publish) in topics.iter().zip(&job.publishes) {
@@ -224,7 +222,7 @@ fn receive(
             continue;
         }
         let all = topics.iter_mut().map(|topic| topic as &mut dyn Waitable);
-        set.wait(&mut all.collect::<Vec<_>>(), Some(ORDER_POLL_INTERVAL))?;
+        set.wait_timeout(&mut all.collect::<Vec<_>>(), ORDER_POLL_INTERVAL)?;
     }
     for (received, topic) in received.iter_mut().zip(&topics) {
         received.counted_lost = topic.lost().total();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use rnet::trace::traced_topic;
-use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result, SubscriberOptions};
+use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result};
 
 use crate::config::Compression;
 use crate::wire::Subscribe;
@@ -124,22 +124,23 @@ impl Host {
         }
         // Errors name one of the subscriptions that it reads for.
         let for_whom = self.subscriptions.values().find(|(remote, _)| remote.topic == *topic);
-        let mut options = SubscriberOptions::new().forwarder(wanted.publisher, wanted.from);
+        let mut builder = control.shared.node.subscriber::<[u8]>(topic);
+        builder = builder.forwarder(wanted.publisher, wanted.from);
         let shaping = control.shared.config.shaping(topic);
         // A subscription that takes only the newest message, perhaps every ten seconds, must not block the
         // publisher.
         let is_reliable = wanted.reliable
             && qos.reliability == Reliability::Reliable
             && !shaping.skips_to_newest();
-        options = match is_reliable {
-            true => options.reliable(),
-            false => options.keep_all(),
+        builder = match is_reliable {
+            true => builder.reliable(),
+            false => builder.keep_all(),
         };
         if wanted.transient_local > 0 {
-            options = options.transient_local();
+            builder = builder.transient_local();
         }
         if let Some((remote, _)) = for_whom {
-            options = options.proxy(remote.proxy.clone(), 1);
+            builder = builder.proxy(remote.proxy.clone(), 1);
         }
         // The earlier reader may have passed messages that the log still has: without a buffer the new
         // reader begins there.
@@ -148,11 +149,7 @@ impl Host {
         let mut will = reader.as_ref().and_then(|reader| reader.will.clone());
         let (mut subscriber, spare, buffer) = match reader {
             Some(reader) if goes_on => (reader.subscriber, None, reader.buffer),
-            reader => {
-                let subscriber =
-                    control.shared.node.subscriber::<[u8]>(topic).qos(options).open()?;
-                (subscriber, reader.map(|reader| reader.subscriber), None)
-            }
+            reader => (builder.open()?, reader.map(|reader| reader.subscriber), None),
         };
         if ended.is_some() && !is_reliable {
             // The message that it sent last is old by now and was counted.

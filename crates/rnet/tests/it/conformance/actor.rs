@@ -438,11 +438,8 @@ impl Actor {
     fn wait_for_events(&mut self, at_least: usize) -> Outcome {
         let events = self.events.0.lock().expect("unpoisoned");
         let enough = |events: &mut Vec<String>| events.len() < at_least;
-        let (events, _) = self
-            .events
-            .1
-            .wait_timeout_while(events, LONG, enough)
-            .expect("unpoisoned");
+        let (events, _) =
+            self.events.1.wait_timeout_while(events, LONG, enough).expect("unpoisoned");
         Outcome::Events(events.clone())
     }
 }
