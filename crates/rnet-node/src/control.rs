@@ -62,7 +62,8 @@ fn run(state: &Arc<NodeState>, mut watch: Watch) {
         next_refresh = (behind || short).then(|| next_refresh.unwrap_or(now + POLL_INTERVAL));
         let limit = next_refresh.into_iter().chain(orphans.due()).chain([next_audit]).min();
         let limit = limit.map(|due| due.saturating_duration_since(now));
-        let limit = limit.into_iter().chain(next_period).min();
+        let lingering = state.own.lingering().check();
+        let limit = limit.into_iter().chain(next_period).chain(lingering).min();
         let Ok(woken) = watch.wait(limit) else { break };
         if woken.listened.contains(&NAMES) && orphans.process_events() {
             orphans.unwatch(&watch);

@@ -465,5 +465,6 @@ impl Drop for NodeCore {
         // After the control thread, which could start a dispatcher.
         self.state.dispatchers().for_each(Dispatcher::stop);
         self.state.extensions().iter().for_each(|extension| extension.stop());
+        self.state.own.lingering().finish();
     }
 }

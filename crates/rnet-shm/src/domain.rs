@@ -20,6 +20,7 @@ pub mod directory;
 pub(crate) mod endpoint_file;
 pub mod heartbeat;
 pub mod host;
+pub mod lingering;
 pub mod liveness_handle;
 pub mod node;
 pub mod observers;

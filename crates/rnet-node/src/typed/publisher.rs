@@ -4,7 +4,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::core::NodeCore;
 use crate::match_event::PublisherState;
@@ -33,8 +33,9 @@ const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 
 /// Sends messages of type `T` on one topic.
 ///
-/// Dropping it waits at most a second until its reliable subscribers have read its large messages, because
-/// their memory is freed with it. Messages in the log can still be read afterwards.
+/// Dropping it does not block. Its node keeps the large messages that reliable subscribers have not read yet
+/// for at most a second, and waits for that when the node is closed; [`Publisher::close`] waits for it at
+/// once. Messages in the log stay readable.
 ///
 /// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
 /// share it, or create one per thread: subscribers merge them.
@@ -132,6 +133,22 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Messages sent so far.
     pub fn sent(&self) -> u64 {
         self.writer.seq()
+    }
+
+    /// Closes it: waits for at most `timeout` until its reliable subscribers have read its large messages.
+    ///
+    /// # Errors
+    /// `Timeout` if some are unread: they are lost, and counted by their subscribers.
+    pub fn close(mut self, timeout: Duration) -> Result<()> {
+        self.core.state.check_fork()?;
+        let until = Instant::now().checked_add(timeout);
+        let read = self.writer.wait_until_read(until);
+        self.writer.free_unread();
+        if read {
+            return Ok(());
+        }
+        let what = format!("the subscribers of {} to read its large messages", self.topic);
+        Err(Error::timeout(self.topic.to_string(), what, timeout))
     }
 
     /// Bytes of shared memory that the publisher takes now.

@@ -161,6 +161,19 @@ impl Pool {
         }
     }
 
+    /// An empty pool with the same settings.
+    pub(crate) fn emptied(&self) -> Pool {
+        Pool {
+            prefix: self.prefix.clone(),
+            chunks: Vec::new(),
+            live: VecDeque::new(),
+            carried_bytes: 0,
+            next_number: 0,
+            bytes: 0,
+            ..*self
+        }
+    }
+
     /// Bytes of memory that the chunks use.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use rnet_core::{Error, MAX_INLINE_LEN_BYTES};
 use rnet_core::{Proxy, PublisherQos, TypeDesc};
@@ -22,6 +21,7 @@ use crate::LAYOUT_VERSION;
 use crate::channel::pool::{Pool, check_history, chunk_path};
 use crate::channel::reader_table::{ReaderRef, ReaderTable};
 use crate::domain::endpoint_file::{corrupt, meta_json, parse_meta, read_endpoint_header};
+use crate::domain::lingering::Lingering;
 use crate::domain::node::OwnNode;
 use crate::domain::observers::ObserverBells;
 use crate::os::barrier::{PublisherBarrier, RATE_WINDOW_MESSAGES};
@@ -37,6 +37,7 @@ mod catch_up;
 mod extended;
 mod gate;
 mod interrupt;
+mod lingering;
 mod liveliness;
 mod loan;
 mod map;
@@ -66,9 +67,6 @@ use uncommitted::Forwarding;
 const MAGIC: u64 = u64::from_le_bytes(*b"RNETPUB\x01");
 const HEADER_WORDS: usize = 7;
 const PAGE: u64 = PAGE_LEN_BYTES as u64;
-
-/// How long a closing publisher waits for reliable readers to take its large messages.
-const LINGER: Duration = Duration::from_secs(1);
 
 /// A publisher's own description.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -167,9 +165,12 @@ pub struct Writer {
     interruptible: bool,
     /// Whether it represents a publisher of another host.
     is_proxy: bool,
-    /// Whether it is closed normally: it then waits until its large messages were taken, and removes its last
-    /// will.
-    lingers: bool,
+    /// Whether it ends as if its process had died: its last will stays.
+    ends_as_lost: bool,
+    /// Whether unread large messages are freed when it is dropped.
+    frees_unread: bool,
+    /// Receives the unread large messages of a dropped writer.
+    lingering: Arc<Lingering>,
     /// The wait for readers that the next send resumes.
     pending_wait: PendingWait,
     catch_up: CatchUp,
@@ -248,7 +249,9 @@ impl Writer {
             seen_truncated: 0,
             interruptible: false,
             is_proxy: meta.proxy.is_some(),
-            lingers: true,
+            ends_as_lost: false,
+            frees_unread: false,
+            lingering: node.lingering().clone(),
             pending_wait: PendingWait::default(),
             catch_up: CatchUp::default(),
             interrupted: Arc::default(),
@@ -544,25 +547,11 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Lingers, for at most [`LINGER`], until the reliable readers have taken the large messages, whose
-    /// memory is freed with the publisher. Messages in the log stay readable.
+    /// Never blocks: unread large messages stay with the node. Messages in the log stay readable.
     fn drop(&mut self) {
-        if self.fork_guard.is_from_parent() {
+        if self.fork_guard.is_from_parent() || self.linger() {
             return;
         }
-        let until = Instant::now() + LINGER;
-        while let Some(last) = self.pool.newest_position().filter(|_| self.lingers) {
-            self.refresh_readers();
-            let Some((slowest, needed)) = self.slowest() else { break };
-            let left = until.saturating_duration_since(Instant::now());
-            if needed > last || left.is_zero() {
-                break;
-            }
-            if self.wait_for_reader(&slowest, needed, 1, left).is_err() {
-                break;
-            }
-        }
-        fail_point!("publisher.lingered");
         crate::os::folders::remove(&self.path);
         fail_point!("publisher.unlinked");
     }

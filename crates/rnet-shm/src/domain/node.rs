@@ -16,6 +16,7 @@ use rnet_ring::fail_point;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
+use super::lingering::Lingering;
 use crate::LAYOUT_VERSION;
 use crate::domain::directory::DomainDir;
 use crate::domain::presence::{self, Presence};
@@ -202,6 +203,7 @@ pub struct OwnNode {
     pending_rings: Mutex<BTreeSet<PathBuf>>,
     callback_errors: Mutex<u64>,
     dropped_callbacks: Mutex<u64>,
+    lingering: Arc<Lingering>,
     node_files: Arc<NodeFiles>,
 }
 
@@ -238,6 +240,11 @@ impl EntryTable {
 }
 
 impl OwnNode {
+    /// The closed publishers whose large messages are not read yet.
+    pub fn lingering(&self) -> &Arc<Lingering> {
+        &self.lingering
+    }
+
     /// Joins the domain under `name`.
     pub fn create(
         dir: &DomainDir,
@@ -282,6 +289,7 @@ impl OwnNode {
         match made {
             Ok((bells, fifo, file, lock)) => Ok(OwnNode {
                 dir: dir.clone(),
+                lingering: Arc::new(Lingering::new(&folder, incarnation)),
                 folder,
                 incarnation,
                 name: name.clone(),

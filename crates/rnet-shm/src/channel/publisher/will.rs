@@ -92,13 +92,13 @@ impl Writer {
 
     /// Ends as if its process had died: its large messages are dropped at once, and its last will stays.
     pub fn end_as_lost(&mut self) {
-        self.lingers = false;
+        (self.ends_as_lost, self.frees_unread) = (true, true);
     }
 
     /// Removes the last will of a publisher that is closed and not lost. This is the first step of its
     /// shutdown: a process that is killed later counts as having closed it.
     pub fn drop_will(&self) {
-        if self.lingers && self.map.will_len().is_some() {
+        if !self.ends_as_lost && self.map.will_len().is_some() {
             self.map.put_will(None);
         }
     }
