@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use rnet::CallbackErrors;
+use rnet::binding::CallbackErrors;
 
 /// Counts the exceptions of a node's callbacks that an event loop runs.
 #[pyclass(frozen)]

@@ -129,7 +129,7 @@ impl MessageCallback {
                 Ok(received) => match (self.decoder.value(py, received), &self.on_error) {
                     (Ok(value), _) => {
                         // Until now the thread waited for the GIL, and the message was decoded.
-                        rnet::trace::callback_begins();
+                        rnet::binding::callback_begins();
                         callback::call(self.callback.bind(py), (value,))
                     }
                     (Err(error), Some(on_error)) if is_malformed(py, &error) => {

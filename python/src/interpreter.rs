@@ -251,7 +251,7 @@ impl BackgroundClose {
             drop(done);
         })));
         let theirs = close.clone();
-        if rnet::spawn_thread("rnet-close", move || run_once(&theirs)).is_err() {
+        if rnet::binding::spawn("rnet-close", move || run_once(&theirs)).is_err() {
             // A thread cannot be started, so Ctrl-C cannot end this wait. The callback may wait for the GIL.
             let _ = Python::try_attach(|py| py.detach(|| run_once(&close)));
             run_once(&close);

@@ -99,11 +99,13 @@ pub struct ClientBuilder<Q: ?Sized, R: ?Sized> {
 
 impl<Q: Message + ?Sized, R: Message + ?Sized> ClientBuilder<Q, R> {
     /// A client of the service `name`, resolved by the rules of the node.
+    #[doc(hidden)]
     pub fn new(node: &NodeHandle, name: &str) -> Self {
         ClientBuilder::of(node, service_name(node, name))
     }
 
     /// A client of a service by its name in the domain.
+    #[doc(hidden)]
     pub fn at(node: &NodeHandle, name: TopicName) -> Self {
         ClientBuilder::of(node, Ok(name))
     }
@@ -136,6 +138,7 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ClientBuilder<Q, R> {
     }
 
     /// Calls only the servers that a filter selects.
+    #[doc(hidden)]
     pub fn servers(mut self, servers: ServerFilter) -> Self {
         self.servers = servers;
         self

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Error, Result, Wait};
+use rnet_node::internal::EngineWaitSet;
 use rnet_node::sync;
 
 use super::calls_guard::{CallsGuard, lock};

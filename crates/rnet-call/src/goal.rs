@@ -29,7 +29,7 @@ pub struct ActionClientBuilder<G: ?Sized, F: ?Sized, R: ?Sized> {
 }
 
 impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClientBuilder<G, F, R> {
-    /// A client of the action `name`.
+    #[doc(hidden)]
     pub fn new(node: &NodeHandle, name: &str) -> Self {
         let (node, name, types) = (node.clone(), name.to_owned(), [None, None, None]);
         ActionClientBuilder { node, name, types, _types: PhantomData }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use rnet_node::internal::EngineSubscriber;
 use rnet_node::{Message, Subscriber};
 
 /// The loss counters of one subscriber at the last check.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rnet_core::{CancelReason, Error, Meta, OnFull, Result};
+use rnet_node::bridge::BridgePublisher;
 use rnet_node::sync::lock;
 use rnet_shm::ring::fail_point;
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use rnet_core::Result;
+use rnet_node::internal::{EngineSubscriber, EngineWaitSet};
 
 use super::loss_tracker::LossTracker;
 use crate::msgs::CallStatus;

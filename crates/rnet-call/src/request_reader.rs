@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet_core::{CancelReason, Result, Wait};
+use rnet_node::internal::{EngineSubscriber, EngineWaitSet};
 use rnet_node::options::deadline;
 use rnet_node::sync::lock;
 

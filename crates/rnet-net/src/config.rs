@@ -24,7 +24,7 @@ pub use merge::Overrides;
 pub use rnet_config::{ConfigError, SourceLocation};
 
 /// Topics that never cross, whatever the rules: each host has its own.
-const LOCAL_ONLY_TOPICS: &[&str] = &["/_rnet/link", rnet::NODES_TOPIC];
+const LOCAL_ONLY_TOPICS: &[&str] = &["/_rnet/link", rnet::bridge::NODES_TOPIC];
 
 /// The default of the longest silence of a host: including the detection time, a host that is cut off is
 /// lost within a second.

@@ -23,7 +23,6 @@ impl EndpointWatch {
     ///
     /// # Errors
     /// `Closed` in a forked child; `Io` for the domain's directory.
-    #[doc(hidden)]
     pub fn start(core: &Arc<NodeCore>, callback: Callback<EndpointEvent>) -> Result<EndpointWatch> {
         core.state.check_fork()?;
         let watcher = Arc::new(EndpointWatcher::new(callback));
@@ -39,7 +38,6 @@ impl EndpointWatch {
 
     /// Calls the callback on this thread for its queued events. For a thread that the bulk dispatch thread
     /// may wait for. Not inside the callback.
-    #[doc(hidden)]
     pub fn run(&self) {
         if let Some(core) = &self.core
             && !core.state.fork_guard().is_from_parent()

@@ -41,7 +41,6 @@ pub struct Endpoint {
     /// Whether it is a publisher with a last will.
     pub last_will: bool,
     /// Folder of its node.
-    #[doc(hidden)]
     pub folder: PathBuf,
 }
 

@@ -1,13 +1,14 @@
 //! A node handle for the types that are built from topics.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rnet_core::Result;
+use rnet_core::{Result, TopicName};
 
 use crate::callback_errors::Report;
 use crate::log::{self, LogLevel, Logger};
 use crate::sim_clock::SimClock;
-use crate::typed::{PublisherBuilder, SubscriberBuilder};
+use crate::typed::{PublisherBuilder, SubscriberBuilder, TimerBuilder};
 use crate::{EndpointEvent, EndpointWatch, Message, NodeCore, NodeSettings};
 
 /// A node with its log. The node is closed when the last handle and endpoint is dropped, and its log with the
@@ -51,6 +52,21 @@ impl NodeHandle {
     /// A builder for a subscriber; `topic` is resolved as in [`NodeHandle::publisher`].
     pub fn subscriber<T: Message + ?Sized>(&self, topic: &str) -> SubscriberBuilder<T> {
         SubscriberBuilder::new(&self.core, topic)
+    }
+
+    /// As [`NodeHandle::publisher`], for a topic by its name in the domain.
+    pub fn publisher_at<T: Message + ?Sized>(&self, topic: TopicName) -> PublisherBuilder<T> {
+        PublisherBuilder::at(&self.core, topic)
+    }
+
+    /// As [`NodeHandle::subscriber`], for a topic by its name in the domain.
+    pub fn subscriber_at<T: Message + ?Sized>(&self, topic: TopicName) -> SubscriberBuilder<T> {
+        SubscriberBuilder::at(&self.core, topic)
+    }
+
+    /// A builder for a timer.
+    pub fn timer(&self, period: Duration) -> TimerBuilder {
+        TimerBuilder::new(&self.core, period)
     }
 
     /// Calls `callback` for each publisher and subscription of the domain.

@@ -35,14 +35,14 @@ impl Interrupter {
     }
 }
 
-impl Interrupter {
-    #[doc(hidden)]
-    pub fn of(waiting: &Arc<WaitControl>) -> Interrupter {
+impl From<&Arc<WaitControl>> for Interrupter {
+    fn from(waiting: &Arc<WaitControl>) -> Interrupter {
         Interrupter(Target::WaitControl(waiting.clone()))
     }
+}
 
-    #[doc(hidden)]
-    pub fn of_publisher(handle: InterruptHandle) -> Interrupter {
+impl Interrupter {
+    pub(crate) fn of_publisher(handle: InterruptHandle) -> Interrupter {
         Interrupter(Target::Publisher(handle))
     }
 }

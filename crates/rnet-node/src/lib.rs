@@ -10,6 +10,7 @@
 extern crate self as rnet;
 
 pub mod aligned_bytes;
+pub mod bridge;
 pub mod callback_errors;
 pub mod callbacks;
 pub mod compatibility;
@@ -26,6 +27,7 @@ pub mod former_publishers;
 pub mod handle;
 pub mod inbox;
 pub mod inspection_shortage;
+pub mod internal;
 pub mod interrupt;
 pub mod log;
 pub mod match_event;

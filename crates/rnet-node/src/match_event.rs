@@ -37,7 +37,6 @@ pub enum MatchEvent {
     /// A proxy subscription represents more or fewer endpoints than before.
     Changed(PeerInfo),
     /// A subscription waits for admission by a publisher that defers it.
-    #[doc(hidden)]
     AdmissionRequested(PeerInfo),
     /// A peer of the same topic is incompatible; the error names both sides.
     Incompatible(Error),
@@ -101,8 +100,7 @@ pub struct ChangeCounter(AtomicU32);
 
 impl ChangeCounter {
     /// Wakes all waiting threads after a change.
-    #[doc(hidden)]
-    pub fn notify_all(&self) {
+    pub(crate) fn notify_all(&self) {
         self.0.fetch_add(1, Ordering::Release);
         let _ = futex::wake(&self.0, futex::Flags::PRIVATE, i32::MAX as u32);
     }

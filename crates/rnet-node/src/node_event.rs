@@ -22,13 +22,13 @@ impl NodeEvent {
         }
     }
 
-    #[doc(hidden)]
+    /// Whether it is a node of another host.
     pub fn is_remote(&self) -> bool {
         // Names of local nodes do not start with `@`.
         self.node().starts_with('@')
     }
 
-    #[doc(hidden)]
+    /// The event of a node that has left or died.
     pub fn gone(name: String, departure: Departure) -> NodeEvent {
         match departure {
             Departure::Left => NodeEvent::Left(name),

@@ -49,7 +49,7 @@ impl SimClock {
             Ok(Arc::new(SimClock {
                 stop: AtomicBool::new(false),
                 time: core.state.time.clone(),
-                interrupter: Interrupter::of(&receiver.state.waiting),
+                interrupter: Interrupter::from(&receiver.state.waiting),
                 reader: Mutex::new(Some(Reader { receiver, buffer })),
                 thread: Mutex::default(),
             }))

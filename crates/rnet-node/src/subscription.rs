@@ -9,6 +9,7 @@ use rnet_shm::channel::publisher::PeerPublisher;
 use rnet_shm::channel::subscription::{Slot, SubscriptionFile};
 use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_TOTALS};
 
+use crate::bridge::ProxySubscription;
 use crate::callbacks::CallbackGuard;
 use crate::core::NodeCore;
 use crate::former_publishers::PublisherStats;
@@ -24,20 +25,14 @@ use crate::subscriber_state::SubscriberState;
 /// the other lane nor any other node, and reliable publishers only for their chosen time.
 #[must_use = "the callback stops when the Subscription is dropped; keep it or call detach()"]
 pub struct Subscription {
-    #[doc(hidden)]
-    pub id: u64,
-    #[doc(hidden)]
-    pub topic: TopicName,
-    #[doc(hidden)]
-    pub file: Arc<SubscriptionFile>,
-    #[doc(hidden)]
-    pub state: Arc<SubscriberState>,
+    pub(crate) id: u64,
+    pub(crate) topic: TopicName,
+    pub(crate) file: Arc<SubscriptionFile>,
+    pub(crate) state: Arc<SubscriberState>,
     /// Set when this is dropped, possibly by the callback itself.
-    #[doc(hidden)]
-    pub cancelled: Arc<AtomicBool>,
+    pub(crate) cancelled: Arc<AtomicBool>,
     /// `None` once it is detached.
-    #[doc(hidden)]
-    pub core: Option<Arc<NodeCore>>,
+    pub(crate) core: Option<Arc<NodeCore>>,
 }
 
 impl Subscription {
@@ -134,17 +129,6 @@ impl Subscription {
             .map_or_else(Default::default, |core| core.state.liveliness_of(self.file.id()))
     }
 
-    /// For a proxy: sets the number of subscribers that it represents.
-    ///
-    /// # Errors
-    /// `BadValue` if it is not a proxy, or if the number is zero or too large.
-    #[doc(hidden)]
-    pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
-        self.core
-            .as_ref()
-            .map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
-    }
-
     /// Number of publishers that serve the callback, as last seen by its thread, which is busy while a
     /// callback of its lane runs.
     pub fn publisher_count(&self) -> usize {
@@ -231,3 +215,11 @@ impl Drop for Subscription {
 }
 
 crate::debug_by!([] Subscription, "Subscription", |this| "topic": this.topic);
+
+impl ProxySubscription for Subscription {
+    fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
+        self.core
+            .as_ref()
+            .map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
+    }
+}

@@ -44,8 +44,7 @@ impl MessageType {
     }
 
     /// Fixed length of every message, in bytes; `None` if the length varies.
-    #[doc(hidden)]
-    pub fn fixed_len(&self) -> Option<usize> {
+    pub(crate) fn fixed_len(&self) -> Option<usize> {
         match self {
             MessageType::Plain(plain) if !plain.tail => Some(plain.size),
             MessageType::Plain(_) | MessageType::Raw | MessageType::Protobuf(_) => None,
@@ -53,8 +52,7 @@ impl MessageType {
     }
 
     /// Writes the description for peers; call it before an endpoint of `topic` names the type.
-    #[doc(hidden)]
-    pub fn write_description(&self, node: &OwnNode, topic: &str) -> Result<()> {
+    pub(crate) fn write_description(&self, node: &OwnNode, topic: &str) -> Result<()> {
         let MessageType::Protobuf(schema) = self else { return Ok(()) };
         let kept = node.write_type(&schema.hash().to_string(), || {
             let with_docs = schema.descriptor_set_with_docs();

@@ -515,7 +515,7 @@ impl Watch {
 
     /// A handle that other threads can use to interrupt this watch's waits.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter::of(&self.watch.waiting)
+        Interrupter::from(&self.watch.waiting)
     }
 }
 

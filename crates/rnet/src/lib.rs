@@ -36,6 +36,8 @@
 // Generated code names `::rnet::`, in this crate, too.
 extern crate self as rnet;
 
+pub mod binding;
+pub mod bridge;
 mod link_start;
 pub mod msgs;
 mod node;
@@ -44,8 +46,6 @@ pub mod state;
 
 pub use node::{Node, NodeBuilder};
 pub use param::Param;
-#[doc(hidden)]
-pub use rnet_call::StillValid;
 pub use rnet_call::{
     ActionBuilder, ActionClient, ActionClientBuilder, ActionContext, CallContext, CallOptions,
     Client, ClientBuilder, ClientStats, Command, CommandBuilder, CommandStats, DriveBuilder,
@@ -64,11 +64,7 @@ pub use rnet_core::{
 pub use rnet_derive::Plain;
 pub use rnet_inspect as inspect;
 #[doc(hidden)]
-pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
-#[doc(hidden)]
 pub use rnet_node::protobuf;
-#[doc(hidden)]
-pub use rnet_node::receiver::{PublisherStatus, ReadState};
 pub use rnet_node::{
     AnySubscription, CallbackGuard, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos,
     EndpointWatch, Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel,
@@ -83,8 +79,6 @@ pub use rnet_shm::os::event::Event;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub use rnet_shm::os::failpoint::install as arm_fail_points;
-#[doc(hidden)]
-pub use rnet_shm::os::thread::spawn as spawn_thread;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
 
@@ -123,8 +117,6 @@ pub mod limits {
 /// ```
 pub mod trace {
     pub use rnet_core::trace::{MAX_TRACED_PER_S, TraceRecord, trace_topic, traced_topic};
-    #[doc(hidden)]
-    pub use rnet_node::trace::callback_begins;
 
     /// The node of an endpoint, by a number that is unique over all hosts.
     pub fn node_of(endpoint: u64) -> u64 {
@@ -132,25 +124,10 @@ pub mod trace {
     }
 }
 
-/// Scheduler settings of robot-net's own programs.
-#[doc(hidden)]
-pub mod cpu {
-    pub use rnet_shm::os::cpu::keep_short_slices;
+/// The program of the link between hosts.
+pub mod link {
+    pub use crate::link_start::{configured_by, find_program};
 }
-
-/// A role that one process of a domain holds at a time, for the link between hosts, and the state that its
-/// holder leaves for the next one. `inspect::Location::role` opens a role.
-#[doc(hidden)]
-pub mod role {
-    pub use rnet_shm::channel::word_file::{Checkpoint, WordFile};
-    pub use rnet_shm::domain::role::{HeldRole, Role};
-}
-
-#[doc(hidden)]
-pub use rnet_node::remote_nodes::NODES_TOPIC;
-
-#[doc(hidden)]
-pub use link_start::{configured_by as link_configured_by, find_program as link_program};
 
 /// Checks for objects that a forked child must not use or drop; for bindings.
 pub mod fork {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use rnet_call::ClientCache;
 use rnet_core::Result;
-use rnet_node::callback_errors::CallbackErrors;
 use rnet_node::{NodeCore, NodeHandle, NodeSettings};
 use rnet_shm::state::Clock;
 
@@ -109,22 +108,7 @@ impl Node {
         self.open_state(None)
     }
 
-    /// As [`Node::state`], with the caller's clocks, for tests: the wall clock, which stamps writes, and the
-    /// clock that expires keys, in this boot of the machine. The clocks of the first call are used.
-    ///
-    /// # Errors
-    /// As [`Node::state`].
-    #[doc(hidden)]
-    pub fn state_with_clocks(
-        &self,
-        wall: impl Fn() -> u64 + Send + Sync + 'static,
-        boot: impl Fn() -> u64 + Send + Sync + 'static,
-        boot_id: u64,
-    ) -> Result<State> {
-        self.open_state(Some(Clock::new(wall, boot).in_boot(boot_id)))
-    }
-
-    fn open_state(&self, clock: Option<Clock>) -> Result<State> {
+    pub(crate) fn open_state(&self, clock: Option<Clock>) -> Result<State> {
         State::open(self.core(), clock, self.state_dir.as_deref())
     }
 
@@ -189,12 +173,6 @@ impl Node {
         self.core().state.own.callback_errors()
     }
 
-    /// The error counter, for bindings whose callbacks run on their own threads.
-    #[doc(hidden)]
-    pub fn error_counter(&self) -> Arc<CallbackErrors> {
-        self.core().state.errors.clone()
-    }
-
     /// The node's time, in ns: CLOCK_MONOTONIC of the host, as [`crate::now_ns`], or the simulated time
     /// ([`NodeBuilder::sim_time`]).
     ///
@@ -216,8 +194,7 @@ impl Node {
     /// # Errors
     /// As [`Rate::new`], and `Closed` in a forked child.
     pub fn rate(&self, hz: f64) -> Result<Rate> {
-        self.core().state.check_fork()?;
-        Rate::of(self.core().state.time.clone(), hz)
+        self.core().rate(hz)
     }
 
     /// A builder for a timer that ticks every `period` of the node's time, started by
@@ -234,14 +211,7 @@ impl Node {
     /// # drop(timer); Ok(()) }
     /// ```
     pub fn timer(&self, period: Duration) -> TimerBuilder {
-        TimerBuilder::new(&self.handle.core, period)
-    }
-
-    /// For bindings that stop callbacks before the node: stops a simulated time; sleeps in it return
-    /// `Closed`.
-    #[doc(hidden)]
-    pub fn end_time(&self) {
-        self.core().state.time.end();
+        self.handle.timer(period)
     }
 
     /// Calls `callback` when nodes join, leave or die, on the bulk dispatch thread. A callback that panics is
@@ -262,8 +232,7 @@ impl Node {
         guard
     }
 
-    /// The other known nodes of this host; for the link.
-    #[doc(hidden)]
+    /// Names of the other nodes of this host.
     pub fn peers(&self) -> Vec<String> {
         self.handle.peers()
     }

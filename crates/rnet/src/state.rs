@@ -20,24 +20,8 @@
 //! A key belongs to the host that writes it. [`Node::state_of`](crate::Node::state_of) reads and writes the
 //! keys of another host.
 
-use rnet_core::Result;
-
-use crate::Node;
-
-#[doc(hidden)]
-pub use rnet_state::{BlockingHooks, Home, with_blocking_hooks};
 pub use rnet_state::{
     Cell, Change, ChangeStream, Changes, Entry, Hash, LastWill, Owner, Put, RemotePut, RemoteState,
     Replica, Snapshot, State, StateMessage, StateType, Transaction, TransactionPut, Value, Watch,
     WatchHandle, WithAge, split_host,
 };
-
-/// Answers other hosts for the keys of this host, as [`rnet_state::serve`].
-///
-/// # Errors
-/// As [`Node::service`].
-#[doc(hidden)]
-pub fn serve(node: &Node, host: &str) -> Result<Home> {
-    let owner = node.clone();
-    rnet_state::serve(&node.handle, move || owner.state(), host)
-}

@@ -21,7 +21,7 @@ use crate::msgs::command_request::Action;
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::{Bytes, service_name};
 use crate::{HandlerError, Responder, Service, ServiceBuilder};
-use rnet_node::{EndpointQos, Message, MessageType, NodeHandle, SubscriberBuilder, WaitSet};
+use rnet_node::{EndpointQos, Message, MessageType, NodeHandle, WaitSet};
 
 /// Default deadline of a receiver.
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
@@ -247,7 +247,7 @@ impl ReceiverOptions {
             std::thread::sleep(DEAD_RECEIVER_TIMEOUT / 20);
         }
         // Only the newest command of each driver counts.
-        let commands = SubscriberBuilder::<[u8]>::at(&node.core, name).message_type(ty);
+        let commands = node.subscriber_at::<[u8]>(name).message_type(ty);
         let commands = commands.lane(Lane::Urgent).keep_last(1).open()?;
         let set = WaitSet::new(&node);
         let shared = Arc::new(ReceiverShared::new(set.handle()));

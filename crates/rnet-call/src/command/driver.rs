@@ -14,7 +14,7 @@ use crate::msgs::command_status::{Reason, State};
 use crate::msgs::{CommandReply, CommandRequest, CommandStatus};
 use crate::service_name;
 use crate::{CallOptions, Client, Pending};
-use rnet_node::{Message, MessageType, NodeHandle, Publisher, PublisherBuilder, Subscriber};
+use rnet_node::{Message, MessageType, NodeHandle, Publisher, Subscriber};
 
 /// Default lease: how long authority lasts after the last command.
 const DEFAULT_LEASE: Duration = Duration::from_millis(200);
@@ -154,7 +154,7 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
         check_time("lease", terms.lease)?;
         let status = node.subscriber(&command_status_topic(&topic)).lane(rnet_core::Lane::Urgent);
         let status = status.transient_local().keep_last(16).open()?;
-        let mut publisher = PublisherBuilder::at(&node.core, name).urgent();
+        let mut publisher = node.publisher_at(name).urgent();
         if let Some(ty) = message_type {
             publisher = publisher.message_type(ty);
         }

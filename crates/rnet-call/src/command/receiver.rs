@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use rnet_node::internal::{EngineSubscriber, EngineWaitSet};
 use rnet_shm::ring::fail_point;
 
 use super::authority::{Authority, Holder, IgnoreReason, ReceivedCommand, TakeOutcome};

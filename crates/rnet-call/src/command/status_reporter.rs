@@ -3,6 +3,7 @@
 use std::fmt::{Display, Write};
 
 use rnet_core::Result;
+use rnet_node::internal::EnginePublisher;
 
 use super::authority::Holder;
 use super::{command_log_topic, command_status_topic};

@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 /// # Errors
 /// The program is not installed.
 pub fn command(context: &Context, word: &str, options: &LinkOptions) -> Outcome<Command> {
-    let program = rnet::link_program(None).map_err(Failure::Failed)?;
+    let program = rnet::link::find_program(None).map_err(Failure::Failed)?;
     let mut command = Command::new(program);
     command.arg(word);
     let global = context.global();

@@ -68,7 +68,7 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
 fn why_none(context: &Context, options: &LinkOptions) -> String {
     let id = context.location().map(|location| location.id().to_string()).unwrap_or_default();
     let none = format!("no link is running in domain {id}");
-    let program = match rnet::link_program(None) {
+    let program = match rnet::link::find_program(None) {
         Ok(program) => program,
         Err(why) => return format!("{none}: {why}"),
     };

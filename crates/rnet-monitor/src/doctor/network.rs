@@ -40,8 +40,8 @@ pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, h
 
 /// Checks the network, if one is configured.
 pub fn network(findings: &mut Findings, location: &Location, status: Option<&LinkStatus>) {
-    let asked_by = rnet::link_configured_by();
-    let settings = match rnet::link_program(None) {
+    let asked_by = rnet::link::configured_by();
+    let settings = match rnet::link::find_program(None) {
         Ok(program) => settings(program, None, None),
         Err(why) => {
             // The program is only missing if a network is configured.
@@ -260,8 +260,9 @@ fn try_both_lanes(endpoint: &str) -> [Result<(), String>; 2] {
 
 /// Checks whether multicast works, for mode `lan` without a connected host.
 fn multicast(findings: &mut Findings, domain: &str) {
-    let Some(probe) =
-        rnet::link_program(None).ok().and_then(|link| link_program::probe_multicast(link, domain))
+    let Some(probe) = rnet::link::find_program(None)
+        .ok()
+        .and_then(|link| link_program::probe_multicast(link, domain))
     else {
         return;
     };

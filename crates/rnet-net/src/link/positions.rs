@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rnet::Result;
-use rnet::role::{Checkpoint, WordFile};
+use rnet::bridge::{Checkpoint, WordFile};
 
 use crate::transport::HostId;
 

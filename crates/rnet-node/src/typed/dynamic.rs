@@ -67,7 +67,7 @@ impl MessageCodec for Dynamic {
     fn static_type() -> Result<MessageType> {
         Err(Error::bad_value(
             "type of a Dynamic message",
-            "set a protobuf type with PublisherOptions::schema or SubscriberOptions::schema",
+            "set a protobuf type with PublisherBuilder::schema or SubscriberBuilder::schema",
         ))
     }
     fn type_of(&self) -> Result<MessageType> {

@@ -397,8 +397,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
 impl<T: Message + ?Sized> Publisher<T> {
     /// [`Publisher::loan`] for messages of any type.
-    #[doc(hidden)]
-    pub fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
+    pub(crate) fn loan_bytes(&mut self, len: usize) -> Result<Loan<'_>> {
         self.check_len(len)?;
         let loan = self.writer.loan(len)?;
         let exact = self.fixed_len.map(|len| (len, self.topic.as_str()));

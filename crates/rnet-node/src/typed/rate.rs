@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rnet_core::{Error, Result};
 
+use crate::core::NodeCore;
 use crate::core::NodeState;
 use crate::node_time::NodeTime;
 use crate::schedule::{Schedule, Tick};
@@ -38,6 +39,17 @@ pub struct Rate {
     interruptible: bool,
 }
 
+impl NodeCore {
+    /// A rate in the node's time.
+    ///
+    /// # Errors
+    /// As [`Rate::new`], and `Closed` in a forked child.
+    pub fn rate(&self, hz: f64) -> Result<Rate> {
+        self.state.check_fork()?;
+        Rate::of(self.state.time.clone(), hz)
+    }
+}
+
 impl Rate {
     /// A rate of `hz` ticks per second, from now.
     ///
@@ -47,8 +59,8 @@ impl Rate {
         Rate::of(NodeTime::default(), hz)
     }
 
-    #[doc(hidden)]
-    pub fn of(time: NodeTime, hz: f64) -> Result<Rate> {
+    /// As [`Rate::new`], in the time of a node.
+    pub(crate) fn of(time: NodeTime, hz: f64) -> Result<Rate> {
         let period = (hz > 0.0 && hz <= 1e9).then(|| Duration::try_from_secs_f64(1.0 / hz).ok());
         let period = period.flatten().ok_or_else(|| {
             Error::bad_value(

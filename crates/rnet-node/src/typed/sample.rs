@@ -46,6 +46,12 @@ pub struct Sample<'a, T: Message + ?Sized> {
 }
 
 impl<'a, T: Message + ?Sized> Sample<'a, T> {
+    /// Whether it has metadata other than its number and its times.
+    #[inline]
+    pub fn has_meta(&self) -> bool {
+        self.taken.has_meta()
+    }
+
     /// Keeps the message until the result is dropped.
     ///
     /// At most [`rnet_core::limits::MAX_PINS_PER_READER`] large messages per publisher can be kept at a time;
@@ -92,16 +98,8 @@ impl<T: Message + ?Sized> Sample<'_, T> {
 
     /// Whether the message has exceeded its publisher's lifespan since it was received, in which case it is
     /// counted. For a language whose callbacks wait for their interpreter.
-    #[doc(hidden)]
     pub fn expire(&self) -> bool {
         self.taken.channel().count_if_expired(self.taken.stamp().sent_ns)
-    }
-
-    /// Whether it has metadata; for programs that forward messages between hosts.
-    #[doc(hidden)]
-    #[inline]
-    pub fn has_meta(&self) -> bool {
-        self.taken.has_meta()
     }
 
     /// The topic of the message.

@@ -4,7 +4,9 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::aligned_bytes::AlignedBytes;
+use crate::bridge::{BridgeSubscriber, ProxySubscription};
 use crate::core::NodeCore;
+use crate::internal::EngineSubscriber;
 use crate::options::deadline;
 use crate::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
 use crate::types;
@@ -165,22 +167,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// For bindings that hold a received message: a newer message, if any. The older one and all messages in
-    /// between count as skipped.
-    ///
-    /// # Errors
-    /// As [`Subscriber::latest`].
-    #[doc(hidden)]
-    pub fn latest_after(&mut self, held: &OwnedSample<T>) -> Result<Option<OwnedSample<T>>> {
-        let newer = self.newest(held.sent_ns())?;
-        if newer.is_some()
-            && let Some(at) = self.receiver.channel_of(held.publisher())
-        {
-            self.receiver.channels[at].count_as_skipped();
-        }
-        Ok(newer)
-    }
-
     /// Checks every publisher once, for a message sent at `after_ns` or later.
     fn newest(&mut self, after_ns: u64) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_fork()?;
@@ -294,55 +280,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// As [`crate::Subscription::set_endpoint_count`].
-    ///
-    /// # Errors
-    /// As [`crate::Subscription::set_endpoint_count`].
-    #[doc(hidden)]
-    pub fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
-        self.core.state.set_endpoint_count(self.receiver.id, endpoint_count)
-    }
-
-    /// For a passive subscriber: this publisher serves and counts it, now or as soon as it appears and is
-    /// compatible. The subscriber does not block the publisher and receives nothing.
-    ///
-    /// # Errors
-    /// `BadValue` if it is not passive; `Closed` in a forked child.
-    #[doc(hidden)]
-    pub fn admit_to(&self, publisher_id: u64) -> Result<()> {
-        self.core.state.set_served_by(self.receiver.id, publisher_id, true)
-    }
-
-    /// Reverts [`Subscriber::admit_to`].
-    ///
-    /// # Errors
-    /// As [`Subscriber::admit_to`].
-    #[doc(hidden)]
-    pub fn release_from(&self, publisher_id: u64) -> Result<()> {
-        self.core.state.set_served_by(self.receiver.id, publisher_id, false)
-    }
-
-    /// For programs that forward messages between hosts: the read state of its only publisher, as of the last
-    /// receive.
-    #[doc(hidden)]
-    pub fn read_state(&self) -> ReadState {
-        self.receiver.read_state()
-    }
-
-    /// For programs that forward messages between hosts: signals of its only publisher other than messages.
-    #[doc(hidden)]
-    pub fn publisher_status(&self) -> PublisherStatus {
-        self.receiver.publisher_status()
-    }
-
-    /// For programs that forward messages between hosts: the current last will of its only publisher.
-    #[doc(hidden)]
-    pub fn last_will(&self) -> Option<Vec<u8>> {
-        self.receiver.will()
-    }
-
     /// The id of this subscriber, as its publishers see it.
-    #[doc(hidden)]
     pub fn id(&self) -> u64 {
         self.receiver.id
     }
@@ -372,31 +310,6 @@ impl<T: Message + ?Sized> Subscriber<T> {
             sum.add(&stats.lost);
         }
         sum
-    }
-
-    /// Whether a receive may find something.
-    #[doc(hidden)]
-    pub fn is_ready_now(&self) -> bool {
-        self.receiver.is_ready()
-    }
-
-    /// As [`Subscriber::is_ready_now`], but only for messages and inbox items.
-    #[doc(hidden)]
-    pub fn has_more_now(&self) -> bool {
-        self.receiver.has_more()
-    }
-
-    /// Losses so far from the present publishers: [`Subscriber::lost`] for a check after each receive.
-    #[doc(hidden)]
-    pub fn lost_now(&self) -> u64 {
-        self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
-    }
-
-    /// As [`Subscriber::lost_now`], including messages skipped for newer ones.
-    #[doc(hidden)]
-    pub fn lost_or_skipped_now(&self) -> u64 {
-        let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
-        self.lost_now() + skipped.sum::<u64>()
     }
 
     /// Lets a signal interrupt a wait with `Interrupted`; otherwise waits continue after the handler.
@@ -440,17 +353,10 @@ impl<T: Message + ?Sized> Subscriber<T> {
         channels.map(|c| PeerInfo { id: c.publisher(), node: c.node().to_owned() }).collect()
     }
 
-    /// Whether the publisher with this id is connected; does not allocate.
-    #[doc(hidden)]
-    pub fn is_served_by(&mut self, publisher: u64) -> bool {
-        self.receiver.drain_inbox();
-        self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
-    }
-
     /// A handle with which other threads can end this subscriber's waits, including those in a
     /// [`crate::WaitSet`].
     pub fn interrupter(&mut self) -> Interrupter {
-        Interrupter::of(&self.receiver.state.waiting)
+        Interrupter::from(&self.receiver.state.waiting)
     }
 
     /// The receiver and the decode buffer.
@@ -544,3 +450,65 @@ crate::debug_by!([] MalformedCounter, "MalformedCounter", |this| "topic": this.t
 crate::debug_by!(
     [T: Message + ?Sized] Subscriber<T>, "Subscriber", |this| "topic": this.receiver.topic
 );
+
+impl<T: Message + ?Sized> BridgeSubscriber for Subscriber<T> {
+    fn admit_to(&self, publisher_id: u64) -> Result<()> {
+        self.core.state.set_served_by(self.receiver.id, publisher_id, true)
+    }
+
+    fn release_from(&self, publisher_id: u64) -> Result<()> {
+        self.core.state.set_served_by(self.receiver.id, publisher_id, false)
+    }
+
+    fn read_state(&self) -> ReadState {
+        self.receiver.read_state()
+    }
+
+    fn publisher_status(&self) -> PublisherStatus {
+        self.receiver.publisher_status()
+    }
+
+    fn last_will(&self) -> Option<Vec<u8>> {
+        self.receiver.will()
+    }
+}
+
+impl<T: Message + ?Sized> ProxySubscription for Subscriber<T> {
+    fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
+        self.core.state.set_endpoint_count(self.receiver.id, endpoint_count)
+    }
+}
+
+impl<T: Message + ?Sized> EngineSubscriber<T> for Subscriber<T> {
+    fn latest_after(&mut self, held: &OwnedSample<T>) -> Result<Option<OwnedSample<T>>> {
+        let newer = self.newest(held.sent_ns())?;
+        if newer.is_some()
+            && let Some(at) = self.receiver.channel_of(held.publisher())
+        {
+            self.receiver.channels[at].count_as_skipped();
+        }
+        Ok(newer)
+    }
+
+    fn is_ready_now(&self) -> bool {
+        self.receiver.is_ready()
+    }
+
+    fn has_more_now(&self) -> bool {
+        self.receiver.has_more()
+    }
+
+    fn lost_now(&self) -> u64 {
+        self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
+    }
+
+    fn lost_or_skipped_now(&self) -> u64 {
+        let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
+        self.lost_now() + skipped.sum::<u64>()
+    }
+
+    fn is_served_by(&mut self, publisher: u64) -> bool {
+        self.receiver.drain_inbox();
+        self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
+    }
+}

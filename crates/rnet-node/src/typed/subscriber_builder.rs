@@ -12,6 +12,7 @@ use rnet_shm::channel::subscription::LinkRole;
 
 use super::any_subscription::AnySubscription;
 use super::sample::Sample;
+use crate::bridge::BridgeSubscriberBuilder;
 use crate::core::NodeCore;
 use crate::qos_choice::QosChoice;
 use crate::{Message, MessageType, Subscriber};
@@ -60,12 +61,12 @@ pub struct SubscriberBuilder<T: ?Sized> {
 
 impl<T: Message + ?Sized> SubscriberBuilder<T> {
     /// A subscriber of a topic that is named by the rules of the node.
-    pub fn new(core: &Arc<NodeCore>, topic: &str) -> Self {
+    pub(crate) fn new(core: &Arc<NodeCore>, topic: &str) -> Self {
         SubscriberBuilder::of(core, topic.to_owned(), core.state.topic(topic))
     }
 
     /// A subscriber of a topic by its name in the domain.
-    pub fn at(core: &Arc<NodeCore>, topic: TopicName) -> Self {
+    pub(crate) fn at(core: &Arc<NodeCore>, topic: TopicName) -> Self {
         SubscriberBuilder::of(core, topic.to_string(), Ok(topic))
     }
 
@@ -176,37 +177,26 @@ impl<T: Message + ?Sized> SubscriberBuilder<T> {
         self.settings.message_type = Some(message_type.into());
         self
     }
-    /// For programs that forward messages between hosts: the subscriber represents `endpoint_count`
-    /// subscribers of this node.
-    #[doc(hidden)]
-    pub fn proxy(mut self, proxy: Proxy, endpoint_count: u32) -> Self {
+    /// As [`SubscriberBuilder::message_type`], for a protobuf message.
+    pub fn schema(self, schema: &Schema) -> Self {
+        self.message_type(schema.clone())
+    }
+}
+
+impl<T: Message + ?Sized> BridgeSubscriberBuilder for SubscriberBuilder<T> {
+    fn proxy(mut self, proxy: Proxy, endpoint_count: u32) -> Self {
         self.settings.proxy = Some((proxy, endpoint_count));
         self
     }
-    /// For programs that forward messages between hosts: the subscriber reads only the messages of this
-    /// publisher, and is neither counted nor reported as a subscriber. With `from` it starts with the message
-    /// of that sequence number, whatever its durability; with the oldest in the log if that message is no
-    /// longer there, and with the next one if it has not been sent yet. Without `from` it starts as other
-    /// subscribers do.
-    ///
-    /// The history of a best_effort subscriber is limited by its [`SubscriberBuilder::keep_last`], as for
-    /// others.
-    #[doc(hidden)]
-    pub fn forwarder(mut self, publisher: u64, from: Option<u64>) -> Self {
+
+    fn forwarder(mut self, publisher: u64, from: Option<u64>) -> Self {
         self.settings.link = Some(LinkRole::Forwards(publisher));
         self.settings.from = from;
         self
     }
-    /// For programs that forward messages between hosts: the subscriber is matched by type and quality of
-    /// service like any other, but only publishers that `Subscriber::admit_to` names serve and count it, and
-    /// it receives nothing.
-    #[doc(hidden)]
-    pub fn passive(mut self) -> Self {
+
+    fn passive(mut self) -> Self {
         self.settings.link = Some(LinkRole::Passive);
         self
-    }
-    /// As [`SubscriberBuilder::message_type`], for a protobuf message.
-    pub fn schema(self, schema: &Schema) -> Self {
-        self.message_type(schema.clone())
     }
 }

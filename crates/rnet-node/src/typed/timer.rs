@@ -21,7 +21,7 @@ pub struct TimerBuilder {
 
 impl TimerBuilder {
     /// A timer with this period.
-    pub fn new(core: &Arc<NodeCore>, period: Duration) -> TimerBuilder {
+    pub(crate) fn new(core: &Arc<NodeCore>, period: Duration) -> TimerBuilder {
         TimerBuilder { core: core.clone(), period, lane: Lane::Bulk, once: false }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::internal::EngineWaitSet;
 use crate::options::deadline;
 use crate::wait_source::WaitSource;
 use crate::wait_strategy::{WaitStrategy, note_woken};
@@ -93,53 +94,6 @@ impl WaitSet {
         self.interruptible = yes;
     }
 
-    /// A set whose waits are adaptive, like those of a single subscriber: report each message that it waited
-    /// for with [`WaitSet::record_arrival`].
-    #[doc(hidden)]
-    pub fn adaptive(node: &NodeCore) -> WaitSet {
-        WaitSet { wait: Wait::Adaptive, ..WaitSet::of(node) }
-    }
-
-    /// The first part of an adaptive wait: spins on `first`, the most likely source. Returns whether `first`
-    /// may have a message; if not, call [`WaitSet::wait`] for the rest of the wait. Report a message of
-    /// `first` with [`WaitSet::record_arrival_at`].
-    #[doc(hidden)]
-    pub fn spin_first<T: Message + ?Sized>(
-        &mut self,
-        first: &mut Subscriber<T>,
-        others: impl Fn() -> bool,
-    ) -> bool {
-        if !first.receiver.is_ready_before_wait() {
-            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
-        }
-        let (first, waiting) = (&first.receiver, &self.members);
-        let other = || first.is_ready() || others() || waiting.must_stop();
-        let come = self.wait_strategy.spin_first(|| first.has_more(), other);
-        if come && first.state.is_traced() {
-            note_woken();
-        }
-        come
-    }
-
-    /// As [`WaitSet::record_arrival`], for a message that the first spin found and that was taken at
-    /// `taken_ns`.
-    #[doc(hidden)]
-    pub fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
-        self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
-    }
-
-    /// Declares that each wait is for a reply to a message sent right before it.
-    #[doc(hidden)]
-    pub fn expect_replies(&mut self) {
-        self.wait_strategy.expect_replies();
-    }
-
-    /// Records a message sent at `sent_ns`, with number `count` of all that were taken.
-    #[doc(hidden)]
-    pub fn record_arrival(&mut self, sent_ns: u64, count: u64) {
-        self.wait_strategy.record_arrival(sent_ns, count);
-    }
-
     /// The attached entries that were ready when the last wait returned: the [`WaitSetEntry::id`] of each. A
     /// busy entry does not hide the others.
     pub fn ready(&self) -> &[u64] {
@@ -168,10 +122,43 @@ impl WaitSet {
     ) -> Result<bool> {
         self.wait_until(named, deadline(Some(timeout)))
     }
+}
 
-    /// As [`WaitSet::wait`], until a time.
-    #[doc(hidden)]
-    pub fn wait_until(
+impl EngineWaitSet for WaitSet {
+    fn adaptive(node: &NodeCore) -> WaitSet {
+        WaitSet { wait: Wait::Adaptive, ..WaitSet::of(node) }
+    }
+
+    fn spin_first<T: Message + ?Sized>(
+        &mut self,
+        first: &mut Subscriber<T>,
+        others: impl Fn() -> bool,
+    ) -> bool {
+        if !first.receiver.is_ready_before_wait() {
+            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
+        }
+        let (first, waiting) = (&first.receiver, &self.members);
+        let other = || first.is_ready() || others() || waiting.must_stop();
+        let come = self.wait_strategy.spin_first(|| first.has_more(), other);
+        if come && first.state.is_traced() {
+            note_woken();
+        }
+        come
+    }
+
+    fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
+        self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
+    }
+
+    fn expect_replies(&mut self) {
+        self.wait_strategy.expect_replies();
+    }
+
+    fn record_arrival(&mut self, sent_ns: u64, count: u64) {
+        self.wait_strategy.record_arrival(sent_ns, count);
+    }
+
+    fn wait_until(
         &mut self,
         named: &mut [&mut dyn Waitable],
         until: Option<Instant>,

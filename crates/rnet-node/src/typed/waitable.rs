@@ -44,14 +44,13 @@ impl<T: Message + ?Sized> Waitable for Subscriber<T> {}
 impl Waitable for Rate {}
 
 /// A [`Waitable`] whose wait-set entry takes messages or changes.
-#[doc(hidden)]
 pub trait TryReceive: Waitable {
+    /// A message or a change.
     type Item;
     /// The next item, if available.
     fn try_receive(&mut self) -> Result<Option<Self::Item>>;
 }
 
-#[doc(hidden)]
 impl<T: Message + ?Sized> TryReceive for Subscriber<T> {
     type Item = OwnedSample<T>;
     fn try_receive(&mut self) -> Result<Option<OwnedSample<T>>> {

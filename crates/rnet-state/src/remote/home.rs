@@ -18,7 +18,7 @@ use super::wire;
 use crate::msgs::state_ask::Action;
 use crate::msgs::{StateAsk, StateChange, StateEntry, StateReply};
 use rnet_call::{Service, ServiceBuilder};
-use rnet_node::{NodeHandle, Publisher, Timer, TimerBuilder};
+use rnet_node::{NodeHandle, Publisher, Timer};
 
 /// Longest interval between two messages of a feed: a replica that receives nothing for longer is behind.
 pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
@@ -205,7 +205,7 @@ impl Feeds {
         let mut beat = lock(&self.beat);
         if beat.is_none() {
             let this = self.this.clone();
-            let timer = TimerBuilder::new(&self.node.core, HEARTBEAT_INTERVAL).on(move |_| {
+            let timer = self.node.timer(HEARTBEAT_INTERVAL).on(move |_| {
                 if let Some(feeds) = this.upgrade() {
                     feeds.heartbeat();
                 }

@@ -100,14 +100,12 @@ impl NodeBuilder {
     }
 
     /// For the command line: the node belongs to a tool, and may use the slots reserved for tools.
-    #[doc(hidden)]
     pub fn tool(mut self) -> Self {
         self.settings.language = rnet_shm::domain::registry::TOOL_LANGUAGE.to_owned();
         self
     }
 
     /// For bindings: the folder of their programs, including `rnet-link`.
-    #[doc(hidden)]
     pub fn programs(mut self, dir: impl Into<PathBuf>) -> Self {
         self.programs = Some(dir.into());
         self

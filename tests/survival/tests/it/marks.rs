@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet::role::{Checkpoint, WordFile};
+use rnet::bridge::{Checkpoint, WordFile};
 use rnet::{Error, LossCause, Meta, Node, Origin};
 
 const LONG: Duration = Duration::from_secs(30);

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use rnet::bridge::Role;
 use rnet::inspect::Location;
-use rnet::role::Role;
 use rnet::{Node, NodeBuilder};
 
 use crate::args::Options;

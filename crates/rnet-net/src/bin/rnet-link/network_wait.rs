@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use rnet::bridge::HeldRole;
 use rnet::msgs::{LinkStatus, timestamp_now};
-use rnet::role::HeldRole;
 use rnet::{Node, Publisher};
 use rnet_net::Presence;
 use rnet_net::config::{Config, WithSource};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rnet::role::HeldRole;
+use rnet::bridge::HeldRole;
 use rnet_net::config::{Config, Mode, WithSource};
 use rnet_net::link::{Link, LinkError, LinkFailure, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -183,7 +183,7 @@ fn run_link(
     // Its topics cross like those of any node, because the state node does not belong to the link.
     // Followers of keys learn of their home by the host's clock, whatever clock the nodes use.
     let state = Domain::node(options, "state").sim_time(false).open().map_err(error_text)?;
-    let _home = rnet::state::serve(&state, &name).map_err(error_text)?;
+    let _home = rnet::bridge::serve_state(&state, &name).map_err(error_text)?;
     if background {
         // Starts the standby, for the moment in which this process exits.
         detach::spawn(options)?;

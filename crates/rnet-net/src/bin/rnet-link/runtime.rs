@@ -19,7 +19,7 @@ pub fn configure_threads() {
     // would wait for the end of another's time slice. Threads started from here on have a short slice, like
     // dispatch threads of nodes (decision 0023), and get no larger share of the CPU.
     if std::env::var_os(TUNE_THREADS_VAR).is_none_or(|value| value != "0") {
-        rnet::cpu::keep_short_slices();
+        rnet::bridge::keep_short_slices();
     }
     if std::env::var_os(ZENOH_RUNTIME_VAR).is_none() {
         rnet_shm::os::process::set_env(ZENOH_RUNTIME_VAR, ZENOH_THREADS);

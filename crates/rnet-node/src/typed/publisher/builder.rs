@@ -10,6 +10,7 @@ use rnet_core::{
 };
 use rnet_schema::Schema;
 
+use crate::bridge::BridgePublisherBuilder;
 use crate::core::NodeCore;
 use crate::qos_choice::QosChoice;
 use crate::{Message, MessageType, Publisher};
@@ -79,12 +80,12 @@ pub struct PublisherBuilder<T: ?Sized> {
 
 impl<T: Message + ?Sized> PublisherBuilder<T> {
     /// A publisher of a topic that is named by the rules of the node.
-    pub fn new(core: &Arc<NodeCore>, topic: &str) -> Self {
+    pub(crate) fn new(core: &Arc<NodeCore>, topic: &str) -> Self {
         PublisherBuilder::of(core, core.state.topic(topic))
     }
 
     /// A publisher of a topic by its name in the domain.
-    pub fn at(core: &Arc<NodeCore>, topic: TopicName) -> Self {
+    pub(crate) fn at(core: &Arc<NodeCore>, topic: TopicName) -> Self {
         PublisherBuilder::of(core, Ok(topic))
     }
 
@@ -197,29 +198,25 @@ impl<T: Message + ?Sized> PublisherBuilder<T> {
         self.settings.message_type = Some(message_type.into());
         self
     }
-    /// For programs that forward messages between hosts: the publisher represents this endpoint.
-    #[doc(hidden)]
-    pub fn proxy(mut self, proxy: Proxy) -> Self {
-        self.settings.proxy = Some(proxy);
-        self
-    }
-    /// For programs that forward messages between hosts: a subscription is admitted only after
-    /// `Publisher::admit` names it. [`crate::MatchEvent::AdmissionRequested`] reports a subscription that
-    /// waits for admission.
-    #[doc(hidden)]
-    pub fn deferred(mut self) -> Self {
-        self.settings.deferred = true;
-        self
-    }
-    /// For programs that forward messages between hosts: the publisher has no last will yet, but
-    /// `Publisher::set_last_will` may set one.
-    #[doc(hidden)]
-    pub fn reserve_will(mut self, yes: bool) -> Self {
-        self.settings.reserve_will = yes;
-        self
-    }
     /// As [`PublisherBuilder::message_type`], for a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
+    }
+}
+
+impl<T: Message + ?Sized> BridgePublisherBuilder for PublisherBuilder<T> {
+    fn proxy(mut self, proxy: Proxy) -> Self {
+        self.settings.proxy = Some(proxy);
+        self
+    }
+
+    fn deferred(mut self) -> Self {
+        self.settings.deferred = true;
+        self
+    }
+
+    fn reserve_will(mut self, yes: bool) -> Self {
+        self.settings.reserve_will = yes;
+        self
     }
 }

@@ -1,12 +1,11 @@
-//! Reserves memory for sent messages in advance.
+//! Memory for messages, for the crates above the engine.
 
 use super::Publisher;
 use crate::Message;
+use crate::internal::EnginePublisher;
 
-impl<T: Message + ?Sized> Publisher<T> {
-    /// Reserves memory to encode messages of `len_bytes`, so that sending them allocates nothing.
-    #[doc(hidden)]
-    pub fn reserve_encoded(&mut self, len_bytes: usize) {
+impl<T: Message + ?Sized> EnginePublisher for Publisher<T> {
+    fn reserve_encoded(&mut self, len_bytes: usize) {
         self.encoded.reserve(len_bytes);
     }
 }

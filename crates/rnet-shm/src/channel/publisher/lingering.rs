@@ -1,0 +1,97 @@
+//! Channels whose publisher is closed although reliable readers have not read its large messages yet.
+//!
+//! The memory of large messages belongs to the publisher. Its node keeps it until the readers have taken
+//! them, for at most [`LINGER`]; messages in the log stay readable without this.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rnet_ring::fail_point;
+
+use super::Writer;
+use crate::channel::pool::Pool;
+use crate::channel::reader_table::{ReaderRef, ReaderTable};
+use crate::domain::lingering::LingeringMemory;
+
+/// How long the memory is kept.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// What remains of a closed publisher.
+#[derive(Debug)]
+struct LingeringChannel {
+    path: PathBuf,
+    /// Dropped first: its chunks are freed, then the publisher's file.
+    pool: Option<Pool>,
+    /// Position of its last large message.
+    last: u64,
+    reader_table: Arc<ReaderTable>,
+    seen_epoch: u64,
+    readers: Vec<Arc<ReaderRef>>,
+    until: Instant,
+}
+
+impl LingeringMemory for LingeringChannel {
+    fn is_over(&mut self) -> bool {
+        self.reader_table.update(&mut self.seen_epoch, &mut self.readers);
+        let unread = self.readers.iter().any(|r| r.reliable && r.needed() <= self.last);
+        !unread || self.until <= Instant::now()
+    }
+}
+
+impl Drop for LingeringChannel {
+    fn drop(&mut self) {
+        drop(self.pool.take());
+        fail_point!("publisher.lingered");
+        crate::os::folders::remove(&self.path);
+        fail_point!("publisher.unlinked");
+    }
+}
+
+impl Writer {
+    /// Waits until the reliable readers have taken all large messages; returns whether they have by `until`; `None`
+    /// waits without a limit.
+    pub fn wait_until_read(&mut self, until: Option<Instant>) -> bool {
+        while let Some(last) = self.pool.newest_position() {
+            self.refresh_readers();
+            let Some((slowest, needed)) = self.slowest() else { break };
+            if needed > last {
+                break;
+            }
+            let left = until
+                .map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() || self.wait_for_reader(&slowest, needed, 1, left).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Frees unread large messages when the writer is dropped.
+    pub fn free_unread(&mut self) {
+        self.frees_unread = true;
+    }
+
+    /// Hands unread large messages to the node; returns whether there are any.
+    pub(super) fn linger(&mut self) -> bool {
+        let Some(last) = self.pool.newest_position().filter(|_| !self.frees_unread) else {
+            return false;
+        };
+        self.refresh_readers();
+        if self.slowest().is_none_or(|(_, needed)| needed > last) {
+            return false;
+        }
+        let empty = self.pool.emptied();
+        let channel = LingeringChannel {
+            path: self.path.clone(),
+            pool: Some(std::mem::replace(&mut self.pool, empty)),
+            last,
+            reader_table: self.reader_table.clone(),
+            seen_epoch: self.seen_epoch,
+            readers: std::mem::take(&mut self.readers),
+            until: Instant::now() + LINGER,
+        };
+        self.lingering.add(Box::new(channel));
+        true
+    }
+}
