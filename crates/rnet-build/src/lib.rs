@@ -11,9 +11,10 @@
 //! ```
 //!
 //! The types are those of prost; `rnet` re-exports prost, so the user's crate does not depend on it. Each
-//! message type also implements `rnet::Message`, so that `node.publisher::<my::robot::Plan>("/plan").open()` works,
-//! and contains its descriptor set with comments, which is sent to peers. Imports are searched in the folders
-//! of the files, in the include folders, and among the built-in files, whose types are those of `rnet::msgs`.
+//! message type also implements `rnet::Message`, so that `node.publisher::<my::robot::Plan>("/plan").open()`
+//! works, and contains its descriptor set with comments, which is sent to peers. Imports are searched in the
+//! folders of the files, in the include folders, and among the built-in files, whose types are those of
+//! `rnet::msgs`.
 #![forbid(unsafe_code)]
 
 mod comments;

@@ -96,14 +96,15 @@ pub mod limits {
 /// # let dir = std::env::temp_dir();
 /// # let domain = format!("trace{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
+/// use rnet::TopicName;
 /// use rnet::trace::{TraceRecord, trace_topic};
-/// use rnet::{TopicName};
 ///
 /// # let mut imu = node.publisher::<[u8]>("/imu").open()?;
 /// let _estimator = node.subscriber::<[u8]>("/imu").open()?.on(|_| ());
 /// # imu.wait_for_subscribers(1)?;
 /// let topic = trace_topic(&TopicName::new("/imu")?)?;
-/// let mut records = node.subscriber::<[u8]>(topic.as_str()).message_type(TraceRecord::plain_type()).open()?;
+/// let records = node.subscriber::<[u8]>(topic.as_str()).message_type(TraceRecord::plain_type());
+/// let mut records = records.open()?;
 /// records.wait_for_publishers(1)?; // the estimator is traced
 /// # imu.send(b"1")?;
 /// let record = TraceRecord::from_bytes(&records.recv()?).unwrap_or_default();

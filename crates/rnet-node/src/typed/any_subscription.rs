@@ -14,9 +14,10 @@ use crate::NodeCore;
 
 type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 
-/// A callback for all topics that match a pattern; made by [`crate::SubscriberBuilder::on_any`]. Dropping this stops it.
+/// A callback for all topics that match a pattern; made by [`crate::SubscriberBuilder::on_any`].
 ///
-/// Dropping waits for callbacks that are running, except inside a callback of the same node.
+/// Dropping this stops it. That waits for callbacks that are running, except inside a callback of the same
+/// node.
 #[must_use = "the callback stops when the AnySubscription is dropped"]
 pub struct AnySubscription {
     // First: no topic is added while the existing ones are closed.

@@ -9,14 +9,14 @@ use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
 use rnet_schema::Schema;
 
-/// A protobuf message whose type is known only at run time, from the options of its publisher or subscriber.
+/// A protobuf message whose type is known only at run time, from the builder of its publisher or subscriber.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let dir = std::env::temp_dir();
 /// # let domain = format!("dynamic{}", std::process::id());
 /// # let node = rnet::Node::builder("tools").dir(dir).domain(&domain).open()?;
-/// use rnet::{Dynamic, PublisherOptions, SubscriberOptions, schema};
+/// use rnet::{Dynamic, schema};
 /// let text = r#"syntax = "proto3"; message Level { double volt = 1; }"#;
 /// let level = schema::compile_text("level.proto", text)?.schema("Level")?;
 /// let mut levels = node.publisher::<Dynamic>("/level").schema(&level).open()?;

@@ -46,7 +46,7 @@ const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 /// # let domain = format!("publisher{}", std::process::id());
 /// # let node = rnet::Node::builder("arm").dir(dir).domain(&domain).open()?;
 /// use std::time::Duration;
-/// use rnet::{OnFull};
+/// use rnet::OnFull;
 ///
 /// // Every message arrives; a send waits for a full subscriber for at most 50 ms.
 /// let on_full = OnFull::Wait(Duration::from_millis(50));

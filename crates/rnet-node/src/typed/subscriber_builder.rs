@@ -101,8 +101,8 @@ impl<T: Message + ?Sized> SubscriberBuilder<T> {
 
 impl SubscriberBuilder<[u8]> {
     /// Calls `callback` for each message of each topic that matches the name as a pattern, including future
-    /// topics, until the returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a name
-    /// and `**` any number of parts: `/**` is every topic, including those of this node.
+    /// topics, until the returned [`AnySubscription`] is dropped. In a pattern, `*` matches one part of a
+    /// name and `**` any number of parts: `/**` is every topic, including those of this node.
     ///
     /// Messages are bytes; [`Sample::topic`], [`Sample::node`], [`Sample::type_desc`] and [`Sample::schema`]
     /// describe them. `callback` runs on the dispatch threads: the urgent and the bulk thread may call it

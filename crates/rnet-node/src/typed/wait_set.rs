@@ -38,13 +38,14 @@ use crate::{Message, NodeCore};
 ///
 /// ```no_run
 /// # fn main() -> rnet::Result<()> {
+/// # use std::time::Duration;
 /// # let node = rnet::Node::new("both")?;
 /// let mut set = rnet::WaitSet::new(&node);
 /// let handle = set.handle(); // For other threads.
 /// let mut imu = handle.attach(node.subscriber::<[u8]>("/imu").open()?)?;
 /// let mut params = handle.attach(node.state()?.watch("/params")?)?;
 /// let mut tick = handle.attach(node.rate(100.0)?)?;
-/// while set.wait(&mut [])? {
+/// while set.wait_timeout(&mut [], Duration::from_secs(1))? {
 ///     if set.ready().contains(&tick.id()) && tick.try_tick()?.is_some() { println!("tick"); }
 ///     while let Some(change) = params.try_recv()? { println!("{}", change.key); }
 ///     while let Some(sample) = imu.try_recv()? { println!("imu: {} bytes", sample.len()); }
@@ -100,7 +101,7 @@ impl WaitSet {
         &self.ready
     }
 
-    /// Waits until one of the given or attached entries may have a message, a change, a tick or an error;
+    /// Waits until one of the given or attached entries may have a message, a change, a tick or an error.
     /// If an entry was not read, the next wait returns at once.
     ///
     /// # Errors

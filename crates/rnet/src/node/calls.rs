@@ -132,10 +132,10 @@ impl Node {
     /// # let dir = std::env::temp_dir();
     /// # let domain = format!("queue{}", std::process::id());
     /// # let node = rnet::Node::builder("planner").dir(dir).domain(&domain).open()?;
-    /// let mut worker = node.pull::<[u8]>("/jobs").open()?;
+    /// let worker = node.pull::<[u8]>("/jobs").open()?;
     /// let jobs = node.push::<[u8]>("/jobs").open()?;
     /// jobs.push(b"sweep the hall")?;
-    /// let job = worker.recv()?.expect("the wait has no limit");
+    /// let job = worker.recv()?;
     /// assert_eq!(&*job, b"sweep the hall");
     /// job.ack();
     /// jobs.wait_until_done()?;

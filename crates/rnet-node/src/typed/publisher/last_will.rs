@@ -6,7 +6,7 @@ use super::Publisher;
 use crate::Message;
 
 impl<T: Message + ?Sized> Publisher<T> {
-    /// Replaces the last will of [`crate::PublisherOptions::last_will`] with this message. A process that is
+    /// Replaces the last will of [`crate::PublisherBuilder::last_will`] with this message. A process that is
     /// killed during the call leaves one or the other.
     ///
     /// # Errors
