@@ -73,7 +73,7 @@ impl Callback {
     ) -> PyResult<()> {
         let py = source.py();
         let on_error = on_error.map(Callback::into_inner);
-        let counter = ErrorCounter(node.with(py, rnet::Node::error_counter)?);
+        let counter = ErrorCounter(node.with(py, rnet::binding::error_counter)?);
         let arguments = (source, &self.0, on_error, counter);
         event_loop_module(py)?.call_method1("deliver", arguments).map(drop)
     }

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
+use rnet::binding::{AlreadyCounted, StillValid};
 use rnet::msgs::command_status::State;
-use rnet::{AlreadyCounted, FallbackReason, MessageType, StillValid};
+use rnet::{FallbackReason, MessageType};
 
 use crate::callback;
 use crate::calls::{decoded, with_encoded};

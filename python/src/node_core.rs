@@ -63,7 +63,7 @@ impl NodeCore {
         }
         // A callback may sleep until a simulated time, and the close below waits for it.
         if let Ok(node) = self.node() {
-            node.end_time();
+            rnet::binding::end_time(&node);
         }
         self.members.close();
         self.resource.close();
@@ -100,7 +100,7 @@ impl Drop for NodeCore {
         let (kept, node) = (self.members.take(), self.resource.take());
         // Like in `close`.
         if let Some(node) = &node {
-            node.end_time();
+            rnet::binding::end_time(&node);
         }
         match node {
             Some(node) => interpreter::drop_in_time((kept, node)),

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use rnet::binding::EngineSubscriber;
 use rnet::{
     Backlog, Error, Interrupter, LossCounts, MatchChanges, OwnedSample, PublisherStats,
     SampleStream, Subscription,

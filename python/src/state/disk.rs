@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use pyo3::prelude::*;
-use rnet::state::{BlockingHooks, with_blocking_hooks};
+use rnet::binding::{BlockingHooks, with_blocking_hooks};
 
 use crate::errors::OrRaise;
 

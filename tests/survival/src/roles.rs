@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rnet::bridge::{BridgePublisher, BridgePublisherBuilder};
 use rnet::inspect::{Domain, Follower};
 use rnet::schema::{Schema, compile_text};
 use rnet::{

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rnet::{Error, LossCause, LossCounts, Meta, ReadState, Result, Subscriber, Waitable};
+use rnet::bridge::{BridgeSubscriber, ReadState};
+use rnet::{Error, LossCause, LossCounts, Meta, Result, Subscriber, Waitable};
 
 use crate::config::{Compression, Shaping};
 use crate::stream::{PushError, Stream};

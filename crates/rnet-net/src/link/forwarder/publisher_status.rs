@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use rnet::Meta;
+use rnet::bridge::BridgeSubscriber;
 
 use super::Forwarder;
 use crate::stream::Stream;

@@ -3,9 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rnet::{
-    Error, NODES_TOPIC, NodeName, Proxy, Publisher, PublisherQos, Result, TopicName, limits,
-};
+use rnet::bridge::{BridgePublisher, BridgePublisherBuilder, NODES_TOPIC};
+use rnet::{Error, NodeName, Proxy, Publisher, PublisherQos, Result, TopicName, limits};
 
 use super::super::control_state::ControlState;
 use super::super::directory::Nodes;

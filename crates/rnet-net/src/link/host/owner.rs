@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rnet::bridge::{BridgeSubscriber, BridgeSubscriberBuilder};
 use rnet::trace::traced_topic;
 use rnet::{EndpointQos, Error, Lane, Liveliness, Reliability, Result};
 

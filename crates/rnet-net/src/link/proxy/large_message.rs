@@ -3,6 +3,7 @@
 //! memory. The first fragment takes only idle memory: announcing a message costs neither memory nor an
 //! earlier message.
 
+use rnet::bridge::BridgePublisher;
 use rnet::{Error, LossCause, Meta, OwnedLoan, Publisher, Result};
 
 use super::{MESSAGE_COST, Proxy};

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rnet::bridge::BridgePublisher;
 use rnet::{Node, OnFull, Subscriber, SubscriberOptions};
 
 use super::*;
