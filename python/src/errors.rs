@@ -87,7 +87,10 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
             put!(dict, publisher_node, subscriber_node, why);
         }
-        Error::Full { reader_node, .. } => put!(dict, reader_node),
+        Error::Full { reader_node, .. } => {
+            let reader_node = &**reader_node;
+            put!(dict, reader_node);
+        }
         Error::Timeout { what, after_ms, .. } => put!(dict, what, after = in_seconds(*after_ms)),
         Error::Detached { publisher_node, stall_ms, .. } => {
             put!(dict, publisher_node, stall = in_seconds(*stall_ms));

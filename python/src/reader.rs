@@ -148,7 +148,7 @@ impl<R: Receiver> Reader<R> {
         self.check_fork()?;
         self.state.lock_to_wait(limit, || {
             let (topic, what) = (self.labels.topic.clone(), self.labels.awaited_item.clone());
-            Error::Timeout { topic, what, after_ms: 0 }
+            Error::timeout(topic, what, Duration::ZERO)
         })
     }
 

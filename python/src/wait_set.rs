@@ -166,7 +166,7 @@ impl WaitSetCore {
         was_asked: bool,
     ) -> rnet::Result<Vec<usize>> {
         let what = "an event of the wait set".to_owned();
-        let timed_out = || Error::Timeout { topic: String::new(), what, after_ms: 0 };
+        let timed_out = || Error::timeout("", what, Duration::ZERO);
         let began = Instant::now();
         let (mut set, _) = self.set.lock_to_wait(slice, timed_out.clone())?;
         let turn = if was_asked { MAX_QUEUE_WAIT.min(slice) } else { Duration::ZERO };

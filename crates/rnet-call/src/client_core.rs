@@ -263,8 +263,7 @@ impl ClientCore {
             None if calls.servers.is_empty() => format!("a server of {topic}"),
             None => format!("a server of {topic} that can accept the call"),
         };
-        let after_ms = rnet_core::time::ms_ceil(after);
-        calls.time_out(number, Error::Timeout { topic, what, after_ms });
+        calls.time_out(number, Error::timeout(topic, what, after));
     }
 
     fn cancelled(calls: &PendingCalls) -> Error {

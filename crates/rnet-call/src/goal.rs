@@ -189,10 +189,9 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
                 until.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
             match self.result_within(left) {
                 Err(Error::Interrupted) if until.is_some_and(|end| end <= Instant::now()) => {
-                    let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
                     let topic = self.pending.shared.name.clone();
                     let what = format!("the result of a goal of {topic}");
-                    return Err(Error::Timeout { topic, what, after_ms });
+                    return Err(Error::timeout(topic, what, timeout.unwrap_or_default()));
                 }
                 Err(Error::Interrupted) => {}
                 result => return result,

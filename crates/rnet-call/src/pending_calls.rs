@@ -501,7 +501,7 @@ fn as_service_error(service: &str, error: Error) -> Error {
         Error::IncompatibleQos { publisher_node, subscriber_node, why, .. } => {
             Error::IncompatibleQos { topic, publisher_node, subscriber_node, why }
         }
-        Error::Full { reader_node, .. } => Error::Full { topic, reader_node },
+        Error::Full { reader_node, .. } => Error::Full { topic: topic.into(), reader_node },
         Error::OutOfMemory { needed_bytes, limit_bytes, why, .. } => {
             Error::OutOfMemory { topic, needed_bytes, limit_bytes, why }
         }

@@ -10,9 +10,11 @@ mod text;
 use crate::types::TypeMismatch;
 pub use call::{CallPart, CancelReason, Failure};
 use call::{busy_text, incompatible_text};
+use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use strum::{IntoStaticStr, VariantNames};
-use text::{conflict_text, home_text, on_topic, os_text, pid_text};
+use text::{conflict_text, home_text, on_topic, os_text, pid_text, where_text};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -86,19 +88,20 @@ pub enum Error {
     )]
     Full {
         /// The topic.
-        topic: String,
+        topic: Arc<str>,
         /// Node of the slowest reader.
-        reader_node: String,
+        reader_node: Arc<str>,
     },
     /// An operation did not complete in time.
     #[error(
-        "timed out after {after_ms} ms waiting for {what}; wait longer, or run `rnet doctor` to find the cause"
+        "timed out after {after_ms} ms waiting for {what}{}; wait longer, or run `rnet doctor` to find the cause",
+        where_text(what, topic)
     )]
     Timeout {
         /// The topic; empty if the wait is not for a single topic.
-        topic: String,
+        topic: Arc<str>,
         /// What was waited for.
-        what: String,
+        what: Cow<'static, str>,
         /// Duration of the wait, in milliseconds.
         after_ms: u64,
     },
@@ -385,11 +388,10 @@ impl Error {
     pub fn topic(&self) -> Option<&str> {
         match self {
             _ if self.names_a_file() => None,
+            Self::Full { topic, .. } | Self::Timeout { topic, .. } => Some(&**topic),
             Self::MessageTooLarge { topic, .. }
             | Self::IncompatibleType { topic, .. }
             | Self::IncompatibleQos { topic, .. }
-            | Self::Full { topic, .. }
-            | Self::Timeout { topic, .. }
             | Self::Detached { topic, .. }
             | Self::PeerLost { topic, .. }
             | Self::OutOfMemory { topic, .. }
@@ -415,9 +417,9 @@ impl Error {
     pub fn node(&self) -> Option<&str> {
         match self {
             _ if self.names_a_file() => None,
+            Self::Full { reader_node, .. } => Some(&**reader_node),
             Self::IncompatibleType { publisher_node: node, .. }
             | Self::IncompatibleQos { publisher_node: node, .. }
-            | Self::Full { reader_node: node, .. }
             | Self::Detached { publisher_node: node, .. }
             | Self::PeerLost { node, .. }
             | Self::ServerLost { node, .. }
@@ -497,8 +499,8 @@ mod tests {
                 subscriber_node: n(),
                 why: s(),
             },
-            Error::Full { topic: t(), reader_node: n() },
-            Error::Timeout { topic: t(), what: format!("a message on {topic}"), after_ms: 5 },
+            Error::Full { topic: t().into(), reader_node: n().into() },
+            Error::Timeout { topic: t().into(), what: "a message".into(), after_ms: 5 },
             Error::Detached { topic: t(), publisher_node: n(), stall_ms: 5 },
             Error::PeerLost { topic: t(), node: n() },
             Error::OutOfMemory { topic: t(), needed_bytes: 5, limit_bytes: 4, why: s() },

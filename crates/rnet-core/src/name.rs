@@ -12,6 +12,7 @@ use crate::limits::{
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 /// FNV-1a, 64 bit (Fowler, Noll, Vo; offset basis and prime as published). Stable: the value is part of the
 /// shared-memory layout. Not collision-resistant: equality of names is always checked too.
@@ -214,7 +215,7 @@ macro_rules! name_type {
 
         impl From<$type> for String {
             fn from(name: $type) -> String {
-                name.0.into()
+                String::from(&*name.0)
             }
         }
     };
@@ -230,7 +231,7 @@ macro_rules! name_type {
 /// ```
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct TopicName(Box<str>);
+pub struct TopicName(Arc<str>);
 
 name_type!(TopicName);
 
@@ -241,12 +242,17 @@ impl TopicName {
     /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are
     /// allowed.
     pub fn new(name: &str) -> Result<Self> {
-        normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(Self)
+        normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(|name| Self(name.into()))
     }
 
     /// A stable hash of the name ([`fnv1a_64`]); the same in every process and every version.
     pub fn hash(&self) -> u64 {
         fnv1a_64(self.0.as_bytes())
+    }
+
+    /// The name, shared: cloning it does not allocate.
+    pub fn shared(&self) -> &Arc<str> {
+        &self.0
     }
 }
 

@@ -72,9 +72,8 @@ impl MatchedPublishers {
             refused.or_else(|| shortage.take()).map(Err)
         });
         waited.unwrap_or_else(|| {
-            let (topic, what) = (topic.to_string(), format!("{n} publishers on {topic}"));
-            let after_ms = timeout.map_or(0, rnet_core::time::ms_ceil);
-            Err(Error::Timeout { topic, what, after_ms })
+            let what = format!("{n} publishers");
+            Err(Error::timeout(topic.shared().clone(), what, timeout.unwrap_or_default()))
         })
     }
 }

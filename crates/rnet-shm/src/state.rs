@@ -31,6 +31,7 @@ mod time;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rnet_core::{Error, MAX_KEY_LEN_BYTES, MAX_TRANSACTION_KEYS, MAX_VALUE_LEN_BYTES};
 use rnet_ring::state::layout::{FOLLOWER_BELL, FOLLOWER_OWNER, Geometry, PROCESS_OWNER};
@@ -464,11 +465,8 @@ impl Inner {
 }
 
 fn contention_error(key: &str) -> Error {
-    Error::Timeout {
-        topic: String::new(),
-        what: format!("other transactions that block the write of {key}"),
-        after_ms: 0,
-    }
+    let what = format!("other transactions that block the write of {key}");
+    Error::timeout("", what, Duration::ZERO)
 }
 
 fn with_flags(mut content: LeafContent<'_>, flags: u16) -> LeafContent<'_> {

@@ -203,8 +203,7 @@ impl Goal {
         let over = || {
             let topic = self.core.client.name.clone();
             let what = format!("the result of a goal of {topic}");
-            let after_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-            raise(py, &Error::Timeout { topic, what, after_ms })
+            raise(py, &Error::timeout(topic, what, limit))
         };
         if let Some(hear) = on_feedback {
             loop {

@@ -83,7 +83,7 @@ impl PullerCore {
     fn recv(&self, slice: Duration) -> rnet::Result<rnet::Job<[u8]>> {
         let what = || "a job".to_owned();
         let job = self.resource.get()?.recv_timeout(slice)?;
-        job.ok_or_else(|| Error::Timeout { topic: self.name.clone(), what: what(), after_ms: 0 })
+        job.ok_or_else(|| Error::timeout(self.name.as_str(), what(), Duration::ZERO))
     }
 }
 

@@ -203,9 +203,8 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
     }
 
     fn timed_out(&self, what: &str) -> Error {
-        let after_ms = u64::try_from(self.after.as_millis()).unwrap_or(u64::MAX);
         let what = format!("{what} of {}", self.topic);
-        Error::Timeout { topic: self.topic.clone(), what, after_ms }
+        Error::timeout(self.topic.as_str(), what, self.after)
     }
 
     /// A receiver whose process is stopped answers only after it is resumed, so it is not waited for.

@@ -291,8 +291,7 @@ impl<J: Message + ?Sized> Pusher<J> {
             return Ok(());
         }
         let what = format!("{} jobs of {} to finish", state.stats.open, self.name);
-        let after_ms = rnet_core::time::ms_ceil(timeout.unwrap_or_default());
-        Err(Error::Timeout { topic: self.name.clone(), what, after_ms })
+        Err(Error::timeout(self.name.as_str(), what, timeout.unwrap_or_default()))
     }
 
     /// Whether every job has been acknowledged or returned. If not, the task is woken when that may have

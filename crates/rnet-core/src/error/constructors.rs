@@ -1,5 +1,7 @@
 //! One-line constructors of frequent errors.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
@@ -17,7 +19,11 @@ impl Error {
     }
 
     /// Creates an [`Error::Timeout`].
-    pub fn timeout(topic: impl Into<String>, what: impl Into<String>, after: Duration) -> Error {
+    pub fn timeout(
+        topic: impl Into<Arc<str>>,
+        what: impl Into<Cow<'static, str>>,
+        after: Duration,
+    ) -> Error {
         Error::Timeout { topic: topic.into(), what: what.into(), after_ms: ms_ceil(after) }
     }
 

@@ -98,9 +98,8 @@ impl Matching {
         if is_other && !self.type_check_budget.has_budget_for(node, began) {
             // Not an error, so it is not reported; the check continues at the next refresh.
             self.has_shortage = true;
-            let after_ms = NODE_TYPES_BUDGET.as_millis() as u64;
             let what = "other types of its node".to_owned();
-            return Err(Error::Timeout { topic: String::new(), what, after_ms });
+            return Err(Error::timeout("", what, NODE_TYPES_BUDGET));
         }
         let read = self.load_type(folder, theirs);
         let own_folder = self.own.folder().to_owned();

@@ -148,7 +148,7 @@ impl<T: Message + ?Sized> Publisher<T> {
             return Ok(());
         }
         let what = format!("the subscribers of {} to read its large messages", self.topic);
-        Err(Error::timeout(self.topic.to_string(), what, timeout))
+        Err(Error::timeout(self.topic.shared().clone(), what, timeout))
     }
 
     /// Bytes of shared memory that the publisher takes now.
@@ -349,10 +349,8 @@ impl<T: Message + ?Sized> Publisher<T> {
             error.or_else(|| state.shortage.take()).map(Err)
         });
         waited.unwrap_or_else(|| {
-            let topic = self.topic.to_string();
-            let what = format!("{n} subscribers of {topic}");
-            let after_ms = timeout.map_or(0, rnet_core::time::ms_ceil);
-            Err(Error::Timeout { topic, what, after_ms })
+            let what = format!("{n} subscribers of {}", self.topic);
+            Err(Error::timeout(self.topic.shared().clone(), what, timeout.unwrap_or_default()))
         })
     }
 

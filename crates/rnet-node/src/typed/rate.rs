@@ -107,12 +107,7 @@ impl Rate {
             }
             let now_ns = now_ns();
             if now_ns >= end_ns {
-                let after_ms = rnet_core::time::ms_ceil(limit);
-                return Err(Error::Timeout {
-                    topic: String::new(),
-                    what: "the next tick of a rate".to_owned(),
-                    after_ms,
-                });
+                return Err(Error::timeout("", "the next tick of a rate", limit));
             }
             let due_ns = self.schedule.due_ns().unwrap_or(u64::MAX);
             let whole = self.time.sleep_until(due_ns, Duration::from_nanos(end_ns - now_ns));

@@ -1,5 +1,6 @@
 //! Receiving.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -118,12 +119,12 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    pub(crate) fn timed_out(&self, what: &str, timeout: Option<Duration>) -> Error {
-        Error::timeout(
-            self.receiver.topic.to_string(),
-            format!("{what} on {}", self.receiver.topic),
-            timeout.unwrap_or_default(),
-        )
+    pub(crate) fn timed_out(
+        &self,
+        what: impl Into<Cow<'static, str>>,
+        timeout: Option<Duration>,
+    ) -> Error {
+        Error::timeout(self.receiver.topic.shared().clone(), what, timeout.unwrap_or_default())
     }
 
     /// The newest unread message, skipping older ones; waits for one, without a limit.
@@ -275,7 +276,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
                 return Err(error);
             }
             if !self.receiver.wait_for_match(until)? {
-                return Err(self.timed_out(&format!("{n} publishers"), timeout));
+                return Err(self.timed_out(format!("{n} publishers"), timeout));
             }
         }
     }

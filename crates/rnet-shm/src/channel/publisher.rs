@@ -142,7 +142,7 @@ impl PeerPublisher {
 /// The writer's side of a channel. Sends from one thread at a time.
 #[derive(Debug)]
 pub struct Writer {
-    topic: String,
+    topic: Arc<str>,
     path: PathBuf,
     qos: PublisherQos,
     map: Arc<PublisherMap>,
@@ -226,7 +226,7 @@ impl Writer {
         flow.asserted_ns.store(crate::os::clock::now_ns(), Ordering::Relaxed);
         let least_blocks = least / map.log().block_len_bytes();
         Ok(Writer {
-            topic: meta.topic.clone(),
+            topic: meta.topic.as_str().into(),
             log: LogWriter::growing(map.log(), least_blocks),
             pool: Pool::new(path.clone(), mode, id, &meta.qos),
             history: meta.qos.history(),

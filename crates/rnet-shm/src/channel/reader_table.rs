@@ -33,7 +33,7 @@ pub struct ReaderRef {
     /// The subscription.
     pub subscription: u64,
     /// Name of its node, for errors.
-    pub node: String,
+    pub node: Arc<str>,
     /// Whether it holds the writer back.
     pub reliable: bool,
     /// How many of the newest messages it wants; `None`: all.
@@ -175,7 +175,7 @@ impl ReaderTable {
     /// The current readers, as subscription and node.
     pub fn readers(&self) -> Vec<(u64, String)> {
         let list = self.list();
-        list.iter().filter(|r| r.counts()).map(|r| (r.subscription, r.node.clone())).collect()
+        list.iter().filter(|r| r.counts()).map(|r| (r.subscription, r.node.to_string())).collect()
     }
 
     /// How many readers there are.

@@ -547,11 +547,6 @@ impl Inner {
 }
 
 fn timeout_error() -> Error {
-    Error::Timeout {
-        topic: String::new(),
-        what:
-            "the persister of durable state to write to disk; a write that has started may still complete"
-                .to_owned(),
-        after_ms: WAIT_LIMIT.as_millis() as u64,
-    }
+    let what = "the persister of durable state to write to disk; a write that has started may still complete";
+    Error::timeout("", what, WAIT_LIMIT)
 }

@@ -47,7 +47,7 @@ impl Writer {
         self.check_fork()?;
         if len > MAX_MESSAGE_LEN_BYTES {
             return Err(Error::MessageTooLarge {
-                topic: self.topic.clone(),
+                topic: self.topic.to_string(),
                 len,
                 limit: MAX_MESSAGE_LEN_BYTES,
             });

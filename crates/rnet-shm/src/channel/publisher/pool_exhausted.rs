@@ -38,7 +38,7 @@ impl Writer {
                          loans, drop samples or raise the limit"
                     ),
                 };
-                Error::OutOfMemory { topic: self.topic.clone(), needed_bytes, limit_bytes, why }
+                Error::OutOfMemory { topic: self.topic.to_string(), needed_bytes, limit_bytes, why }
             }
             (GrowthLimit::TooMany, history) => Error::LimitReached {
                 what: format!("large messages of {} in use at a time", self.topic),

@@ -107,7 +107,7 @@ impl ReaderTable {
         list.retain(|r| !r.has_left() || r.holds_pins());
         let reader = Arc::new(ReaderRef {
             subscription,
-            node: node.to_owned(),
+            node: node.into(),
             reliable: binding.reliable,
             keep_last: binding.keep_last,
             link: binding.link,
