@@ -113,7 +113,9 @@ fn fields<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyDict>> {
         Error::Conflict { key, expected, found } => put!(dict, key, expected, found),
         Error::StateType { key, holds, given } => put!(dict, key, holds, given),
         Error::Storage { path, why } => put!(dict, path = shown(path), why),
-        Error::Io { doing, path, os, .. } => put!(dict, doing, path = shown(path), errno = os),
+        Error::Io { doing, path, source } => {
+            put!(dict, doing, path = shown(path), errno = source.code);
+        }
         Error::ServerLost { host, .. } => put!(dict, host),
         Error::HomeAway { key, host, why, may_hold } => put!(dict, key, host, why, may_hold),
         Error::CallFailed { failure, .. } => put!(dict, kind = &failure.kind, text = &failure.text),

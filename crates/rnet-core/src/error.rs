@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use strum::{IntoStaticStr, VariantNames};
-use text::{conflict_text, home_text, on_topic, os_text, pid_text, where_text};
+use text::{conflict_text, home_text, on_topic, pid_text, where_text};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -65,6 +65,7 @@ pub enum Error {
         /// Node of the subscriber.
         subscriber_node: String,
         /// The first difference.
+        #[source]
         detail: Box<TypeMismatch>,
     },
     /// The subscriber requests more than the publisher offers. Both get this error.
@@ -301,6 +302,7 @@ pub enum Error {
         /// Node of the server.
         node: String,
         /// The error of the handler.
+        #[source]
         failure: Box<Failure>,
     },
     /// The queue of a service is full, or an action runs another goal. The call was not started.
@@ -354,17 +356,42 @@ pub enum Error {
         lost: u64,
     },
     /// A system call failed.
-    #[error("{doing} {}: {source_kind}{}; check the file and its directory", .path.display(), os_text(.os))]
+    #[error("{doing} {}: {source}; check the file and its directory", .path.display())]
     Io {
         /// The failed operation, in the form `"cannot open"`.
         doing: String,
         /// The file.
         path: PathBuf,
-        /// The kind of failure.
-        source_kind: std::io::ErrorKind,
-        /// The system's error number, if known.
-        os: Option<i32>,
+        /// The failure of the system.
+        source: OsError,
     },
+}
+
+/// A failure that the operating system reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OsError {
+    /// Its kind.
+    pub kind: std::io::ErrorKind,
+    /// Its number, if known.
+    pub code: Option<i32>,
+}
+
+impl std::fmt::Display for OsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let OsError { kind, code } = self;
+        match code {
+            Some(code) => write!(f, "{kind} (os error {code})"),
+            None => write!(f, "{kind}"),
+        }
+    }
+}
+
+impl std::error::Error for OsError {}
+
+impl From<&std::io::Error> for OsError {
+    fn from(error: &std::io::Error) -> OsError {
+        OsError { kind: error.kind(), code: error.raw_os_error() }
+    }
 }
 
 /// The same text as `Display`, because a program whose `main` returns this error prints the `Debug` form.
@@ -447,12 +474,7 @@ impl Error {
 
     /// Creates an [`Error::Io`] from the standard library's error. `doing` has the form `"cannot open"`.
     pub fn io(doing: impl Into<String>, path: impl Into<PathBuf>, source: &std::io::Error) -> Self {
-        Self::Io {
-            doing: doing.into(),
-            path: path.into(),
-            source_kind: source.kind(),
-            os: source.raw_os_error(),
-        }
+        Self::Io { doing: doing.into(), path: path.into(), source: source.into() }
     }
 
     /// Sets the topic of an [`Error::BadQos`] from `validate`, which does not know the topic. Returns other

@@ -26,7 +26,7 @@ pub mod trace;
 pub mod types;
 
 pub use counters::{Backlog, LossCause, LossCounts};
-pub use error::{CallPart, CancelReason, Error, Failure, Result};
+pub use error::{CallPart, CancelReason, Error, Failure, OsError, Result};
 pub use hist::{HIST_BUCKETS, bucket_high, bucket_low, bucket_of, quantile};
 pub use limits::*;
 pub use meta::{KnownGap, Meta, Origin};

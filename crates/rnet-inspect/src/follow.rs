@@ -559,8 +559,14 @@ impl Follower {
                     self.refused.push(entry.id);
                 }
                 // It closed during the scan. At the first scan, its earlier messages are not read.
-                Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) if first => {}
-                Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
+                Err(Error::Io {
+                    source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. },
+                    ..
+                }) if first => {}
+                Err(Error::Io {
+                    source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. },
+                    ..
+                }) => {
                     let closed = unread_publisher(UnreadCause::Closed);
                     self.unread.entry(entry.id).or_insert(closed);
                 }

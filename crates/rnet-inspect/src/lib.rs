@@ -380,7 +380,10 @@ impl Domain {
         let done = registry.refresh();
         registry.take_dead_folders().sweep();
         match done {
-            Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) => {
+            Err(Error::Io {
+                source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. },
+                ..
+            }) => {
                 // The directory was removed: as if no node had ever joined.
                 self.registry = None;
                 Ok(Changes::default())
@@ -465,7 +468,11 @@ impl Domain {
                 };
                 match read {
                     // It closed during the inspection.
-                    Err(Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }) | Ok(()) => {}
+                    Err(Error::Io {
+                        source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. },
+                        ..
+                    })
+                    | Ok(()) => {}
                     Err(error) => snapshot.problems.push(format!("{name}: {error}")),
                 }
             }

@@ -42,12 +42,7 @@ impl Domain {
     /// # Errors
     /// `Io` if no file descriptor is left.
     pub fn watch_nodes(self) -> Result<NodeWatcher> {
-        let failed = |e: rustix::io::Errno| Error::Io {
-            doing: "cannot watch".to_owned(),
-            path: self.path.clone(),
-            source_kind: e.kind(),
-            os: Some(e.raw_os_error()),
-        };
+        let failed = |e: rustix::io::Errno| Error::io("cannot watch", self.path.clone(), &e.into());
         let watch = Watch::new().map_err(failed)?;
         let folders = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         if let Some(folders) = &folders {

@@ -125,7 +125,9 @@ impl ReadType {
 /// leaving, or this process has run out of a resource.
 pub(super) fn may_be_readable_later(error: &Error, dir: &DomainDir, folder: &Path) -> bool {
     match error {
-        Error::Io { source_kind: std::io::ErrorKind::NotFound, .. } => !is_lost(dir, folder),
+        Error::Io {
+            source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. }, ..
+        } => !is_lost(dir, folder),
         error => is_transient(error),
     }
 }

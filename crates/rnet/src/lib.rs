@@ -57,9 +57,10 @@ pub use rnet_call::{
 pub use rnet_core::{
     Backlog, CallPart, CancelReason, DomainId, Durability, Error, Failure, Field, FieldType,
     History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,
-    NodeName, OnFull, Origin, Plain, PlainField, PlainHeader, PlainType, Prim, ProtobufType, Proxy,
-    PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc, TypeMismatch, Wait,
-    bucket_high, bucket_low, float_from_json, float_to_json, key_name, quantile,
+    NodeName, OnFull, Origin, OsError, Plain, PlainField, PlainHeader, PlainType, Prim,
+    ProtobufType, Proxy, PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc,
+    TypeMismatch, Wait, bucket_high, bucket_low, float_from_json, float_to_json, key_name,
+    quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_inspect as inspect;

@@ -27,10 +27,6 @@ pub fn on_topic(topic: &str) -> String {
     if topic.is_empty() { String::new() } else { format!(" on {topic}") }
 }
 
-pub fn os_text(os: &Option<i32>) -> String {
-    os.map_or_else(String::new, |os| format!(" (os error {os})"))
-}
-
 /// The topic of a wait, unless the text names it.
 pub fn where_text(what: &str, topic: &str) -> String {
     if what.contains(topic) { String::new() } else { on_topic(topic) }

@@ -114,11 +114,12 @@ impl Matching {
     fn load_type(&mut self, folder: &Path, named: &ProtobufType) -> Result<PeerType> {
         match self.schemas.read(folder, named) {
             Ok(schema) => Ok(PeerType::Type(Some(schema))),
-            Err(error @ Error::Io { source_kind: std::io::ErrorKind::NotFound, .. })
-                if !is_lost(self.own.domain(), folder) =>
-            {
-                Err(error)
-            }
+            Err(
+                error @ Error::Io {
+                    source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. },
+                    ..
+                },
+            ) if !is_lost(self.own.domain(), folder) => Err(error),
             Err(error) if is_transient(&error) => Err(error),
             Err(Error::Corrupt { what, .. }) => Ok(PeerType::Unreadable(what)),
             Err(error) => Ok(PeerType::Unreadable(error.to_string())),

@@ -153,7 +153,10 @@ mod tests {
         let path = path_of(&folder, HASH).unwrap();
 
         let absent = read(&folder, &HASH.replace('0', "1")).unwrap_err();
-        assert!(matches!(absent, Error::Io { source_kind: std::io::ErrorKind::NotFound, .. }));
+        assert!(matches!(
+            absent,
+            Error::Io { source: rnet_core::OsError { kind: std::io::ErrorKind::NotFound, .. }, .. }
+        ));
         for bad in ["", "../../../etc/passwd", &HASH[1..], &HASH.to_uppercase()] {
             assert!(types.write_once(&folder, 0o600, bad, || Ok(Vec::new())).is_err(), "{bad}");
             assert!(matches!(read(&folder, bad), Err(Error::Corrupt { .. })), "{bad}");

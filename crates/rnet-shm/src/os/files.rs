@@ -20,12 +20,7 @@ pub fn io_error(doing: &str, path: &Path, source: impl Into<io::Error>) -> Error
     if let Some(error) = shortage::error_for(doing, path, None, PAGE_LEN_BYTES as u64, errno) {
         return error;
     }
-    Error::Io {
-        doing: doing.to_owned(),
-        path: path.to_owned(),
-        source_kind: source.kind(),
-        os: source.raw_os_error(),
-    }
+    Error::io(doing, path, &source)
 }
 
 /// The error for a file of `len` bytes that could not be created, with the topic if it has one.
