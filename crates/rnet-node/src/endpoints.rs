@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use rnet_core::{Proxy, PublisherQos, Result, SubscriberQos, TypeDesc};
 use rnet_schema::Schema;
 
+use crate::MessageType;
 use crate::callbacks::Callback;
 use crate::sync::lock;
 use crate::types::SchemaCache;
@@ -51,6 +52,17 @@ impl Endpoint {
     /// `Io` after its node has left; `Corrupt` if its file does not hold this type.
     pub fn schema(&self) -> Result<Option<Schema>> {
         SchemaCache::default().read_protobuf(&self.folder, &self.type_desc)
+    }
+
+    /// The type of its messages, to open an endpoint of bytes with the same type; read on each call.
+    ///
+    /// # Errors
+    /// As [`Endpoint::schema`]; `BadValue` for a kind of type that this version does not know.
+    pub fn message_type(&self) -> Result<MessageType> {
+        match self.schema()? {
+            Some(schema) => Ok(schema.into()),
+            None => self.type_desc.clone().try_into(),
+        }
     }
 }
 
