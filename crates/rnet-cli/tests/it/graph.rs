@@ -2,7 +2,6 @@
 
 use crate::util;
 
-use rnet::SubscriberOptions;
 use serde_json::json;
 use util::{BackgroundPublisher, POSE, Pose, TestEnv};
 

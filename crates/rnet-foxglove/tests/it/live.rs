@@ -7,7 +7,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use prost::Message as _;
-use rnet::PublisherOptions;
 use rnet::msgs::plain::Image;
 use rnet::msgs::{Clock, Vector3, foxglove::Pose};
 use rnet::state::Value as StateValue;
@@ -160,7 +159,6 @@ fn follows_domain_again_after_it_was_unreadable() {
 #[test]
 fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
     let test_domain = TestDomain::new();
-    let kept = || PublisherOptions::new().transient_local(1);
     let (first, second) = (test_domain.node("first"), test_domain.node("second"));
     let mut publisher = first.publisher::<[u8]>("/mode").transient_local(1).open().unwrap();
     let text = |payload: Vec<u8>| {

@@ -10,7 +10,7 @@ use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CommandEvent, CommandReply, CommandRequest, CommandStatus};
-use rnet::{Command, Driver, Error, Node, PublisherOptions};
+use rnet::{Command, Driver, Error, Node};
 
 const TOPIC: &str = "/cmd";
 const AUTHORITY: &str = "/cmd/authority";
@@ -202,9 +202,8 @@ fn late_renewal_is_followed_by_a_release() {
         }
         Ok(CommandReply { granted: true, number: 7, ..Default::default() })
     });
-    let status =
-        PublisherOptions::new().urgent().reliable(rnet::OnFull::Refuse).transient_local(16);
-    let _status = base.publisher::<CommandStatus>(STATUS).qos(status).open().unwrap();
+    let status = base.publisher::<CommandStatus>(STATUS).urgent();
+    let _status = status.reliable(rnet::OnFull::Refuse).transient_local(16).open().unwrap();
     let _commands = base.subscriber::<[u8]>(TOPIC).open().unwrap();
     let mut driver = driver(&one, 1, lease);
     let renewed = driver.renew();

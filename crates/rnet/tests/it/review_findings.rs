@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{
-    MatchEvent, Node, NodeEvent, OnFull, PublisherOptions, Subscriber, SubscriberOptions, Wait,
+    MatchEvent, Node, NodeEvent, OnFull, Subscriber, Wait,
     WaitSet,
 };
 
@@ -279,14 +279,13 @@ fn messages_sent_after_a_reader_is_counted_reach_it() {
     let (a, b) = (net.node("a"), net.node("b"));
     for reliable in [false, true] {
         let topic = if reliable { "/reliable" } else { "/best_effort" };
-        let (mut offers, mut asks) = (PublisherOptions::new(), SubscriberOptions::new());
-        if reliable {
-            offers = offers.reliable(OnFull::Refuse);
-            asks = asks.reliable();
-        }
-        let mut publisher = a.publisher::<[u8]>(topic).qos(offers).open().unwrap();
+        let publisher = a.publisher::<[u8]>(topic);
+        let publisher = if reliable { publisher.reliable(OnFull::Refuse) } else { publisher };
+        let mut publisher = publisher.open().unwrap();
         for round in 0..300_u64 {
-            let mut subscriber = b.subscriber::<[u8]>(topic).qos(asks.clone()).open().unwrap();
+            let subscriber = b.subscriber::<[u8]>(topic);
+            let subscriber = if reliable { subscriber.reliable() } else { subscriber };
+            let mut subscriber = subscriber.open().unwrap();
             // Polls without a pause, to run at the moment of the admission.
             eventually_at_once(|| {
                 publisher.wait_for_subscribers_timeout(1, Duration::ZERO).is_ok()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rnet::inspect::{Domain, FollowEvent, Follower};
 use rnet::{
-    EndpointEvent, Error, Node, OnFull, Proxy, PublisherOptions, Subscriber, SubscriberOptions,
+    EndpointEvent, Error, Node, OnFull, Proxy, PublisherBuilder, Subscriber,
 };
 
 use super::{is_limit, is_out_of_memory, play, refused};
@@ -68,8 +68,8 @@ fn reader(node: &Node, topic: &str) -> rnet::Result<Subscriber<[u8]>> {
     node.subscriber(topic).reliable().open()
 }
 
-fn reliable() -> PublisherOptions {
-    PublisherOptions::new()
+fn reliable(node: &Node, topic: &str) -> PublisherBuilder<[u8]> {
+    node.publisher(topic)
         .reliable(OnFull::Wait(Duration::from_secs(30)))
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
 }
@@ -104,9 +104,7 @@ pub(crate) fn few_files(net: &Net) {
             let subscriber = reader(node, "/down")?;
             Ok((
                 subscriber,
-                node.publisher::<[u8]>("/up")
-                    .reliable(OnFull::Wait(Duration::from_secs(30)))
-                    .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+                reliable(&node, "/up")
                     .open()?,
             ))
         });
@@ -169,10 +167,7 @@ pub(crate) fn few_files(net: &Net) {
 fn file_descriptors() {
     let net = Net::new("files");
     let node = net.node("parent");
-    let mut down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut down = reliable(&node, "/down")
         .open()
         .unwrap();
     let mut up = reader(&node, "/up").unwrap();
@@ -240,10 +235,7 @@ pub(crate) fn an_observer_without_files(net: &Net) {
 fn file_descriptors_of_an_observer() {
     let net = Net::new("observer");
     let node = net.node("parent");
-    let mut down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut down = reliable(&node, "/down")
         .open()
         .unwrap();
     let mut child = Child::spawn(&net, "observer");
@@ -291,8 +283,8 @@ pub(crate) fn a_watch_without_files(net: &Net) {
 fn file_descriptors_of_a_watch() {
     let net = Net::new("watch");
     let node = net.node("parent");
-    let proxy = SubscriberOptions::new().proxy(Proxy::new("robot2", "/arm", 7).unwrap(), 2);
-    let proxy = node.subscriber::<[u8]>("/t").qos(proxy).open().unwrap();
+    let proxy = Proxy::new("robot2", "/arm", 7).unwrap();
+    let proxy = node.subscriber::<[u8]>("/t").proxy(proxy, 2).open().unwrap();
     let mut child = Child::spawn(&net, "watch");
     child.expect("change");
     proxy.set_endpoint_count(5).unwrap();
@@ -306,17 +298,14 @@ fn file_descriptors_of_a_watch() {
 pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
-    let mut publisher = node
-        .publisher::<[u8]>("/up")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut publisher = reliable(&node, "/up")
         .open()
         .unwrap();
     let mut subscriber = reader(&node, "/down").unwrap();
     let mut steady = reader(&node, "/steady").unwrap();
     steady.wait_for_publishers_timeout(1, LONG).unwrap();
     let words = ["open files in this process", "ulimit -n"];
-    let short = Some(Duration::from_millis(1500));
+    let short = Duration::from_millis(1500);
     for there in 1..=3 {
         let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
         tell("come");
@@ -342,10 +331,7 @@ pub(crate) fn newcomers_without_files(net: &Net) {
 fn file_descriptors_for_newcomers() {
     let net = Net::new("newcomers");
     let node = net.node("parent");
-    let mut steady = node
-        .publisher::<[u8]>("/steady")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut steady = reliable(&node, "/steady")
         .open()
         .unwrap();
     let mut child = Child::spawn(&net, "newcomers");
@@ -353,10 +339,7 @@ fn file_descriptors_for_newcomers() {
     while child.hear() == "come" {
         let name = format!("comes{}", there.len());
         let node = net.node(&name);
-        let down = node
-            .publisher::<[u8]>("/down")
-            .reliable(OnFull::Wait(Duration::from_secs(30)))
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        let down = reliable(&node, "/down")
             .open()
             .unwrap();
         there.push((reader(&node, "/up").unwrap(), down));
@@ -377,9 +360,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
     let node = net.node("child");
     let publishers: Vec<_> = (0..EACH)
         .map(|_| {
-            node.publisher::<[u8]>("/up")
-                .reliable(OnFull::Wait(Duration::from_secs(30)))
-                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            reliable(&node, "/up")
                 .open()
                 .unwrap()
         })
@@ -443,10 +424,7 @@ fn file_descriptors_for_waiting_callers() {
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");
     let node = net.node("parent");
-    let _down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let _down = reliable(&node, "/down")
         .open()
         .unwrap();
     let _up = reader(&node, "/up").unwrap();
@@ -467,18 +445,13 @@ pub(crate) fn little_address_space(net: &Net) {
     let mut limited = Some(Limited::to(libc::RLIMIT_AS, pages * 4096 + (4 << 20)));
     check(
         &refused(
-            node.publisher::<[u8]>("/up")
-                .reliable(OnFull::Wait(Duration::from_secs(30)))
-                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+            reliable(&node, "/up")
                 .log_len_bytes(16 << 20)
                 .open(),
         ),
         "/up",
     );
-    let mut small = node
-        .publisher::<[u8]>("/small")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut small = reliable(&node, "/small")
         .open()
         .unwrap();
     check(
@@ -493,9 +466,7 @@ pub(crate) fn little_address_space(net: &Net) {
         limited = None;
     });
     assert_eq!((short, subscriber.lost().total()), (1, 0));
-    node.publisher::<[u8]>("/up")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    reliable(&node, "/up")
         .log_len_bytes(16 << 20)
         .open()
         .unwrap();
@@ -506,10 +477,7 @@ pub(crate) fn little_address_space(net: &Net) {
 fn address_space() {
     let net = Net::new("space");
     let node = net.node("parent");
-    let mut down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut down = reliable(&node, "/down")
         .open()
         .unwrap();
     let mut child = Child::spawn(&net, "space");
@@ -528,10 +496,7 @@ pub(crate) fn few_maps(net: &Net) {
         return;
     }
     let node = net.node("child");
-    let mut first = node
-        .publisher::<[u8]>("/first")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut first = reliable(&node, "/first")
         .open()
         .unwrap();
     let mut subscriber = reader(&node, "/first").unwrap();
@@ -554,10 +519,7 @@ pub(crate) fn few_maps(net: &Net) {
     }
     let mut publishers = Vec::with_capacity(64);
     let error = loop {
-        match node
-            .publisher::<[u8]>("/t")
-            .reliable(OnFull::Wait(Duration::from_secs(30)))
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+        match reliable(&node, "/t")
             .open()
         {
             Ok(publisher) => publishers.push(publisher),
@@ -596,10 +558,7 @@ pub(crate) fn no_threads(net: &Net) {
     is_limit(&refused(net.builder("child").open()), &words);
     drop(limited);
     let node = net.node("child");
-    let mut publisher = node
-        .publisher::<[u8]>("/t")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut publisher = reliable(&node, "/t")
         .open()
         .unwrap();
     let limited = none();

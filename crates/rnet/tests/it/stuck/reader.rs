@@ -65,7 +65,7 @@ impl Scene {
     fn new(role: &str, on_full: OnFull, len: usize) -> Scene {
         let net = Net::new("stopped");
         let publisher =
-            net.node("writer").publisher::<[u8]>("/t").qos(reliable(on_full)).open().unwrap();
+            reliable(&net.node("writer"), on_full).open().unwrap();
         let other = reader_of(&net.node("beside"), "/t");
         let child = Child::spawn(&net, role);
         let mut scene = Scene { publisher, other, child, sent: 0, read: 0, len, _net: net };
