@@ -9,9 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rnet::{
-    Node, OnFull, Publisher, Reliability, Result, SubscriberQos, Wait, now_ns,
-};
+use rnet::{Node, OnFull, Publisher, Reliability, Result, SubscriberQos, Wait, now_ns};
 
 const REPEATS: usize = 5;
 const WAIT_LIMIT: Duration = Duration::from_secs(20);

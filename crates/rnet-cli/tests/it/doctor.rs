@@ -246,10 +246,7 @@ fn incompatible_qos_is_reported() {
             subscriber().transient_local(),
             ["requests transient_local", "make the publisher transient_local"],
         ),
-        (
-            subscriber().lane(Lane::Urgent),
-            ["urgent lane", "set the publisher's lane to urgent"],
-        ),
+        (subscriber().lane(Lane::Urgent), ["urgent lane", "set the publisher's lane to urgent"]),
     ] {
         let _subscriber = subscriber.open().unwrap();
         let ran = rnet!(env, "--json", "doctor", "ear", "mouth");

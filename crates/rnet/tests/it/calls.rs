@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use rnet::msgs::{CallStatus, Twist};
-use rnet::{
-    CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, Service,
-};
+use rnet::{CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, Service};
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]

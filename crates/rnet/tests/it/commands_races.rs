@@ -152,8 +152,8 @@ fn timed_out_driver_has_no_authority_later() {
     assert!(warm.is_err());
     // Longer than the driver's wait plus the delivery of its release.
     slow.occupy(&mut first, 90);
-    let limit = Some(Duration::from_millis(300));
-    let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(limit).map(drop);
+    let limit = Duration::from_millis(300);
+    let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).timeout(limit).take().map(drop);
     let error = taken.unwrap_err();
     assert!(matches!(&error, Error::Timeout { .. }), "{error}");
     slow.until_applied();

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, orders, role, tell};
 use rnet::{
-    DeadlineMissed, Error, LivelinessChange, LivelinessCounts, Node, Publisher,
-    Subscriber,
+    DeadlineMissed, Error, LivelinessChange, LivelinessCounts, Node, Publisher, Subscriber,
 };
 
 const PERIOD: Duration = Duration::from_millis(40);

@@ -66,8 +66,7 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
 fn forwarded_messages_fill_a_log_like_others() {
     let net = Net::new("forwarded many");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut publisher =
-        proxy(&link).reliable(OnFull::Detach { stall: LONG }).open().unwrap();
+    let mut publisher = proxy(&link).reliable(OnFull::Detach { stall: LONG }).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut next = 0;
@@ -194,7 +193,9 @@ fn nonblocking_send_is_refused_at_once() {
                 .reliable(on_full)
                 .log_len_bytes(LOG_LEN_BYTES)
                 .large_depth(2)
-                .pool_limit_bytes(4 << 20).open().unwrap();
+                .pool_limit_bytes(4 << 20)
+                .open()
+                .unwrap();
             publisher.set_waiting(false);
             let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -223,7 +224,9 @@ fn a_loan_that_is_refused_is_kept() {
     let (link, node) = (net.node("link"), net.node("node"));
     let mut publisher = proxy(&link)
         .reliable(OnFull::Detach { stall: Duration::from_secs(3600) })
-        .log_len_bytes(LOG_LEN_BYTES).open().unwrap();
+        .log_len_bytes(LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     publisher.set_waiting(false);
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -251,7 +254,9 @@ fn nonblocking_send_evicts_stopped_readers() {
             .reliable(OnFull::Detach { stall: Duration::from_millis(20) })
             .log_len_bytes(LOG_LEN_BYTES)
             .large_depth(2)
-            .pool_limit_bytes(4 << 20).open().unwrap();
+            .pool_limit_bytes(4 << 20)
+            .open()
+            .unwrap();
         publisher.set_waiting(false);
         let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::{
-    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, Subscriber,
-    SubscriberBuilder,
+    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, Subscriber, SubscriberBuilder,
 };
 
 fn map() -> Proxy {

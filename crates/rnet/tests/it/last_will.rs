@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
 use rnet::schema::{Schema, compile_text};
-use rnet::{
-    Dynamic, Error, Lane, Plain, Publisher, PublisherBuilder, Subscriber, WaitSet,
-};
+use rnet::{Dynamic, Error, Lane, Plain, Publisher, PublisherBuilder, Subscriber, WaitSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Plain)]
 #[repr(C)]

@@ -6,9 +6,7 @@ use std::collections::HashMap;
 
 use common::{LONG, Net, eventually};
 use rnet::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
-use rnet::{
-    Error, LossCounts, Node, OnFull, Publisher, PublisherStats, Subscriber,
-};
+use rnet::{Error, LossCounts, Node, OnFull, Publisher, PublisherStats, Subscriber};
 
 /// More than a subscriber can follow at once.
 const PUBLISHERS: usize = 400;

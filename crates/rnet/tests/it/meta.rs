@@ -76,8 +76,7 @@ fn child_entry() {
 #[test]
 fn messages_of_every_length_carry_metadata() {
     let net = Net::new("meta lengths");
-    let (mut publisher, mut subscriber) =
-        pair(&net, |p| p, |s| s.keep_all());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s.keep_all());
     let mut kept = Vec::new();
     for (seq, len) in LENGTHS.into_iter().enumerate() {
         let (bytes, meta) = (vec![seq as u8; len], full(seq as u64));
@@ -136,8 +135,7 @@ fn typed_messages_and_images_carry_metadata() {
 #[test]
 fn gap_is_counted_by_cause_at_its_position() {
     let net = Net::new("gap causes");
-    let (mut publisher, mut subscriber) =
-        pair(&net, |p| p, |s| s.keep_all());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s.keep_all());
     for (at, cause) in LossCause::ALL.into_iter().enumerate() {
         let gap = Meta::default().with_gap(cause, 1 << at);
         publisher.send_with(&[0; 22], gap).unwrap();
@@ -187,8 +185,7 @@ fn a_gap_is_not_lost_with_its_message() {
 #[test]
 fn latest_counts_gaps_of_a_closed_publisher() {
     let net = Net::new("gap left");
-    let (mut publisher, mut subscriber) =
-        pair(&net, |p| p, |s| s);
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
     publisher.publish_gap(LossCause::Link, 5).unwrap();
     publisher.send(&[0; 3]).unwrap();
     drop(publisher);
@@ -200,8 +197,7 @@ fn latest_counts_gaps_of_a_closed_publisher() {
 #[test]
 fn gaps_alone_do_not_delay_a_timeout() {
     let net = Net::new("gap time-out");
-    let (mut publisher, mut subscriber) =
-        pair(&net, |p| p, |s| s);
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
     std::thread::scope(|scope| {
         let waiting =
             scope.spawn(|| subscriber.latest_timeout(Duration::from_millis(300)).map(drop));
@@ -215,8 +211,7 @@ fn gaps_alone_do_not_delay_a_timeout() {
 #[test]
 fn gap_without_a_message_is_counted_by_sleeping_readers() {
     let net = Net::new("gap alone");
-    let (mut publisher, mut subscriber) =
-        pair(&net, |p| p, |s| s);
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
     let counted = || net.inspect().subscriptions[0].channels[0].lost;
     let reader = std::thread::spawn(move || {
         let len = subscriber.recv_timeout(LONG).unwrap().len();
@@ -339,8 +334,7 @@ fn contradictory_extensions_are_corrupt_and_unknown_ones_are_skipped() {
     ];
     for (case, (at, word, expected)) in cases.into_iter().enumerate() {
         let net = Net::new("spoilt words");
-        let (mut publisher, mut subscriber) =
-            pair(&net, |p| p, |s| s);
+        let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
         let mut other = net.node("c").publisher::<[u8]>("/t").open().unwrap();
         other.wait_for_subscribers_timeout(1, LONG).unwrap();
         let info = net.inspect().publishers.into_iter().find(|p| p.node == "/a").unwrap();

@@ -3,9 +3,7 @@
 use crate::common;
 
 use common::{LONG, Net};
-use rnet::{
-    Error, Field, FieldType, Plain, PlainType, Prim, TypeDesc,
-};
+use rnet::{Error, Field, FieldType, Plain, PlainType, Prim, TypeDesc};
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]

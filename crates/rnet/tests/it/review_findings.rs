@@ -7,10 +7,7 @@ use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    MatchEvent, Node, NodeEvent, OnFull, Subscriber, Wait,
-    WaitSet,
-};
+use rnet::{MatchEvent, Node, NodeEvent, OnFull, Subscriber, Wait, WaitSet};
 
 /// A message of a type that is incompatible with raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]

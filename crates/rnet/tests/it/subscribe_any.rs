@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    AnySubscription, Error, Node, OnFull, Result, Sample, SubscriberBuilder,
-};
+use rnet::{AnySubscription, Error, OnFull, Result, Sample, SubscriberBuilder};
 
 #[derive(Clone, Copy, Debug, rnet::Plain)]
 #[repr(C)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::{Error, Node, Rate, Tick, Timer, TimerBuilder};
+use rnet::{Error, Rate, Tick, Timer, TimerBuilder};
 
 const MS: Duration = Duration::from_millis(1);
 

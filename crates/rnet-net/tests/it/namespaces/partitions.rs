@@ -87,8 +87,7 @@ pub fn actor(host: &str, seed: &str) {
     let own = plan.topics.iter().filter(|topic| topic.publisher == host);
     let publishers: Vec<_> = own
         .map(|topic| {
-            let publisher =
-                node.publisher::<[u8]>(&topic.name).log_len_bytes(topic.log_len_bytes);
+            let publisher = node.publisher::<[u8]>(&topic.name).log_len_bytes(topic.log_len_bytes);
             let publisher =
                 if topic.is_reliable { publisher.reliable(OnFull::Wait(WAIT)) } else { publisher };
             (topic, publisher.open().unwrap())

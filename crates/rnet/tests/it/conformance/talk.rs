@@ -1,9 +1,7 @@
 //! Behaviours of log lines, last wills and pairs of topics, and their steps.
 
 use rnet::msgs::Log;
-use rnet::{
-    Error, LOG_TOPIC, LogLevel, Node, OnFull, Publisher, Result, Subscriber,
-};
+use rnet::{Error, LOG_TOPIC, LogLevel, Node, OnFull, Publisher, Result, Subscriber};
 use serde::{Deserialize, Serialize};
 
 use super::actor::{Outcome, Step};

@@ -4,9 +4,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use rnet::inspect::{Domain, FollowEvent, Follower};
-use rnet::{
-    EndpointEvent, Error, Node, OnFull, Proxy, PublisherBuilder, Subscriber,
-};
+use rnet::{EndpointEvent, Error, Node, OnFull, Proxy, PublisherBuilder, Subscriber};
 
 use super::{is_limit, is_out_of_memory, play, refused};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -102,11 +100,7 @@ pub(crate) fn few_files(net: &Net) {
         let node = net.builder("child").open();
         let made = node.as_ref().map_err(Clone::clone).and_then(|node| {
             let subscriber = reader(node, "/down")?;
-            Ok((
-                subscriber,
-                reliable(&node, "/up")
-                    .open()?,
-            ))
+            Ok((subscriber, reliable(&node, "/up").open()?))
         });
         let (mut subscriber, mut publisher) = match made {
             Ok(made) => made,
@@ -167,9 +161,7 @@ pub(crate) fn few_files(net: &Net) {
 fn file_descriptors() {
     let net = Net::new("files");
     let node = net.node("parent");
-    let mut down = reliable(&node, "/down")
-        .open()
-        .unwrap();
+    let mut down = reliable(&node, "/down").open().unwrap();
     let mut up = reader(&node, "/up").unwrap();
     let mut child = Child::spawn(&net, "files");
     while child.hear() == "send" {
@@ -235,9 +227,7 @@ pub(crate) fn an_observer_without_files(net: &Net) {
 fn file_descriptors_of_an_observer() {
     let net = Net::new("observer");
     let node = net.node("parent");
-    let mut down = reliable(&node, "/down")
-        .open()
-        .unwrap();
+    let mut down = reliable(&node, "/down").open().unwrap();
     let mut child = Child::spawn(&net, "observer");
     child.expect("send");
     down.send(&[1; LARGE]).unwrap();
@@ -298,9 +288,7 @@ fn file_descriptors_of_a_watch() {
 pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
-    let mut publisher = reliable(&node, "/up")
-        .open()
-        .unwrap();
+    let mut publisher = reliable(&node, "/up").open().unwrap();
     let mut subscriber = reader(&node, "/down").unwrap();
     let mut steady = reader(&node, "/steady").unwrap();
     steady.wait_for_publishers_timeout(1, LONG).unwrap();
@@ -331,17 +319,13 @@ pub(crate) fn newcomers_without_files(net: &Net) {
 fn file_descriptors_for_newcomers() {
     let net = Net::new("newcomers");
     let node = net.node("parent");
-    let mut steady = reliable(&node, "/steady")
-        .open()
-        .unwrap();
+    let mut steady = reliable(&node, "/steady").open().unwrap();
     let mut child = Child::spawn(&net, "newcomers");
     let mut there = Vec::new();
     while child.hear() == "come" {
         let name = format!("comes{}", there.len());
         let node = net.node(&name);
-        let down = reliable(&node, "/down")
-            .open()
-            .unwrap();
+        let down = reliable(&node, "/down").open().unwrap();
         there.push((reader(&node, "/up").unwrap(), down));
         steady.send(&[there.len() as u8]).unwrap();
         child.say("came");
@@ -358,13 +342,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
     const EACH: usize = 16;
     let orders = orders();
     let node = net.node("child");
-    let publishers: Vec<_> = (0..EACH)
-        .map(|_| {
-            reliable(&node, "/up")
-                .open()
-                .unwrap()
-        })
-        .collect();
+    let publishers: Vec<_> = (0..EACH).map(|_| reliable(&node, "/up").open().unwrap()).collect();
     let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
     let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
     let (say, receiver) = std::sync::mpsc::channel();
@@ -424,9 +402,7 @@ fn file_descriptors_for_waiting_callers() {
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");
     let node = net.node("parent");
-    let _down = reliable(&node, "/down")
-        .open()
-        .unwrap();
+    let _down = reliable(&node, "/down").open().unwrap();
     let _up = reader(&node, "/up").unwrap();
     child.say("came");
     child.expect("done");
@@ -443,17 +419,8 @@ pub(crate) fn little_address_space(net: &Net) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
     let mut limited = Some(Limited::to(libc::RLIMIT_AS, pages * 4096 + (4 << 20)));
-    check(
-        &refused(
-            reliable(&node, "/up")
-                .log_len_bytes(16 << 20)
-                .open(),
-        ),
-        "/up",
-    );
-    let mut small = reliable(&node, "/small")
-        .open()
-        .unwrap();
+    check(&refused(reliable(&node, "/up").log_len_bytes(16 << 20).open()), "/up");
+    let mut small = reliable(&node, "/small").open().unwrap();
     check(
         &refused(small.send(&vec![1; 1 << 20]).and_then(|()| small.loan(16 << 20).map(drop))),
         "/small",
@@ -466,10 +433,7 @@ pub(crate) fn little_address_space(net: &Net) {
         limited = None;
     });
     assert_eq!((short, subscriber.lost().total()), (1, 0));
-    reliable(&node, "/up")
-        .log_len_bytes(16 << 20)
-        .open()
-        .unwrap();
+    reliable(&node, "/up").log_len_bytes(16 << 20).open().unwrap();
     tell("done");
 }
 
@@ -477,9 +441,7 @@ pub(crate) fn little_address_space(net: &Net) {
 fn address_space() {
     let net = Net::new("space");
     let node = net.node("parent");
-    let mut down = reliable(&node, "/down")
-        .open()
-        .unwrap();
+    let mut down = reliable(&node, "/down").open().unwrap();
     let mut child = Child::spawn(&net, "space");
     child.expect("send");
     down.send(&vec![1; 32 << 20]).unwrap();
@@ -496,9 +458,7 @@ pub(crate) fn few_maps(net: &Net) {
         return;
     }
     let node = net.node("child");
-    let mut first = reliable(&node, "/first")
-        .open()
-        .unwrap();
+    let mut first = reliable(&node, "/first").open().unwrap();
     let mut subscriber = reader(&node, "/first").unwrap();
     // Untouched memory; pages of different protection are separate maps.
     let memory = Vec::<[u8; 4096]>::with_capacity(2 * most + 2);
@@ -519,9 +479,7 @@ pub(crate) fn few_maps(net: &Net) {
     }
     let mut publishers = Vec::with_capacity(64);
     let error = loop {
-        match reliable(&node, "/t")
-            .open()
-        {
+        match reliable(&node, "/t").open() {
             Ok(publisher) => publishers.push(publisher),
             Err(error) => break error,
         }
@@ -558,9 +516,7 @@ pub(crate) fn no_threads(net: &Net) {
     is_limit(&refused(net.builder("child").open()), &words);
     drop(limited);
     let node = net.node("child");
-    let mut publisher = reliable(&node, "/t")
-        .open()
-        .unwrap();
+    let mut publisher = reliable(&node, "/t").open().unwrap();
     let limited = none();
     let subscriber = reader(&node, "/t").unwrap();
     let (say, receiver) = std::sync::mpsc::channel();
