@@ -24,10 +24,10 @@ struct Leg {
 fn advertises_topics_with_types_and_sends_messages() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("robot");
-    let mut force = node.publisher::<Vector3>("/force").transient_local(1).open().unwrap();
-    let mut leg = node.publisher::<Leg>("/leg").transient_local(1).open().unwrap();
-    let mut image = node.publisher::<Image>("/image").transient_local(1).open().unwrap();
-    let mut note = node.publisher::<[u8]>("/note").transient_local(1).open().unwrap();
+    let mut force = node.publisher::<Vector3>("/force").transient_local(3).open().unwrap();
+    let mut leg = node.publisher::<Leg>("/leg").transient_local(3).open().unwrap();
+    let mut image = node.publisher::<Image>("/image").transient_local(3).open().unwrap();
+    let mut note = node.publisher::<[u8]>("/note").transient_local(3).open().unwrap();
     let vector = Vector3 { x: 1.0, y: 2.0, z: 3.0 };
     force.send(&vector).unwrap();
     leg.send(&Leg { force: 2.5, joints: [4, 5] }).unwrap();
