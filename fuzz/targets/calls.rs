@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rnet::inspect::Domain;
-use rnet::{Client, Command, Meta, Node, OnFull, Publisher, PublisherOptions, Pusher, Service};
+use rnet::{Client, Command, Meta, Node, OnFull, Publisher, Pusher, Service};
 use rnet_fuzz::Input;
 
 const STEPS: usize = 32;
@@ -89,11 +89,12 @@ fn fixture() -> Fixture {
             Some(schema) => schema.clone().into(),
             None => rnet::MessageType::try_from(heard.type_desc.clone()).unwrap(),
         };
-        let mut options = PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty);
+        let publisher = hostile.publisher::<[u8]>(&heard.topic);
+        let mut publisher = publisher.reliable(OnFull::Refuse).message_type(ty);
         if heard.qos.lane == Some(rnet::Lane::Urgent) || heard.topic == "/c" {
-            options = options.urgent();
+            publisher = publisher.urgent();
         }
-        let publisher = hostile.publisher::<[u8]>(&heard.topic).qos(options).open().unwrap();
+        let publisher = publisher.open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LIMIT).unwrap();
         publishers.push(publisher);
     }

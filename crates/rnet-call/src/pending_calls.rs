@@ -550,7 +550,7 @@ mod tests {
                 limit_bytes: 1,
                 why: "no".into(),
             },
-            Error::Full { topic: topic(), reader_node: "/a".into() },
+            Error::Full { topic: topic().into(), reader_node: "/a".into() },
         ] {
             let (before, error) = (error.clone(), as_service_error("/plan", error));
             assert_eq!((error.code(), error.topic()), (before.code(), Some("/plan")));

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rnet_node::bridge::ProxyPublisher;
 use rnet_core::{CancelReason, Result};
 use rnet_node::sync::lock;
 use rnet_shm::os::clock;

@@ -13,7 +13,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use rnet::{Node, OnFull, SubscriberOptions, now_ns};
+use rnet::{Node, OnFull, now_ns};
 use zenoh::Wait as _;
 use zenoh::qos::CongestionControl;
 
@@ -155,7 +155,6 @@ fn urgent_send(job: &Job) {
 
 fn urgent_receive(job: &Job) {
     let node = Node::new("receiver").expect("a node");
-    let reliable = || SubscriberOptions::new().reliable();
     let mut events = node.subscriber::<[u8]>(TOPIC).reliable().open().expect("a subscriber");
     let (ended, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {

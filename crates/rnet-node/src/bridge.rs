@@ -21,7 +21,7 @@ pub trait BridgePublisherBuilder: Sized {
     fn proxy(self, proxy: Proxy) -> Self;
 
     /// A subscription is admitted only after
-    /// [`BridgePublisher::admit`] names it. [`crate::MatchEvent::AdmissionRequested`] reports a subscription that
+    /// [`ProxyPublisher::admit`] names it. [`crate::MatchEvent::AdmissionRequested`] reports a subscription that
     /// waits for admission.
     fn deferred(self) -> Self;
 
@@ -52,14 +52,14 @@ pub trait BridgeSubscriberBuilder: Sized {
     fn passive(self) -> Self;
 }
 
-/// Publishers that forward messages.
-pub trait BridgePublisher: Sized {
+/// Publishers that stand for others.
+pub trait ProxyPublisher: Sized {
     /// Closes the publisher as if its process had died: subscribers that have read it to the end get
     /// `PeerLost`, and watchers of endpoints and matches see it as lost. Used for a proxy whose represented
     /// node is lost. Unread large messages are freed, and counted as lost.
     fn close_as_lost(self);
 
-    /// The subscriptions that wait for [`BridgePublisher::admit`]; empty unless the publisher defers admission.
+    /// The subscriptions that wait for [`ProxyPublisher::admit`]; empty unless the publisher defers admission.
     fn awaiting_admission(&self) -> Vec<PeerInfo>;
 
     /// Admits a subscription, now or when it asks; for a publisher that defers admission. The subscription
@@ -68,7 +68,10 @@ pub trait BridgePublisher: Sized {
     /// # Errors
     /// `Closed` in a forked child.
     fn admit(&self, subscription: u64) -> Result<()>;
+}
 
+/// Publishers that forward messages.
+pub trait BridgePublisher: Sized {
     /// Sends a message of another host: as [`crate::Publisher::send_with`], but with the timestamp `sent_ns` of its
     /// first send, in ns of CLOCK_MONOTONIC of this host. A future timestamp counts as now. Latency and
     /// lifespan use this timestamp, deadlines and liveliness the time of this call.

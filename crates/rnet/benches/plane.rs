@@ -9,9 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rnet::{
-    Node, OnFull, Publisher, PublisherOptions, Reliability, Result, SubscriberQos, Wait, now_ns,
-};
+use rnet::{Node, OnFull, Publisher, Reliability, Result, SubscriberQos, Wait, now_ns};
 
 const REPEATS: usize = 5;
 const WAIT_LIMIT: Duration = Duration::from_secs(20);
@@ -102,11 +100,12 @@ fn run(index: usize, work: Work) -> Result<(Vec<[f64; 4]>, Duration)> {
                 .expect("the receiver starts")
         })
         .collect();
-    let options = match work.period {
-        None => PublisherOptions::new().reliable(OnFull::Wait(Duration::from_secs(10))),
-        Some(_) => PublisherOptions::new(),
+    let publisher = node.publisher("/bench");
+    let publisher = match work.period {
+        None => publisher.reliable(OnFull::Wait(Duration::from_secs(10))),
+        Some(_) => publisher,
     };
-    let mut publisher: Publisher<[u8]> = node.publisher("/bench").qos(options).open()?;
+    let mut publisher: Publisher<[u8]> = publisher.open()?;
     publisher.wait_for_subscribers_timeout(work.readers, WAIT_LIMIT)?;
     let mut message = vec![0u8; work.len];
     let start = Instant::now();

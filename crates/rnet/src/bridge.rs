@@ -39,7 +39,7 @@ use crate::Node;
 
 pub use rnet_node::bridge::{
     BridgeLoan, BridgePublisher, BridgePublisherBuilder, BridgeSubscriber, BridgeSubscriberBuilder,
-    ProxySubscription, PublisherStatus, ReadState,
+    ProxyPublisher, ProxySubscription, PublisherStatus, ReadState,
 };
 pub use rnet_node::remote_nodes::NODES_TOPIC;
 pub use rnet_shm::channel::word_file::{Checkpoint, WordFile};

@@ -85,27 +85,15 @@ fn send(publisher: &mut Publisher<[u8]>, len: usize, buf: &mut Vec<u8>) -> Resul
 fn writer(dir: &Path, name: &str) -> Outcome {
     let node = node(dir, name)?;
     let wait = OnFull::Wait(Duration::from_secs(20));
-    let mut small =
-        node.publisher::<[u8]>("/k/small").log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).open()?;
-    let mut large = node
-        .publisher::<[u8]>("/k/large")
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .reliable(wait)
-        .pool_limit_bytes(2 << 20)
-        .open()?;
-    let mut mixed = node
-        .publisher::<[u8]>("/k/mixed")
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
+    let mut small = small_log(&node, "/k/small").open()?;
+    let mut large = small_log(&node, "/k/large").reliable(wait).pool_limit_bytes(2 << 20).open()?;
+    let mut mixed = small_log(&node, "/k/mixed")
         .reliable(OnFull::Refuse)
         .transient_local(4)
         .pool_limit_bytes(2 << 20)
         .open()?;
     let stall = Duration::from_millis(50);
-    let mut detach = node
-        .publisher::<[u8]>("/k/detach")
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .reliable(OnFull::Detach { stall })
-        .open()?;
+    let mut detach = small_log(&node, "/k/detach").reliable(OnFull::Detach { stall }).open()?;
     for publisher in [&small, &large, &mixed, &detach] {
         publisher.wait_for_subscribers_timeout(1, LONG)?;
     }
@@ -400,11 +388,7 @@ fn check(bytes: &[u8]) -> Outcome {
 
 /// A writer that sleeps for capacity, and the slow reader that wakes it.
 fn held_up(node: &Node, topic: &str) -> Outcome {
-    let mut publisher = node
-        .publisher::<[u8]>(topic)
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .reliable(OnFull::Wait(LONG))
-        .open()?;
+    let mut publisher = small_log(node, topic).reliable(OnFull::Wait(LONG)).open()?;
     let mut reader = node.subscriber::<[u8]>(topic).reliable().open()?;
     reader.wait_for_publishers_timeout(1, LONG)?;
     const COUNT: usize = 60;
@@ -424,11 +408,7 @@ fn held_up(node: &Node, topic: &str) -> Outcome {
 fn stubborn(node: &Node, name: &str) -> Outcome {
     let topic = format!("/stubborn/{name}");
     for on_full in [OnFull::Refuse, OnFull::Detach { stall: Duration::from_millis(2) }] {
-        let mut publisher = node
-            .publisher::<[u8]>(&topic)
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-            .reliable(on_full)
-            .open()?;
+        let mut publisher = small_log(node, &topic).reliable(on_full).open()?;
         let mut reader = node.subscriber::<[u8]>(&topic).reliable().open()?;
         reader.wait_for_publishers_timeout(1, LONG)?;
         let until = Instant::now() + LONG;
@@ -449,8 +429,7 @@ fn stubborn(node: &Node, name: &str) -> Outcome {
     }
     held_up(node, &format!("/held/{name}"))?;
     let topic = format!("/crowd/{name}");
-    let _publisher =
-        node.publisher::<[u8]>(&topic).log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES).open()?;
+    let _publisher = small_log(node, &topic).open()?;
     let crowd = rnet::limits::MAX_READERS_PER_CHANNEL + 1;
     let readers: Result<Vec<Subscriber<[u8]>>, Error> =
         (0..crowd).map(|_| node.subscriber(&topic).open()).collect();

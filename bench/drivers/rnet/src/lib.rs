@@ -8,7 +8,7 @@ use bench_harness::{
     About, AsSystem, Broker, KeyValue, Lane, Net, Publisher, Result, Sink, Subscription, System,
     Topic,
 };
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions, Wait};
+use rnet::{Node, OnFull, Wait};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -107,21 +107,23 @@ impl System for Rnet {
 
     fn publisher(&self, net: &Net, topic: &Topic) -> Result<Box<dyn Publisher>> {
         let node = node(net)?;
-        let mut options = PublisherOptions::new().reliable(OnFull::Wait(WAIT_LIMIT));
+        let publisher = node.publisher::<[u8]>(&format!("/{}", topic.name));
+        let mut publisher = publisher.reliable(OnFull::Wait(WAIT_LIMIT));
         if topic.lane == Lane::Urgent {
-            options = options.urgent();
+            publisher = publisher.urgent();
         }
-        let publisher = node.publisher::<[u8]>(&format!("/{}", topic.name)).qos(options).open()?;
+        let publisher = publisher.open()?;
         Ok(Box::new(Sender { publisher, _node: node }))
     }
 
     fn subscribe(&self, net: &Net, topic: &Topic, mut sink: Sink) -> Result<Subscription> {
         let node = node(net)?;
-        let mut options = SubscriberOptions::new().reliable().wait(self.wait);
+        let subscriber = node.subscriber::<[u8]>(&format!("/{}", topic.name));
+        let mut subscriber = subscriber.reliable().wait(self.wait);
         if topic.lane == Lane::Urgent {
-            options = options.lane(rnet::Lane::Urgent);
+            subscriber = subscriber.lane(rnet::Lane::Urgent);
         }
-        let mut subscriber = node.subscriber::<[u8]>(&format!("/{}", topic.name)).qos(options).open()?;
+        let mut subscriber = subscriber.open()?;
         Subscription::thread(self.id, move |stop| {
             let _node = node;
             while !stop.load(Ordering::Relaxed) {

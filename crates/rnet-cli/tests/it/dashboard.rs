@@ -23,7 +23,7 @@ fn it_prints_its_url_serves_the_page_and_stops_on_request() {
     let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.unwrap_or_else(|| panic!("{said}"));
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(TEST_TIMEOUT).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -61,7 +61,7 @@ fn foxglove_clients_are_accepted_on_request() {
     let startup: serde_json::Value = serde_json::from_str(&line).unwrap();
     let address = startup["foxglove"].as_str().unwrap().strip_prefix("ws://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(TEST_TIMEOUT).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     write!(
         stream,
         "GET / HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\

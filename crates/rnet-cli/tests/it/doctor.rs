@@ -4,7 +4,7 @@ use crate::util;
 
 use std::os::unix::fs::PermissionsExt;
 
-use rnet::{Lane, Node, SubscriberOptions};
+use rnet::{Lane, Node};
 use util::{CommandOutput, Pose, TEST_TIMEOUT, TestEnv};
 
 /// The problem of this check with its advice, as "what -> advice".
@@ -239,18 +239,16 @@ fn incompatible_qos_is_reported() {
     let env = TestEnv::new();
     let (ear, mouth) = pair(&env);
     let _publisher = mouth.publisher::<[u8]>("/t").open().unwrap();
-    for (options, words) in [
-        (SubscriberOptions::new().reliable(), ["requests reliable", "make the publisher reliable"]),
+    let subscriber = || ear.subscriber::<[u8]>("/t");
+    for (subscriber, words) in [
+        (subscriber().reliable(), ["requests reliable", "make the publisher reliable"]),
         (
-            SubscriberOptions::new().transient_local(),
+            subscriber().transient_local(),
             ["requests transient_local", "make the publisher transient_local"],
         ),
-        (
-            SubscriberOptions::new().lane(Lane::Urgent),
-            ["urgent lane", "set the publisher's lane to urgent"],
-        ),
+        (subscriber().lane(Lane::Urgent), ["urgent lane", "set the publisher's lane to urgent"]),
     ] {
-        let _subscriber = ear.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let _subscriber = subscriber.open().unwrap();
         let ran = rnet!(env, "--json", "doctor", "ear", "mouth");
         contains(&problem(&ran, "qos"), &words);
     }

@@ -19,7 +19,7 @@ fn it_says_where_it_serves_and_lets_allowed_pages_in() {
     let addr = url.trim().strip_prefix("ws://").unwrap();
     let ask = |origin: &str| {
         let mut stream = TcpStream::connect(addr).unwrap();
-        stream.set_read_timeout(TEST_TIMEOUT).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let request = format!(
             "GET / HTTP/1.1\r\nHost: {addr}\r\nOrigin: {origin}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\

@@ -1,8 +1,8 @@
 //! `rnet graph`.
 
 use crate::util;
+use rnet::bridge::BridgeSubscriberBuilder;
 
-use rnet::SubscriberOptions;
 use serde_json::json;
 use util::{BackgroundPublisher, POSE, Pose, TestEnv};
 

@@ -7,6 +7,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
+use rnet::bridge::{BridgePublisherBuilder, BridgeSubscriberBuilder};
 use rnet::msgs::link_status::{Cause, ClockStep, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, Timestamp, duration_from_ns, timestamp_now};
 use rnet::{Node, Proxy, Publisher};

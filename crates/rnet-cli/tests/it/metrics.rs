@@ -168,7 +168,7 @@ impl Drop for Program {
 /// The JSON answer of a server on this host; `None` if it does not answer.
 fn get(addr: &str, path: &str) -> Option<serde_json::Value> {
     let mut stream = TcpStream::connect(addr).ok()?;
-    stream.set_read_timeout(LONG).ok()?;
+    stream.set_read_timeout(Some(LONG)).ok()?;
     // With HTTP/1.0 the answer is not chunked.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {addr}\r\n\r\n").ok()?;
     let mut answer = String::new();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rnet::inspect::Location;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::{CommandEvent, Twist, Vector3};
-use rnet::{Lane, Meta, OnFull, Origin, PublisherOptions, Subscriber, SubscriberOptions};
+use rnet::{Lane, Meta, OnFull, Origin, Subscriber};
 use rnet_record::mcap::records::MessageHeader;
 use rnet_record::mcap::{WriteOptions, Writer};
 use rnet_record::{RecordOptions, Recorder, names};
@@ -434,7 +434,6 @@ fn makes_the_golden_file() {
     assert!(!Path::new(GOLDEN).exists(), "{GOLDEN} is there, and is never changed");
     let env = TestEnv::new();
     let node = env.node("/old");
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(TEST_TIMEOUT));
     let mut wheels =
         node.publisher::<Wheel>("/plain").reliable(OnFull::Wait(TEST_TIMEOUT)).open().unwrap();
     let mut twists = node.publisher::<Twist>("/protobuf").open().unwrap();
@@ -526,7 +525,6 @@ fn calls_and_commands_are_played_only_where_a_pattern_names_them() {
     drop((raw, robot, desk));
 
     let live = env.node("/live");
-    let log = SubscriberOptions::new().lane(Lane::Urgent).keep_all();
     let topic = "/_rnet/command/cmd_vel/log";
     let mut log =
         live.subscriber::<CommandEvent>(topic).lane(Lane::Urgent).keep_all().open().unwrap();

@@ -2,9 +2,10 @@
 
 use crate::util;
 
+use rnet::bridge::{BridgePublisherBuilder, BridgeSubscriber, BridgeSubscriberBuilder};
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Peer, Topic};
-use rnet::{Node, Proxy, PublisherOptions};
+use rnet::{Node, Proxy};
 use serde_json::json;
 use util::{DOMAIN, POSE, Pose, TEST_TIMEOUT, TestEnv};
 
@@ -73,7 +74,6 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
     let alone = list(&[]).ok();
     assert!(alone.ends_with("Pose  /pose\n"), "{alone}");
     let link = link(&env);
-    let twist = PublisherOptions::new().proxy(viewer(1));
     let _twist = link.publisher::<rnet::msgs::Twist>("/twist").proxy(viewer(1)).open().unwrap();
     let text = list(&[]).ok();
     let lines: Vec<Vec<&str>> =

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rnet::{Node, OnFull, PublisherOptions, SubscriberOptions};
+use rnet::{Node, OnFull};
 use rnet_record::{RecordOptions, Recorder};
 use util::processes::{assert_nothing_left, until};
 use util::{CommandOutput, DOMAIN, RunningCommand, TEST_TIMEOUT, TestEnv};
@@ -56,8 +56,8 @@ fn control(node: &Node, role: &str, gain: f64) {
         })
     });
     let mut angles = node.subscriber::<Angle>("/angle").reliable().keep_all().open().unwrap();
-    let reliable = PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT });
-    let mut torques = node.publisher::<Torque>("/torque").qos(reliable).open().unwrap();
+    let reliable = OnFull::Detach { stall: TEST_TIMEOUT };
+    let mut torques = node.publisher::<Torque>("/torque").reliable(reliable).open().unwrap();
     let mut extra = (role == "extra").then(|| node.publisher::<Factor>("/extra").open().unwrap());
     let own_gain = node.service::<Factor, Factor>("/own/gain");
     let _service = (role == "calls").then(|| own_gain.serve(|_| Ok(Factor { by: 1.0 })).unwrap());
@@ -129,7 +129,6 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
     }
     let scale = node.service::<Factor, Factor>("/scale");
     let _scale = (role == "calls").then(|| scale.serve(|by| Ok(*by)).unwrap());
-    let reliable = || PublisherOptions::new().reliable(OnFull::Detach { stall: TEST_TIMEOUT });
     let mut angles = node
         .publisher::<Angle>("/angle")
         .reliable(OnFull::Detach { stall: TEST_TIMEOUT })
@@ -140,7 +139,6 @@ fn recorded_as(env: &TestEnv, role: &str) -> PathBuf {
         .reliable(OnFull::Detach { stall: TEST_TIMEOUT })
         .open()
         .unwrap();
-    let options = SubscriberOptions::new().reliable().keep_all();
     let mut torques = node.subscriber::<Torque>("/torque").reliable().keep_all().open().unwrap();
     let mut taken = node.subscriber::<Factor>("/factor_taken").open().unwrap();
     let location = rnet::inspect::Location::new(Some(DOMAIN), Some(env.dir.clone()), None).unwrap();

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rnet::SubscriberOptions;
 use util::robot::{Robot, until};
 use util::{BackgroundPublisher, RunningCommand, TestEnv};
 

@@ -2,6 +2,7 @@
 
 use crate::util;
 
+use rnet::bridge::{BridgePublisherBuilder, BridgeSubscriberBuilder, ProxySubscription};
 use rnet::{Lane, OnFull};
 use util::{BackgroundPublisher, POSE, Pose, TEST_TIMEOUT, TestEnv};
 

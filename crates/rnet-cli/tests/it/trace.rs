@@ -5,8 +5,9 @@ use crate::util;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rnet::bridge::{BridgePublisher, BridgePublisherBuilder};
 use rnet::trace::TraceRecord;
-use rnet::{Meta, Node, Origin, Proxy, Publisher, PublisherOptions, now_ns};
+use rnet::{Meta, Node, Origin, Proxy, Publisher, now_ns};
 use util::{BackgroundPublisher, DOMAIN, TestEnv};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -120,14 +121,14 @@ fn with_laptop(test: impl FnOnce(&TestEnv)) {
     const LIDAR: u64 = 77 << 32;
     let env = TestEnv::new();
     let link = Node::builder("_rnet/link_1").tool().dir(&env.dir).domain(DOMAIN).open().unwrap();
-    let proxy = |node: &str, endpoint| {
-        PublisherOptions::new().proxy(Proxy::new("laptop", node, endpoint).unwrap())
+    let proxy = |topic: &str, node: &str, endpoint| {
+        link.publisher::<[u8]>(topic).proxy(Proxy::new("laptop", node, endpoint).unwrap())
     };
     let map = env.node("map");
     let _heard = map.subscriber::<[u8]>("/scan").open().unwrap().on(|_| ());
-    let mut scans = link.publisher::<[u8]>("/scan").qos(proxy("/lidar", LIDAR)).open().unwrap();
-    let records = proxy("/viewer", 2).message_type(TraceRecord::plain_type());
-    let mut records = link.publisher::<[u8]>("/_rnet/trace/scan").qos(records).open().unwrap();
+    let mut scans = proxy("/scan", "/lidar", LIDAR).open().unwrap();
+    let records = proxy("/_rnet/trace/scan", "/viewer", 2);
+    let mut records = records.message_type(TraceRecord::plain_type()).open().unwrap();
     scans.set_sent_uncertainty_ns(Some(250_000));
     records.set_sent_uncertainty_ns(Some(250_000));
     scans.wait_for_subscribers_timeout(1, LONG).unwrap();

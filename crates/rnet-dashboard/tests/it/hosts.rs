@@ -4,6 +4,7 @@
 use crate::util;
 
 use rnet::Proxy;
+use rnet::bridge::BridgePublisherBuilder;
 use rnet::msgs::link_status::{Cause, Direction, Lost, Peer, State, Topic};
 use rnet::msgs::{LinkStatus, Timestamp, Twist, duration_from_ns, timestamp_now};
 use serde_json::{Value as Json, json};

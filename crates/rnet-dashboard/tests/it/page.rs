@@ -283,7 +283,8 @@ fn stop_takes_authority_keeps_it_without_page_and_releases_it() {
         .drive::<Twist>("/cmd_vel")
         .priority(1)
         .lease(Duration::from_secs(30))
-        .take(util_wait())
+        .timeout(util::HANG)
+        .take()
         .unwrap();
     driver.send(&twist(1.0)).unwrap();
     let dashboard = place.start();
@@ -312,10 +313,6 @@ fn stop_takes_authority_keeps_it_without_page_and_releases_it() {
     assert_eq!(page.refused(json!({"op": "command.take", "command": "/none"})), "not_found");
     assert!(!applied.lock().unwrap().contains(&2.0));
     drop(command);
-}
-
-fn util_wait() -> Option<Duration> {
-    Some(util::HANG)
 }
 
 #[test]

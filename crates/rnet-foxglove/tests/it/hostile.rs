@@ -170,7 +170,7 @@ fn handshake_times_out_for_idle_connections() {
             .collect();
         // The timeout closes them.
         for mut stream in idle {
-            stream.set_read_timeout(LONG).unwrap();
+            stream.set_read_timeout(Some(LONG)).unwrap();
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest);
         }

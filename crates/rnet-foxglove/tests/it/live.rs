@@ -7,7 +7,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use prost::Message as _;
-use rnet::PublisherOptions;
 use rnet::msgs::plain::Image;
 use rnet::msgs::{Clock, Vector3, foxglove::Pose};
 use rnet::state::Value as StateValue;
@@ -25,10 +24,10 @@ struct Leg {
 fn advertises_topics_with_types_and_sends_messages() {
     let test_domain = TestDomain::new();
     let node = test_domain.node("robot");
-    let mut force = node.publisher::<Vector3>("/force").transient_local(1).open().unwrap();
-    let mut leg = node.publisher::<Leg>("/leg").transient_local(1).open().unwrap();
-    let mut image = node.publisher::<Image>("/image").transient_local(1).open().unwrap();
-    let mut note = node.publisher::<[u8]>("/note").transient_local(1).open().unwrap();
+    let mut force = node.publisher::<Vector3>("/force").transient_local(3).open().unwrap();
+    let mut leg = node.publisher::<Leg>("/leg").transient_local(3).open().unwrap();
+    let mut image = node.publisher::<Image>("/image").transient_local(3).open().unwrap();
+    let mut note = node.publisher::<[u8]>("/note").transient_local(3).open().unwrap();
     let vector = Vector3 { x: 1.0, y: 2.0, z: 3.0 };
     force.send(&vector).unwrap();
     leg.send(&Leg { force: 2.5, joints: [4, 5] }).unwrap();
@@ -160,7 +159,6 @@ fn follows_domain_again_after_it_was_unreadable() {
 #[test]
 fn does_not_send_stale_latched_messages_or_those_of_gone_publishers() {
     let test_domain = TestDomain::new();
-    let kept = || PublisherOptions::new().transient_local(1);
     let (first, second) = (test_domain.node("first"), test_domain.node("second"));
     let mut publisher = first.publisher::<[u8]>("/mode").transient_local(1).open().unwrap();
     let text = |payload: Vec<u8>| {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use rnet::bridge::ProxyPublisher;
 use rnet::bridge::BridgePublisher;
 use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Result};
 

@@ -12,7 +12,7 @@ use crate::status::Watch;
 use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::link_status::{Cause, Direction, State, Topic};
-use rnet::{Error, Lane, Node, OnFull, Publisher, PublisherOptions};
+use rnet::{Error, Lane, Node, OnFull, Publisher};
 use rnet_net::wire::{Document, Item, Subscribe};
 use rnet_net::{HostId, Presence};
 
@@ -24,10 +24,9 @@ const TOO_MANY: u64 = (64 << 20) / LEN as u64;
 const MANY: u64 = (20 << 20) / LEN as u64;
 
 fn publishers(node: &Node) -> (Publisher<[u8]>, Publisher<[u8]>) {
-    let waits = PublisherOptions::new().reliable(OnFull::Wait(CHOSEN)).log_len_bytes(1 << 16);
-    let best_effort = PublisherOptions::new().log_len_bytes(1 << 16);
-    let open = |topic, options| node.publisher::<[u8]>(topic).qos(options).open().unwrap();
-    (open("/waits", waits), open("/best_effort", best_effort))
+    let publisher = |topic| node.publisher::<[u8]>(topic).log_len_bytes(1 << 16);
+    let waits = publisher("/waits").reliable(OnFull::Wait(CHOSEN));
+    (waits.open().unwrap(), publisher("/best_effort").open().unwrap())
 }
 
 fn message(number: u64) -> Vec<u8> {
@@ -164,7 +163,7 @@ fn send_images(publisher: &mut Publisher<[u8]>, mut settle: impl FnMut()) -> u64
         match publisher.send(&image) {
             Ok(()) => (sent, settled) = (sent + 1, false),
             Err(Error::Full { reader_node, .. }) => {
-                assert_eq!(reader_node, "@host1/to");
+                assert_eq!(&*reader_node, "@host1/to");
                 if settled {
                     return sent;
                 }

@@ -126,7 +126,7 @@ fn goals_feedback_and_reasons_cross() {
 fn jobs_of_a_lost_host_are_done_by_another() {
     let hosts = Hosts::new("jobs", 2);
     let (away, home) = (hosts.node(0, "away"), hosts.node(1, "home"));
-    let mut worker = away.pull::<[u8]>("/jobs").open().unwrap();
+    let worker = away.pull::<[u8]>("/jobs").open().unwrap();
     let jobs = home.push::<[u8]>("/jobs").open().unwrap();
     jobs.push(&[1]).unwrap();
     let job = worker.recv_timeout(LONG).unwrap().unwrap();
@@ -135,7 +135,7 @@ fn jobs_of_a_lost_host_are_done_by_another() {
     jobs.wait_until_done_timeout(LONG).unwrap();
     jobs.push(&[2]).unwrap();
     let held = worker.recv_timeout(LONG).unwrap().unwrap();
-    let mut here = home.pull::<[u8]>("/jobs").open().unwrap();
+    let here = home.pull::<[u8]>("/jobs").open().unwrap();
     hosts.cut(0, 1);
     let job = here.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job[0], job.context().redelivered()), (2, true));

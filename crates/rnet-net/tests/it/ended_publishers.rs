@@ -6,7 +6,7 @@ use crate::hosts;
 
 use common::{Child, LONG, eventually};
 use hosts::Hosts;
-use rnet::{Error, Node, OnFull, Publisher, PublisherOptions, Subscriber};
+use rnet::{Error, Node, OnFull, Publisher, Subscriber};
 
 /// So that the proxy of the other host holds few of the received messages.
 const LOG_LEN: u64 = 1 << 16;
@@ -20,12 +20,12 @@ const COUNT: u64 = 1000;
 fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node("talker");
-    let options = PublisherOptions::new().last_will(&b"gone"[..]);
-    let options = match role.as_str() {
-        "reliable" => options.reliable(OnFull::Wait(LONG)).log_len_bytes(LOG_LEN),
-        _ => options.urgent(),
+    let publisher = node.publisher::<[u8]>("/t").last_will(&b"gone"[..]);
+    let publisher = match role.as_str() {
+        "reliable" => publisher.reliable(OnFull::Wait(LONG)).log_len_bytes(LOG_LEN),
+        _ => publisher.urgent(),
     };
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = publisher.open().unwrap();
     let mut next = 0;
     for order in common::orders() {
         let count: u64 = order.parse().unwrap();
@@ -319,7 +319,6 @@ fn ended_publisher_without_readers_is_dropped() {
     // More messages wait for it than the credit allows.
     let hosts = Hosts::new("some has come", 2);
     let (mut marker, from, to) = (Marker::new(&hosts), hosts.node(0, "from"), hosts.node(1, "to"));
-    let waits = PublisherOptions::new().reliable(OnFull::Wait(LONG));
     let mut publisher = from
         .publisher::<[u8]>("/t")
         .reliable(OnFull::Wait(LONG))

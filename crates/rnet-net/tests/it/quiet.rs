@@ -1,7 +1,7 @@
 //! A stream to a silent peer keeps its frames: frames that wait in the network would delay other hosts
 //! (docs/design/wire.md, section 2).
 
-use rnet::{Lane, Meta, OnFull, SubscriberOptions};
+use rnet::{Lane, Meta, OnFull};
 use rnet_net::stream::{Accept, Frame, Limits, PULSE_NS, QUIET_NS, Stream};
 use rnet_net::wire::{Data, Header, Item, Items};
 
@@ -143,7 +143,6 @@ fn quiet_host_delays_no_other_host() {
     let nodes: Vec<_> = (0..HOSTS).map(|host| hosts.node(host, &format!("n{host}"))).collect();
     let mut publisher =
         nodes[0].publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG)).urgent().open().unwrap();
-    let reliable = || SubscriberOptions::new().reliable();
     let open = |node: &rnet::Node| node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     let mut subscribers: Vec<_> = nodes[1..].iter().map(open).collect();
     publisher.wait_for_subscribers_timeout(HOSTS - 1, LONG).unwrap();

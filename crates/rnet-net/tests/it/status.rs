@@ -9,7 +9,7 @@ use common::{LONG, eventually};
 use hosts::Hosts;
 use rnet::msgs::LinkStatus;
 use rnet::msgs::link_status::{Cause, Direction, Lost, State, Topic};
-use rnet::{Node, OnFull, Subscriber, SubscriberOptions};
+use rnet::{Node, OnFull, Subscriber};
 
 /// The last status of a host's link.
 pub struct Watch {
@@ -383,7 +383,6 @@ fn message_crosses_once_for_two_subscribers_of_a_host() {
     let (mut here, mut there) = (Watch::of(&from), Watch::of(&hosts.node(1, "looks")));
     let mut publisher = from.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
     let nodes = ["one", "two"].map(|name| hosts.node(1, name));
-    let reliable = || SubscriberOptions::new().reliable();
     let mut subscribers = nodes.each_ref().map(|node| {
         let subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         // The second subscriber finds an existing channel.

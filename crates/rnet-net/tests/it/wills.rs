@@ -6,7 +6,7 @@ use crate::hosts;
 
 use common::{Child, LONG, eventually};
 use hosts::Hosts;
-use rnet::{Error, PublisherOptions, Subscriber};
+use rnet::{Error, Subscriber};
 
 /// The roles of the children: a publisher with a will.
 #[test]
@@ -15,9 +15,9 @@ fn child_entry() {
     let Some(role) = common::role() else { return };
     let node = common::Net::of_parent().node("talker");
     let _beside = (role == "beside").then(|| node.publisher::<[u8]>("/beside").open().unwrap());
-    let options = PublisherOptions::new().last_will(&b"gone"[..]);
-    let options = if role == "urgent" { options.urgent() } else { options };
-    let mut publisher = Some(node.publisher::<[u8]>("/t").qos(options).open().unwrap());
+    let publisher = node.publisher::<[u8]>("/t").last_will(&b"gone"[..]);
+    let publisher = if role == "urgent" { publisher.urgent() } else { publisher };
+    let mut publisher = Some(publisher.open().unwrap());
     for order in common::orders() {
         let Some(open) = &mut publisher else { continue };
         match order.as_str() {

@@ -7,9 +7,10 @@ use std::sync::Barrier;
 use std::time::Duration;
 
 use common::{Net, eventually, folder, lost, metadata, of, options, record, stored};
+use rnet::bridge::BridgePublisherBuilder;
 use rnet::msgs::foxglove::LaserScan;
 use rnet::msgs::plain::Image;
-use rnet::{Durability, Lane, Meta, Origin, Proxy, PublisherOptions};
+use rnet::{Durability, Lane, Meta, Origin, Proxy};
 use rnet_record::{
     ChunkCompression, RecordError, RecordLossCause, Recorder, Selection, Source, names,
 };
@@ -296,7 +297,6 @@ fn records_topics_of_another_host_under_their_nodes() {
     let net = Net::new("other host");
     let (arm, link) = (net.node("/arm"), net.node("/link"));
     let mut ours = arm.publisher::<[u8]>("/t").open().unwrap();
-    let proxy = |host| PublisherOptions::new().proxy(Proxy::new(host, "/arm", 7).unwrap());
     let mut theirs = ["robot2", "robot3"].map(|host| {
         link.publisher::<[u8]>("/t").proxy(Proxy::new(host, "/arm", 7).unwrap()).open().unwrap()
     });

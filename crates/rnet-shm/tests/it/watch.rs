@@ -79,7 +79,7 @@ fn exit_of_peer_in_another_pid_namespace_wakes() {
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
     drop(node);
-    assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
+    assert_eq!(watch.wait(Some(LONG)).unwrap().peers, [id]);
     let changes = registry.refresh_only(&[id], None).unwrap();
     assert_eq!(changes.departed.len(), 1);
     assert_eq!(changes.departed[0].2, Departure::Left);
@@ -101,7 +101,7 @@ fn suspect_is_checked_again() {
     let mut asked = 0;
     for _ in 0..30 {
         // On a machine that stalls for a second, a poll happens in between.
-        asked += usize::from(watch.wait(LONG).unwrap().peers == [id]);
+        asked += usize::from(watch.wait(Some(LONG)).unwrap().peers == [id]);
         // The lock is authoritative: the peer lives.
         assert!(registry.refresh_only(&[id], None).unwrap().departed.is_empty());
         watch.follow(&mut registry);
@@ -111,7 +111,7 @@ fn suspect_is_checked_again() {
     }
     assert_eq!(asked, 5);
     // Finally it is checked only by the general poll.
-    while !watch.wait(LONG).unwrap().poll {
+    while !watch.wait(Some(LONG)).unwrap().poll {
         watch.follow(&mut registry);
     }
     drop(node);
@@ -133,7 +133,7 @@ fn peer_without_fifo_reader_is_suspected_at_once() {
     assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::Exiting));
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
-    assert_eq!(watch.wait(LONG).unwrap().peers, [id]);
+    assert_eq!(watch.wait(Some(LONG)).unwrap().peers, [id]);
 }
 
 /// A peer without a watchable descriptor is polled at first, and watched once a descriptor is available.
@@ -149,7 +149,7 @@ fn peer_that_could_not_be_watched_is_watched_later() {
     assert!(matches!(registry.peer(id).unwrap().handle, LivenessHandle::LockOnly));
     let mut watch = Watch::new().unwrap();
     watch.follow(&mut registry);
-    assert!(watch.wait(LONG).unwrap().poll, "it can only be polled");
+    assert!(watch.wait(Some(LONG)).unwrap().poll, "it can only be polled");
     std::fs::remove_file(&ctl).unwrap();
     let reader = mkfifo(&ctl);
     registry.refresh().unwrap();
@@ -157,7 +157,7 @@ fn peer_that_could_not_be_watched_is_watched_later() {
     watch.follow(&mut registry);
     drop((node, reader));
     // A few polls may happen in between, on a machine that stalls.
-    let mut wakes = std::iter::repeat_with(|| watch.wait(LONG).unwrap()).take(20);
+    let mut wakes = std::iter::repeat_with(|| watch.wait(Some(LONG)).unwrap()).take(20);
     assert_eq!(wakes.find(|woken| !woken.poll).expect("the kernel reports the exit").peers, [id]);
 }
 
@@ -176,7 +176,7 @@ fn constant_ringing_does_not_prevent_the_poll() {
     let until = std::time::Instant::now() + LONG;
     loop {
         watch.follow(&mut registry);
-        let woken = watch.wait(LONG).unwrap();
+        let woken = watch.wait(Some(LONG)).unwrap();
         assert_eq!(woken.listened, [3]);
         if woken.poll {
             break;

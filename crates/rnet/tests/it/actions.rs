@@ -358,20 +358,22 @@ fn a_goal_is_cancelled_in_each_state() {
     worker.expect(3, "caller");
     eventually("the handler has returned", || worker.service.stats().running == 0);
     // Timed out.
-    let short = CallOptions::new().timeout(Duration::from_millis(20));
-    let goal = client.send(&n(4), short).unwrap();
-    assert_eq!(goal.result_timeout(LONG).unwrap_err().code(), "timeout");
-    let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG).ok());
-    let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
-    assert!(ended <= 1, "{ended}");
+    for (x, takes_feedback) in [(4, false), (8, true)] {
+        let short = CallOptions::new().timeout(Duration::from_millis(20));
+        let goal = client.send(&n(x), short).unwrap();
+        let result =
+            if takes_feedback { goal.result_with(|_| ()) } else { goal.result_timeout(LONG) };
+        assert_eq!(result.unwrap_err().code(), "timeout");
+        let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG).ok());
+        let ended = ended.take_while(|said| *said != (x, "timed_out")).count();
+        assert!(ended <= 1, "{ended}");
+        eventually("the handler has returned", || worker.service.stats().running == 0);
+    }
     // The caller's wait ends, and the goal continues.
-    eventually("the handler has returned", || worker.service.stats().running == 0);
     let goal = send(&client, 5);
     worker.expect(5, "begun");
     let error = goal.result_timeout(Duration::from_millis(10)).unwrap_err();
     assert!(matches!(&error, Error::Timeout { what, .. } if what.contains("result")), "{error}");
-    let error = goal.result_with(|_| ()).unwrap_err();
-    assert_eq!(error.code(), "timeout");
     worker.results.send(50).unwrap();
     assert_eq!(*goal.result_timeout(LONG).unwrap(), n(50));
     worker.expect(5, "reached");

@@ -7,8 +7,7 @@ use std::sync::{Mutex, mpsc};
 use common::{LONG, Net, eventually};
 use rnet::msgs::{CallControl, CallStatus};
 use rnet::{
-    ActionClient, ActionContext, CallOptions, Error, Goal, Message, Meta, Node, OnFull,
-    PublisherOptions,
+    ActionClient, ActionContext, CallOptions, Error, Goal, Message, Meta, Node, OnFull, Publisher,
 };
 
 #[repr(C)]
@@ -25,6 +24,14 @@ type Actions = ActionClient<N, N, N>;
 
 fn client(node: &Node) -> Actions {
     node.action_client("/navigate").open().unwrap()
+}
+
+/// A reliable publisher of bytes as messages of this type, which has a subscriber.
+fn forged<T: Message>(node: &Node, topic: &str) -> Publisher<[u8]> {
+    let publisher = node.publisher::<[u8]>(topic).reliable(OnFull::Refuse);
+    let publisher = publisher.message_type(T::message_type().unwrap()).open().unwrap();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    publisher
 }
 
 fn send(client: &Actions, x: u64) -> Goal<N, N> {
@@ -53,33 +60,24 @@ fn hostile_messages_on_the_topics_are_counted() {
         let named = |name: &&str| name.contains(at) && name.ends_with(end);
         domain.topics().into_iter().find(named).expect("the server is found").to_owned()
     };
-    let typed = |ty: Result<rnet::MessageType, _>| {
-        let reliable = PublisherOptions::new().reliable(OnFull::Refuse);
-        reliable.message_type(ty.unwrap_or_else(|_: Error| unreachable!()))
-    };
     let name = topic("/navigate/c", "/feedback");
     let id = name.rsplit('/').nth(1).unwrap()[1..].to_owned();
     let word = |number: u64| u64::from_str_radix(&id, 16).unwrap() << 32 | number;
-    let open = |name: &str, options| {
-        let one = evil.publisher::<[u8]>(name).qos(options).open().unwrap();
-        one.wait_for_subscribers_timeout(1, LONG).unwrap();
-        one
-    };
     // Feedback with a foreign node, an unknown goal, or without a number.
-    let mut feedback = open(&name, typed(N::message_type()));
+    let mut feedback = forged::<N>(&evil, &name);
     for number in [0, 1, 2, 3 << 30 | 1, 3 << 30 | 2, u64::from(u32::MAX)] {
         let meta = Meta::default().with_correlation(word(number));
         feedback.send_with(&[9; 8], meta).unwrap();
     }
     feedback.send(&[9; 8]).unwrap();
-    let mut status = open(&topic("/navigate/c", "/status"), typed(CallStatus::message_type()));
+    let mut status = forged::<CallStatus>(&evil, &topic("/navigate/c", "/status"));
     let done =
         [&b"\x08\x04\x4a\x01x"[..], b"\x08\x01\x38\xff\xff\xff\xff\x0f", b"\xff", b"", b"\x30\x63"];
     for bytes in done {
         let meta = Meta::default().with_correlation(word(3 << 30 | 1));
         status.send_with(bytes, meta).unwrap();
     }
-    let mut control = open(&topic("/navigate/s", "/control"), typed(CallControl::message_type()));
+    let mut control = forged::<CallControl>(&evil, &topic("/navigate/s", "/control"));
     for bytes in [&b"\x08\x01"[..], b"\x08\x02", b"\x08\x63", b"\xff\xff"] {
         let meta = Meta::default().with_correlation(word(3 << 30 | 1));
         control.send_with(bytes, meta).unwrap();
@@ -94,7 +92,7 @@ fn hostile_messages_on_the_topics_are_counted() {
         client.stats().late >= 12
     });
     // An invalid goal: raw bytes whose length does not match the type.
-    let mut request = open(&topic("/navigate/s", "/request"), typed(N::message_type()));
+    let mut request = forged::<N>(&evil, &topic("/navigate/s", "/request"));
     let refused = request.send_with(&[1; 3], Meta::default().with_correlation(word(3 << 30 | 9)));
     assert!(refused.is_err());
     assert_eq!(service.stats().cancelled, 0);
@@ -106,10 +104,6 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     let net = Net::new("gaps");
     let (a, b) = (net.node("a"), net.node("b"));
     let client = client(&b);
-    let typed = |ty: Result<rnet::MessageType, Error>| {
-        PublisherOptions::new().reliable(OnFull::Refuse).message_type(ty.unwrap())
-    };
-    let reliable = || rnet::SubscriberOptions::new().reliable();
     let own = "/_rnet/call/navigate/s0000002a";
     let mut requests = a.subscriber::<N>(&format!("{own}/request")).reliable().open().unwrap();
     let mut control =
@@ -122,14 +116,9 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
         word = request.correlation().unwrap();
     }
     let theirs = format!("/_rnet/call/navigate/c{:08x}", word >> 32);
-    let open = |end: &str, options| {
-        let one = a.publisher::<[u8]>(&format!("{theirs}/{end}")).qos(options).open().unwrap();
-        one.wait_for_subscribers_timeout(1, LONG).unwrap();
-        one
-    };
-    let mut feedback = open("feedback", typed(N::message_type()));
-    let mut reply = open("reply", typed(N::message_type()));
-    let mut status = open("status", typed(CallStatus::message_type()));
+    let mut feedback = forged::<N>(&a, &format!("{theirs}/feedback"));
+    let mut reply = forged::<N>(&a, &format!("{theirs}/reply"));
+    let mut status = forged::<CallStatus>(&a, &format!("{theirs}/status"));
     let meta = || Meta::default().with_correlation(word);
     // Two of three feedback messages are lost: the goal completes without them.
     feedback.publish_gap(rnet::LossCause::Link, 2).unwrap();

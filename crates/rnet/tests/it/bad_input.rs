@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{LONG, Net, role};
-use rnet::{Error, Node, OnFull, PublisherOptions, limits};
+use rnet::{Error, Node, OnFull, PublisherBuilder, limits};
 
 /// Set on machines where mounting is known to be impossible.
 const NO_MOUNT: &str = "RNET_TEST_NO_MOUNT";
@@ -50,12 +50,12 @@ fn errors_quote_the_invalid_name() {
 fn errors_name_the_invalid_setting() {
     let net = Net::new("settings");
     let node = net.node("ok");
-    let publisher = |o| node.publisher::<[u8]>("/t").qos(o).open().map(drop).unwrap_err();
-    let options = PublisherOptions::new;
+    let publisher = || node.publisher::<[u8]>("/t");
+    let error = |publisher: PublisherBuilder<[u8]>| publisher.open().map(drop).unwrap_err();
     let errors = [
-        publisher(options().log_len_bytes(1000)),
-        publisher(options().transient_local(0)),
-        publisher(options().reliable(OnFull::Detach { stall: std::time::Duration::ZERO })),
+        error(publisher().log_len_bytes(1000)),
+        error(publisher().transient_local(0)),
+        error(publisher().reliable(OnFull::Detach { stall: std::time::Duration::ZERO })),
         node.subscriber::<[u8]>("/t").keep_last(0).open().map(drop).unwrap_err(),
     ];
     for error in errors {
@@ -164,17 +164,14 @@ fn another_layout_version_is_refused() {
 /// service.
 fn fill(base: &Path) {
     let node = Node::builder("a").dir(base).domain("t").open().unwrap();
-    let options = PublisherOptions::new()
-        .reliable(OnFull::Refuse)
-        .log_len_bytes(limits::MIN_LOG_LEN_BYTES)
-        .large_depth(1000);
-    let mut publisher = node
-        .publisher::<[u8]>("/camera")
-        .reliable(OnFull::Refuse)
-        .log_len_bytes(limits::MIN_LOG_LEN_BYTES)
-        .large_depth(1000)
-        .open()
-        .unwrap();
+    let publisher = |topic: &str| {
+        node.publisher::<[u8]>(topic)
+            .reliable(OnFull::Refuse)
+            .log_len_bytes(limits::MIN_LOG_LEN_BYTES)
+            .large_depth(1000)
+    };
+    let larger = publisher("/log").log_len_bytes(4 << 20);
+    let mut publisher = publisher("/camera").open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/camera").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut held = Vec::new();
@@ -191,8 +188,7 @@ fn fill(base: &Path) {
         assert_eq!(**sample, [i as u8; 100_000]);
     }
     // An allocation of new memory fails as well, with the same error.
-    let large = options.clone().log_len_bytes(4 << 20);
-    let error = node.publisher::<[u8]>("/log").qos(large).open().map(drop).unwrap_err();
+    let error = larger.open().map(drop).unwrap_err();
     assert!(matches!(&error, Error::OutOfMemory { topic, .. } if topic == "/log"), "{error:?}");
     // Small messages continue; large ones continue once space is free.
     publisher.send(b"small").unwrap();

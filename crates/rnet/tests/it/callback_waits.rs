@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{LONG, Net, eventually};
 use rnet::limits::MIN_LOG_LEN_BYTES;
-use rnet::{Error, OnFull, PublisherOptions, Wait, WaitSet};
+use rnet::{Error, OnFull, Wait, WaitSet};
 
 #[test]
 fn callback_wait_for_publishers_reports_an_incompatible_one() {
@@ -64,9 +64,9 @@ fn blocked_send_ends_when_another_thread_interrupts() {
     for (topic, on_full) in
         [("/waits", OnFull::Wait(LONG)), ("/detaches", OnFull::Detach { stall: LONG })]
     {
-        let options = PublisherOptions::new().reliable(on_full).log_len_bytes(MIN_LOG_LEN_BYTES);
-        let options = options.pool_limit_bytes(100 << 10);
-        let mut publisher = a.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        let publisher = a.publisher::<[u8]>(topic).reliable(on_full);
+        let publisher = publisher.log_len_bytes(MIN_LOG_LEN_BYTES).pool_limit_bytes(100 << 10);
+        let mut publisher = publisher.open().unwrap();
         let mut subscriber = b.subscriber::<[u8]>(topic).reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         // Small messages fill the log, large ones the pool.

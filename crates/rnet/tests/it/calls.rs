@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
 use rnet::msgs::{CallStatus, Twist};
-use rnet::{
-    CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, PublisherOptions, Service,
-};
+use rnet::{CallOptions, Client, Error, HandlerError, Meta, Node, OnFull, Service};
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
@@ -548,7 +546,6 @@ fn hostile_messages_on_the_topics_are_counted() {
             .expect("the server is found")
             .to_owned()
     };
-    let reliable = || PublisherOptions::new().reliable(OnFull::Refuse);
     let mut replies =
         evil.publisher::<N>(&topic("/reply")).reliable(OnFull::Refuse).open().unwrap();
     replies.wait_for_subscribers_timeout(1, LONG).unwrap();

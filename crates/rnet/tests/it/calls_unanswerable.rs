@@ -10,7 +10,7 @@ use common::{LONG, Net, eventually};
 use rnet::msgs::call_control::Action;
 use rnet::msgs::call_status::{Reason, State};
 use rnet::msgs::{CallControl, CallStatus};
-use rnet::{CallOptions, Error, Message, Meta, Node, OnFull, Publisher, SubscriberOptions};
+use rnet::{CallOptions, Error, Message, Meta, Node, OnFull, Publisher};
 
 /// Bits of a call number: the caller wants the outcome, and reads feedback.
 const GOAL: u32 = 3 << 30;
@@ -146,7 +146,6 @@ fn client_with_late_reply_endpoints_is_answered() {
     stop.set_action(Action::Stop);
     control.send_with(&stop, word(42, GOAL | 2)).unwrap();
     let own = "/_rnet/call/move/c0000002a";
-    let reliable = || SubscriberOptions::new().reliable();
     let mut status =
         b.subscriber::<CallStatus>(&format!("{own}/status")).reliable().open().unwrap();
     let mut reply = b.subscriber::<[u8]>(&format!("{own}/reply")).reliable().open().unwrap();

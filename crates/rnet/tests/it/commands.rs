@@ -11,7 +11,7 @@ use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::command_status::State;
 use rnet::msgs::{Clock, CommandEvent, CommandReply, CommandRequest, Twist};
-use rnet::{Command, Driver, Error, FallbackReason, Meta, Node, PublisherOptions};
+use rnet::{Command, Driver, Error, FallbackReason, Meta, Node};
 
 const TOPIC: &str = "/cmd";
 const SHORT: Duration = Duration::from_millis(50);
@@ -272,7 +272,6 @@ fn command_without_authority_is_not_applied() {
     driver.send(&speed(1)).unwrap();
     wheels.wait_for(1);
     let mut next = events(&thief);
-    let urgent = || PublisherOptions::new().urgent();
     let mut forged = thief.publisher::<Speed>(TOPIC).urgent().open().unwrap();
     let mut own = hand.publisher::<Speed>(TOPIC).urgent().open().unwrap();
     for publisher in [&forged, &own] {
@@ -446,9 +445,9 @@ fn busy_callback_does_not_delay_the_fallback() {
                     std::thread::sleep(Duration::from_millis(1)); // sleep: a callback that does not return
                 }
             });
-        let options = PublisherOptions::new();
-        let options = if lane == rnet::Lane::Urgent { options.urgent() } else { options };
-        let mut publisher = hand.publisher::<[u8]>(topic).qos(options).open().unwrap();
+        let publisher = hand.publisher::<[u8]>(topic);
+        let publisher = if lane == rnet::Lane::Urgent { publisher.urgent() } else { publisher };
+        let mut publisher = publisher.open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"!").unwrap();
         began.recv().unwrap();

@@ -90,8 +90,9 @@ fn drive(node: &Node, mut random: Random) -> ! {
     let pid = u64::from(std::process::id());
     loop {
         let (priority, lease) = (random.below(3) as i32, random.ms(20..200));
-        let timeout = Some(random.ms(1..500));
-        let taken = node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).take(timeout);
+        let timeout = random.ms(1..500);
+        let taken =
+            node.drive::<[u8]>(TOPIC).priority(priority).lease(lease).timeout(timeout).take();
         let Ok(mut driver) = taken else {
             std::thread::sleep(random.ms(0..5)); // sleep: another driver has authority, or no receiver runs
             continue;

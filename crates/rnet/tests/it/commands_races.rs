@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::bridge::ProxyPublisher;
+use rnet::bridge::BridgePublisher;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CommandEvent, CommandReply, CommandRequest, CommandStatus};
-use rnet::{Command, Driver, Error, Node, PublisherOptions};
+use rnet::{Command, Driver, Error, Node};
 
 const TOPIC: &str = "/cmd";
 const AUTHORITY: &str = "/cmd/authority";
@@ -152,8 +154,8 @@ fn timed_out_driver_has_no_authority_later() {
     assert!(warm.is_err());
     // Longer than the driver's wait plus the delivery of its release.
     slow.occupy(&mut first, 90);
-    let limit = Some(Duration::from_millis(300));
-    let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).take(limit).map(drop);
+    let limit = Duration::from_millis(300);
+    let taken = high.drive::<[u8]>(TOPIC).priority(2).lease(NEVER).timeout(limit).take().map(drop);
     let error = taken.unwrap_err();
     assert!(matches!(&error, Error::Timeout { .. }), "{error}");
     slow.until_applied();
@@ -202,9 +204,8 @@ fn late_renewal_is_followed_by_a_release() {
         }
         Ok(CommandReply { granted: true, number: 7, ..Default::default() })
     });
-    let status =
-        PublisherOptions::new().urgent().reliable(rnet::OnFull::Refuse).transient_local(16);
-    let _status = base.publisher::<CommandStatus>(STATUS).qos(status).open().unwrap();
+    let status = base.publisher::<CommandStatus>(STATUS).urgent();
+    let _status = status.reliable(rnet::OnFull::Refuse).transient_local(16).open().unwrap();
     let _commands = base.subscriber::<[u8]>(TOPIC).open().unwrap();
     let mut driver = driver(&one, 1, lease);
     let renewed = driver.renew();

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, orders, role, tell};
 use rnet::{
-    DeadlineMissed, Error, LivelinessChange, LivelinessCounts, Node, Publisher, PublisherOptions,
-    Subscriber, SubscriberOptions,
+    DeadlineMissed, Error, LivelinessChange, LivelinessCounts, Node, Publisher, Subscriber,
 };
 
 const PERIOD: Duration = Duration::from_millis(40);
@@ -20,12 +19,13 @@ fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let node = net.node("victim");
-    let options = match role.as_str() {
-        "deadline" => PublisherOptions::new().deadline(PERIOD),
-        "lease" => PublisherOptions::new().manual_by_topic(PERIOD),
+    let publisher = node.publisher::<[u8]>("/t");
+    let publisher = match role.as_str() {
+        "deadline" => publisher.deadline(PERIOD),
+        "lease" => publisher.manual_by_topic(PERIOD),
         other => panic!("unknown role: {other}"),
     };
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let mut publisher = publisher.open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let orders = orders();
     publisher.send(b"first").unwrap();
@@ -138,14 +138,14 @@ fn sixty_four_subscribers_detect_a_stopped_then_killed_publisher() {
 fn incompatible_deadlines_and_leases_are_refused_on_both_sides() {
     let net = Net::new("deadline refused");
     let (a, b) = (net.node("a"), net.node("b"));
-    let lease = PublisherOptions::new().manual_by_topic(2 * PERIOD).deadline(2 * PERIOD);
     let publisher =
         a.publisher::<[u8]>("/t").manual_by_topic(2 * PERIOD).deadline(2 * PERIOD).open().unwrap();
-    for (asks, word) in [
-        (SubscriberOptions::new().deadline(PERIOD), "a deadline of 40ms"),
-        (SubscriberOptions::new().manual_by_topic(PERIOD), "a lease of 40ms"),
+    let subscriber = || b.subscriber::<[u8]>("/t");
+    for (subscriber, word) in [
+        (subscriber().deadline(PERIOD), "a deadline of 40ms"),
+        (subscriber().manual_by_topic(PERIOD), "a lease of 40ms"),
     ] {
-        let mut subscriber = b.subscriber::<[u8]>("/t").qos(asks).open().unwrap();
+        let mut subscriber = subscriber.open().unwrap();
         for error in [
             subscriber.wait_for_publishers_timeout(1, LONG).unwrap_err(),
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap_err(),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::Log;
-use rnet::{Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull, PublisherOptions};
+use rnet::{Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull};
 
 /// Never dropped.
 static KEPT: OnceLock<Node> = OnceLock::new();
@@ -34,7 +34,6 @@ fn busy(net: &Net) -> Node {
     let theirs = node.clone();
     std::thread::spawn(move || {
         let mut bulk = theirs.publisher::<[u8]>("/bulk").open().unwrap();
-        let urgent = PublisherOptions::new().urgent();
         let mut urgent = theirs.publisher::<[u8]>("/urgent").urgent().open().unwrap();
         // Until the process ends.
         loop {
@@ -281,8 +280,8 @@ fn errors_of_callbacks_are_counted_and_reported() {
 fn panic_with_a_held_loan_or_sample_leaks_no_memory() {
     let net = Net::new("panic with sample");
     let node = net.node("node");
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG)).pool_limit_bytes(512 << 10);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let publisher = node.publisher::<[u8]>("/t").reliable(OnFull::Wait(LONG));
+    let mut publisher = publisher.pool_limit_bytes(512 << 10).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for n in 0..50_u8 {

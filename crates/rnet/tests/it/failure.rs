@@ -201,7 +201,7 @@ fn kill_a_publisher_before_it_admits() {
     child.expect("ready");
     child.stop();
     let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
-    let short = Some(Duration::from_millis(20));
+    let short = Duration::from_millis(20);
     assert!(matches!(subscriber.wait_for_publishers_timeout(1, short), Err(Error::Timeout { .. })));
     child.kill();
     let (got, error) = until_error(&mut subscriber);
@@ -335,7 +335,7 @@ fn messages_sent_before_closing_are_read_after() {
     for i in 0..100 {
         assert_eq!(number(&subscriber.recv_timeout(LONG).unwrap()), i);
     }
-    let short = Some(Duration::from_millis(20));
+    let short = Duration::from_millis(20);
     assert!(matches!(subscriber.recv_timeout(short), Err(Error::Timeout { .. })));
     assert_eq!(subscriber.publisher_count(), 0);
 }

@@ -5,7 +5,8 @@ use crate::common;
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::{Error, LossCause, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions};
+use rnet::bridge::{BridgeLoan, BridgePublisher, BridgePublisherBuilder};
+use rnet::{Error, LossCause, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherBuilder};
 
 /// One short enough for the log, and one for the pool.
 const LENGTHS: [usize; 2] = [22, 100_000];
@@ -21,15 +22,15 @@ fn of(seq: u64) -> Meta {
     Meta::default().with_origin(Origin { host: 3, publisher: 7, seq })
 }
 
-fn proxy(link: &Node, options: PublisherOptions) -> Publisher<[u8]> {
-    link.publisher("/t").qos(options.proxy(arm())).open().unwrap()
+fn proxy(link: &Node) -> PublisherBuilder<[u8]> {
+    link.publisher("/t").proxy(arm())
 }
 
 #[test]
 fn a_forwarded_message_has_the_stamp_of_its_host() {
     let net = Net::new("forwarded stamps");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut publisher = proxy(&link, PublisherOptions::new());
+    let mut publisher = proxy(&link).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     for (seq, len) in LENGTHS.into_iter().enumerate() {
@@ -66,8 +67,7 @@ fn a_forwarded_message_has_the_stamp_of_its_host() {
 fn forwarded_messages_fill_a_log_like_others() {
     let net = Net::new("forwarded many");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut publisher =
-        proxy(&link, PublisherOptions::new().reliable(OnFull::Detach { stall: LONG }));
+    let mut publisher = proxy(&link).reliable(OnFull::Detach { stall: LONG }).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let mut next = 0;
@@ -101,7 +101,7 @@ fn forwarded_messages_become_visible_at_commit() {
     let net = Net::new("forwarded along");
     let (link, node) = (net.node("link"), net.node("node"));
     let waits = OnFull::Detach { stall: LONG };
-    let mut publisher = proxy(&link, PublisherOptions::new().reliable(waits));
+    let mut publisher = proxy(&link).reliable(waits).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let seq_of = |meta: Meta| meta.origin.map(|from| from.seq);
@@ -143,7 +143,7 @@ fn forwarded_messages_become_visible_at_commit() {
 fn lifespan_counts_from_the_stamp() {
     let net = Net::new("forwarded lifespan");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut publisher = proxy(&link, PublisherOptions::new().lifespan(Duration::from_secs(30)));
+    let mut publisher = proxy(&link).lifespan(Duration::from_secs(30)).open().unwrap();
     let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     let old_ns = rnet::now_ns() - 100 * SECOND_NS;
@@ -162,7 +162,7 @@ fn the_newest_of_two_publishers_is_the_one_that_was_sent_last() {
     let net = Net::new("forwarded latest");
     let (link, node) = (net.node("link"), net.node("node"));
     let (mut remote, mut own) =
-        (proxy(&link, PublisherOptions::new()), node.publisher::<[u8]>("/t").open().unwrap());
+        (proxy(&link).open().unwrap(), node.publisher::<[u8]>("/t").open().unwrap());
     let mut subscriber = node.subscriber::<[u8]>("/t").open().unwrap();
     subscriber.wait_for_publishers_timeout(2, LONG).unwrap();
     let before_ns = rnet::now_ns();
@@ -190,17 +190,18 @@ fn nonblocking_send_is_refused_at_once() {
     let long = Duration::from_secs(3600);
     for on_full in [OnFull::Refuse, OnFull::Wait(long), OnFull::Detach { stall: long }] {
         for len in LENGTHS {
-            let options = PublisherOptions::new()
+            let mut publisher = proxy(&link)
                 .reliable(on_full)
                 .log_len_bytes(LOG_LEN_BYTES)
                 .large_depth(2)
-                .pool_limit_bytes(4 << 20);
-            let mut publisher = proxy(&link, options);
+                .pool_limit_bytes(4 << 20)
+                .open()
+                .unwrap();
             publisher.set_waiting(false);
             let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             let (sent, error) = fill(&mut publisher, len);
-            assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "/node"));
+            assert!(matches!(&error, Error::Full { reader_node, .. } if &**reader_node == "/node"));
             assert!(matches!(
                 publisher.send_with(&vec![7; len], of(sent)),
                 Err(Error::Full { .. })
@@ -222,10 +223,11 @@ fn nonblocking_send_is_refused_at_once() {
 fn a_loan_that_is_refused_is_kept() {
     let net = Net::new("forwarded loan");
     let (link, node) = (net.node("link"), net.node("node"));
-    let options = PublisherOptions::new()
+    let mut publisher = proxy(&link)
         .reliable(OnFull::Detach { stall: Duration::from_secs(3600) })
-        .log_len_bytes(LOG_LEN_BYTES);
-    let mut publisher = proxy(&link, options);
+        .log_len_bytes(LOG_LEN_BYTES)
+        .open()
+        .unwrap();
     publisher.set_waiting(false);
     let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -249,12 +251,13 @@ fn nonblocking_send_evicts_stopped_readers() {
     let net = Net::new("forwarded detach");
     let (link, node) = (net.node("link"), net.node("node"));
     for len in LENGTHS {
-        let options = PublisherOptions::new()
+        let mut publisher = proxy(&link)
             .reliable(OnFull::Detach { stall: Duration::from_millis(20) })
             .log_len_bytes(LOG_LEN_BYTES)
             .large_depth(2)
-            .pool_limit_bytes(4 << 20);
-        let mut publisher = proxy(&link, options);
+            .pool_limit_bytes(4 << 20)
+            .open()
+            .unwrap();
         publisher.set_waiting(false);
         let mut subscriber = node.subscriber::<[u8]>("/t").reliable().open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();

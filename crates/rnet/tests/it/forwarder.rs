@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::bridge::{BridgeSubscriber, BridgeSubscriberBuilder, ProxySubscription};
 use rnet::{
-    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, PublisherOptions, Subscriber,
-    SubscriberOptions,
+    EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, Subscriber, SubscriberBuilder,
 };
 
 fn map() -> Proxy {
@@ -19,11 +19,11 @@ fn map() -> Proxy {
 fn forwarder(
     link: &Node,
     publisher: &Publisher<[u8]>,
-    options: SubscriberOptions,
+    asks: impl FnOnce(SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]>,
     from: Option<u64>,
 ) -> Subscriber<[u8]> {
-    let options = options.proxy(map(), 1).forwarder(publisher.id(), from);
-    let mut forwarder = link.subscriber::<[u8]>(publisher.topic()).qos(options).open().unwrap();
+    let forwarder = asks(link.subscriber(publisher.topic())).proxy(map(), 1);
+    let mut forwarder = forwarder.forwarder(publisher.id(), from).open().unwrap();
     forwarder.wait_for_publishers_timeout(1, LONG).unwrap();
     forwarder
 }
@@ -47,8 +47,14 @@ fn expect(subscriber: &mut Subscriber<[u8]>, from: u64, to: u64) {
     assert!(subscriber.try_recv().unwrap().is_none());
 }
 
-fn keep_all() -> SubscriberOptions {
-    SubscriberOptions::new().keep_all()
+type Asks = fn(SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]>;
+
+fn keep_all(subscriber: SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]> {
+    subscriber.keep_all()
+}
+
+fn reliable(subscriber: SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]> {
+    subscriber.reliable()
 }
 
 #[test]
@@ -84,15 +90,15 @@ fn child_entry() {
 fn a_forwarder_begins_with_the_message_that_it_names() {
     let net = Net::new("forwarder from");
     let (node, link) = (net.node("node"), net.node("link"));
-    for reliable in [false, true] {
-        let options = PublisherOptions::new().large_depth(20);
-        let (offers, asks) = match reliable {
-            true => (options.reliable(OnFull::Refuse), SubscriberOptions::new().reliable()),
-            false => (options, keep_all()),
+    for is_reliable in [false, true] {
+        let publisher = node.publisher::<[u8]>("/t").large_depth(20);
+        let (publisher, asks): (_, Asks) = match is_reliable {
+            true => (publisher.reliable(OnFull::Refuse), reliable),
+            false => (publisher, keep_all),
         };
-        let mut publisher = node.publisher::<[u8]>("/t").qos(offers).open().unwrap();
+        let mut publisher = publisher.open().unwrap();
         // Large messages that each reader has read are discarded at once.
-        let behind = node.subscriber::<[u8]>("/t").qos(asks.clone()).open().unwrap();
+        let behind = asks(node.subscriber("/t")).open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         (0..20).for_each(|seq| publisher.send(&message(seq)).unwrap());
         // A number of the future, however far ahead, selects the next message.
@@ -102,7 +108,7 @@ fn a_forwarder_begins_with_the_message_that_it_names() {
             .chain([None])
             .map(|from| {
                 let begin = from.unwrap_or(20).min(20);
-                (forwarder(&link, &publisher, asks.clone(), from), begin)
+                (forwarder(&link, &publisher, asks, from), begin)
             })
             .collect();
         assert_eq!(publisher.subscriber_count(), 1);
@@ -126,7 +132,7 @@ fn forwarder_begins_with_the_oldest_message_if_its_own_was_discarded() {
         .open()
         .unwrap();
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
-    for asks in [keep_all(), SubscriberOptions::new().reliable()] {
+    for asks in [keep_all as Asks, reliable] {
         let mut forwarder = forwarder(&link, &publisher, asks, Some(3));
         let first = forwarder.recv_timeout(LONG).unwrap().seq();
         // 120 bytes each; a part of the log may have been reclaimed in advance.
@@ -157,10 +163,9 @@ fn forwarder_begins_while_messages_flow() {
             publisher.send(&[7; 500]).unwrap();
         }
     });
-    let options = SubscriberOptions::new().reliable();
     for _ in 0..50 {
-        let options = options.clone().forwarder(id, Some(1));
-        let mut forwarder = link.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let forwarder = link.subscriber::<[u8]>("/t").reliable();
+        let mut forwarder = forwarder.forwarder(id, Some(1)).open().unwrap();
         let first = forwarder.recv_timeout(LONG).unwrap().seq();
         for seq in first + 1..first + 200 {
             assert_eq!(forwarder.recv_timeout(LONG).unwrap().seq(), seq);
@@ -184,8 +189,8 @@ fn forwarder_is_not_counted_as_a_subscription() {
     publisher.on_match(move |event| tell.send(event.clone()).unwrap()).detach();
     (0..9).for_each(|seq| publisher.send(&message(seq)).unwrap());
     other.send(b"of another").unwrap();
-    let asks = SubscriberOptions::new().reliable().transient_local();
-    let mut forwarder = forwarder(&link, &publisher, asks, None);
+    let mut forwarder =
+        forwarder(&link, &publisher, |subscriber| subscriber.reliable().transient_local(), None);
     expect(&mut forwarder, 6, 9);
     assert_eq!((publisher.subscriber_count(), publisher.subscribers().len()), (0, 0));
     assert!(publisher.wait_for_subscribers_timeout(1, Duration::ZERO).is_err());
@@ -197,9 +202,8 @@ fn forwarder_is_not_counted_as_a_subscription() {
     let [shown] = &snapshot.forwarders[..] else { panic!("{snapshot:?}") };
     assert_eq!((shown.node.as_str(), shown.forwards), ("@robot2/map", Some(publisher.id())));
     // An incompatible type or QoS of a forwarder concerns the link, not users.
-    let options = SubscriberOptions::new().deadline(Duration::from_secs(1));
-    let options = options.forwarder(publisher.id(), None);
-    let mut bad = link.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+    let bad = link.subscriber::<[u8]>("/t").deadline(Duration::from_secs(1));
+    let mut bad = bad.forwarder(publisher.id(), None).open().unwrap();
     assert!(matches!(bad.recv_timeout(LONG), Err(Error::IncompatibleQos { .. })));
     drop((forwarder, bad));
     let mark = node.subscriber::<[u8]>("/t").open().unwrap();
@@ -226,15 +230,15 @@ fn reliable_forwarder_delays_and_is_evicted_under_its_proxy_name() {
         .log_len_bytes(log_len)
         .open()
         .unwrap();
-    let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
+    let mut reader = forwarder(&link, &publisher, reliable, Some(0));
     let error = (0..1000).find_map(|_| publisher.send(&[7; 100]).err()).unwrap();
-    assert!(matches!(&error, Error::Full { reader_node, .. } if reader_node == "@robot2/map"));
+    assert!(matches!(&error, Error::Full { reader_node, .. } if &**reader_node == "@robot2/map"));
     assert_eq!(reader.recv_timeout(LONG).unwrap().seq(), 0);
     drop((reader, publisher));
     let stall = OnFull::Detach { stall: Duration::from_millis(10) };
     let mut publisher =
         node.publisher::<[u8]>("/t").reliable(stall).log_len_bytes(log_len).open().unwrap();
-    let mut reader = forwarder(&link, &publisher, SubscriberOptions::new().reliable(), Some(0));
+    let mut reader = forwarder(&link, &publisher, reliable, Some(0));
     (0..1000).for_each(|_| publisher.send(&[7; 100]).unwrap());
     let (_, error) = common::until_error(&mut reader);
     assert!(matches!(error, Error::Detached { .. }), "{error}");
@@ -299,9 +303,8 @@ fn many_forwarders_follow_one_publisher() {
     let mut publisher =
         node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).transient_local(30).open().unwrap();
     (0..30).for_each(|seq| publisher.send(&message(seq)).unwrap());
-    let asks = SubscriberOptions::new().reliable();
     let mut forwarders: Vec<_> =
-        (0..64).map(|n| forwarder(&link, &publisher, asks.clone(), Some(n % 30))).collect();
+        (0..64).map(|n| forwarder(&link, &publisher, reliable, Some(n % 30))).collect();
     (30..40).for_each(|seq| publisher.send(&message(seq)).unwrap());
     for (n, forwarder) in (0..).zip(&mut forwarders) {
         expect(forwarder, n % 30, 40);
@@ -410,9 +413,8 @@ fn incompatible_passive_subscription_is_reported_to_both_sides() {
 fn passive_subscription_delays_no_publisher() {
     let net = Net::new("passive holds");
     let (node, link) = (net.node("node"), net.node("link"));
-    let options = PublisherOptions::new().reliable(OnFull::Refuse).transient_local(2);
-    let options = options.pool_limit_bytes(1 << 20).log_len_bytes(1 << 24);
-    let mut publisher = node.publisher::<[u8]>("/t").qos(options).open().unwrap();
+    let publisher = node.publisher::<[u8]>("/t").reliable(OnFull::Refuse).transient_local(2);
+    let mut publisher = publisher.pool_limit_bytes(1 << 20).log_len_bytes(1 << 24).open().unwrap();
     let passive = link
         .subscriber::<[u8]>("/t")
         .reliable()

@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::mpsc;
 
 use common::{LONG, Net};
-use rnet::{Error, Lane, MatchEvent, PublisherOptions};
+use rnet::{Error, Lane, MatchEvent};
 
 #[test]
 fn a_bulk_callback_that_blocks_delays_no_urgent_one() {
@@ -64,10 +64,10 @@ fn callback_takes_the_lane_of_the_first_publisher() {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             tell.send(name).unwrap();
         });
-        let options = PublisherOptions::new().transient_local(1);
+        let publisher = other.publisher::<[u8]>(&topic).transient_local(1);
         let urgent = round % 2 == 0;
-        let options = if urgent { options.urgent() } else { options };
-        let mut publisher = other.publisher::<[u8]>(&topic).qos(options).open().unwrap();
+        let publisher = if urgent { publisher.urgent() } else { publisher };
+        let mut publisher = publisher.open().unwrap();
         publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
         publisher.send(b"").unwrap();
         let name = thread.recv_timeout(LONG).unwrap();

@@ -7,10 +7,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
 use rnet::schema::{Schema, compile_text};
-use rnet::{
-    Dynamic, Error, Lane, Plain, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
-    WaitSet,
-};
+use rnet::{Dynamic, Error, Lane, Plain, Publisher, PublisherBuilder, Subscriber, WaitSet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Plain)]
 #[repr(C)]
@@ -40,9 +37,16 @@ fn posed(json: &str) -> Dynamic {
     Dynamic::from(rnet::schema::Dynamic::from_json(&pose(), &json).unwrap())
 }
 
-fn open(net: &Net, options: PublisherOptions) -> (rnet::Node, Publisher<[u8]>) {
+fn open(net: &Net) -> (rnet::Node, Publisher<[u8]>) {
+    open_with(net, |publisher| publisher)
+}
+
+fn open_with(
+    net: &Net,
+    options: impl FnOnce(PublisherBuilder<[u8]>) -> PublisherBuilder<[u8]>,
+) -> (rnet::Node, Publisher<[u8]>) {
     let node = net.node("victim");
-    let publisher = node.publisher("/t").qos(options.last_will(&b"gone"[..])).open().unwrap();
+    let publisher = options(node.publisher("/t")).last_will(&b"gone"[..]).open().unwrap();
     (node, publisher)
 }
 
@@ -58,9 +62,11 @@ fn child_entry() {
     match role {
         // Sends three messages to the given number of subscribers and keeps its publisher open.
         "three" | "urgent" | "closes" | "drops" => {
-            let options = PublisherOptions::new();
-            let options = if role == "urgent" { options.urgent() } else { options };
-            let (node, mut publisher) = open(&net, options);
+            let options = |publisher: PublisherBuilder<_>| match role {
+                "urgent" => publisher.urgent(),
+                _ => publisher,
+            };
+            let (node, mut publisher) = open_with(&net, options);
             publisher.wait_for_subscribers_timeout(number.parse().unwrap(), LONG).unwrap();
             (0..3_u8).for_each(|number| publisher.send(&[number]).unwrap());
             tell("ready");
@@ -85,13 +91,13 @@ fn child_entry() {
         }
         // Exits as soon as others may know of it.
         "opens" => {
-            let (_node, _publisher) = open(&net, PublisherOptions::new());
+            let (_node, _publisher) = open(&net);
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
                 .unwrap();
         }
         // Changes its will without end.
         "changes" => {
-            let (_node, mut publisher) = open(&net, PublisherOptions::new());
+            let (_node, mut publisher) = open(&net);
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             tell("ready");
             for byte in (0..=255_u8).cycle() {
@@ -99,7 +105,7 @@ fn child_entry() {
             }
         }
         "cleared" => {
-            let (_node, mut publisher) = open(&net, PublisherOptions::new());
+            let (_node, mut publisher) = open(&net);
             publisher.set_last_will(b"another").unwrap();
             publisher.clear_last_will().unwrap();
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -108,11 +114,9 @@ fn child_entry() {
         }
         "typed" => {
             let node = net.node("victim");
-            let options = PublisherOptions::new().last_will(&STOP);
             let plain = node.publisher::<Speed>("/speed").last_will(&STOP).open().unwrap();
-            let options =
-                PublisherOptions::new().schema(&pose()).last_will(&posed(r#"{"x": 1.5}"#));
-            let mut typed = node.publisher::<Dynamic>("/pose").last_will(&STOP).open().unwrap();
+            let typed = node.publisher::<Dynamic>("/pose").schema(&pose());
+            let mut typed = typed.last_will(&posed(r#"{"x": 1.5}"#)).open().unwrap();
             typed.set_last_will(&posed(r#"{"x": 1.5, "frame": "map"}"#)).unwrap();
             plain.wait_for_subscribers_timeout(1, LONG).unwrap();
             typed.wait_for_subscribers_timeout(1, LONG).unwrap();
@@ -144,7 +148,7 @@ fn child_entry() {
         }
         // A forked child of it lives on.
         "forks" => {
-            let (_node, mut publisher) = open(&net, PublisherOptions::new());
+            let (_node, mut publisher) = open(&net);
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             // SAFETY: the child only makes calls that are supported after a fork, and exits with the test at
             // the latest.
@@ -184,11 +188,12 @@ fn is_lost(error: &Error) -> bool {
 
 #[test]
 fn will_of_a_killed_publisher_follows_all_its_messages() {
-    for options in [SubscriberOptions::new(), SubscriberOptions::new().keep_last(1)] {
+    for keeps_one in [false, true] {
         let net = Net::new("will");
         let node = net.node("survivor");
-        let keeps_one = options.qos.depth() == Some(1);
-        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let subscriber = node.subscriber::<[u8]>("/t");
+        let subscriber = if keeps_one { subscriber.keep_last(1) } else { subscriber };
+        let mut subscriber = subscriber.open().unwrap();
         let mut child = Child::spawn(&net, "three");
         child.expect("ready");
         child.kill();
@@ -340,15 +345,14 @@ fn wills_have_the_type_of_their_publisher() {
 fn invalid_will_is_refused_at_open() {
     let net = Net::new("refused");
     let node = net.node("node");
-    let open =
-        |options| node.publisher::<Speed>("/speed").qos(options).open().map(drop).unwrap_err();
-    let other = open(PublisherOptions::new().last_will(&Other { a: 1, b: 2 }));
+    let speeds = || node.publisher::<Speed>("/speed");
+    let other = speeds().last_will(&Other { a: 1, b: 2 }).open().map(drop).unwrap_err();
     assert!(matches!(other, Error::BadValue { .. }), "{other}");
     assert!(other.to_string().contains("/speed"), "{other}");
-    let short = open(PublisherOptions::new().last_will(&b"short"[..]));
+    let short = speeds().last_will(&b"short"[..]).open().map(drop).unwrap_err();
     assert!(matches!(short, Error::BadValue { .. }), "{short}");
-    let long = PublisherOptions::new().last_will(&[0_u8; 4097][..]);
-    let long = node.publisher::<[u8]>("/t").qos(long).open().map(drop).unwrap_err();
+    let long = node.publisher::<[u8]>("/t").last_will(&[0_u8; 4097][..]);
+    let long = long.open().map(drop).unwrap_err();
     let said = "bad value for last will on /t: it has 4097 bytes; a last will has at most 4096, regardless of the \
                 message limit: shorten it";
     assert_eq!(long.to_string(), said);

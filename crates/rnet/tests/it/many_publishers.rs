@@ -6,10 +6,7 @@ use std::collections::HashMap;
 
 use common::{LONG, Net, eventually};
 use rnet::limits::MAX_PUBLISHERS_PER_SUBSCRIPTION;
-use rnet::{
-    Error, LossCounts, Node, OnFull, Publisher, PublisherOptions, PublisherStats, Subscriber,
-    SubscriberOptions,
-};
+use rnet::{Error, LossCounts, Node, OnFull, Publisher, PublisherStats, Subscriber};
 
 /// More than a subscriber can follow at once.
 const PUBLISHERS: usize = 400;
@@ -17,15 +14,15 @@ const PUBLISHERS: usize = 400;
 const EACH: u64 = 3;
 
 fn publisher(node: &Node, reliable: bool) -> Publisher<[u8]> {
-    let options = PublisherOptions::new().log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
-    let options = if reliable { options.reliable(OnFull::Refuse) } else { options };
-    node.publisher("/t").qos(options).open().unwrap()
+    let publisher = node.publisher("/t").log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES);
+    let publisher = if reliable { publisher.reliable(OnFull::Refuse) } else { publisher };
+    publisher.open().unwrap()
 }
 
 fn subscriber(node: &Node, reliable: bool) -> Subscriber<[u8]> {
-    let options = SubscriberOptions::new();
-    let options = if reliable { options.reliable() } else { options };
-    node.subscriber("/t").qos(options).open().unwrap()
+    let subscriber = node.subscriber("/t");
+    let subscriber = if reliable { subscriber.reliable() } else { subscriber };
+    subscriber.open().unwrap()
 }
 
 /// Opens publishers one after the other; each is matched, sends and closes.

@@ -12,7 +12,7 @@ use rnet::msgs::Image;
 use rnet::schema::compile_text;
 use rnet::{
     Dynamic, Error, KnownGap, LossCause, LossCounts, Meta, OnFull, Origin, Publisher,
-    PublisherOptions, Subscriber, SubscriberOptions,
+    PublisherBuilder, Subscriber, SubscriberBuilder,
 };
 
 const NONE: Duration = Duration::ZERO;
@@ -36,11 +36,11 @@ fn link(count: u64) -> LossCounts {
 
 fn pair(
     net: &Net,
-    offers: PublisherOptions,
-    asks: SubscriberOptions,
+    offers: impl FnOnce(PublisherBuilder<[u8]>) -> PublisherBuilder<[u8]>,
+    asks: impl FnOnce(SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]>,
 ) -> (Publisher<[u8]>, Subscriber<[u8]>) {
-    let publisher = net.node("a").publisher::<[u8]>("/t").qos(offers).open().unwrap();
-    let subscriber = net.node("b").subscriber::<[u8]>("/t").qos(asks).open().unwrap();
+    let publisher = offers(net.node("a").publisher("/t")).open().unwrap();
+    let subscriber = asks(net.node("b").subscriber("/t")).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     (publisher, subscriber)
 }
@@ -76,8 +76,7 @@ fn child_entry() {
 #[test]
 fn messages_of_every_length_carry_metadata() {
     let net = Net::new("meta lengths");
-    let (mut publisher, mut subscriber) =
-        pair(&net, PublisherOptions::new(), SubscriberOptions::new().keep_all());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s.keep_all());
     let mut kept = Vec::new();
     for (seq, len) in LENGTHS.into_iter().enumerate() {
         let (bytes, meta) = (vec![seq as u8; len], full(seq as u64));
@@ -136,8 +135,7 @@ fn typed_messages_and_images_carry_metadata() {
 #[test]
 fn gap_is_counted_by_cause_at_its_position() {
     let net = Net::new("gap causes");
-    let (mut publisher, mut subscriber) =
-        pair(&net, PublisherOptions::new(), SubscriberOptions::new().keep_all());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s.keep_all());
     for (at, cause) in LossCause::ALL.into_iter().enumerate() {
         let gap = Meta::default().with_gap(cause, 1 << at);
         publisher.send_with(&[0; 22], gap).unwrap();
@@ -163,9 +161,8 @@ fn gap_is_counted_by_cause_at_its_position() {
 #[test]
 fn a_gap_is_not_lost_with_its_message() {
     let net = Net::new("gap overrun");
-    let offers = PublisherOptions::new().log_len_bytes(1 << 14);
     let (mut publisher, mut subscriber) =
-        pair(&net, offers.clone(), SubscriberOptions::new().keep_all());
+        pair(&net, |p| p.log_len_bytes(1 << 14), |s| s.keep_all());
     let mut newest = net.node("newest").subscriber::<[u8]>("/t").open().unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     for round in 1..=10 {
@@ -188,8 +185,7 @@ fn a_gap_is_not_lost_with_its_message() {
 #[test]
 fn latest_counts_gaps_of_a_closed_publisher() {
     let net = Net::new("gap left");
-    let (mut publisher, mut subscriber) =
-        pair(&net, PublisherOptions::new(), SubscriberOptions::new());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
     publisher.publish_gap(LossCause::Link, 5).unwrap();
     publisher.send(&[0; 3]).unwrap();
     drop(publisher);
@@ -201,8 +197,7 @@ fn latest_counts_gaps_of_a_closed_publisher() {
 #[test]
 fn gaps_alone_do_not_delay_a_timeout() {
     let net = Net::new("gap time-out");
-    let (mut publisher, mut subscriber) =
-        pair(&net, PublisherOptions::new(), SubscriberOptions::new());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
     std::thread::scope(|scope| {
         let waiting =
             scope.spawn(|| subscriber.latest_timeout(Duration::from_millis(300)).map(drop));
@@ -216,8 +211,7 @@ fn gaps_alone_do_not_delay_a_timeout() {
 #[test]
 fn gap_without_a_message_is_counted_by_sleeping_readers() {
     let net = Net::new("gap alone");
-    let (mut publisher, mut subscriber) =
-        pair(&net, PublisherOptions::new(), SubscriberOptions::new());
+    let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
     let counted = || net.inspect().subscriptions[0].channels[0].lost;
     let reader = std::thread::spawn(move || {
         let len = subscriber.recv_timeout(LONG).unwrap().len();
@@ -233,8 +227,8 @@ fn gap_without_a_message_is_counted_by_sleeping_readers() {
 #[test]
 fn gap_of_an_unsent_message_is_not_counted() {
     let net = Net::new("gap refused");
-    let offers = PublisherOptions::new().reliable(OnFull::Refuse).log_len_bytes(1 << 14);
-    let (mut publisher, mut subscriber) = pair(&net, offers, SubscriberOptions::new().reliable());
+    let offers = |p: PublisherBuilder<_>| p.reliable(OnFull::Refuse).log_len_bytes(1 << 14);
+    let (mut publisher, mut subscriber) = pair(&net, offers, |s| s.reliable());
     let gap = Meta::default().with_gap(LossCause::Link, 7);
     while publisher.send(&[0; 1000]).is_ok() {}
     for _ in 0..3 {
@@ -251,8 +245,8 @@ fn gap_of_an_unsent_message_is_not_counted() {
 fn evicted_reader_counts_a_gap_once() {
     let net = Net::new("gap detached");
     let stall = OnFull::Detach { stall: Duration::from_millis(10) };
-    let offers = PublisherOptions::new().reliable(stall).log_len_bytes(1 << 14);
-    let (mut publisher, mut subscriber) = pair(&net, offers, SubscriberOptions::new().reliable());
+    let offers = |p: PublisherBuilder<_>| p.reliable(stall).log_len_bytes(1 << 14);
+    let (mut publisher, mut subscriber) = pair(&net, offers, |s| s.reliable());
     let gap = Meta::default().with_gap(LossCause::Link, 2);
     for _ in 0..100 {
         publisher.send_with(&[0; 1000], gap).unwrap();
@@ -340,8 +334,7 @@ fn contradictory_extensions_are_corrupt_and_unknown_ones_are_skipped() {
     ];
     for (case, (at, word, expected)) in cases.into_iter().enumerate() {
         let net = Net::new("spoilt words");
-        let (mut publisher, mut subscriber) =
-            pair(&net, PublisherOptions::new(), SubscriberOptions::new());
+        let (mut publisher, mut subscriber) = pair(&net, |p| p, |s| s);
         let mut other = net.node("c").publisher::<[u8]>("/t").open().unwrap();
         other.wait_for_subscribers_timeout(1, LONG).unwrap();
         let info = net.inspect().publishers.into_iter().find(|p| p.node == "/a").unwrap();

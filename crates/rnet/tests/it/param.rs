@@ -430,7 +430,7 @@ fn a_time_to_live_ends_with_the_declaration() {
     let clocked = |name: &str| {
         let (node, read) = (net.node(name), clock.clone());
         let read = move || read.load(std::sync::atomic::Ordering::SeqCst);
-        let state = node.state_with_clocks(|| 7, read, 1).unwrap();
+        let state = rnet::binding::state_with_clocks(&node, || 7, read, 1).unwrap();
         (node, state)
     };
     let ((arm, _), (_other, state)) = (clocked("arm"), clocked("other"));

@@ -3,9 +3,7 @@
 use crate::common;
 
 use common::{LONG, Net};
-use rnet::{
-    Error, Field, FieldType, Plain, PlainType, Prim, PublisherOptions, SubscriberOptions, TypeDesc,
-};
+use rnet::{Error, Field, FieldType, Plain, PlainType, Prim, TypeDesc};
 
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
 #[repr(C)]
@@ -229,13 +227,10 @@ fn described_bytes_match_a_derived_struct() {
     assert_eq!(described(), TypeDesc::Plain(Vector::plain_type()));
     let net = Net::new("described");
     let node = net.node("a");
-    let options =
-        PublisherOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
-    let mut publisher = node.publisher::<[u8]>("/v").qos(options).open().unwrap();
+    let kind = || rnet::MessageType::try_from(described()).unwrap();
+    let mut publisher = node.publisher::<[u8]>("/v").message_type(kind()).open().unwrap();
     let mut derived = node.subscriber::<Vector>("/v").open().unwrap();
-    let options =
-        SubscriberOptions::new().message_type(rnet::MessageType::try_from(described()).unwrap());
-    let mut bytes = node.subscriber::<[u8]>("/v").qos(options).open().unwrap();
+    let mut bytes = node.subscriber::<[u8]>("/v").message_type(kind()).open().unwrap();
     publisher.wait_for_subscribers_timeout(2, LONG).unwrap();
     let message: Vec<u8> = [1.0_f64, 2.0, 3.0].iter().flat_map(|f| f.to_le_bytes()).collect();
     publisher.send(&message).unwrap();
@@ -275,7 +270,6 @@ struct GrownPose {
 fn a_struct_may_grow_at_its_end() {
     let net = Net::new("plain_grown");
     let (old, new) = (net.node("old"), net.node("new"));
-    let reliable = || PublisherOptions::new().reliable(rnet::OnFull::Wait(LONG));
     let mut old_sends =
         old.publisher::<Pose>("/pose").reliable(rnet::OnFull::Wait(LONG)).open().unwrap();
     let mut new_sends =

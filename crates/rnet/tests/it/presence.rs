@@ -6,7 +6,7 @@ use crate::common;
 use std::process::Command;
 
 use common::{Child, LONG, Net, eventually, role, tell, until_error};
-use rnet::{Error, NodeEvent, OnFull, PublisherOptions};
+use rnet::{Error, NodeEvent, OnFull};
 
 /// Path of the domain's directory inside a container; the others see it elsewhere.
 const INSIDE: &str = "/mnt";
@@ -20,7 +20,6 @@ fn child_entry() {
     let Some(role) = role() else { return };
     let net = Net::of_parent();
     let orders = common::orders();
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG));
     match role.as_str() {
         // Sends back what it receives, until the other node dies.
         "echo" => {

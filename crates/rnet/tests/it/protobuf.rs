@@ -9,7 +9,7 @@ use common::{LONG, Net, eventually};
 use rnet::inspect::Follower;
 use rnet::msgs::LaserScan;
 use rnet::schema::{self, FieldPath, Schema, compile_text};
-use rnet::{Dynamic, Error, MatchEvent, Message, MessageType, OnFull, PublisherOptions, TypeDesc};
+use rnet::{Dynamic, Error, MatchEvent, Message, MessageType, OnFull, TypeDesc};
 
 /// As a build script generates it, of the type `OLD`.
 #[derive(Clone, PartialEq, rnet::protobuf::prost::Message)]
@@ -439,7 +439,7 @@ fn type_is_specified_once() {
         other => panic!("{other}"),
     };
     assert!(
-        why(node.publisher::<Dynamic>("/x").open().map(drop)).contains("PublisherOptions::schema")
+        why(node.publisher::<Dynamic>("/x").open().map(drop)).contains("PublisherBuilder::schema")
     );
     let other = schema_of(OTHER);
     let text = why(node.publisher::<Level>("/x").schema(&other).open().map(drop));

@@ -36,9 +36,9 @@ fn child_entry() {
         // Receives a job and never acknowledges it.
         "worker" => {
             let node = net.node(&format!("worker{}", std::process::id()));
-            let mut jobs = node.pull::<N>("/jobs").open().unwrap();
+            let jobs = node.pull::<N>("/jobs").open().unwrap();
             tell("ready");
-            let job = jobs.recv().unwrap().unwrap();
+            let job = jobs.recv().unwrap();
             tell(&format!("job {} {}", job.x, job.context().redelivered()));
             let _ = orders.recv();
         }
@@ -102,11 +102,11 @@ fn each_job_goes_to_one_worker() {
 fn a_busy_worker_gets_no_second_job() {
     let net = Net::new("busy");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut slow = a.pull::<N>("/jobs").open().unwrap();
+    let slow = a.pull::<N>("/jobs").open().unwrap();
     let jobs = b.push::<N>("/jobs").open().unwrap();
     jobs.push(&n(0)).unwrap();
     let held = slow.recv_timeout(LONG).unwrap().unwrap();
-    let mut free = a.pull::<N>("/jobs").open().unwrap();
+    let free = a.pull::<N>("/jobs").open().unwrap();
     for x in 1..20 {
         jobs.push(&n(x)).unwrap();
         let job = free.recv_timeout(LONG).unwrap().unwrap();
@@ -163,7 +163,7 @@ fn job_of_a_killed_worker_is_redelivered_once() {
     let jobs = builder.open().unwrap();
     jobs.push(&n(7)).unwrap();
     first.expect("job 7 false");
-    let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
+    let rescuer = node.pull::<N>("/jobs").open().unwrap();
     first.kill();
     let job = rescuer.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
@@ -209,7 +209,7 @@ fn a_stopped_worker_loses_its_job_after_the_limit() {
     stopped.expect("job 7 false");
     stopped.stop();
     // Not again to the stopped worker, although it has the fewest jobs.
-    let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
+    let rescuer = node.pull::<N>("/jobs").open().unwrap();
     let job = rescuer.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
     job.ack();
@@ -225,7 +225,7 @@ fn a_job_past_its_limit_waits_for_another_worker() {
     let (builder, back) = pusher(&node);
     let limit = Duration::from_secs(2);
     let jobs = builder.ack_within(limit).open().unwrap();
-    let mut stuck = node.pull::<N>("/jobs").open().unwrap();
+    let stuck = node.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(7)).unwrap();
     let held = stuck.recv_timeout(LONG).unwrap().unwrap();
     eventually("its time limit has passed", || jobs.stats().redelivered == 1);
@@ -237,7 +237,7 @@ fn a_job_past_its_limit_waits_for_another_worker() {
     let other = stuck.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!(other.x, 8);
     other.ack();
-    let mut rescuer = node.pull::<N>("/jobs").open().unwrap();
+    let rescuer = node.pull::<N>("/jobs").open().unwrap();
     let job = rescuer.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (7, true));
     job.ack();
@@ -268,7 +268,7 @@ fn a_failed_job_is_reported_and_not_repeated() {
     drop(worker);
     // A job sent to the old worker would be redelivered.
     eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
-    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    let worker = a.pull::<N>("/jobs").open().unwrap();
     jobs.push(&n(5)).unwrap();
     drop(worker.recv_timeout(LONG).unwrap());
     assert!(handed_back(&back).1.to_string().contains("without acknowledging it"));
@@ -309,7 +309,7 @@ fn a_full_backlog_refuses_by_name_or_waits() {
 fn closing_pusher_hands_back_unfinished_jobs() {
     let net = Net::new("closes");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    let worker = a.pull::<N>("/jobs").open().unwrap();
     let (builder, back) = pusher(&b);
     let jobs = builder.open().unwrap();
     (0..3).for_each(|x| jobs.push(&n(x)).unwrap());
@@ -325,7 +325,7 @@ fn closing_pusher_hands_back_unfinished_jobs() {
 fn a_killed_pusher_cancels_its_job_and_frees_the_worker() {
     let net = Net::new("pusher");
     let node = net.node("a");
-    let mut worker = node.pull::<N>("/jobs").open().unwrap();
+    let worker = node.pull::<N>("/jobs").open().unwrap();
     let mut child = Child::spawn(&net, "pusher");
     let job = worker.recv_timeout(LONG).unwrap().unwrap();
     child.kill();
@@ -343,11 +343,11 @@ fn a_killed_pusher_cancels_its_job_and_frees_the_worker() {
 fn a_worker_that_closes_gives_its_job_to_another() {
     let net = Net::new("leaves");
     let (a, b) = (net.node("a"), net.node("b"));
-    let mut first = a.pull::<N>("/jobs").open().unwrap();
+    let first = a.pull::<N>("/jobs").open().unwrap();
     let jobs = b.push::<N>("/jobs").open().unwrap();
     jobs.push(&n(1)).unwrap();
     let held = first.recv_timeout(LONG).unwrap().unwrap();
-    let mut second = a.pull::<N>("/jobs").open().unwrap();
+    let second = a.pull::<N>("/jobs").open().unwrap();
     drop(first);
     let job = second.recv_timeout(LONG).unwrap().unwrap();
     assert_eq!((job.x, job.context().redelivered()), (1, true));
@@ -370,7 +370,7 @@ fn a_job_that_its_closing_worker_has_not_received_counts_as_not_sent() {
         jobs.push(&n(x)).unwrap();
         eventually("the job has arrived", || first.stats().calls == 1);
         drop(first);
-        let mut second = a.pull::<N>("/jobs").open().unwrap();
+        let second = a.pull::<N>("/jobs").open().unwrap();
         let job = second.recv_timeout(LONG).unwrap().unwrap();
         assert_eq!((job.x, job.context().redelivered()), (x, false));
         job.ack();
@@ -402,7 +402,7 @@ fn acknowledgements_before_a_close_are_kept() {
     for x in 0..50 {
         // A job sent to the previous worker would be redelivered.
         eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
-        let mut worker = a.pull::<N>("/jobs").open().unwrap();
+        let worker = a.pull::<N>("/jobs").open().unwrap();
         jobs.push(&n(x)).unwrap();
         let job = worker.recv_timeout(LONG).unwrap().unwrap();
         assert_eq!((job.x, job.context().redelivered()), (x, false));
@@ -439,7 +439,7 @@ fn a_handler_that_ends_while_its_worker_closes_has_done_its_job() {
         jobs.push(&n(1)).unwrap();
         if checks {
             eventually("the job is handed back", || jobs.stats().redelivered == 1);
-            let mut other = a.pull::<N>("/jobs").open().unwrap();
+            let other = a.pull::<N>("/jobs").open().unwrap();
             other.recv_timeout(LONG).unwrap().unwrap().ack();
         }
         jobs.wait_until_done_timeout(LONG).unwrap();
@@ -512,7 +512,7 @@ fn a_worker_that_is_closed_and_kept_gets_no_jobs() {
     eventually("the pusher found the worker", || jobs.worker_count() == 1);
     kept.close();
     eventually("the pusher has removed the worker", || jobs.worker_count() == 0);
-    let mut worker = a.pull::<N>("/jobs").open().unwrap();
+    let worker = a.pull::<N>("/jobs").open().unwrap();
     (0..10).for_each(|x| {
         jobs.push(&n(x)).unwrap();
         let job = worker.recv_timeout(LONG).unwrap().unwrap();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{Error, LossCounts, OnFull, PublisherOptions, PublisherStats};
+use rnet::{Error, LossCounts, OnFull, PublisherStats};
 
 /// Messages that a publisher keeps for late joiners.
 const KEPT: u64 = 10;
@@ -28,9 +28,8 @@ fn child_entry() {
         "persister" => {
             let orders = common::orders();
             let node = net.node("victim");
-            let options =
-                PublisherOptions::new().reliable(OnFull::Refuse).transient_local(KEPT as u32);
-            let mut publisher = node.publisher::<[u8]>("/kept").qos(options).open().unwrap();
+            let publisher = node.publisher::<[u8]>("/kept").reliable(OnFull::Refuse);
+            let mut publisher = publisher.transient_local(KEPT as u32).open().unwrap();
             for number in n..n + KEPT {
                 publisher.send(&number.to_le_bytes()).unwrap();
             }

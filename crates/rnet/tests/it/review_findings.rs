@@ -7,10 +7,7 @@ use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    MatchEvent, Node, NodeEvent, OnFull, PublisherOptions, Subscriber, SubscriberOptions, Wait,
-    WaitSet,
-};
+use rnet::{MatchEvent, Node, NodeEvent, OnFull, Subscriber, Wait, WaitSet};
 
 /// A message of a type that is incompatible with raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, rnet::Plain)]
@@ -279,14 +276,13 @@ fn messages_sent_after_a_reader_is_counted_reach_it() {
     let (a, b) = (net.node("a"), net.node("b"));
     for reliable in [false, true] {
         let topic = if reliable { "/reliable" } else { "/best_effort" };
-        let (mut offers, mut asks) = (PublisherOptions::new(), SubscriberOptions::new());
-        if reliable {
-            offers = offers.reliable(OnFull::Refuse);
-            asks = asks.reliable();
-        }
-        let mut publisher = a.publisher::<[u8]>(topic).qos(offers).open().unwrap();
+        let publisher = a.publisher::<[u8]>(topic);
+        let publisher = if reliable { publisher.reliable(OnFull::Refuse) } else { publisher };
+        let mut publisher = publisher.open().unwrap();
         for round in 0..300_u64 {
-            let mut subscriber = b.subscriber::<[u8]>(topic).qos(asks.clone()).open().unwrap();
+            let subscriber = b.subscriber::<[u8]>(topic);
+            let subscriber = if reliable { subscriber.reliable() } else { subscriber };
+            let mut subscriber = subscriber.open().unwrap();
             // Polls without a pause, to run at the moment of the admission.
             eventually_at_once(|| {
                 publisher.wait_for_subscribers_timeout(1, Duration::ZERO).is_ok()

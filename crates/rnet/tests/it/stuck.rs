@@ -9,7 +9,7 @@ mod peer;
 mod reader;
 
 use common::{Net, orders, role, tell};
-use rnet::{Error, Node, OnFull, PublisherOptions, Subscriber};
+use rnet::{Error, Node, OnFull, PublisherBuilder, Subscriber};
 
 /// Entry point of the child processes: runs the role that the parent names.
 #[test]
@@ -42,8 +42,8 @@ fn number(bytes: &[u8]) -> u64 {
     number
 }
 
-fn reliable(on_full: OnFull) -> PublisherOptions {
-    PublisherOptions::new()
+fn reliable(node: &Node, on_full: OnFull) -> PublisherBuilder<[u8]> {
+    node.publisher("/t")
         .reliable(on_full)
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
         .pool_limit_bytes(1 << 20)
@@ -55,7 +55,7 @@ fn reader_of(node: &Node, topic: &str) -> Subscriber<[u8]> {
 
 fn is_full(error: &Error, reader: &str) {
     let right = matches!(error, Error::Full { topic, reader_node }
-        if topic == "/t" && reader_node == reader);
+        if &**topic == "/t" && &**reader_node == reader);
     assert!(right, "{error}");
 }
 

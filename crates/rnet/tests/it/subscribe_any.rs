@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, mpsc};
 
 use common::{Child, LONG, Net, eventually, role, tell};
-use rnet::{
-    AnySubscription, Error, Node, OnFull, PublisherOptions, Result, Sample, SubscriberOptions,
-};
+use rnet::{AnySubscription, Error, OnFull, Result, Sample, SubscriberBuilder};
 
 #[derive(Clone, Copy, Debug, rnet::Plain)]
 #[repr(C)]
@@ -28,13 +26,11 @@ fn to_received(message: Result<Sample<'_, [u8]>>) -> ReceivedMessage {
 }
 
 fn listen(
-    node: &Node,
-    pattern: &str,
-    options: SubscriberOptions,
+    subscriber: SubscriberBuilder<[u8]>,
 ) -> (AnySubscription, mpsc::Receiver<ReceivedMessage>) {
     let (tell, receiver) = mpsc::channel();
     let tell = Mutex::new(tell);
-    let any = node.subscriber::<[u8]>(pattern).qos(options).on_any(move |message| {
+    let any = subscriber.on_any(move |message| {
         let _ = tell.lock().unwrap().send(to_received(message));
     });
     (any.unwrap(), receiver)
@@ -59,7 +55,7 @@ fn matching_topics_are_received_with_their_types() {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut old = a.publisher::<[u8]>("/cam/left/raw").open().unwrap();
     let mut other = a.publisher::<[u8]>("/cam/raw").open().unwrap();
-    let (any, receiver) = listen(&b, "cam/*/raw", SubscriberOptions::new());
+    let (any, receiver) = listen(b.subscriber("cam/*/raw"));
     assert_eq!(any.pattern(), "/cam/*/raw");
     old.wait_for_subscribers_timeout(1, LONG).unwrap();
     old.send(b"old").unwrap();
@@ -125,7 +121,7 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
         b.subscriber::<[u8]>("/**").keep_last(0).on_any(|_| ()),
         Err(Error::BadQos { .. })
     ));
-    let (_any, receiver) = listen(&b, "/**", SubscriberOptions::new().reliable());
+    let (_any, receiver) = listen(b.subscriber("/**").reliable());
     let _best_effort = a.publisher::<[u8]>("/plain").open().unwrap();
     // The publisher's node reports the mismatch on /log, which mismatches as well.
     let is_of_log = |received: &ReceivedMessage| matches!(received, Err(Error::IncompatibleQos { topic, .. }) if topic == "/log");
@@ -142,7 +138,7 @@ fn invalid_options_are_refused_and_incompatible_topics_reported() {
 #[test]
 fn topic_continues_after_its_publisher_died() {
     let net = Net::new("subscribe any death");
-    let (any, receiver) = listen(&net.node("b"), "/robot/**", SubscriberOptions::new());
+    let (any, receiver) = listen(net.node("b").subscriber("/robot/**"));
     for _ in 0..2 {
         let mut child = Child::spawn(&net, "sends");
         child.expect("sent");
@@ -158,8 +154,7 @@ fn topic_continues_after_its_publisher_died() {
 fn many_topics_lose_nothing() {
     let net = Net::new("subscribe any many");
     let (sender, receiver) = (net.node("sender"), net.node("receiver"));
-    let reliable = || PublisherOptions::new().reliable(OnFull::Wait(LONG));
-    let (any, inbox) = listen(&receiver, "/**", SubscriberOptions::new().reliable());
+    let (any, inbox) = listen(receiver.subscriber("/**").reliable());
     let mut publishers: Vec<_> = (0..100)
         .map(|i| {
             sender.publisher::<[u8]>(&format!("/t{i}")).reliable(OnFull::Wait(LONG)).open().unwrap()

@@ -9,17 +9,19 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
+use rnet::bridge::ProxyPublisher;
+use rnet::bridge::{BridgePublisher, BridgePublisherBuilder};
 use rnet::{
-    Error, LossCause, MatchEvent, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherOptions,
+    Error, LossCause, MatchEvent, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherBuilder,
     Subscriber,
 };
 
 /// How long a subscriber waits for a successor.
 const SUCCESSOR_TIMEOUT: Duration = Duration::from_secs(3);
 
-fn proxied(endpoint: u64) -> PublisherOptions {
-    let options = PublisherOptions::new().reliable(OnFull::Wait(LONG));
-    options.proxy(Proxy::new("robot2", "/arm", endpoint).unwrap())
+fn proxied(link: &Node, endpoint: u64) -> PublisherBuilder<[u8]> {
+    let publisher = link.publisher("/t").reliable(OnFull::Wait(LONG));
+    publisher.proxy(Proxy::new("robot2", "/arm", endpoint).unwrap())
 }
 
 fn meta(seq: u64) -> Meta {
@@ -50,7 +52,7 @@ fn child_entry() {
     };
     let net = Net::of_parent();
     let link = net.node(&format!("link{}", std::process::id()));
-    let mut proxy = link.publisher::<[u8]>("/t").qos(proxied(7)).open().unwrap();
+    let mut proxy = proxied(&link, 7).open().unwrap();
     proxy.wait_for_subscribers_timeout(subscribers as usize, LONG).unwrap();
     (first..=last).for_each(|seq| send(&mut proxy, seq, len as usize));
     tell("sent");
@@ -383,7 +385,7 @@ fn messages_before_the_stop_of_a_link_are_read() {
 fn proxy_with_a_foreign_identity_affects_only_itself() {
     let net = Net::new("succession claims");
     let (node, link, liar) = (net.node("reader"), net.node("link"), net.node("liar"));
-    let open = |of: &Node| of.publisher::<[u8]>("/t").qos(proxied(7)).open().unwrap();
+    let open = |of: &Node| proxied(of, 7).open().unwrap();
     let mut reader = subscriber(&node);
     let mut good = open(&link);
     reader.wait_for_publishers_timeout(1, LONG).unwrap();
@@ -411,7 +413,7 @@ fn proxy_with_a_foreign_identity_affects_only_itself() {
 fn late_subscriber_of_a_successor_counts_losses() {
     let net = Net::new("late to the next");
     let (link, node) = (net.node("link"), net.node("node"));
-    let mut proxy = link.publisher::<[u8]>("/t").qos(proxied(7)).open().unwrap();
+    let mut proxy = proxied(&link, 7).open().unwrap();
     let (mut early, mut late) = (subscriber(&node), subscriber(&node));
     proxy.wait_for_subscribers_timeout(2, LONG).unwrap();
     (0..3).for_each(|seq| send(&mut proxy, seq, 22));
@@ -419,7 +421,7 @@ fn late_subscriber_of_a_successor_counts_losses() {
     both.into_iter().for_each(|subscriber| expect(subscriber, 0..3));
     let late_id = late.id();
     drop(proxy);
-    let mut next_proxy = link.publisher::<[u8]>("/t").qos(proxied(7).deferred()).open().unwrap();
+    let mut next_proxy = proxied(&link, 7).deferred().open().unwrap();
     eventually("both ask", || next_proxy.awaiting_admission().len() == 2);
     next_proxy.admit(early.id()).unwrap();
     next_proxy.wait_for_subscribers_timeout(1, LONG).unwrap();

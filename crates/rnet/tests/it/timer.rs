@@ -8,23 +8,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
-use rnet::{Error, Node, Rate, Tick, Timer, TimerOptions};
+use rnet::{Error, Rate, Tick, Timer, TimerBuilder};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A timer that sends its ticks to a channel.
-fn ticking(node: &Node, period: Duration, options: TimerOptions) -> (Timer, Receiver<Tick>) {
+/// Starts a timer that sends its ticks to a channel.
+fn ticking(timer: TimerBuilder) -> (Timer, Receiver<Tick>) {
     let (tell, receiver) = mpsc::channel();
-    let timer =
-        node.timer(period).options_todo(options).on(move |tick| _ = tell.send(tick)).unwrap();
-    (timer, receiver)
+    (timer.on(move |tick| _ = tell.send(tick)).unwrap(), receiver)
 }
 
 #[test]
 fn ticks_are_due_at_multiples_of_the_period() {
     let net = Net::new("multiples");
     let node = net.node("beat");
-    let (timer, receiver) = ticking(&node, 2 * MS, TimerOptions::new());
+    let (timer, receiver) = ticking(node.timer(2 * MS));
     let ticks: Vec<Tick> = (0..50).map(|_| receiver.recv_timeout(LONG).unwrap()).collect();
     let start_ns = ticks[0].due_ns - ticks[0].number * 2_000_000;
     let mut before = 0;
@@ -127,9 +125,8 @@ fn sixty_four_timers_of_both_lanes_tick() {
     let node = net.node("many");
     let timers: Vec<_> = (0..64)
         .map(|n| {
-            let options = TimerOptions::new();
-            let options = if n % 2 == 0 { options.urgent() } else { options };
-            ticking(&node, (n + 1) * MS, options)
+            let timer = node.timer((n + 1) * MS);
+            ticking(if n % 2 == 0 { timer.urgent() } else { timer })
         })
         .collect();
     for (_, reported) in &timers {
@@ -155,7 +152,7 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
         let _ = released.recv();
     });
     bulk_entered.recv_timeout(LONG).unwrap();
-    let (_urgent, receiver) = ticking(&node, MS, TimerOptions::new().urgent());
+    let (_urgent, receiver) = ticking(node.timer(MS).urgent());
     (0..10).for_each(|_| _ = receiver.recv_timeout(LONG).unwrap());
     drop(release);
     drop(bulk);
@@ -165,7 +162,7 @@ fn an_urgent_timer_does_not_wait_for_a_bulk_callback() {
 fn one_shot_timer_ticks_once() {
     let net = Net::new("once");
     let node = net.node("once");
-    let (timer, receiver) = ticking(&node, MS, TimerOptions::new().once());
+    let (timer, receiver) = ticking(node.timer(MS).once());
     let tick = receiver.recv_timeout(LONG).unwrap();
     assert_eq!((tick.number, tick.missed), (1, 0));
     // The callback is dropped with the timer, although the handle still exists.
@@ -222,7 +219,7 @@ fn a_callback_that_panics_is_not_called_again_and_the_others_are() {
         count.fetch_add(1, Ordering::Relaxed);
         panic!("this panic is part of the test");
     });
-    let (_good, receiver) = ticking(&node, MS, TimerOptions::new());
+    let (_good, receiver) = ticking(node.timer(MS));
     (0..10).for_each(|_| _ = receiver.recv_timeout(LONG).unwrap());
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }

@@ -224,7 +224,7 @@ fn one_wait_for_many_topics() {
     while counts.iter().sum::<u32>() < TOPICS as u32 * 20 {
         let mut all: Vec<&mut dyn Waitable> =
             subscribers.iter_mut().map(|s| s as &mut dyn Waitable).collect();
-        assert!(set.wait(&mut all, LONG).unwrap());
+        assert!(set.wait_timeout(&mut all, LONG).unwrap());
         for (at, subscriber) in subscribers.iter_mut().enumerate() {
             while let Some(sample) = subscriber.try_recv().unwrap() {
                 assert_eq!(*sample, [at as u8, counts[at] as u8]);
@@ -235,7 +235,7 @@ fn one_wait_for_many_topics() {
     let mut all: Vec<&mut dyn Waitable> =
         subscribers.iter_mut().map(|s| s as &mut dyn Waitable).collect();
     let begun = std::time::Instant::now();
-    assert!(!set.wait(&mut all, Some(Duration::from_millis(30))).unwrap());
+    assert!(!set.wait_timeout(&mut all, Duration::from_millis(30)).unwrap());
     assert!(begun.elapsed() >= Duration::from_millis(30));
     // A subscriber can return to waiting alone.
     let mut publishers = sender.join().unwrap();

@@ -123,7 +123,7 @@ fn a_server_dies(point: &str, pass: u32) {
     let served = serve(&next).unwrap_or_else(|error| panic!("{point}: {error}"));
     let worker = next.pull::<[u8]>(QUEUE).on(|_, _| Ok(())).unwrap();
     eventually("the next server is seen", || client.server_count() == 1);
-    assert_eq!(&*client.call(b"\0", LONG.into()).unwrap(), b"\0", "{point}");
+    assert_eq!(&*client.call_timeout(b"\0", LONG).unwrap(), b"\0", "{point}");
     let goal = goals.send(b"\0", CallOptions::new().timeout(LONG)).unwrap();
     assert_eq!(&*goal.result().unwrap(), b"\0", "{point}");
     jobs.wait_until_done_timeout(LONG).unwrap_or_else(|error| panic!("{point}: {error}"));

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rnet::bridge::BridgePublisher;
 use rnet::bridge::{Checkpoint, WordFile};
 use rnet::{Error, LossCause, Meta, Node, Origin};
 

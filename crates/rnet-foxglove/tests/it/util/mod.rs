@@ -67,8 +67,8 @@ pub fn connect(
     headers: &[(&'static str, &str)],
 ) -> Result<Viewer, tungstenite::Error> {
     let stream = TcpStream::connect(addr).unwrap();
-    stream.set_read_timeout(LONG).unwrap();
-    stream.set_write_timeout(LONG).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream.set_write_timeout(Some(LONG)).unwrap();
     let mut request = format!("ws://{addr}/").into_client_request().unwrap();
     let with_protocol = [("sec-websocket-protocol", "foxglove.sdk.v1")];
     for (name, value) in with_protocol.iter().chain(headers) {

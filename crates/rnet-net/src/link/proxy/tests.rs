@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rnet::bridge::BridgePublisher;
-use rnet::{Node, OnFull, Subscriber, SubscriberOptions};
+use rnet::{Node, OnFull, Subscriber};
 
 use super::*;
 use crate::link::positions::PositionTable;
@@ -267,11 +267,9 @@ fn incomplete_message_evicts_neither_messages_nor_readers() {
         std::fs::create_dir_all(&dir).unwrap();
         let node = Node::builder("/link").domain("t").dir(&dir).state_dir(&dir).open().unwrap();
         // At most one of the earlier messages can be kept.
-        let reads = match reliable {
-            true => SubscriberOptions::new().reliable(),
-            false => SubscriberOptions::new(),
-        };
-        let mut reader = node.subscriber::<[u8]>("/t").qos(reads).open().unwrap();
+        let reads = node.subscriber::<[u8]>("/t");
+        let reads = if reliable { reads.reliable() } else { reads };
+        let mut reader = reads.open().unwrap();
         let publisher = node
             .publisher::<[u8]>("/t")
             .reliable(OnFull::Detach { stall: STALL })

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rnet::DomainId;
 use rnet::Node;
 use rnet::msgs::{LinkStatus, duration_to_ns};
-use rnet::state::{Home, serve};
+use rnet::bridge::{Home, serve_state};
 use rnet_net::config::{Config, OfflineLimits};
 use rnet_net::link::{Link, LinkFailure, LinkOptions};
 use rnet_net::memory::MemoryNet;
@@ -157,7 +157,7 @@ impl Hosts {
     /// The home of a host's state, as `rnet-link` has it.
     pub fn home(&self, host: usize) -> Home {
         let node = self.domains[host].builder("/_rnet/state").tool().open().unwrap();
-        serve(&node, &self.names[host]).unwrap()
+        serve_state(&node, &self.names[host]).unwrap()
     }
 
     /// Sets the name of a host for its next start.

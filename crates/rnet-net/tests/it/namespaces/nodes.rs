@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::LinkStatus;
-use rnet::{DomainId, Error, Node, OnFull, PublisherOptions};
+use rnet::{DomainId, Error, Node, OnFull};
 use rnet_net::config::Config;
 use rnet_net::link::{Link, LinkOptions};
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
@@ -49,11 +49,11 @@ pub fn link(id: &str, connect: &[&str]) {
 /// length, if given.
 pub fn talk(log_len_bytes: Option<u64>) {
     let node = Node::builder("talker").open().unwrap();
-    let mut options = PublisherOptions::new().reliable(OnFull::Wait(LONG));
+    let mut numbers = node.publisher::<[u8]>("/numbers").reliable(OnFull::Wait(LONG));
     if let Some(len_bytes) = log_len_bytes {
-        options = options.log_len_bytes(len_bytes);
+        numbers = numbers.log_len_bytes(len_bytes);
     }
-    let mut numbers = node.publisher::<[u8]>("/numbers").qos(options).open().unwrap();
+    let mut numbers = numbers.open().unwrap();
     say("ready");
     numbers.wait_for_subscribers_timeout(1, LONG).unwrap();
     let ended = Arc::new(AtomicBool::new(false));

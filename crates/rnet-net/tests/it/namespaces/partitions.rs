@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rnet::msgs::LinkStatus;
-use rnet::{Node, OnFull, PublisherOptions};
+use rnet::{Node, OnFull};
 use rustix::process::Signal;
 
 use super::killed::{both, start_with};
@@ -87,16 +87,10 @@ pub fn actor(host: &str, seed: &str) {
     let own = plan.topics.iter().filter(|topic| topic.publisher == host);
     let publishers: Vec<_> = own
         .map(|topic| {
-            let options = PublisherOptions::new().log_len_bytes(topic.log_len_bytes);
-            let options =
-                if topic.is_reliable { options.reliable(OnFull::Wait(WAIT)) } else { options };
-            (
-                topic,
-                node.publisher::<[u8]>(&topic.name)
-                    .log_len_bytes(topic.log_len_bytes)
-                    .open()
-                    .unwrap(),
-            )
+            let publisher = node.publisher::<[u8]>(&topic.name).log_len_bytes(topic.log_len_bytes);
+            let publisher =
+                if topic.is_reliable { publisher.reliable(OnFull::Wait(WAIT)) } else { publisher };
+            (topic, publisher.open().unwrap())
         })
         .collect();
     say("ready");

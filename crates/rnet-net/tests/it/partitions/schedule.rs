@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rnet::{OnFull, PublisherOptions};
+use rnet::OnFull;
 
 use super::runs::{EventLog, Outcome, Rejoined};
 use super::traffic::{Listener, Talker, common_ns};
@@ -30,11 +30,12 @@ pub fn run(seed: u64) -> Outcome {
     for (host, node) in nodes.iter().enumerate() {
         for (kind, reliable) in [("best_effort", false), ("reliable", true)] {
             let topic = format!("/{kind}{host}");
-            let mut options = PublisherOptions::new().log_len_bytes(1 << random.in_range(16..21));
+            let mut publisher =
+                node.publisher::<[u8]>(&topic).log_len_bytes(1 << random.in_range(16..21));
             if reliable {
-                options = options.reliable(OnFull::Wait(WAIT));
+                publisher = publisher.reliable(OnFull::Wait(WAIT));
             }
-            let publisher = node.publisher::<[u8]>(&topic).qos(options).open().unwrap();
+            let publisher = publisher.open().unwrap();
             let before = listeners.len();
             for (other, node) in nodes.iter().enumerate() {
                 if other != host && random.chance(3, 4) {

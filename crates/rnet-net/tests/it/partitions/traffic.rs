@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rnet::{Error, LossCounts, Node, Publisher, Subscriber, SubscriberOptions};
+use rnet::{Error, LossCounts, Node, Publisher, Subscriber};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -101,9 +101,9 @@ pub struct Listener {
 
 impl Listener {
     pub fn start(node: &Node, host: usize, topic: String, reliable: bool) -> Listener {
-        let options = SubscriberOptions::new();
-        let options = if reliable { options.reliable() } else { options.keep_all() };
-        let subscriber = node.subscriber::<[u8]>(&topic).qos(options).open().unwrap();
+        let subscriber = node.subscriber::<[u8]>(&topic);
+        let subscriber = if reliable { subscriber.reliable() } else { subscriber.keep_all() };
+        let subscriber = subscriber.open().unwrap();
         let (counts, ended) =
             (Arc::<Mutex<ReceiveCounts>>::default(), Arc::new(AtomicBool::new(false)));
         let (shared, end) = (Arc::clone(&counts), Arc::clone(&ended));

@@ -5,10 +5,10 @@ use rnet_core::{Error, KnownGap, LossCause, Meta, Origin, Result};
 use rnet_shm::channel::word_file::Checkpoint;
 
 use super::{Loan, OwnedLoan, Publisher};
-use crate::PeerInfo;
-use crate::bridge::{BridgeLoan, BridgePublisher};
+use crate::{Message, PeerInfo};
+use crate::bridge::{BridgeLoan, BridgePublisher, ProxyPublisher};
 
-impl BridgePublisher for Publisher<[u8]> {
+impl<T: Message + ?Sized> ProxyPublisher for Publisher<T> {
     fn close_as_lost(mut self) {
         if self.writer.fork_guard().is_from_parent() {
             return;
@@ -24,7 +24,9 @@ impl BridgePublisher for Publisher<[u8]> {
     fn admit(&self, subscription: u64) -> Result<()> {
         self.core.state.admit(self.id, subscription)
     }
+}
 
+impl BridgePublisher for Publisher<[u8]> {
     fn forward(&mut self, message: &[u8], meta: Meta, sent_ns: u64) -> Result<()> {
         self.check_len(message.len())?;
         self.writer.send_with(message, &meta, Some(sent_ns))

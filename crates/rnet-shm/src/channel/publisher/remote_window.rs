@@ -75,7 +75,7 @@ mod tests {
             match writer.send(&vec![7; LEN]) {
                 Ok(()) => {}
                 Err(Error::Full { reader_node, .. }) => {
-                    assert_eq!(reader_node, "/both");
+                    assert_eq!(&*reader_node, "/both");
                     break;
                 }
                 Err(error) => panic!("{error}"),

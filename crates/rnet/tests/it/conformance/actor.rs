@@ -169,8 +169,8 @@ pub struct Actor {
     node: Option<Node>,
 }
 
-fn ms(timeout_ms: u64) -> Option<Duration> {
-    Some(Duration::from_millis(timeout_ms))
+fn ms(timeout_ms: u64) -> Duration {
+    Duration::from_millis(timeout_ms)
 }
 
 /// The number that the original publisher gave a message; a proxy's number may differ.
@@ -244,7 +244,7 @@ impl Actor {
             }
             Step::Watch => self.watch(),
             Step::WaitSubscribers { n, timeout_ms } => {
-                self.publisher().wait_for_subscribers(n, ms(timeout_ms))?;
+                self.publisher().wait_for_subscribers_timeout(n, ms(timeout_ms))?;
             }
             Step::Become { form } => {
                 let subscriber = self.subscriber.take().expect("a subscriber was opened");
@@ -256,10 +256,10 @@ impl Actor {
             }
             Step::WaitPublishers { n, timeout_ms } if self.callback.is_some() => {
                 let callback = self.callback.as_ref().expect("the publisher is matched");
-                callback.wait_for_publishers(n, ms(timeout_ms))?;
+                callback.wait_for_publishers_timeout(n, ms(timeout_ms))?;
             }
             Step::WaitPublishers { n, timeout_ms } => {
-                self.subscriber().wait_for_publishers(n, ms(timeout_ms))?;
+                self.subscriber().wait_for_publishers_timeout(n, ms(timeout_ms))?;
             }
             Step::Count => {
                 let subscribers = self.publisher.as_ref().map_or(0, Publisher::subscriber_count);
@@ -285,7 +285,7 @@ impl Actor {
                 ));
             }
             Step::Latest { timeout_ms } => {
-                let sample = self.subscriber().latest(ms(timeout_ms))?;
+                let sample = self.subscriber().latest_timeout(ms(timeout_ms))?;
                 return Ok(Outcome::ReceivedMessage(vec![got(&sample)]));
             }
             Step::CheckHeld => {
@@ -340,7 +340,7 @@ impl Actor {
     fn receive(&mut self, count: usize, timeout_ms: u64, hold: bool) -> Outcome {
         let mut all = Vec::new();
         while all.len() < count {
-            match self.subscriber().recv(ms(timeout_ms)) {
+            match self.subscriber().recv_timeout(ms(timeout_ms)) {
                 Ok(sample) => {
                     let sample = sample.into_owned();
                     all.push(got(&sample));

@@ -1,9 +1,9 @@
 //! Behaviours of log lines, last wills and pairs of topics, and their steps.
 
+use rnet::bridge::ProxyPublisher;
+use rnet::bridge::BridgePublisher;
 use rnet::msgs::Log;
-use rnet::{
-    Error, LOG_TOPIC, LogLevel, Node, OnFull, Publisher, PublisherOptions, Result, Subscriber,
-};
+use rnet::{Error, LOG_TOPIC, LogLevel, Node, OnFull, Publisher, Result, Subscriber};
 use serde::{Deserialize, Serialize};
 
 use super::actor::{Outcome, Step};
@@ -61,11 +61,11 @@ impl Talks {
     pub fn act(&mut self, node: &Node, talk: Talk) -> Result<Vec<String>> {
         match talk {
             Talk::Publish { topic, will } => {
-                let mut options = PublisherOptions::new().reliable(OnFull::Refuse);
+                let mut publisher = node.publisher(&topic).reliable(OnFull::Refuse);
                 if let Some(will) = will {
-                    options = options.last_will(&[will][..]);
+                    publisher = publisher.last_will(&[will][..]);
                 }
-                self.publisher = Some(node.publisher(&topic).qos(options).open()?);
+                self.publisher = Some(publisher.open()?);
             }
             Talk::Subscribe { topic } => {
                 self.subscriber = Some(node.subscriber(&topic).reliable().open()?);

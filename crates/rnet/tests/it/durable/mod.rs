@@ -158,7 +158,7 @@ impl Clocks {
     fn state(&self, node: &Node, boot: u64) -> State {
         let (boot_ns, wall) = (self.boot_ns.clone(), self.wall.clone());
         let read = |clock: Arc<AtomicU64>| move || clock.load(Ordering::SeqCst);
-        node.state_with_clocks(read(wall), read(boot_ns), boot).unwrap()
+        rnet::binding::state_with_clocks(node, read(wall), read(boot_ns), boot).unwrap()
     }
 }
 

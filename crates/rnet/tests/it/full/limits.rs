@@ -3,10 +3,9 @@
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use rnet::bridge::{BridgeSubscriberBuilder, ProxySubscription};
 use rnet::inspect::{Domain, FollowEvent, Follower};
-use rnet::{
-    EndpointEvent, Error, Node, OnFull, Proxy, PublisherOptions, Subscriber, SubscriberOptions,
-};
+use rnet::{EndpointEvent, Error, Node, OnFull, Proxy, PublisherBuilder, Subscriber};
 
 use super::{is_limit, is_out_of_memory, play, refused};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -68,8 +67,8 @@ fn reader(node: &Node, topic: &str) -> rnet::Result<Subscriber<[u8]>> {
     node.subscriber(topic).reliable().open()
 }
 
-fn reliable() -> PublisherOptions {
-    PublisherOptions::new()
+fn reliable(node: &Node, topic: &str) -> PublisherBuilder<[u8]> {
+    node.publisher(topic)
         .reliable(OnFull::Wait(Duration::from_secs(30)))
         .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
 }
@@ -102,13 +101,7 @@ pub(crate) fn few_files(net: &Net) {
         let node = net.builder("child").open();
         let made = node.as_ref().map_err(Clone::clone).and_then(|node| {
             let subscriber = reader(node, "/down")?;
-            Ok((
-                subscriber,
-                node.publisher::<[u8]>("/up")
-                    .reliable(OnFull::Wait(Duration::from_secs(30)))
-                    .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-                    .open()?,
-            ))
+            Ok((subscriber, reliable(&node, "/up").open()?))
         });
         let (mut subscriber, mut publisher) = match made {
             Ok(made) => made,
@@ -169,12 +162,7 @@ pub(crate) fn few_files(net: &Net) {
 fn file_descriptors() {
     let net = Net::new("files");
     let node = net.node("parent");
-    let mut down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut down = reliable(&node, "/down").open().unwrap();
     let mut up = reader(&node, "/up").unwrap();
     let mut child = Child::spawn(&net, "files");
     while child.hear() == "send" {
@@ -240,12 +228,7 @@ pub(crate) fn an_observer_without_files(net: &Net) {
 fn file_descriptors_of_an_observer() {
     let net = Net::new("observer");
     let node = net.node("parent");
-    let mut down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut down = reliable(&node, "/down").open().unwrap();
     let mut child = Child::spawn(&net, "observer");
     child.expect("send");
     down.send(&[1; LARGE]).unwrap();
@@ -291,8 +274,8 @@ pub(crate) fn a_watch_without_files(net: &Net) {
 fn file_descriptors_of_a_watch() {
     let net = Net::new("watch");
     let node = net.node("parent");
-    let proxy = SubscriberOptions::new().proxy(Proxy::new("robot2", "/arm", 7).unwrap(), 2);
-    let proxy = node.subscriber::<[u8]>("/t").qos(proxy).open().unwrap();
+    let proxy = Proxy::new("robot2", "/arm", 7).unwrap();
+    let proxy = node.subscriber::<[u8]>("/t").proxy(proxy, 2).open().unwrap();
     let mut child = Child::spawn(&net, "watch");
     child.expect("change");
     proxy.set_endpoint_count(5).unwrap();
@@ -306,17 +289,12 @@ fn file_descriptors_of_a_watch() {
 pub(crate) fn newcomers_without_files(net: &Net) {
     let orders = orders();
     let node = net.node("child");
-    let mut publisher = node
-        .publisher::<[u8]>("/up")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut publisher = reliable(&node, "/up").open().unwrap();
     let mut subscriber = reader(&node, "/down").unwrap();
     let mut steady = reader(&node, "/steady").unwrap();
     steady.wait_for_publishers_timeout(1, LONG).unwrap();
     let words = ["open files in this process", "ulimit -n"];
-    let short = Some(Duration::from_millis(1500));
+    let short = Duration::from_millis(1500);
     for there in 1..=3 {
         let limited = Limited::to(libc::RLIMIT_NOFILE, 1);
         tell("come");
@@ -342,23 +320,13 @@ pub(crate) fn newcomers_without_files(net: &Net) {
 fn file_descriptors_for_newcomers() {
     let net = Net::new("newcomers");
     let node = net.node("parent");
-    let mut steady = node
-        .publisher::<[u8]>("/steady")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut steady = reliable(&node, "/steady").open().unwrap();
     let mut child = Child::spawn(&net, "newcomers");
     let mut there = Vec::new();
     while child.hear() == "come" {
         let name = format!("comes{}", there.len());
         let node = net.node(&name);
-        let down = node
-            .publisher::<[u8]>("/down")
-            .reliable(OnFull::Wait(Duration::from_secs(30)))
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-            .open()
-            .unwrap();
+        let down = reliable(&node, "/down").open().unwrap();
         there.push((reader(&node, "/up").unwrap(), down));
         steady.send(&[there.len() as u8]).unwrap();
         child.say("came");
@@ -375,15 +343,7 @@ pub(crate) fn those_who_wait_without_files(net: &Net) {
     const EACH: usize = 16;
     let orders = orders();
     let node = net.node("child");
-    let publishers: Vec<_> = (0..EACH)
-        .map(|_| {
-            node.publisher::<[u8]>("/up")
-                .reliable(OnFull::Wait(Duration::from_secs(30)))
-                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-                .open()
-                .unwrap()
-        })
-        .collect();
+    let publishers: Vec<_> = (0..EACH).map(|_| reliable(&node, "/up").open().unwrap()).collect();
     let mut subscribers: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap()).collect();
     let callbacks: Vec<_> = (0..EACH).map(|_| reader(&node, "/down").unwrap().on(|_| ())).collect();
     let (say, receiver) = std::sync::mpsc::channel();
@@ -443,12 +403,7 @@ fn file_descriptors_for_waiting_callers() {
     let mut child = Child::spawn(&net, "waiters");
     child.expect("come");
     let node = net.node("parent");
-    let _down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let _down = reliable(&node, "/down").open().unwrap();
     let _up = reader(&node, "/up").unwrap();
     child.say("came");
     child.expect("done");
@@ -465,22 +420,8 @@ pub(crate) fn little_address_space(net: &Net) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
     let mut limited = Some(Limited::to(libc::RLIMIT_AS, pages * 4096 + (4 << 20)));
-    check(
-        &refused(
-            node.publisher::<[u8]>("/up")
-                .reliable(OnFull::Wait(Duration::from_secs(30)))
-                .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-                .log_len_bytes(16 << 20)
-                .open(),
-        ),
-        "/up",
-    );
-    let mut small = node
-        .publisher::<[u8]>("/small")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    check(&refused(reliable(&node, "/up").log_len_bytes(16 << 20).open()), "/up");
+    let mut small = reliable(&node, "/small").open().unwrap();
     check(
         &refused(small.send(&vec![1; 1 << 20]).and_then(|()| small.loan(16 << 20).map(drop))),
         "/small",
@@ -493,12 +434,7 @@ pub(crate) fn little_address_space(net: &Net) {
         limited = None;
     });
     assert_eq!((short, subscriber.lost().total()), (1, 0));
-    node.publisher::<[u8]>("/up")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .log_len_bytes(16 << 20)
-        .open()
-        .unwrap();
+    reliable(&node, "/up").log_len_bytes(16 << 20).open().unwrap();
     tell("done");
 }
 
@@ -506,12 +442,7 @@ pub(crate) fn little_address_space(net: &Net) {
 fn address_space() {
     let net = Net::new("space");
     let node = net.node("parent");
-    let mut down = node
-        .publisher::<[u8]>("/down")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut down = reliable(&node, "/down").open().unwrap();
     let mut child = Child::spawn(&net, "space");
     child.expect("send");
     down.send(&vec![1; 32 << 20]).unwrap();
@@ -528,12 +459,7 @@ pub(crate) fn few_maps(net: &Net) {
         return;
     }
     let node = net.node("child");
-    let mut first = node
-        .publisher::<[u8]>("/first")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut first = reliable(&node, "/first").open().unwrap();
     let mut subscriber = reader(&node, "/first").unwrap();
     // Untouched memory; pages of different protection are separate maps.
     let memory = Vec::<[u8; 4096]>::with_capacity(2 * most + 2);
@@ -554,12 +480,7 @@ pub(crate) fn few_maps(net: &Net) {
     }
     let mut publishers = Vec::with_capacity(64);
     let error = loop {
-        match node
-            .publisher::<[u8]>("/t")
-            .reliable(OnFull::Wait(Duration::from_secs(30)))
-            .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-            .open()
-        {
+        match reliable(&node, "/t").open() {
             Ok(publisher) => publishers.push(publisher),
             Err(error) => break error,
         }
@@ -596,12 +517,7 @@ pub(crate) fn no_threads(net: &Net) {
     is_limit(&refused(net.builder("child").open()), &words);
     drop(limited);
     let node = net.node("child");
-    let mut publisher = node
-        .publisher::<[u8]>("/t")
-        .reliable(OnFull::Wait(Duration::from_secs(30)))
-        .log_len_bytes(rnet::limits::MIN_LOG_LEN_BYTES)
-        .open()
-        .unwrap();
+    let mut publisher = reliable(&node, "/t").open().unwrap();
     let limited = none();
     let subscriber = reader(&node, "/t").unwrap();
     let (say, receiver) = std::sync::mpsc::channel();

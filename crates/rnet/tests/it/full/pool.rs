@@ -97,7 +97,7 @@ fn pool_full_of_unread_messages() {
             continue;
         }
         let error = refused(fifth);
-        let named = matches!(&error, Error::Full { topic, reader_node } if topic == "/t" && reader_node == "/b");
+        let named = matches!(&error, Error::Full { topic, reader_node } if &**topic == "/t" && &**reader_node == "/b");
         assert!(named, "{error}");
         for i in 0..ROOM as u8 {
             assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), [i; LEN]);
@@ -222,13 +222,15 @@ fn pool_length_named_by_the_error_is_enough() {
         Err(Error::OutOfMemory { needed_bytes, .. }) => needed_bytes,
         other => panic!("{other:?}"),
     };
-    let mut publisher =
-        a.publisher::<[u8]>("/t").reliable(POOL_LEN).pool_limit_bytes(POOL_LEN).open().unwrap();
+    let open = |pool_len| {
+        let publisher = a.publisher::<[u8]>("/t").transient_local(ROOM as u32);
+        publisher.pool_limit_bytes(pool_len).open().unwrap()
+    };
+    let mut publisher = open(POOL_LEN);
     let failed = (0..=ROOM).map(|_| publisher.send(&[1; LEN])).find(Result::is_err);
     let enough = needed(failed.unwrap());
     drop(publisher);
-    let mut publisher =
-        a.publisher::<[u8]>("/t").reliable(enough).pool_limit_bytes(POOL_LEN).open().unwrap();
+    let mut publisher = open(enough);
     (0..10 * ROOM as u8).for_each(|i| publisher.send(&[i; LEN]).unwrap());
     let mut late = joins_late(&b);
     for i in 9 * ROOM as u8..10 * ROOM as u8 {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use rnet::{Dynamic, Error, Node, OnFull, Subscriber, SubscriberOptions};
+use rnet::{Dynamic, Error, Node, OnFull, Subscriber};
 
 use super::{is_limit, is_out_of_memory, level, play, refused};
 use crate::common::{Child, LONG, Net, eventually, tell};
@@ -371,7 +371,6 @@ pub(crate) fn large_messages_for_late_joiners(net: &Net) {
     let (a, b) = (net.node("a"), net.node("b"));
     let mut publisher = a.publisher::<[u8]>("/t").transient_local(3).open().unwrap();
     (0..3).for_each(|i| publisher.send(&[i; LEN]).unwrap());
-    let options = || SubscriberOptions::new().transient_local().keep_all();
     let mut late = b.subscriber::<[u8]>("/t").transient_local().keep_all().open().unwrap();
     let mut filler = Filler::fill(net.base());
     let error = refused(publisher.send(&[3; LEN]));

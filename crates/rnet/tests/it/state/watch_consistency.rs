@@ -33,7 +33,7 @@ fn clocked(net: &Net, name: &str) -> (Arc<AtomicU64>, State) {
     let (read, wall) = (clock.clone(), AtomicU64::new(1));
     let wall = move || wall.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::SeqCst) >> 3;
     let read = move || read.load(Ordering::SeqCst);
-    (clock, net.node(name).state_with_clocks(wall, read, 1).unwrap())
+    (clock, rnet::binding::state_with_clocks(&net.node(name), wall, read, 1).unwrap())
 }
 
 /// Sum for one key: each reported change and each skipped value counts one.

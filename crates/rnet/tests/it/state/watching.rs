@@ -79,14 +79,18 @@ fn wait_ends_with_a_change_a_timeout_or_an_interrupt() {
     let (tell, receiver) = mpsc::channel();
     let waiting = std::thread::spawn(move || {
         for timeout in asked {
-            tell.send(watch.recv(timeout)).unwrap();
+            let change = match timeout {
+                Some(timeout) => watch.recv_timeout(timeout),
+                None => watch.recv(),
+            };
+            tell.send(change).unwrap();
         }
     });
     for n in 0..50 {
         ask.send(None).unwrap();
         a.set("/k", n).unwrap();
         assert_eq!(key_and_int(&receiver.recv().unwrap().unwrap()), ("/k", Some(n)));
-        ask.send(LONG).unwrap();
+        ask.send(Some(LONG)).unwrap();
         a.set("/other", n).unwrap();
         interrupter.interrupt();
         assert_eq!(receiver.recv().unwrap().unwrap_err(), Error::Interrupted);

@@ -27,7 +27,7 @@ fn publishers_delayed_by_a_blocked_callback() {
         for len in [1000, 20_000] {
             let net = Net::new("hanging callback");
             let (a, b) = (net.node("a"), net.node("b"));
-            let mut publisher = a.publisher::<[u8]>("/t").qos(reliable(on_full)).open().unwrap();
+            let mut publisher = reliable(&a, on_full).open().unwrap();
             let (subscription, open, entered) = hangs(&b);
             publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
             publisher.send(&message(0, len)).unwrap();

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::{Error, Node, OnFull, Subscriber, SubscriberOptions};
+use rnet::{Error, Node, OnFull, Subscriber};
 
 use super::{message, number, reader_of};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -76,10 +76,10 @@ pub(crate) fn joins_and_leaves(net: &Net) {
     let (files, mut joins, mut most) = (open_files(net), 0_u64, 0);
     let started = Instant::now();
     while orders.try_recv().is_err() {
-        let options = SubscriberOptions::new().transient_local().keep_all();
-        let options = if joins.is_multiple_of(2) { options.reliable() } else { options };
+        let subscriber = node.subscriber::<[u8]>("/t").transient_local().keep_all();
+        let subscriber = if joins.is_multiple_of(2) { subscriber.reliable() } else { subscriber };
         let asked_ns = now_ns();
-        let mut subscriber = node.subscriber::<[u8]>("/t").qos(options).open().unwrap();
+        let mut subscriber = subscriber.open().unwrap();
         subscriber.wait_for_publishers_timeout(1, LONG).unwrap();
         let mut next = None;
         // The history, which is at most the requested depth, and some live messages.

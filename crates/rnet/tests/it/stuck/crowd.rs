@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use rnet::{OnFull, PublisherOptions, Subscriber};
+use rnet::{Node, OnFull, Publisher, Subscriber};
 
 use super::{message, reader_of, reliable};
 use crate::common::{Child, LONG, Net, eventually, orders, tell};
@@ -41,16 +41,15 @@ fn longest_send(publisher: &mut rnet::Publisher<[u8]>, count: u64, len: usize) -
     sends.max().unwrap_or_default()
 }
 
-fn options() -> PublisherOptions {
-    reliable(OnFull::Detach { stall: STALL })
+fn publisher(node: &Node) -> Publisher<[u8]> {
+    reliable(node, OnFull::Detach { stall: STALL }).open().unwrap()
 }
 
 /// All stop at once, behind small messages in the log or large ones in chunks.
 fn stop_at_once(readers: usize) {
     for (len, count) in [(1000, 200), (20_000, 100)] {
         let net = Net::new("many stopped readers");
-        let mut publisher =
-            net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
+        let mut publisher = publisher(&net.node("writer"));
         let mut child = Child::spawn(&net, "crowd");
         child.say(&readers.to_string());
         child.expect("subscribed");
@@ -84,7 +83,7 @@ fn sixty_four_readers_stop_at_once() {
 #[test]
 fn readers_stop_one_after_another() {
     let net = Net::new("readers stop one after another");
-    let mut publisher = net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
+    let mut publisher = publisher(&net.node("writer"));
     let node = net.node("readers");
     let mut readers: Vec<_> = (0..8).map(|_| reader_of(&node, "/t")).collect();
     publisher.wait_for_subscribers_timeout(readers.len(), LONG).unwrap();
@@ -107,7 +106,7 @@ fn readers_stop_one_after_another() {
 #[test]
 fn running_reader_is_not_evicted_with_stopped_ones() {
     let net = Net::new("one reader continues");
-    let mut publisher = net.node("writer").publisher::<[u8]>("/t").qos(options()).open().unwrap();
+    let mut publisher = publisher(&net.node("writer"));
     let node = net.node("readers");
     let stopped: Vec<_> = (0..10).map(|_| reader_of(&node, "/t")).collect();
     let mut reads = reader_of(&node, "/t");

@@ -13,11 +13,8 @@ use crate::common::{Child, LONG, Net, eventually, orders, tell};
 pub(crate) fn writes(net: &Net) {
     let orders = orders();
     let node = net.node("writer");
-    let mut publisher = node
-        .publisher::<[u8]>("/t")
-        .qos(reliable(OnFull::Wait(Duration::from_secs(30))))
-        .open()
-        .unwrap();
+    let on_full = OnFull::Wait(Duration::from_secs(30));
+    let mut publisher = reliable(&node, on_full).open().unwrap();
     publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
     tell("ready");
     for (i, _) in (0..).zip(orders) {

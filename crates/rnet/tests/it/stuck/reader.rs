@@ -64,8 +64,7 @@ impl Scene {
     /// A writer, a running reader, and a reader that stopped after four messages.
     fn new(role: &str, on_full: OnFull, len: usize) -> Scene {
         let net = Net::new("stopped");
-        let publisher =
-            net.node("writer").publisher::<[u8]>("/t").qos(reliable(on_full)).open().unwrap();
+        let publisher = reliable(&net.node("writer"), on_full).open().unwrap();
         let other = reader_of(&net.node("beside"), "/t");
         let child = Child::spawn(&net, role);
         let mut scene = Scene { publisher, other, child, sent: 0, read: 0, len, _net: net };
