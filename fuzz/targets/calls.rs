@@ -69,7 +69,8 @@ fn fixture() -> Fixture {
     let command = server.command::<[u8]>("/c").fallback(b"stop").apply(|_| {}).unwrap();
     let client = server.client::<[u8], [u8]>("/s").open().unwrap();
     // Clients of the hostile node, which get unsolicited answers.
-    let (own, goals) = (hostile.client("/s").open().unwrap(), hostile.action_client("/a").open().unwrap());
+    let (own, goals) =
+        (hostile.client("/s").open().unwrap(), hostile.action_client("/a").open().unwrap());
     let own: Client<[u8], [u8]> = own;
     own.call_timeout(b"\0", LIMIT).unwrap();
     client.call_timeout(b"\0", LIMIT).unwrap();

@@ -105,7 +105,12 @@ fn fixture() -> Fixture {
         service_of.serve(move |_| Ok::<_, HandlerError>(lock(&reply).clone())).unwrap()
     };
     let services = [serves("read"), serves("write")];
-    let feed = hostile.publisher::<StateChange>(FEED_TOPIC).reliable(OnFull::Refuse).transient_local(1).open().unwrap();
+    let feed = hostile
+        .publisher::<StateChange>(FEED_TOPIC)
+        .reliable(OnFull::Refuse)
+        .transient_local(1)
+        .open()
+        .unwrap();
     let home = serve(&desk, "desk").unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());

@@ -41,7 +41,8 @@ fn open(arrivals: Arc<Arrivals>) -> Result<Box<dyn Publish>> {
     let node = Node::builder("publisher").domain(&domain).open()?;
     let receiving = Node::builder("subscriber").domain(&domain).open()?;
     let mut incoming = receiving.subscriber::<[u8]>(&format!("/{TOPIC}")).reliable().open()?;
-    let publisher = node.publisher::<[u8]>(&format!("/{TOPIC}")).reliable(OnFull::Wait(WAIT_LIMIT)).open()?;
+    let publisher =
+        node.publisher::<[u8]>(&format!("/{TOPIC}")).reliable(OnFull::Wait(WAIT_LIMIT)).open()?;
     let stop = Arc::new(AtomicBool::new(false));
     let seen = stop.clone();
     let subscriber = std::thread::Builder::new().name("subscriber".into()).spawn(move || {

@@ -1,4 +1,4 @@
-//! `Node::subscribe_any`: each topic that matches a pattern, as bytes with their type.
+//! `SubscriberBuilder::on_any`: each topic that matches a pattern, as bytes with their type.
 
 use crate::common;
 
