@@ -1,7 +1,12 @@
-//! Checks the claims of a page and the tests that verify them: docs/design/failure-model.md.
+//! Checks the claims of the documentation and the tests that verify them.
 //!
-//! Each table row contains an event, a guarantee, and in its last column the tests that verify it, as
-//! `path::name`. A row without a test is an unverified guarantee, and so is one whose test no longer exists.
+//! In docs/design/failure-model.md each table row contains an event, a guarantee, and in its last column the
+//! tests that verify it, as `path::name`. A row without a test is an unverified guarantee, and so is one whose
+//! test no longer exists. For README.md, docs/guarantees.md and docs/limits.md, see [`list`]. [`limits`]
+//! compares values.
+
+mod limits;
+mod list;
 
 use std::collections::HashMap;
 
@@ -10,10 +15,20 @@ use crate::{Finding, SourceFile};
 /// The checked page.
 const PAGE: &str = "docs/design/failure-model.md";
 
-/// Checks that every row of the page's tables contains tests that exist.
+/// Each text file by its path.
+type Texts<'a> = HashMap<&'a str, &'a str>;
+
+/// Checks the claims of all pages.
 pub fn check(files: &[SourceFile]) -> Vec<Finding> {
-    let texts: HashMap<&str, &str> =
-        files.iter().filter_map(|f| Some((f.path.as_str(), f.text()?))).collect();
+    let texts: Texts = files.iter().filter_map(|f| Some((f.path.as_str(), f.text()?))).collect();
+    let mut findings = check_failure_model(&texts);
+    findings.extend(list::check(&texts));
+    findings.extend(limits::check(&texts));
+    findings
+}
+
+/// Checks that every row of the page's tables contains tests that exist.
+fn check_failure_model(texts: &Texts) -> Vec<Finding> {
     let Some(page) = texts.get(PAGE) else { return vec![Finding::new(PAGE, "is missing")] };
     let rows: Vec<(usize, &str)> = (1..).zip(page.lines()).filter(|(_, l)| is_row(l)).collect();
     let mut findings = Vec::new();
@@ -28,7 +43,7 @@ pub fn check(files: &[SourceFile]) -> Vec<Finding> {
         if claims.is_empty() {
             findings.push(Finding::new(place.clone(), "the row contains no test"));
         }
-        let unheld = claims.into_iter().filter(|claim| !names_existing_tests(claim, &texts));
+        let unheld = claims.into_iter().filter(|claim| !is_existing_test(claim, texts));
         findings.extend(unheld.map(|claim| {
             Finding::new(place.clone(), format!("test `{claim}` does not exist (path::name)"))
         }));
@@ -41,7 +56,7 @@ fn is_row(line: &str) -> bool {
     line.starts_with('|') && !line.starts_with("|---") && !line.ends_with("| shown by |")
 }
 
-fn names_existing_tests(claim: &str, texts: &HashMap<&str, &str>) -> bool {
+fn is_existing_test(claim: &str, texts: &Texts) -> bool {
     let Some((path, name)) = claim.rsplit_once("::") else { return false };
     let Some(text) = texts.get(path) else { return false };
     ["fn ", "def ", "class ", "libfuzzer_sys::"].iter().any(|word| {
@@ -59,11 +74,13 @@ mod tests {
     const HEAD: &str = "| what happens | what is guaranteed | shown by |\n|---|---|---|\n";
 
     fn findings(row: &str) -> Vec<String> {
-        let file = |path: &str, text: String| SourceFile { path: path.into(), bytes: text.into() };
-        let page = file(PAGE, format!("{HEAD}{row}\n"));
-        let test = file("a/b.rs", "#[test]\nfn it_holds() {}\nfn it_holds_not() {}\n".to_owned());
-        let other = file("a/b.py", "def test_it():\n    pass\n".to_owned());
-        check(&[page, test, other]).into_iter().map(|f| f.text).collect()
+        let page = format!("{HEAD}{row}\n");
+        let texts = Texts::from([
+            (PAGE, page.as_str()),
+            ("a/b.rs", "#[test]\nfn it_holds() {}\nfn it_holds_not() {}\n"),
+            ("a/b.py", "def test_it():\n    pass\n"),
+        ]);
+        check_failure_model(&texts).into_iter().map(|f| f.text).collect()
     }
 
     #[test]
