@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rnet::bridge::ProxyPublisher;
 use rnet_core::{KnownGap, LossCause, MIN_LOG_LEN_BYTES, Meta, PublisherQos};
 use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
 use rnet_shm::channel::observe::{Observation, Observer};

@@ -5,7 +5,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rnet::bridge::ProxyPublisher;
 use rnet_core::{Durability, MIN_LOG_LEN_BYTES, OnFull, PublisherQos, Reliability};
 use rnet_fuzz::{Input, corrupt_word, domain, node, open, publisher_meta, subscription_meta};
 use rnet_shm::channel::publisher::Writer;

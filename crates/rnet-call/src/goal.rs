@@ -213,12 +213,36 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     ///
     /// # Errors
     /// As [`Goal::result`].
-    pub fn result_with(&self, mut on_feedback: impl FnMut(&F)) -> Result<Received<R>> {
+    pub fn result_with(&self, on_feedback: impl FnMut(&F)) -> Result<Received<R>> {
+        self.wait_with(None, on_feedback)
+    }
+
+    /// As [`Goal::result_with`], for at most `timeout`; the goal continues after that.
+    ///
+    /// # Errors
+    /// As [`Goal::result_timeout`].
+    pub fn result_with_timeout(
+        &self,
+        timeout: Duration,
+        on_feedback: impl FnMut(&F),
+    ) -> Result<Received<R>> {
+        self.wait_with(Some(timeout), on_feedback)
+    }
+
+    fn wait_with(
+        &self,
+        timeout: Option<Duration>,
+        mut on_feedback: impl FnMut(&F),
+    ) -> Result<Received<R>> {
+        let until = deadline(timeout);
         loop {
-            match self.wait_for_feedback(None) {
+            match self.wait_for_feedback(until) {
                 Ok(Some(feedback)) => on_feedback(&feedback),
-                Err(Error::Interrupted) => {}
-                Ok(None) => return self.result(),
+                Err(Error::Interrupted) if until.is_none_or(|end| Instant::now() < end) => {}
+                Ok(None) | Err(Error::Interrupted) => {
+                    let left = until.map(|end| end.saturating_duration_since(Instant::now()));
+                    return self.wait_for_result(left);
+                }
                 Err(error) => return Err(error),
             }
         }

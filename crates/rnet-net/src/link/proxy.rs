@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use rnet::bridge::ProxyPublisher;
 use rnet::bridge::BridgePublisher;
+use rnet::bridge::ProxyPublisher;
 use rnet::{Error, LossCause, LossCounts, Meta, Origin, PeerInfo, Publisher, Result};
 
 use crate::stream::ClockOffset;

@@ -102,7 +102,7 @@ fn goals_feedback_and_reasons_cross() {
     let client = home.action_client::<[u8], [u8], [u8]>("/count").open().unwrap();
     let send = |count: u8| client.send(&[count], CallOptions::new()).unwrap();
     let mut feedback = Vec::new();
-    let result = send(200).result_with(|number| feedback.push(number[0])).unwrap();
+    let result = send(200).result_with_timeout(LONG, |number| feedback.push(number[0])).unwrap();
     assert_eq!((&*result, feedback), (&[200][..], (0..200).collect()));
     let first = send(0);
     eventually("it runs", || action.stats().running == 1);

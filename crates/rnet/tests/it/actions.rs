@@ -144,7 +144,7 @@ fn a_goal_has_its_feedback_in_order_and_then_its_result() {
     }
     let mut received = Vec::new();
     let goal = send(&client, 100);
-    assert_eq!(*goal.result_with(|x| received.push(x.x)).unwrap(), n(100));
+    assert_eq!(*goal.result_with_timeout(LONG, |x| received.push(x.x)).unwrap(), n(100));
     assert_eq!(received, (0..100).collect::<Vec<_>>());
     // A caller may wait for the result alone.
     assert_eq!(*send(&client, 7).result_timeout(LONG).unwrap(), n(7));
@@ -358,22 +358,20 @@ fn a_goal_is_cancelled_in_each_state() {
     worker.expect(3, "caller");
     eventually("the handler has returned", || worker.service.stats().running == 0);
     // Timed out.
-    for (x, takes_feedback) in [(4, false), (8, true)] {
-        let short = CallOptions::new().timeout(Duration::from_millis(20));
-        let goal = client.send(&n(x), short).unwrap();
-        let result =
-            if takes_feedback { goal.result_with(|_| ()) } else { goal.result_timeout(LONG) };
-        assert_eq!(result.unwrap_err().code(), "timeout");
-        let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG).ok());
-        let ended = ended.take_while(|said| *said != (x, "timed_out")).count();
-        assert!(ended <= 1, "{ended}");
-        eventually("the handler has returned", || worker.service.stats().running == 0);
-    }
+    let short = CallOptions::new().timeout(Duration::from_millis(20));
+    let goal = client.send(&n(4), short).unwrap();
+    assert_eq!(goal.result_timeout(LONG).unwrap_err().code(), "timeout");
+    let ended = std::iter::from_fn(|| worker.said.recv_timeout(LONG).ok());
+    let ended = ended.take_while(|said| *said != (4, "timed_out")).count();
+    assert!(ended <= 1, "{ended}");
+    eventually("the handler has returned", || worker.service.stats().running == 0);
     // The caller's wait ends, and the goal continues.
     let goal = send(&client, 5);
     worker.expect(5, "begun");
     let error = goal.result_timeout(Duration::from_millis(10)).unwrap_err();
     assert!(matches!(&error, Error::Timeout { what, .. } if what.contains("result")), "{error}");
+    let error = goal.result_with_timeout(Duration::from_millis(10), |_| ()).unwrap_err();
+    assert_eq!(error.code(), "timeout");
     worker.results.send(50).unwrap();
     assert_eq!(*goal.result_timeout(LONG).unwrap(), n(50));
     worker.expect(5, "reached");
@@ -526,7 +524,7 @@ fn sixty_four_clients_are_served() {
             scope.spawn(move || {
                 let mut received = Vec::new();
                 let goal = send(client, x * 100);
-                let result = goal.result_with(|one| received.push(one.x)).unwrap();
+                let result = goal.result_with_timeout(LONG, |one| received.push(one.x)).unwrap();
                 assert_eq!((*result, received), (n(x * 100), (x * 100..x * 100 + 10).collect()));
             });
         }

@@ -127,7 +127,7 @@ fn lost_replies_end_goals_and_lost_feedback_does_not() {
     // Done: one reply, three feedback messages.
     status.send_with(b"\x08\x01\x10\x01\x38\x03", meta()).unwrap();
     let mut received = Vec::new();
-    assert_eq!(*goals[1].result_with(|x| received.push(x.x)).unwrap(), n(4));
+    assert_eq!(*goals[1].result_with_timeout(LONG, |x| received.push(x.x)).unwrap(), n(4));
     assert!(
         received.len() <= 1 && client.stats().feedback_lost == 2,
         "{received:?} {:?}",

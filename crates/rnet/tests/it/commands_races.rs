@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::bridge::ProxyPublisher;
-use rnet::bridge::BridgePublisher;
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::command_request::Action;
 use rnet::msgs::{CommandEvent, CommandReply, CommandRequest, CommandStatus};

@@ -5,8 +5,8 @@ use crate::common;
 use std::sync::mpsc;
 
 use common::{Child, LONG, Net, eventually, role, tell};
+use rnet::bridge::BridgePublisherBuilder;
 use rnet::bridge::ProxyPublisher;
-use rnet::bridge::{BridgePublisher, BridgePublisherBuilder};
 use rnet::{EndpointEvent, Error, MatchEvent, Node, Proxy, Publisher, Subscriber};
 
 fn publisher(link: &Node, topic: &str) -> Publisher<[u8]> {

@@ -10,6 +10,7 @@ mod calls;
 mod calls_cleanup;
 mod calls_from_threads;
 mod calls_unanswerable;
+mod closing;
 mod command_thread;
 mod commands;
 mod commands_killed;

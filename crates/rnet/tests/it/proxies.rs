@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::bridge::ProxyPublisher;
-use rnet::bridge::{
-    BridgePublisher, BridgePublisherBuilder, BridgeSubscriberBuilder, ProxySubscription,
-};
+use rnet::bridge::{BridgePublisherBuilder, BridgeSubscriberBuilder, ProxySubscription};
 use rnet::{EndpointEvent, Error, MatchEvent, Node, OnFull, Proxy, Publisher, Subscriber};
 
 fn arm() -> Proxy {

@@ -9,8 +9,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use common::{Child, LONG, Net, block_on, eventually, role, tell};
+use rnet::bridge::BridgePublisherBuilder;
 use rnet::bridge::ProxyPublisher;
-use rnet::bridge::{BridgePublisher, BridgePublisherBuilder};
 use rnet::{
     Error, LossCause, MatchEvent, Meta, Node, OnFull, Origin, Proxy, Publisher, PublisherBuilder,
     Subscriber,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rnet::bridge::ProxyPublisher;
-use rnet::bridge::{BridgePublisher, BridgePublisherBuilder, NODES_TOPIC};
+use rnet::bridge::{BridgePublisherBuilder, NODES_TOPIC};
 use rnet::{Error, NodeName, Proxy, Publisher, PublisherQos, Result, TopicName, limits};
 
 use super::super::control_state::ControlState;

@@ -11,8 +11,8 @@ use std::time::Duration;
 #[cfg(feature = "zenoh")]
 use rnet::DomainId;
 use rnet::Node;
-use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::bridge::{Home, serve_state};
+use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet_net::config::{Config, OfflineLimits};
 use rnet_net::link::{Link, LinkFailure, LinkOptions};
 use rnet_net::memory::MemoryNet;

@@ -5,8 +5,8 @@ use rnet_core::{Error, KnownGap, LossCause, Meta, Origin, Result};
 use rnet_shm::channel::word_file::Checkpoint;
 
 use super::{Loan, OwnedLoan, Publisher};
-use crate::{Message, PeerInfo};
 use crate::bridge::{BridgeLoan, BridgePublisher, ProxyPublisher};
+use crate::{Message, PeerInfo};
 
 impl<T: Message + ?Sized> ProxyPublisher for Publisher<T> {
     fn close_as_lost(mut self) {

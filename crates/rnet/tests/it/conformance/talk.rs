@@ -1,7 +1,6 @@
 //! Behaviours of log lines, last wills and pairs of topics, and their steps.
 
 use rnet::bridge::ProxyPublisher;
-use rnet::bridge::BridgePublisher;
 use rnet::msgs::Log;
 use rnet::{Error, LOG_TOPIC, LogLevel, Node, OnFull, Publisher, Result, Subscriber};
 use serde::{Deserialize, Serialize};

@@ -153,8 +153,13 @@ fn a_prefix_lists_whole_names_in_order() {
 fn options_are_reported_and_end_with_the_next_write() {
     let net = Net::new("options_are_reported_and_end_with_the_next_write");
     let now = 1_800_000_000_000_000_000;
-    let state =
-        rnet::binding::state_with_clocks(&net.node("n"), || 1_800_000_000_000_000_000, move || now, 1).unwrap();
+    let state = rnet::binding::state_with_clocks(
+        &net.node("n"),
+        || 1_800_000_000_000_000_000,
+        move || now,
+        1,
+    )
+    .unwrap();
     let put = state.put("/k").ttl(Duration::from_secs(2)).last_will(7);
     put.set(1).unwrap();
     let entry = state.entry("/k").unwrap().unwrap();

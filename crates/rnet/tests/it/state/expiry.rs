@@ -16,7 +16,13 @@ fn clocked(net: &Net) -> (Arc<AtomicU64>, State, State) {
     let clock = Arc::new(AtomicU64::new(1_800_000_000 * SECOND));
     let state = |name: &str| {
         let clock = clock.clone();
-        rnet::binding::state_with_clocks(&net.node(name), || 5, move || clock.load(Ordering::SeqCst), 1).unwrap()
+        rnet::binding::state_with_clocks(
+            &net.node(name),
+            || 5,
+            move || clock.load(Ordering::SeqCst),
+            1,
+        )
+        .unwrap()
     };
     let (a, b) = (state("a"), state("b"));
     (clock, a, b)
