@@ -15,6 +15,7 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
+    /// Copies `bytes` into new memory.
     pub fn copy_of(bytes: &[u8]) -> AlignedBytes {
         let mut words = Vec::with_capacity(bytes.len().div_ceil(8));
         fill(&mut words, bytes);
@@ -69,6 +70,7 @@ impl AlignedBytes {
         }
     }
 
+    /// The bytes of the message, aligned to 8 bytes.
     pub fn as_slice(&self) -> &[u8] {
         &plain::bytes_of_fields(&self.words)[..self.len]
     }

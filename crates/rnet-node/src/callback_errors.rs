@@ -23,6 +23,7 @@ pub struct AlreadyCounted;
 /// An error for the node's log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
+    /// What failed, and why.
     pub text: String,
     /// The source file that raised the error, if known.
     pub file: String,
@@ -51,7 +52,7 @@ pub struct CallbackErrors {
 }
 
 impl CallbackErrors {
-    pub fn new(own: &Arc<OwnNode>) -> Arc<CallbackErrors> {
+    pub(crate) fn new(own: &Arc<OwnNode>) -> Arc<CallbackErrors> {
         let (reporter, repeated) = Default::default();
         Arc::new(CallbackErrors { own: Arc::downgrade(own), reporter, repeated })
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::core::NodeCore;
 use crate::sync::lock;
 
+/// A callback for events of type `E`.
 pub type Callback<E> = Box<dyn FnMut(&E) + Send>;
 
 type SharedCallback<E> = Arc<Mutex<Callback<E>>>;
@@ -86,6 +87,7 @@ impl<E: 'static> Callbacks<E> {
         }
     }
 
+    /// Whether no callback is registered. Takes no lock.
     pub fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }

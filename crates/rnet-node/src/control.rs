@@ -25,7 +25,8 @@ const REGISTER: u32 = 1;
 /// Event mark of the watch on the names.
 const NAMES: u32 = 2;
 
-pub fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
+/// Starts the control thread of a node.
+pub(crate) fn start(state: Arc<NodeState>) -> Result<JoinHandle<()>> {
     let failed = |errno| io_error("cannot wait for the peers of", state.own.folder(), errno);
     let watch = Watch::new().map_err(failed)?;
     watch.listen(state.own.control(), FIFO, false).map_err(failed)?;

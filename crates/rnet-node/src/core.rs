@@ -33,7 +33,9 @@ use crate::trace_publisher::TracePublisher;
 /// The state that a node's threads and handles share. The threads hold it too, so dropping it does not stop
 /// them; dropping [`NodeCore`] does.
 pub struct NodeState {
+    /// The node's folder in the domain, with its announcements, bells and counters.
     pub own: Arc<OwnNode>,
+    /// The directory of the domain that the node joined.
     pub domain: DomainDir,
     matching: Mutex<Matching>,
     stopping: AtomicBool,
@@ -42,17 +44,22 @@ pub struct NodeState {
     /// The extensions of the node, each opened at its first use.
     extensions: Mutex<Vec<Arc<dyn Extension>>>,
     extension_lock: Mutex<()>,
+    /// Callbacks for nodes that join, leave or die.
     pub watchers: Arc<Callbacks<NodeEvent>>,
     /// The clock of the node's timers and rates.
     pub time: NodeTime,
-    pub next_task: AtomicU64,
+    next_task: AtomicU64,
     /// Errors of the program's callbacks.
     pub errors: Arc<CallbackErrors>,
     naming: NameResolver,
 }
 
 impl NodeState {
-    pub fn new(own: OwnNode, time: NodeTime, naming: NameResolver) -> Result<Arc<NodeState>> {
+    pub(crate) fn new(
+        own: OwnNode,
+        time: NodeTime,
+        naming: NameResolver,
+    ) -> Result<Arc<NodeState>> {
         let own = Arc::new(own);
         let domain = own.domain().clone();
         let errors = CallbackErrors::new(&own);
@@ -81,6 +88,7 @@ impl NodeState {
         self.naming.topic(self.own.name(), name)
     }
 
+    /// Locks the matching of this node's endpoints with those of its peers.
     pub fn matching(&self) -> MutexGuard<'_, Matching> {
         lock(&self.matching)
     }
@@ -96,7 +104,7 @@ impl NodeState {
         self.fork_guard().check(|| format!("node {}", self.own.name()))
     }
 
-    pub fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
     }
 
@@ -403,6 +411,7 @@ impl NodeState {
 
 /// Held by every handle of a node; dropping the last handle stops the node's threads.
 pub struct NodeCore {
+    /// The state that the node's threads and handles share.
     pub state: Arc<NodeState>,
     control: Option<JoinHandle<()>>,
 }
@@ -424,7 +433,8 @@ impl NodeCore {
         guard
     }
 
-    pub fn start(
+    /// Starts the control thread and matches the node with its peers; fails if the domain has too many nodes.
+    pub(crate) fn start(
         own: OwnNode,
         is_tool: bool,
         time: NodeTime,

@@ -32,6 +32,7 @@ use rnet_shm::os::thread::spawn;
 ///
 /// A task that panics in any of these functions is dropped; the panic is counted and reported.
 pub trait Task: Send {
+    /// Id of the task, from [`NodeState::next_task`](crate::core::NodeState::next_task).
     fn id(&self) -> u64;
     /// Name of the task in an error: `the callback of /scan`.
     fn describe(&self) -> String;
@@ -51,6 +52,7 @@ pub trait Task: Send {
     fn take_arrival(&mut self) -> Option<(u64, u64)> {
         None
     }
+    /// Whether the thread must drop the task.
     fn is_finished(&self) -> bool;
     /// Hands the task to the dispatch thread of another lane.
     fn move_to(self: Box<Self>, _lane: Lane) {}
@@ -91,7 +93,7 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub fn start(
+    pub(crate) fn start(
         own: &OwnNode,
         lane: Lane,
         time: NodeTime,
@@ -195,7 +197,7 @@ impl Dispatcher {
         sent && wait && result.recv().unwrap_or(false)
     }
 
-    pub fn is_this_thread(&self) -> bool {
+    pub(crate) fn is_this_thread(&self) -> bool {
         self.thread_id.get() == Some(&std::thread::current().id())
     }
 

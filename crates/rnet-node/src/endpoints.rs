@@ -113,7 +113,7 @@ pub struct EndpointWatcher {
 }
 
 impl EndpointWatcher {
-    pub fn new(callback: Callback<EndpointEvent>) -> EndpointWatcher {
+    pub(crate) fn new(callback: Callback<EndpointEvent>) -> EndpointWatcher {
         EndpointWatcher {
             events: Mutex::default(),
             callback: Mutex::new(Some(callback)),

@@ -38,7 +38,8 @@ pub struct PublisherStats {
     pub connected: bool,
 }
 
-pub fn stats_of(channel: &Reader) -> PublisherStats {
+/// The counters for a publisher that the subscriber reads.
+pub(crate) fn stats_of(channel: &Reader) -> PublisherStats {
     PublisherStats {
         publisher: channel.publisher(),
         node: channel.node().to_owned(),

@@ -15,7 +15,9 @@ use crate::{EndpointEvent, EndpointWatch, Message, NodeCore, NodeSettings};
 /// last handle.
 #[derive(Clone)]
 pub struct NodeHandle {
+    /// The node itself; each handle and endpoint holds it.
     pub core: Arc<NodeCore>,
+    /// The node's log.
     pub log: Logger,
 }
 

@@ -58,23 +58,26 @@ pub struct WaitControl {
 }
 
 impl WaitControl {
+    /// Controls a thread that waits at `bell` of `bells`; in a forked child, stop requests do nothing.
     pub fn new(bells: Arc<Bells>, bell: u64, fork_guard: ForkGuard) -> WaitControl {
         WaitControl { stop: AtomicBool::new(false), bell: BellCell::new(bell), bells, fork_guard }
     }
 
-    pub fn bells(&self) -> &Arc<Bells> {
+    pub(crate) fn bells(&self) -> &Arc<Bells> {
         &self.bells
     }
 
-    pub fn bell(&self) -> u64 {
+    pub(crate) fn bell(&self) -> u64 {
         self.bell.get()
     }
 
+    /// Sets the bell that the thread waits on.
     pub fn set_bell(&self, bell: u64) {
         self.bell.set(bell);
     }
 
-    pub fn ring(&self) {
+    /// Rings the bell, which wakes the waiting thread.
+    pub(crate) fn ring(&self) {
         self.bells.ring(self.bell());
     }
 

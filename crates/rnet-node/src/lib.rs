@@ -14,7 +14,7 @@ pub mod bridge;
 pub mod callback_errors;
 pub mod callbacks;
 pub mod compatibility;
-pub mod control;
+mod control;
 pub mod core;
 pub mod deadlines;
 mod debug_by;

@@ -78,7 +78,9 @@ pub type MatchCallbacks = Callbacks<MatchEvent>;
 
 /// A notification for the user, delivered after the matching lock is released.
 pub enum Notice {
+    /// A node has joined, left or died.
     Node(NodeEvent),
+    /// A match of an endpoint has changed: its callbacks, and the change.
     Endpoint(Arc<MatchCallbacks>, MatchEvent),
     /// An error for the node's log.
     Report(Error),
@@ -152,20 +154,28 @@ pub type MatchChanges = Arc<ChangeCounter>;
 
 /// The matches of a publisher, as its handle sees them.
 pub struct PublisherState {
-    pub inner: Mutex<PublisherMatches>,
-    pub shortage: ShortageReporter,
-    pub changed: Arc<ChangeCounter>,
-    pub match_callbacks: Arc<MatchCallbacks>,
-    pub deadlines: Arc<Callbacks<DeadlineMissed>>,
+    /// The matches, under a lock: see [`PublisherState::lock`].
+    inner: Mutex<PublisherMatches>,
+    /// Reports shortages to the waits for a match.
+    pub(crate) shortage: ShortageReporter,
+    /// Counts the changes of the matches; waits sleep on it.
+    pub(crate) changed: Arc<ChangeCounter>,
+    /// Callbacks for changes of the matches.
+    pub(crate) match_callbacks: Arc<MatchCallbacks>,
+    /// Callbacks for missed deadlines.
+    pub(crate) deadlines: Arc<Callbacks<DeadlineMissed>>,
 }
 
+/// The matches of a publisher.
 #[derive(Default)]
-pub struct PublisherMatches {
+pub(crate) struct PublisherMatches {
+    /// The subscribers that are served.
     pub matched: Vec<PeerInfo>,
     /// Number of endpoints that each proxy among them represents.
     pub endpoint_counts: BTreeMap<u64, u32>,
     /// Subscriptions that wait for admission by a publisher that defers it.
     pub awaiting_admission: Vec<PeerInfo>,
+    /// Errors of subscribers that cannot be served, oldest first.
     pub incompatible: Vec<Error>,
     /// How many of these errors a wait has returned.
     pub reported: usize,
@@ -183,7 +193,7 @@ impl PublisherMatches {
 }
 
 impl PublisherState {
-    pub fn new(shortage: ShortageReporter) -> PublisherState {
+    pub(crate) fn new(shortage: ShortageReporter) -> PublisherState {
         let (inner, changed, match_callbacks, deadlines) = Default::default();
         PublisherState { inner, shortage, changed, match_callbacks, deadlines }
     }
@@ -198,12 +208,13 @@ impl PublisherState {
         readers.readers().iter().map(|(id, _)| ends(id)).sum()
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, PublisherMatches> {
         lock(&self.inner)
     }
 }
 
-pub fn push_notice(
+/// Adds an event of an endpoint, unless the endpoint has no callback.
+pub(crate) fn push_notice(
     notices: &mut Vec<Notice>,
     match_callbacks: Arc<MatchCallbacks>,
     event: MatchEvent,
@@ -215,7 +226,7 @@ pub fn push_notice(
 
 /// A bell number that can change while other threads read it.
 #[derive(Debug)]
-pub struct BellCell(AtomicU64);
+pub(crate) struct BellCell(AtomicU64);
 
 impl BellCell {
     pub fn new(bell: u64) -> BellCell {

@@ -23,11 +23,13 @@ pub struct MatchedPublishers {
 }
 
 impl MatchedPublishers {
-    pub fn count(&self) -> usize {
+    /// Number of matched publishers.
+    pub(crate) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    pub fn changed(&self) -> Arc<ChangeCounter> {
+    /// Counts the changes; waits sleep on it.
+    pub(crate) fn changed(&self) -> Arc<ChangeCounter> {
         self.changed.clone()
     }
 

@@ -81,7 +81,7 @@ pub struct Matching {
 }
 
 impl Matching {
-    pub fn new(own: Arc<OwnNode>) -> Matching {
+    pub(crate) fn new(own: Arc<OwnNode>) -> Matching {
         let registry = Registry::new(own.domain().clone(), Some(own.incarnation()));
         let mut observers = Observers::new(own.domain());
         observers.refresh();
@@ -106,11 +106,12 @@ impl Matching {
         }
     }
 
+    /// The peers of this node.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    pub fn registry_mut(&mut self) -> &mut Registry {
+    pub(crate) fn registry_mut(&mut self) -> &mut Registry {
         &mut self.registry
     }
 
@@ -127,7 +128,8 @@ impl Matching {
         }
     }
 
-    pub fn add_publisher(
+    /// Announces a publisher of this node. If `deferred`, it serves only subscriptions that it admits.
+    pub(crate) fn add_publisher(
         &mut self,
         id: u64,
         topic_hash: u64,
@@ -158,7 +160,8 @@ impl Matching {
         Ok(state)
     }
 
-    pub fn add_subscription(
+    /// Announces a subscription of this node. `from` is the first message to forward.
+    pub(crate) fn add_subscription(
         &mut self,
         entry: Entry,
         meta: SubscriptionMeta,

@@ -76,6 +76,7 @@ impl NodeTime {
         })))
     }
 
+    /// Whether the time is simulated; otherwise it is the host's clock.
     pub fn is_simulated(&self) -> bool {
         self.0.is_some()
     }

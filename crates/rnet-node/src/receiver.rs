@@ -38,9 +38,11 @@ const ERROR_CHECK_INTERVAL: u32 = 64;
 /// The read state of a subscription with a single publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadState {
-    /// No publisher is known, or the publisher has left and all its messages were read. `end` is one more
-    /// than the number of its last message.
-    Unmatched { end: Option<u64> },
+    /// No publisher is known, or the publisher has left and all its messages were read.
+    Unmatched {
+        /// One more than the number of the last message of the publisher that has left, if known.
+        end: Option<u64>,
+    },
     /// The publisher has not admitted the subscription, or has evicted it and not admitted it again.
     Pending,
     /// Number of the next message: earlier ones were received, counted as lost, or never promised.
@@ -61,37 +63,52 @@ pub struct PublisherStatus {
 
 /// The receiving half that does not keep its node alive; dispatch threads hold these.
 pub struct Receiver {
-    pub topic: TopicName,
-    pub id: u64,
-    pub qos: SubscriberQos,
-    pub fixed_len: Option<usize>,
+    /// Name of the topic in the domain.
+    pub(crate) topic: TopicName,
+    /// Id of the subscription.
+    pub(crate) id: u64,
+    /// The quality of service, as requested.
+    pub(crate) qos: SubscriberQos,
+    /// Length of every message in bytes; `None` if the length varies.
+    pub(crate) fixed_len: Option<usize>,
     /// Has the counters that a [`crate::Subscription`] reads.
-    pub file: Arc<SubscriptionFile>,
-    pub state: Arc<SubscriberState>,
-    pub node: Arc<NodeState>,
-    pub channels: Vec<Reader>,
-    pub former_publishers: FormerPublishers,
+    pub(crate) file: Arc<SubscriptionFile>,
+    /// The part that other threads access.
+    pub(crate) state: Arc<SubscriberState>,
+    /// The node of the subscription.
+    pub(crate) node: Arc<NodeState>,
+    /// The publishers that are read, in no particular order.
+    pub(crate) channels: Vec<Reader>,
+    /// Statistics of publishers that have left.
+    pub(crate) former_publishers: FormerPublishers,
     succession: ProxySuccession,
     last_status: PublisherStatus,
     /// End position of the publisher that has left.
     last_end: Option<u64>,
-    pub errors: VecDeque<Error>,
-    pub receives_since_check: u32,
-    pub next_channel: usize,
-    pub waiter: Waiter,
-    pub wait_strategy: WaitStrategy,
+    /// Errors to return, oldest first.
+    pub(crate) errors: VecDeque<Error>,
+    /// Number of receives, modulo 2^32; see [`ERROR_CHECK_INTERVAL`].
+    pub(crate) receives_since_check: u32,
+    /// Index of the next channel in turn.
+    pub(crate) next_channel: usize,
+    /// The waiting thread and its bell.
+    pub(crate) waiter: Waiter,
+    /// How long to spin before a sleep.
+    pub(crate) wait_strategy: WaitStrategy,
     tracing: Tracing,
-    pub interruptible: bool,
+    /// Whether a signal ends a wait with `Interrupted`.
+    pub(crate) interruptible: bool,
     /// Length of the last decoded message.
-    pub decoded_len: usize,
+    pub(crate) decoded_len: usize,
     /// Copy of the last large message to decode, which its publisher cannot change.
-    pub decoded_bytes: AlignedBytes,
+    pub(crate) decoded_bytes: AlignedBytes,
     /// Results of a search for the newest message; kept to reuse its memory.
-    pub found: Vec<(u64, u64)>,
+    pub(crate) found: Vec<(u64, u64)>,
 }
 
 impl Receiver {
-    pub fn open(
+    /// Opens a subscription; `choose` returns its type from the topic and the type in the settings.
+    pub(crate) fn open(
         core: &Arc<NodeCore>,
         topic: TopicName,
         qos: SubscriberQos,
@@ -165,19 +182,19 @@ impl Receiver {
         Ok((receiver, ty))
     }
 
-    pub fn lane(&self) -> Option<Lane> {
+    pub(crate) fn lane(&self) -> Option<Lane> {
         self.state.lane()
     }
 
-    pub fn topic(&self) -> &TopicName {
+    pub(crate) fn topic(&self) -> &TopicName {
         &self.topic
     }
 
-    pub fn file(&self) -> &Arc<SubscriptionFile> {
+    pub(crate) fn file(&self) -> &Arc<SubscriptionFile> {
         &self.file
     }
 
-    pub fn node(&self) -> &Arc<NodeState> {
+    pub(crate) fn node(&self) -> &Arc<NodeState> {
         &self.node
     }
 
@@ -259,7 +276,8 @@ impl Receiver {
         known.find(|channel| channel.publisher() == publisher)
     }
 
-    pub fn push_error(&mut self, error: Error) {
+    /// Queues an error to return; drops the oldest if there are too many.
+    pub(crate) fn push_error(&mut self, error: Error) {
         if self.errors.len() == MAX_PENDING_ERRORS {
             self.errors.pop_front();
         }
@@ -370,7 +388,8 @@ impl Receiver {
         }
     }
 
-    pub fn channel_of(&self, publisher: u64) -> Option<usize> {
+    /// Index of the channel of a publisher.
+    pub(crate) fn channel_of(&self, publisher: u64) -> Option<usize> {
         self.channels.iter().position(|channel| channel.publisher() == publisher)
     }
 
@@ -407,8 +426,9 @@ impl Receiver {
         Err(Error::Corrupt { topic: self.topic.to_string(), publisher_node: node, what })
     }
 
+    /// The error to return for an error of a channel. Closes the channel if it is corrupt.
     #[cold]
-    pub fn fail(&mut self, at: usize, error: ChannelError) -> Error {
+    pub(crate) fn fail(&mut self, at: usize, error: ChannelError) -> Error {
         let topic = self.topic.to_string();
         let publisher_node = self.channels[at].node().to_owned();
         self.next_channel = at + 1;
@@ -435,7 +455,8 @@ impl Receiver {
         }
     }
 
-    pub fn close_channel(&mut self, at: usize) {
+    /// Closes a channel. Keeps its statistics and the last status of its publisher.
+    pub(crate) fn close_channel(&mut self, at: usize) {
         let mut channel = self.channels.swap_remove(at);
         // The last status of the publisher, behind its last message.
         if !channel.is_asking() {
@@ -457,7 +478,8 @@ impl Receiver {
         died.then_some(Error::PeerLost { topic, node })
     }
 
-    pub fn drop_finished(&mut self) {
+    /// Closes the channels that are read to their end and whose publishers have left.
+    pub(crate) fn drop_finished(&mut self) {
         while let Some(at) = self.channels.iter().position(Reader::is_finished) {
             if let Some(error) = self.end_channel(at) {
                 self.push_error(error);
@@ -523,18 +545,21 @@ impl Receiver {
         self.channels.first()?.will()
     }
 
-    pub fn admitted_count(&self) -> usize {
+    /// Number of publishers that have admitted the subscription.
+    pub(crate) fn admitted_count(&self) -> usize {
         let known = self.channels.iter().chain(self.succession.readers());
         known.filter(|c| c.is_admitted()).count()
     }
 
-    pub fn behind(&self) -> Backlog {
+    /// Messages not taken yet, of all publishers.
+    pub(crate) fn behind(&self) -> Backlog {
         let mut sum = Backlog::default();
         self.stats().iter().for_each(|stats| sum.add(&stats.behind));
         sum
     }
 
-    pub fn stats(&self) -> Vec<PublisherStats> {
+    /// Statistics of present and former publishers.
+    pub(crate) fn stats(&self) -> Vec<PublisherStats> {
         // Publishers that were not taken from the inbox yet count, too. In a forked child a thread that does
         // not exist may hold the lock.
         let inbox = (!self.is_from_parent()).then(|| self.state.inbox());

@@ -27,22 +27,27 @@ pub struct SubscriberState {
     /// What the receiver must check besides its channels: [`INBOX`], [`TRACE`].
     attention: AtomicU8,
     /// The destination of records while the subscription is traced.
-    pub trace: TraceSlot,
-    pub waiting: Arc<WaitControl>,
+    pub(crate) trace: TraceSlot,
+    /// Stops and wakes the thread that waits for messages.
+    pub(crate) waiting: Arc<WaitControl>,
     /// Detects use in a forked child of the process that made it.
-    pub fork_guard: ForkGuard,
+    pub(crate) fork_guard: ForkGuard,
     /// 0 unknown, 1 bulk, 2 urgent.
     lane: AtomicU64,
-    pub match_callbacks: Arc<MatchCallbacks>,
-    pub deadlines: Arc<Callbacks<DeadlineMissed>>,
-    pub liveliness: Arc<Callbacks<LivelinessChange>>,
+    /// Callbacks for changes of the matches.
+    pub(crate) match_callbacks: Arc<MatchCallbacks>,
+    /// Callbacks for missed deadlines.
+    pub(crate) deadlines: Arc<Callbacks<DeadlineMissed>>,
+    /// Callbacks for the liveliness of publishers.
+    pub(crate) liveliness: Arc<Callbacks<LivelinessChange>>,
     /// For threads that do not have the reader.
-    pub matched_publishers: MatchedPublishers,
-    pub shortage: ShortageReporter,
+    pub(crate) matched_publishers: MatchedPublishers,
+    /// Reports shortages to the waits for a match.
+    pub(crate) shortage: ShortageReporter,
 }
 
 impl SubscriberState {
-    pub fn new(
+    pub(crate) fn new(
         fork_guard: ForkGuard,
         bells: Arc<Bells>,
         bell: u64,
@@ -63,7 +68,7 @@ impl SubscriberState {
         }
     }
 
-    pub fn inbox(&self) -> MutexGuard<'_, Inbox> {
+    pub(crate) fn inbox(&self) -> MutexGuard<'_, Inbox> {
         lock(&self.inbox)
     }
 
@@ -119,15 +124,17 @@ impl SubscriberState {
         self.update_inbox(|inbox| inbox.push_error(error));
     }
 
-    pub fn bell(&self) -> u64 {
+    /// The bell that wakes the receiver.
+    pub(crate) fn bell(&self) -> u64 {
         self.waiting.bell()
     }
 
-    pub fn set_lane(&self, lane: Lane) {
+    pub(crate) fn set_lane(&self, lane: Lane) {
         self.lane.store(if lane == Lane::Urgent { 2 } else { 1 }, Ordering::Release);
     }
 
-    pub fn lane(&self) -> Option<Lane> {
+    /// The lane; `None` until it is known.
+    pub(crate) fn lane(&self) -> Option<Lane> {
         match self.lane.load(Ordering::Acquire) {
             0 => None,
             1 => Some(Lane::Bulk),

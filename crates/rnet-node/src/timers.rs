@@ -12,16 +12,21 @@ use crate::schedule::{Schedule, Tick};
 #[derive(Default)]
 pub struct TimerState {
     /// Set by the handle, possibly by the callback itself.
-    pub cancelled: AtomicBool,
-    pub ticks: AtomicU64,
-    pub missed: AtomicU64,
+    pub(crate) cancelled: AtomicBool,
+    /// Number of ticks taken.
+    pub(crate) ticks: AtomicU64,
+    /// Number of ticks skipped because the timer ran late.
+    pub(crate) missed: AtomicU64,
 }
 
 /// A timer of a dispatch thread.
 pub struct TimerTask {
-    pub schedule: Schedule,
-    pub callback: Box<dyn FnMut(Tick) + Send>,
-    pub shared: Arc<TimerState>,
+    /// When the timer is due.
+    pub(crate) schedule: Schedule,
+    /// Called with each tick.
+    pub(crate) callback: Box<dyn FnMut(Tick) + Send>,
+    /// The state that the handle of the timer reads.
+    pub(crate) shared: Arc<TimerState>,
 }
 
 impl TimerTask {
@@ -51,17 +56,18 @@ pub struct Timers {
 }
 
 impl Timers {
-    pub fn new(time: NodeTime) -> Timers {
+    pub(crate) fn new(time: NodeTime) -> Timers {
         Timers { time, queue: BTreeMap::new() }
     }
 
-    pub fn add(&mut self, id: u64, timer: TimerTask) {
+    /// Adds a timer, unless its schedule has ended.
+    pub(crate) fn add(&mut self, id: u64, timer: TimerTask) {
         if let Some(due_ns) = timer.schedule.due_ns() {
             self.queue.insert((due_ns, id), timer);
         }
     }
 
-    pub fn remove(&mut self, id: u64) -> Option<TimerTask> {
+    pub(crate) fn remove(&mut self, id: u64) -> Option<TimerTask> {
         let at = *self.queue.keys().find(|(_, of)| *of == id)?;
         self.queue.remove(&at)
     }

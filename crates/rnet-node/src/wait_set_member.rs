@@ -9,6 +9,7 @@ use crate::wait_source::WaitSource;
 
 /// The functions of a wait set's member; users cannot name this trait.
 pub trait WaitSetMember {
+    /// Name of the member in an error: `changes under /arm`.
     fn name(&self) -> String;
     /// The node that wakes the waiting thread, if any.
     fn node(&self) -> Option<&NodeState>;
@@ -16,6 +17,7 @@ pub trait WaitSetMember {
     fn set_bell(&mut self, bells: &Arc<Bells>, bell: u64);
     /// Takes pending items, so that [`WaitSource::is_ready`] reflects what is available to the user.
     fn refresh(&mut self);
+    /// The source that the thread waits for.
     fn wait_source(&self) -> &dyn WaitSource;
     /// Registers for wake-ups; returns whether the caller must check again itself.
     fn before_sleep(&self) -> bool {

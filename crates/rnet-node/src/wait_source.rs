@@ -41,14 +41,17 @@ pub trait WaitSource {
 /// The wait of a thread for several sources. `each` passes the current sources on each call: sources may be
 /// added and removed meanwhile, and ring.
 pub struct BellWaitTarget<'a, E> {
-    pub waiter: &'a Waiter,
+    /// The waiting thread and its bell.
+    pub(crate) waiter: &'a Waiter,
     /// Value of the bell before the sources were checked.
-    pub before: u32,
-    pub by_the_clock: bool,
+    pub(crate) before: u32,
+    /// Whether a sleep must end precisely at its limit.
+    pub(crate) by_the_clock: bool,
     /// Whether the thread checks stop requests when it wakes; a dispatch thread never does, and would not
     /// sleep.
-    pub checks_stop: bool,
-    pub each: E,
+    pub(crate) checks_stop: bool,
+    /// Passes each source to a function.
+    pub(crate) each: E,
 }
 
 fn any<E: Fn(&mut dyn FnMut(&dyn WaitSource))>(

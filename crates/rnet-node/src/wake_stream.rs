@@ -82,6 +82,7 @@ pub struct WakeStream<S: WaitSetMember + Send + 'static> {
 }
 
 impl<S: WaitSetMember + Send + 'static> WakeStream<S> {
+    /// Gives the source to the dispatch thread of `lane`, which wakes the task that waits for it.
     pub fn new(core: Arc<NodeCore>, lane: Lane, source: S) -> WakeStream<S> {
         let shared = Arc::new(Mutex::new(StreamState { source: Some(source), waker: None }));
         // A forked child has no threads of the node; its stream returns `Closed`.

@@ -28,7 +28,8 @@ impl Matching {
         self.location_of(id).map(|peer_location| entry.path(&peer_location.folder))
     }
 
-    pub fn location_of(&self, endpoint: u64) -> Option<PeerLocation> {
+    /// The location of an endpoint's node, while the node is present.
+    pub(crate) fn location_of(&self, endpoint: u64) -> Option<PeerLocation> {
         let incarnation = incarnation_of(endpoint);
         if incarnation == self.own.incarnation() {
             let node = self.own.name().to_string();
@@ -41,7 +42,8 @@ impl Matching {
         })
     }
 
-    pub fn bells_of(&self, endpoint: u64) -> Result<Arc<Bells>> {
+    /// The bells of an endpoint's node; `Closed` if the node has left.
+    pub(crate) fn bells_of(&self, endpoint: u64) -> Result<Arc<Bells>> {
         let incarnation = incarnation_of(endpoint);
         if incarnation == self.own.incarnation() {
             return Ok(self.own.bells().clone());

@@ -12,7 +12,9 @@ use crate::subscriber_state::SubscriberState;
 
 /// A change of the tracing of one subscription.
 pub struct TraceChange {
+    /// Id of the subscription.
     pub id: u64,
+    /// The state of the subscription.
     pub state: Arc<SubscriberState>,
     /// The topic of its records; `None` to stop tracing.
     pub topic: Option<TopicName>,

@@ -20,6 +20,7 @@ use crate::{Message, MessageType, Subscriber};
 /// Settings of a subscriber other than its quality of service.
 #[derive(Clone, Debug, Default)]
 pub struct SubscriberSettings {
+    /// The type of the messages; `None` for that of the Rust type.
     pub message_type: Option<MessageType>,
     /// The represented endpoint, and the number of endpoints.
     pub proxy: Option<(Proxy, u32)>,
