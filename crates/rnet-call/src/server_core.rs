@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{CancelReason, Result};
-use rnet_node::bridge::ProxyPublisher;
 use rnet_node::sync::lock;
 use rnet_shm::os::clock;
 use rnet_shm::os::random::next_id;

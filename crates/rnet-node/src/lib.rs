@@ -79,7 +79,7 @@ pub use settings::NodeSettings;
 pub use subscription::Subscription;
 pub use typed::{
     AnySubscription, Dynamic, Loan, MalformedCounter, OwnedLoan, OwnedSample, Publisher,
-    PublisherBuilder, Rate, Sample, SampleStream, Subscriber, SubscriberBuilder, Timer,
+    PublisherBuilder, Rate, Sample, SampleStream, Samples, Subscriber, SubscriberBuilder, Timer,
     TimerBuilder, WaitSet, WaitSetEntry, WaitSetHandle, Waitable,
 };
 pub use types::MessageType;

@@ -27,7 +27,7 @@ pub use rate::Rate;
 pub use sample::{OwnedSample, Sample};
 pub use stream::SampleStream;
 pub(crate) use subscriber::Decode;
-pub use subscriber::{MalformedCounter, Subscriber};
+pub use subscriber::{MalformedCounter, Samples, Subscriber};
 pub use subscriber_builder::{SubscriberBuilder, SubscriberSettings};
 pub use timer::{Timer, TimerBuilder};
 pub use wait_set::WaitSet;

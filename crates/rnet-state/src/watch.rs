@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{Error, Lane, Result, Wait};
-use rnet_node::internal::EngineWaitSet;
 use rnet_shm::os::bell::{Bells, MAX_SLEEP, Waiter, WakeReason};
 use rnet_shm::os::fork::ProcessOwned;
 use rnet_shm::os::{clock, cpu};

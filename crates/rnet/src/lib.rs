@@ -71,8 +71,8 @@ pub use rnet_node::{
     EndpointWatch, Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel,
     Logger, MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
     OwnedSample, PeerInfo, Publisher, PublisherBuilder, PublisherStats, Rate, Sample, SampleStream,
-    Subscriber, SubscriberBuilder, Subscription, Tick, Timer, TimerBuilder, WaitSet, WaitSetEntry,
-    WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
+    Samples, Subscriber, SubscriberBuilder, Subscription, Tick, Timer, TimerBuilder, WaitSet,
+    WaitSetEntry, WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
 };
 pub use rnet_schema as schema;
 pub use rnet_shm::channel::publisher::InterruptedWait;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rnet::bridge::ProxyPublisher;
 use rnet::bridge::{BridgePublisherBuilder, BridgeSubscriberBuilder};
 use rnet::trace::node_of;
 use rnet::{

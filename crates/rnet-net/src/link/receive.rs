@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use rnet::bridge::BridgePublisher;
 use rnet::{Error, Lane, now_ns};
 
 use crate::stream::{Accept, ClockOffset};

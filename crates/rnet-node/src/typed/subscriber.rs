@@ -211,7 +211,8 @@ impl<T: Message + ?Sized> Subscriber<T> {
         }
     }
 
-    /// Receives in an endless loop: `for sample in subscriber.iter()`.
+    /// Receives in an endless loop: `for sample in subscriber.iter()`, or `for sample in subscriber` to give
+    /// the subscriber to the loop.
     ///
     /// Errors of single publishers (lost, detached, incompatible) do not stop the iterator and are not
     /// reported by it: they are counted in [`Subscriber::stats`], and without a compatible publisher the
@@ -220,21 +221,24 @@ impl<T: Message + ?Sized> Subscriber<T> {
     /// [`Subscriber::set_interruptible`]). While the user keeps the maximum number of samples, it waits until
     /// one is dropped.
     pub fn iter(&mut self) -> impl Iterator<Item = OwnedSample<T>> + '_ {
-        std::iter::from_fn(move || {
-            loop {
-                let error = match self.recv() {
-                    Ok(sample) => return Some(sample.into_owned()),
-                    Err(error) => error,
-                };
-                match error {
-                    Error::Closed { .. } | Error::Interrupted => return None,
-                    Error::TooManyPins { .. } => {
-                        self.receiver.wait(None).ok()?;
-                    }
-                    _ => {}
+        std::iter::from_fn(|| self.next_owned())
+    }
+
+    /// The next item of the iterators.
+    fn next_owned(&mut self) -> Option<OwnedSample<T>> {
+        loop {
+            let error = match self.recv() {
+                Ok(sample) => return Some(sample.into_owned()),
+                Err(error) => error,
+            };
+            match error {
+                Error::Closed { .. } | Error::Interrupted => return None,
+                Error::TooManyPins { .. } => {
+                    self.receiver.wait(None).ok()?;
                 }
+                _ => {}
             }
-        })
+        }
     }
 
     /// Waits until at least `n` publishers are matched: messages sent after that are received or counted as
@@ -376,6 +380,27 @@ impl<T: Message + ?Sized> Subscriber<T> {
             file: Arc::downgrade(&self.receiver.file),
             core: Arc::downgrade(&self.core),
         }
+    }
+}
+
+/// The samples of a subscriber that was given to a loop; see [`Subscriber::iter`].
+#[derive(Debug)]
+pub struct Samples<T: Message + ?Sized>(Subscriber<T>);
+
+impl<T: Message + ?Sized> Iterator for Samples<T> {
+    type Item = OwnedSample<T>;
+
+    fn next(&mut self) -> Option<OwnedSample<T>> {
+        self.0.next_owned()
+    }
+}
+
+impl<T: Message + ?Sized> IntoIterator for Subscriber<T> {
+    type Item = OwnedSample<T>;
+    type IntoIter = Samples<T>;
+
+    fn into_iter(self) -> Samples<T> {
+        Samples(self)
     }
 }
 

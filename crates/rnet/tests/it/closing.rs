@@ -20,10 +20,14 @@ fn unread(net: &Net) -> (rnet::Node, Publisher<[u8]>, Subscriber<[u8]>) {
     (a, publisher, subscriber)
 }
 
-/// The files of the publisher's memory.
+/// The files of large messages: `p`, the publisher's number, `.`, the file's number.
 fn files(node: &rnet::Node) -> usize {
     let paths = walk(node.domain_path());
-    paths.iter().filter(|path| path.to_string_lossy().contains("/pub.")).count()
+    let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+    let numbers = names.filter_map(|name| name.strip_prefix('p')?.split_once('.'));
+    numbers
+        .filter(|(one, other)| one.parse::<u32>().is_ok() && other.parse::<u32>().is_ok())
+        .count()
 }
 
 fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -44,7 +44,6 @@ impl Drop for LingeringChannel {
         drop(self.pool.take());
         fail_point!("publisher.lingered");
         crate::os::folders::remove(&self.path);
-        fail_point!("publisher.unlinked");
     }
 }
 
