@@ -64,16 +64,24 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-launch", &["rnet-shm"]),
     ("rnet-record", &["rnet-shm"]),
     // Messages, values and types as text (decision 0005).
-    ("rnet-format", &["rnet"]),
+    ("rnet-format", &["rnet", "rnet-core", "rnet-schema"]),
     ("rnet-record", &["rnet-format"]),
-    ("rnet-cli", &["rnet-format"]),
+    ("rnet-cli", &["rnet-format", "rnet-schema"]),
     // What tools and dashboards show of a domain is read and judged once (decision 0005).
     ("rnet-monitor", &["rnet", "rnet-format", "rnet-launch", "rnet-record"]),
     ("rnet-cli", &["rnet-monitor"]),
     // The server of the page, with what it serves (decision 0046).
     (
         "rnet-dashboard",
-        &["rnet", "rnet-access", "rnet-format", "rnet-launch", "rnet-monitor", "rnet-record"],
+        &[
+            "rnet",
+            "rnet-access",
+            "rnet-format",
+            "rnet-launch",
+            "rnet-monitor",
+            "rnet-record",
+            "rnet-schema",
+        ],
     ),
     ("rnet-cli", &["rnet-dashboard"]),
     // Foxglove viewers connect to a domain or a recording (decision 0046).
@@ -101,7 +109,7 @@ const OUTSIDE_MAP: &[Row] = &[
     ("tests", &["rnet", "rnet-launch", "tests"]),
     // A user's build script depends on it in addition to `rnet` (decision 0014).
     ("examples", &["rnet-build"]),
-    ("tests", &["rnet-build"]),
+    ("tests", &["rnet-build", "rnet-schema"]),
 ];
 
 /// Exceptions for one kind of dependency: kind, from, to, and the reason.

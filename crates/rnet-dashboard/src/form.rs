@@ -1,10 +1,10 @@
 //! Describes a type as a form: fields, their types, names of enum values, defaults.
 
 use rnet::schema::Schema;
-use rnet::schema::prost_reflect::{
+use rnet::{Field, FieldType, MessageType, PlainType, Prim};
+use rnet_schema::prost_reflect::{
     EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, Syntax, Value,
 };
-use rnet::{Field, FieldType, MessageType, PlainType, Prim};
 use serde_json::{Map, Value as Json, json};
 
 /// Maximum nesting depth of a form.

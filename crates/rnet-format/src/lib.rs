@@ -21,3 +21,4 @@ pub mod xml;
 pub mod yaml;
 
 pub use error::{CommandError, Outcome};
+pub use rnet_core::{float_from_json, float_to_json};

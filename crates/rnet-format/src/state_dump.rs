@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use rnet::schema::Schema;
 use rnet::state::{Entry, StateMessage, Value};
-use rnet::{MessageType, TypeDesc, float_from_json, float_to_json};
+use rnet::{MessageType, TypeDesc};
+use rnet_core::{float_from_json, float_to_json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use rnet_core::{Error, MAX_SCHEMA_LEN_BYTES, PlainType, ProtobufType, Result, TypeDesc};
 use rnet_schema::Schema;
+use rnet_schema::reflect::ReflectSchema;
 use rnet_shm::domain::node::OwnNode;
 use rnet_shm::domain::types;
 

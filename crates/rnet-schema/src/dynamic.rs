@@ -4,11 +4,11 @@ use crate::decode::{self, DecodeLimits};
 use crate::error::{DecodeError, ValueError};
 use crate::json::{self, JsonOptions};
 use crate::path::FieldPath;
+use crate::reflect::{ReflectDynamic, ReflectSchema};
 use crate::text::TextOptions;
 use crate::{Schema, text};
 use prost::Message;
-use prost_reflect::{DynamicMessage, Value};
-use std::borrow::Cow;
+use prost_reflect::DynamicMessage;
 
 /// A message whose type is known at run time only.
 ///
@@ -26,7 +26,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dynamic {
     schema: Schema,
-    message: DynamicMessage,
+    pub(crate) message: DynamicMessage,
 }
 
 impl Dynamic {
@@ -94,11 +94,6 @@ impl Dynamic {
         Some(text::field(&value, path.kind(), unit, self.schema.docs(), options))
     }
 
-    /// The value at a path: the default for an unset field, and `None` for a missing element or entry.
-    pub fn get(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
-        path.find(&self.message)
-    }
-
     /// The value at a path as JSON.
     pub fn get_json(&self, path: &FieldPath, options: &JsonOptions) -> Option<serde_json::Value> {
         self.get(path).map(|value| json::value(&value, path.kind(), options))
@@ -107,10 +102,5 @@ impl Dynamic {
     /// The type.
     pub fn schema(&self) -> &Schema {
         &self.schema
-    }
-
-    /// The message itself.
-    pub fn message(&self) -> &DynamicMessage {
-        &self.message
     }
 }

@@ -26,6 +26,7 @@ pub mod limits;
 mod name;
 mod number;
 mod path;
+pub mod reflect;
 mod rules;
 mod scan;
 mod schema;

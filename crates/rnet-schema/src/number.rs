@@ -7,6 +7,7 @@ use crate::check::field_text;
 use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
+use crate::reflect::{ReflectDynamic, ReflectNumber};
 use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
@@ -27,7 +28,7 @@ use prost_reflect::{FieldDescriptor, Kind, Value};
 #[derive(Clone, Debug)]
 pub struct NumberReader {
     schema: Schema,
-    path: FieldPath,
+    pub(crate) path: FieldPath,
     /// The path to the number; `None` if it contains a map or a group, in which case the message is decoded.
     path_steps: Option<Vec<PathStep>>,
 }
@@ -71,11 +72,6 @@ impl NumberReader {
                 path_steps: path_steps(path),
             }),
         }
-    }
-
-    /// The type of the number: one of the integers or floats, [`Kind::Bool`], or [`Kind::Enum`].
-    pub fn kind(&self) -> &Kind {
-        self.path.kind()
     }
 
     /// The bits of the number: those of an `f64` or `f32`; the two's complement of an integer, in the low

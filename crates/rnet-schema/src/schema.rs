@@ -26,11 +26,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Schema {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    descriptor: MessageDescriptor,
+pub(crate) struct Inner {
+    pub(crate) descriptor: MessageDescriptor,
     set: FileDescriptorSet,
     set_bytes: Vec<u8>,
     structure: Vec<u8>,
@@ -138,11 +138,6 @@ impl Schema {
     /// The comments of the type and of all contained types.
     pub fn docs(&self) -> &Docs {
         &self.inner.docs
-    }
-
-    /// The descriptor to decode and build messages.
-    pub fn descriptor(&self) -> &MessageDescriptor {
-        &self.inner.descriptor
     }
 }
 

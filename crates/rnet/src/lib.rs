@@ -59,8 +59,7 @@ pub use rnet_core::{
     History, KnownGap, Lane, Liveliness, LossCause, LossCounts, Meta, NamePattern, NameResolver,
     NodeName, OnFull, Origin, OsError, Plain, PlainField, PlainHeader, PlainType, Prim,
     ProtobufType, Proxy, PublisherQos, Reliability, Result, SubscriberQos, TopicName, TypeDesc,
-    TypeMismatch, Wait, bucket_high, bucket_low, float_from_json, float_to_json, key_name,
-    quantile,
+    TypeMismatch, Wait, bucket_high, bucket_low, key_name, quantile,
 };
 pub use rnet_derive::Plain;
 pub use rnet_inspect as inspect;
@@ -74,7 +73,6 @@ pub use rnet_node::{
     Samples, Subscriber, SubscriberBuilder, Subscription, Tick, Timer, TimerBuilder, WaitSet,
     WaitSetEntry, WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
 };
-pub use rnet_schema as schema;
 pub use rnet_shm::channel::publisher::InterruptedWait;
 pub use rnet_shm::os::event::Event;
 #[cfg(debug_assertions)]
@@ -82,6 +80,17 @@ pub use rnet_shm::os::event::Event;
 pub use rnet_shm::os::failpoint::install as arm_fail_points;
 #[doc(hidden)]
 pub use rnet_shm::ring::fail_point;
+
+/// Protobuf types: compiled at run time, compared, and decoded without generated code.
+pub mod schema {
+    pub use rnet_schema::{
+        Change, Columns, CompiledProtos, DecodeError, DecodeLimits, Diff, DiffLine, Docs, Dynamic,
+        FieldPath, INHERITED_UNIT, JsonOptions, NumberReader, Rule, Schema, SchemaError,
+        SchemaHash, Severity, SourceLocation, Sources, TextOptions, ValueError, Verdict,
+        builtin_files, check, compile_file, compile_text, csv_line, diff, find_types, is_nested,
+        limits, text_quoted, unit_of, validate,
+    };
+}
 
 /// The named limits: maximum numbers of nodes, topics and readers, and the maximum message length.
 pub mod limits {

@@ -76,7 +76,7 @@ fn value_of(asked: &StateSetRequest, present: Option<&Value>) -> Result<Value, R
             Value::Int(number.as_i64().ok_or_else(|| no("int"))?)
         }
         (Some("float"), value) => {
-            Value::Float(rnet::float_from_json(value).map_err(|_| no("float"))?)
+            Value::Float(rnet_format::float_from_json(value).map_err(|_| no("float"))?)
         }
         (Some("str"), Json::String(text)) => Value::Str(text.clone()),
         (Some("bytes"), Json::String(text)) => {

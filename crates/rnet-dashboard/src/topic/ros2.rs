@@ -5,8 +5,8 @@
 use rnet::inspect::ObservedMessage;
 use rnet::msgs::{FrameTransform, Quaternion, Vector3};
 use rnet::schema::Dynamic;
-use rnet::schema::prost_reflect::prost::bytes::Bytes;
-use rnet::schema::prost_reflect::{DynamicMessage, Value};
+use rnet_schema::prost_reflect::prost::bytes::Bytes;
+use rnet_schema::prost_reflect::{DynamicMessage, Value};
 
 pub const IMAGE: &str = "sensor_msgs.msg.Image";
 pub const COMPRESSED_IMAGE: &str = "sensor_msgs.msg.CompressedImage";

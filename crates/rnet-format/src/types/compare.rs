@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rnet::MessageType;
-use rnet::schema::prost_reflect::MessageDescriptor;
 use rnet::schema::{Diff, DiffLine, Schema, Severity, Verdict, check, diff, is_nested};
+use rnet_schema::prost_reflect::MessageDescriptor;
+use rnet_schema::reflect::ReflectSchema;
 use serde::Serialize;
 
 use super::catalog::Catalog;
@@ -209,7 +210,7 @@ fn unmatched_types<'a>(pairs: &[TypePair<'a>]) -> (Vec<UnmatchedType>, Vec<Unmat
 
 /// Whether one may be the other under a new name.
 fn same_fields(a: &MessageDescriptor, b: &MessageDescriptor) -> bool {
-    let same = |field: rnet::schema::prost_reflect::FieldDescriptor| {
+    let same = |field: rnet_schema::prost_reflect::FieldDescriptor| {
         b.get_field(field.number()).is_some_and(|other| {
             other.name() == field.name() && field_type(&other) == field_type(&field)
         })

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use rnet::schema::prost_reflect::{
+use rnet::schema::{Docs, Schema, unit_of};
+use rnet_schema::prost_reflect::{
     EnumDescriptor, FieldDescriptor, FileDescriptor, Kind, MessageDescriptor, Syntax,
 };
-use rnet::schema::{Docs, Schema, unit_of};
+use rnet_schema::reflect::ReflectSchema;
 
 use crate::text::escape_controls;
 

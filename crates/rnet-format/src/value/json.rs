@@ -2,9 +2,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use rnet::MessageType;
 use rnet::schema::{Dynamic, JsonOptions};
 use rnet::state::Value;
-use rnet::{MessageType, float_to_json};
+use rnet_core::float_to_json;
 use serde_json::Value as Json;
 
 /// A value as JSON: bytes in base64, sets as arrays, messages with names as in the `.proto` file; numbers

@@ -1,8 +1,9 @@
 //! A message from text written by a person, and examples of a type.
 
 use rnet::msgs::plain::HeaderDescription;
-use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet::{FieldType, MessageType, PlainType, Prim};
+use rnet_schema::prost_reflect::{Kind, MessageDescriptor};
+use rnet_schema::reflect::ReflectSchema;
 use serde_json::{Map, Value, json};
 
 use crate::error::{CommandError, Outcome};
@@ -62,7 +63,7 @@ fn message_example(message: &MessageDescriptor, depth: usize) -> Value {
         let oneof = field.containing_oneof().filter(|oneof| !oneof.is_synthetic());
         oneof.is_none_or(|oneof| oneof.fields().next().as_ref() == Some(field))
     });
-    let example = |field: rnet::schema::prost_reflect::FieldDescriptor| {
+    let example = |field: rnet_schema::prost_reflect::FieldDescriptor| {
         let one = match field.kind() {
             _ if field.is_map() => json!({}),
             Kind::Message(of) if depth > 0 || is_well_known(&of) => {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rnet::schema::prost_reflect::{Kind, MessageDescriptor};
 use rnet::schema::{FieldPath, Schema};
 use rnet::{FieldType, MessageType, PlainType};
+use rnet_schema::prost_reflect::{Kind, MessageDescriptor};
+use rnet_schema::reflect::ReflectSchema;
 
 /// Maximum nesting depth of the fields that `units` visits.
 const MAX_DEPTH: usize = 6;

@@ -8,6 +8,7 @@ use prost::Message as _;
 use prost::bytes::BufMut;
 use rnet_core::{Error, Result};
 use rnet_schema::Schema;
+use rnet_schema::reflect::ReflectDynamic;
 
 /// A protobuf message whose type is known only at run time, from the builder of its publisher or subscriber.
 ///

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rnet::msgs::command_event::Kind;
 use rnet::msgs::{CommandEvent, Log};
-use rnet::schema::prost_reflect::prost::Message as _;
 use rnet::{LOG_TOPIC, LogLevel, MessageType};
+use rnet_schema::prost_reflect::prost::Message as _;
 
 use super::NODE;
 use super::counters::QUIET_PERIOD;

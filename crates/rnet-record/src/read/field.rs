@@ -3,9 +3,10 @@
 //! In a plain message the field is at a fixed offset; in a protobuf message the reader walks to it. Neither
 //! decodes the whole message.
 
-use rnet::schema::prost_reflect::Kind;
 use rnet::schema::{Columns, FieldPath, NumberReader};
 use rnet::{FieldType, MessageType, PlainType, Prim};
+use rnet_schema::prost_reflect::Kind;
+use rnet_schema::reflect::ReflectNumber;
 
 use super::channels::{Channel, TypeError};
 use super::series::number;

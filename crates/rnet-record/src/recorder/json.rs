@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rnet::schema::Dynamic;
 use rnet::state::{Change, StateMessage, Value};
-use rnet::{MessageType, Meta, TypeDesc, float_to_json};
+use rnet::{MessageType, Meta, TypeDesc};
+use rnet_format::float_to_json;
 use serde_json::{Map, Value as Json, json};
 
 /// The metadata of a message; `None` if it is empty.

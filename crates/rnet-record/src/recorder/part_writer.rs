@@ -10,6 +10,7 @@ use rnet::inspect::UnreadCause;
 use rnet::msgs::plain::to_protobuf;
 use rnet::schema::{Dynamic, Schema};
 use rnet::{TypeDesc, WallOffset};
+use rnet_schema::reflect::ReflectDynamic;
 
 use super::item::{MissedMessages, Publisher, ReceivedMessage, StateKey};
 use super::json;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use rnet::Node;
-use rnet::float_from_json;
 use rnet::state::Value;
+use rnet_format::float_from_json;
 use serde_json::Value as Json;
 
 use super::error::RerunError;

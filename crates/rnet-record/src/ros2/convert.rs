@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rnet::MessageType;
 use rnet::schema::Dynamic;
+use rnet_schema::reflect::ReflectDynamic;
 
 use super::counterpart::Counterpart;
 use super::qos::{OFFERED_QOS_KEY, format_profile};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use rnet::schema::prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as Reflected};
+use rnet_schema::prost_reflect::{DynamicMessage, MapKey, ReflectMessage, Value as Reflected};
 
 use super::definition::Definition;
 use super::encode::{Fields, Value};

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use rnet::Prim;
 use rnet::schema::Schema;
-use rnet::schema::prost_reflect::prost::Message as _;
-use rnet::schema::prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
-use rnet::schema::prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
-use rnet::schema::prost_reflect::prost_types::{
+use rnet_schema::prost_reflect::prost::Message as _;
+use rnet_schema::prost_reflect::prost::encoding::{WireType, encode_key, encode_varint};
+use rnet_schema::prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
+use rnet_schema::prost_reflect::prost_types::{
     DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet,
 };
 

@@ -6,6 +6,7 @@
 //! (`ACCEPTED_DISAGREEMENTS`).
 
 use crate::common;
+use rnet_schema::reflect::{ReflectDynamic, ReflectSchema};
 
 use common::schema;
 use proptest::prelude::*;

@@ -1,6 +1,7 @@
 //! `.proto` files at run time: the search path, and actionable errors.
 
 use prost::Message;
+use rnet_schema::reflect::ReflectSchema;
 use rnet_schema::{
     CompiledProtos, Schema, SchemaError, SourceLocation, Sources, builtin_files, compile_file,
     compile_text, limits,

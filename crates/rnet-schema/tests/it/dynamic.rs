@@ -1,6 +1,7 @@
 //! Messages without generated code: malformed bytes, paths, JSON, text and rows.
 
 use crate::common;
+use rnet_schema::reflect::ReflectSchema;
 
 use common::schema;
 use proptest::prelude::*;

@@ -2,6 +2,7 @@
 //! hang or unbounded memory.
 
 use crate::common;
+use rnet_schema::reflect::ReflectSchema;
 
 use common::schema;
 use proptest::prelude::*;

@@ -2,6 +2,7 @@
 //! decode are counted and skipped.
 
 use crate::common;
+use rnet_schema::reflect::ReflectDynamic;
 
 use std::time::Duration;
 

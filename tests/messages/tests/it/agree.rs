@@ -8,11 +8,12 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRng;
 use rnet::Message;
 use rnet::protobuf::prost;
-use rnet::schema::prost_reflect::{
-    Cardinality, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
-};
 use rnet::schema::{Dynamic, Schema};
 use rnet_message_tests::{Loose, legacy, my, r#type};
+use rnet_schema::prost_reflect::{
+    Cardinality, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
+};
+use rnet_schema::reflect::{ReflectDynamic, ReflectSchema};
 
 use crate::common;
 use common::schema_of;

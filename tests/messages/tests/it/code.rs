@@ -2,6 +2,7 @@
 
 use rnet::schema::Schema;
 use rnet_message_tests::{Loose, legacy, my, r#type};
+use rnet_schema::reflect::ReflectSchema;
 
 use crate::common;
 use common::schema_of;
