@@ -67,7 +67,7 @@ def test_errors_can_be_pickled(pair):
         subscriber.recv(timeout=0.01)
     error = pickle.loads(pickle.dumps(caught.value))
     assert (type(error), str(error)) == (rnet.WaitTimeoutError, str(caught.value))
-    assert (error.what, error.topic, error.after) == ("a message on /t", "/t", 0.01)
+    assert (error.what, error.topic, error.after) == ("a message", "/t", 0.01)
 
 
 def test_timeouts(pair):
@@ -81,7 +81,7 @@ def test_timeouts(pair):
         with pytest.raises(rnet.WaitTimeoutError) as caught:
             wait()
         assert (caught.value.after, caught.value.topic, caught.value.node) == (0.02, "/t", None)
-        assert "/t" in caught.value.what and "; wait longer" in str(caught.value)
+            assert "/t; wait longer" in str(caught.value)
     with pytest.raises(rnet.WaitTimeoutError):
         subscriber.recv(timeout=0)
     for bad in (-1, -math.inf, math.nan):

@@ -435,7 +435,7 @@ node = rnet.Node("node")
 publisher = node.publisher("/t")
 node.subscriber("/t", on=lambda message: bytes(message) == b"end" and os._exit(0))
 plain = node.subscriber("/t")
-publisher.wait_for_subscribers(2)
+publisher.wait_for_subscribers(3)  # The third one is the survivor's: it knows this node now.
 
 def quiet(wait):
     try:
@@ -452,12 +452,14 @@ def test_odd_ends(program, node, end):
     home = node("survivor")
     events: queue.Queue = queue.Queue()
     home.on_node(events.put)
+    ear = home.subscriber("/t")
     text, expected = ODD_ENDS[end]
     process = program(ODD_ENDING.replace("END", text))
     assert finish(process) == (expected, "", "")
     assert events.get(timeout=LIMIT_S) == ("joined", "/node")
     kind = "died" if end.startswith("_exit") else "left"
     assert events.get(timeout=LIMIT_S) == (kind, "/node")
+    ear.close()
 
 
 NO_THREADS = """
