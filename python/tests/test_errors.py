@@ -81,7 +81,7 @@ def test_timeouts(pair):
         with pytest.raises(rnet.WaitTimeoutError) as caught:
             wait()
         assert (caught.value.after, caught.value.topic, caught.value.node) == (0.02, "/t", None)
-            assert "/t; wait longer" in str(caught.value)
+        assert "/t; wait longer" in str(caught.value)
     with pytest.raises(rnet.WaitTimeoutError):
         subscriber.recv(timeout=0)
     for bad in (-1, -math.inf, math.nan):
