@@ -1,34 +1,35 @@
-//! Bridges two domains of one host: each publisher of the first domain appears in the second, as the
-//! publisher of a node of "host" FROM, with its type, quality of service, numbers and times.
+//! Bridges two domains of one host: the subscribers of domain TO receive what is published in domain FROM.
+//! In FROM they appear as `@TO/…`, so that publishers know them, and a topic that nobody wants does not cross.
 //!
 //! `example-bridge FROM TO` runs until it is stopped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use rnet::bridge::{BridgePublisher, BridgePublisherBuilder, BridgeSubscriberBuilder};
-use rnet::{Endpoint, EndpointEvent, EndpointQos, Node, Origin, Proxy, Reliability, Subscription};
+use rnet::bridge::{BridgePublisher, BridgeSubscriberBuilder};
+use rnet::{Endpoint, EndpointEvent, EndpointQos, Node, OnFull, Origin, Proxy, Subscription};
 
 /// The number of the domain FROM in the origins of its messages.
 const HOST: u64 = 1;
 
 fn main() -> rnet::Result<()> {
-    let mut domains = std::env::args().skip(1);
-    let (Some(from), Some(to)) = (domains.next(), domains.next()) else {
+    let [from, to] = std::env::args().skip(1).collect::<Vec<_>>().try_into().unwrap_or_else(|_| {
         eprintln!("usage: example-bridge FROM TO");
-        std::process::exit(2);
-    };
+        std::process::exit(2)
+    });
     let source = Node::builder("bridge").domain(&from).open()?;
     let target = Node::builder("bridge").domain(&to).open()?;
-    let (reader, mut bridged) = (source.clone(), BTreeMap::new());
-    let _watch = source.on_endpoint(move |event| match event {
+    let (writer, mut topics) = (target.clone(), BTreeMap::new());
+    let _watch = target.on_endpoint(move |event| match event {
         EndpointEvent::Opened(endpoint) if is_wanted(endpoint) => {
-            match bridge(&reader, &target, &from, endpoint) {
-                Ok(subscription) => _ = bridged.insert(endpoint.id, subscription),
-                Err(error) => eprintln!("{} is not bridged: {error}", endpoint.topic),
-            }
+            let (readers, _bridge) = topics.entry(endpoint.topic.clone()).or_insert_with(|| {
+                let bridge = open(&source, &writer, &to, endpoint);
+                (BTreeSet::new(), bridge.map_err(|error| eprintln!("{error}")))
+            });
+            readers.insert(endpoint.id);
         }
         EndpointEvent::Closed(endpoint) | EndpointEvent::Lost(endpoint) => {
-            bridged.remove(&endpoint.id);
+            topics.retain(|_, (readers, _)| !readers.remove(&endpoint.id) || !readers.is_empty());
         }
         _ => {}
     })?;
@@ -38,21 +39,22 @@ fn main() -> rnet::Result<()> {
     }
 }
 
-/// Publishers of the users' topics, except those that another bridge or a link has brought here.
+/// Subscribers of the users' topics, except those that another bridge or a link stands for.
 fn is_wanted(endpoint: &Endpoint) -> bool {
-    let is_publisher = matches!(endpoint.qos, EndpointQos::Publisher(_));
-    is_publisher && endpoint.proxy.is_none() && !endpoint.topic.starts_with("/_rnet/")
+    let subscribes = matches!(endpoint.qos, EndpointQos::Subscriber(_));
+    subscribes && endpoint.proxy.is_none() && !endpoint.topic.starts_with("/_rnet/")
 }
 
-fn bridge(from: &Node, to: &Node, host: &str, of: &Endpoint) -> rnet::Result<Subscription> {
-    let EndpointQos::Publisher(qos) = of.qos.clone() else { unreachable!("it is a publisher") };
-    let (message_type, reliable) = (of.message_type()?, qos.reliability == Reliability::Reliable);
-    let publisher = to.publisher::<[u8]>(&of.topic).qos(qos).message_type(message_type.clone());
-    let mut publisher = publisher.proxy(Proxy::new(host, &of.node, of.id)?).open()?;
-    let reader = from.subscriber::<[u8]>(&of.topic).message_type(message_type);
-    let reader = reader.transient_local().forwarder(of.id, None);
-    let reader = if reliable { reader.reliable() } else { reader.keep_all() };
-    Ok(reader.open()?.on(move |sample| {
+fn open(from: &Node, to: &Node, host: &str, of: &Endpoint) -> rnet::Result<Subscription> {
+    let EndpointQos::Subscriber(qos) = of.qos.clone() else { unreachable!("it subscribes") };
+    let (message_type, on_full) = (of.message_type()?, OnFull::Wait(Duration::from_secs(1)));
+    let publisher = to.publisher::<[u8]>(&of.topic).message_type(message_type.clone());
+    let mut publisher = publisher.reliable(on_full).open()?;
+    // Before the first message is read.
+    publisher.wait_for_subscribers_timeout(1, Duration::from_secs(1))?;
+    let proxy = Proxy::new(host, &of.node, of.id)?;
+    let reader = from.subscriber::<[u8]>(&of.topic).message_type(message_type).qos(qos);
+    Ok(reader.proxy(proxy, 1).open()?.on(move |sample| {
         let origin = Origin { host: HOST, publisher: sample.publisher(), seq: sample.seq() };
         let meta = sample.meta().with_origin(origin);
         if let Err(error) = publisher.forward(&sample, meta, sample.sent_ns()) {

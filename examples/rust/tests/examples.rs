@@ -116,6 +116,34 @@ fn typed_listener_first() {
     typed_in_order(false);
 }
 
+/// The talker is in the domain FROM, the listener in TO: the bridge joins them.
+#[test]
+fn bridge_joins_two_domains() {
+    let domain = TestDomain::new();
+    let other = format!("{}_to", domain.id);
+    let start = |program: &str, id: &str, args: &[&str]| {
+        Command::new(program)
+            .args(args)
+            .env("RNET_DOMAIN", id)
+            .env("RNET_DIR", &domain.base)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the example starts")
+    };
+    let args = [domain.id.as_str(), other.as_str()];
+    let mut bridge = start(env!("CARGO_BIN_EXE_example-bridge"), &domain.id, &args);
+    assert_eq!(first_line(&mut bridge), "bridging\n");
+    let mut listener = start(env!("CARGO_BIN_EXE_example-typed-listener"), &other, &[]);
+    let talker = domain.start(env!("CARGO_BIN_EXE_example-typed-talker"));
+    let line = first_line(&mut listener);
+    assert_eq!(line, "laser [1.5, 1.25, 2.0]\n");
+    for mut process in [listener, bridge, talker] {
+        process.kill().expect("it was started here");
+        process.wait().expect("it was started here");
+    }
+}
+
 #[test]
 fn typed_programs_have_at_most_the_promised_lines() {
     let programs =
