@@ -5,11 +5,13 @@
 
 mod call;
 mod constructors;
+mod os;
 mod text;
 
 use crate::types::TypeMismatch;
 pub use call::{CallPart, CancelReason, Failure};
 use call::{busy_text, incompatible_text};
+pub use os::OsError;
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -365,33 +367,6 @@ pub enum Error {
         /// The failure of the system.
         source: OsError,
     },
-}
-
-/// A failure that the operating system reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OsError {
-    /// Its kind.
-    pub kind: std::io::ErrorKind,
-    /// Its number, if known.
-    pub code: Option<i32>,
-}
-
-impl std::fmt::Display for OsError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let OsError { kind, code } = self;
-        match code {
-            Some(code) => write!(f, "{kind} (os error {code})"),
-            None => write!(f, "{kind}"),
-        }
-    }
-}
-
-impl std::error::Error for OsError {}
-
-impl From<&std::io::Error> for OsError {
-    fn from(error: &std::io::Error) -> OsError {
-        OsError { kind: error.kind(), code: error.raw_os_error() }
-    }
 }
 
 /// The same text as `Display`, because a program whose `main` returns this error prints the `Debug` form.

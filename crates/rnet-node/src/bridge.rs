@@ -8,6 +8,10 @@
 //! `Node::on_endpoint` reports the interest, `Publisher::on_match` the matches, `Publisher::send_with` takes
 //! metadata.
 
+#![expect(clippy::result_large_err, reason = "a loan is returned by value, without allocating")]
+
+mod impls;
+
 use rnet_core::{Error, LossCause, Meta, Origin, Proxy, Result};
 use rnet_shm::channel::word_file::Checkpoint;
 

@@ -4,11 +4,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::core::NodeCore;
 use crate::sync::lock;
 
 /// A callback for events of type `E`.
 pub type Callback<E> = Box<dyn FnMut(&E) + Send>;
+
+/// The node whose dispatch thread calls the callbacks.
+pub trait CallsBack: Send + Sync + 'static {
+    /// Whether this process is a forked child, which has no such thread.
+    fn is_from_parent(&self) -> bool;
+    /// Whether this thread is one of the node's dispatch threads.
+    fn is_dispatch_thread(&self) -> bool;
+}
 
 type SharedCallback<E> = Arc<Mutex<Callback<E>>>;
 
@@ -30,24 +37,28 @@ impl<E> Default for Callbacks<E> {
 impl<E: 'static> Callbacks<E> {
     /// Adds a callback, until the guard is dropped. In a forked child, which has no thread that could call
     /// it, it is not added.
-    pub fn add(self: &Arc<Self>, core: &Arc<NodeCore>, callback: Callback<E>) -> CallbackGuard {
-        if core.state.fork_guard().is_from_parent() {
+    pub fn add(
+        self: &Arc<Self>,
+        node: &Arc<impl CallsBack>,
+        callback: Callback<E>,
+    ) -> CallbackGuard {
+        if node.is_from_parent() {
             return CallbackGuard::default();
         }
         let callback = Arc::new(Mutex::new(callback));
         lock(&self.list).push(callback.clone());
         self.any.store(true, Ordering::Release);
-        let (callbacks, core) = (Arc::downgrade(self), Arc::downgrade(core));
+        let (callbacks, node) = (Arc::downgrade(self), Arc::downgrade(node));
         CallbackGuard(Some(Box::new(move || {
-            let (Some(callbacks), Some(core)) = (callbacks.upgrade(), core.upgrade()) else {
+            let (Some(callbacks), Some(node)) = (callbacks.upgrade(), node.upgrade()) else {
                 return;
             };
-            if core.state.fork_guard().is_from_parent() {
+            if node.is_from_parent() {
                 return;
             }
             callbacks.remove(&callback);
             // Only a dispatch thread calls it, and it must not wait for itself.
-            if !core.state.is_dispatch_thread() {
+            if !node.is_dispatch_thread() {
                 drop(lock(&callback));
             }
         })))

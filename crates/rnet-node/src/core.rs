@@ -17,7 +17,7 @@ use rnet_shm::os::fork::ForkGuard;
 use rnet_shm::state::FileStatus;
 
 use crate::callback_errors::CallbackErrors;
-use crate::callbacks::{Callback, CallbackGuard, Callbacks};
+use crate::callbacks::{Callback, CallbackGuard, Callbacks, CallsBack};
 use crate::dispatch::Dispatcher;
 use crate::extension::Extension;
 use crate::match_event::{LivelinessChange, LivelinessCounts, Notice};
@@ -456,6 +456,16 @@ impl NodeCore {
         // The control thread may have run before this node knew its peers.
         core.state.own.ring_self();
         Ok(core)
+    }
+}
+
+impl CallsBack for NodeCore {
+    fn is_from_parent(&self) -> bool {
+        self.state.fork_guard().is_from_parent()
+    }
+
+    fn is_dispatch_thread(&self) -> bool {
+        self.state.is_dispatch_thread()
     }
 }
 

@@ -1,5 +1,7 @@
 //! What the crates above the engine need of its endpoints, and users do not.
 
+mod impls;
+
 use std::time::Instant;
 
 use rnet_core::Result;

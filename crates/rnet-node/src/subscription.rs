@@ -9,7 +9,6 @@ use rnet_shm::channel::publisher::PeerPublisher;
 use rnet_shm::channel::subscription::{Slot, SubscriptionFile};
 use rnet_shm::ring::layout::{ReaderSlot, SLOT_BOUND, SLOT_TOTALS};
 
-use crate::bridge::ProxySubscription;
 use crate::callbacks::CallbackGuard;
 use crate::core::NodeCore;
 use crate::former_publishers::PublisherStats;
@@ -215,11 +214,3 @@ impl Drop for Subscription {
 }
 
 crate::debug_by!([] Subscription, "Subscription", |this| "topic": this.topic);
-
-impl ProxySubscription for Subscription {
-    fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
-        self.core
-            .as_ref()
-            .map_or(Ok(()), |core| core.state.set_endpoint_count(self.file.id(), endpoint_count))
-    }
-}

@@ -11,7 +11,6 @@ mod reserved;
 
 use crate::Schema;
 use crate::limits::{MAX_CHECK_STEPS, MAX_PATH_LEN_BYTES, MAX_REPORTED_CHANGES};
-use crate::reflect::ReflectSchema;
 use crate::rules::{Rule, Severity};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, Syntax};
 use serde::Serialize;

@@ -10,7 +10,6 @@ use crate::limits::{
     DECODE_VALUES_PER_MESSAGE, MAX_DECODE_DEPTH, MAX_DECODE_LEN_BYTES, MAX_DECODE_NUMBERS,
     MAX_DECODE_VALUES,
 };
-use crate::reflect::ReflectSchema;
 use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor};
 

@@ -4,11 +4,12 @@ use crate::decode::{self, DecodeLimits};
 use crate::error::{DecodeError, ValueError};
 use crate::json::{self, JsonOptions};
 use crate::path::FieldPath;
-use crate::reflect::{ReflectDynamic, ReflectSchema};
 use crate::text::TextOptions;
 use crate::{Schema, text};
 use prost::Message;
-use prost_reflect::DynamicMessage;
+use std::borrow::Cow;
+
+use prost_reflect::{DynamicMessage, Value};
 
 /// A message whose type is known at run time only.
 ///
@@ -26,7 +27,7 @@ use prost_reflect::DynamicMessage;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dynamic {
     schema: Schema,
-    pub(crate) message: DynamicMessage,
+    message: DynamicMessage,
 }
 
 impl Dynamic {
@@ -97,6 +98,14 @@ impl Dynamic {
     /// The value at a path as JSON.
     pub fn get_json(&self, path: &FieldPath, options: &JsonOptions) -> Option<serde_json::Value> {
         self.get(path).map(|value| json::value(&value, path.kind(), options))
+    }
+
+    pub(crate) fn get(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
+        path.find(&self.message)
+    }
+
+    pub(crate) fn message(&self) -> &DynamicMessage {
+        &self.message
     }
 
     /// The type.

@@ -7,7 +7,6 @@ use crate::check::field_text;
 use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
-use crate::reflect::{ReflectDynamic, ReflectNumber};
 use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};
@@ -28,7 +27,7 @@ use prost_reflect::{FieldDescriptor, Kind, Value};
 #[derive(Clone, Debug)]
 pub struct NumberReader {
     schema: Schema,
-    pub(crate) path: FieldPath,
+    path: FieldPath,
     /// The path to the number; `None` if it contains a map or a group, in which case the message is decoded.
     path_steps: Option<Vec<PathStep>>,
 }
@@ -72,6 +71,10 @@ impl NumberReader {
                 path_steps: path_steps(path),
             }),
         }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        self.path.kind()
     }
 
     /// The bits of the number: those of an `f64` or `f32`; the two's complement of an integer, in the low

@@ -4,7 +4,6 @@ use crate::Schema;
 use crate::docs::Docs;
 use crate::error::ValueError;
 use crate::limits::MAX_PATH_LEN_BYTES;
-use crate::reflect::ReflectSchema;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value};
 use std::borrow::Cow;
 use std::fmt;

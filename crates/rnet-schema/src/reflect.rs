@@ -15,7 +15,7 @@ pub trait ReflectSchema {
 
 impl ReflectSchema for Schema {
     fn descriptor(&self) -> &MessageDescriptor {
-        &self.inner.descriptor
+        Schema::descriptor(self)
     }
 }
 
@@ -30,11 +30,11 @@ pub trait ReflectDynamic {
 
 impl ReflectDynamic for Dynamic {
     fn message(&self) -> &DynamicMessage {
-        &self.message
+        Dynamic::message(self)
     }
 
     fn get(&self, path: &FieldPath) -> Option<Cow<'_, Value>> {
-        path.find(&self.message)
+        Dynamic::get(self, path)
     }
 }
 
@@ -46,6 +46,6 @@ pub trait ReflectNumber {
 
 impl ReflectNumber for NumberReader {
     fn kind(&self) -> &Kind {
-        self.path.kind()
+        NumberReader::kind(self)
     }
 }

@@ -26,11 +26,11 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Schema {
-    pub(crate) inner: Arc<Inner>,
+    inner: Arc<Inner>,
 }
 
-pub(crate) struct Inner {
-    pub(crate) descriptor: MessageDescriptor,
+struct Inner {
+    descriptor: MessageDescriptor,
     set: FileDescriptorSet,
     set_bytes: Vec<u8>,
     structure: Vec<u8>,
@@ -138,6 +138,10 @@ impl Schema {
     /// The comments of the type and of all contained types.
     pub fn docs(&self) -> &Docs {
         &self.inner.docs
+    }
+
+    pub(crate) fn descriptor(&self) -> &MessageDescriptor {
+        &self.inner.descriptor
     }
 }
 

@@ -5,7 +5,6 @@ use crate::error::ValueError;
 use crate::json::{self, JsonOptions};
 use crate::limits::{MAX_COLUMN_FIELDS, MAX_COLUMNS, MAX_DECODE_DEPTH};
 use crate::path::FieldPath;
-use crate::reflect::{ReflectDynamic, ReflectSchema};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor, Value};
 use std::borrow::Cow;

@@ -9,7 +9,7 @@ use rnet_core::{Error, MAX_TOPIC_LEN_BYTES, NamePattern, Result, SubscriberQos, 
 
 use super::sample::Sample;
 use super::subscriber::Subscriber;
-use super::subscriber_builder::SubscriberSettings;
+use super::subscriber_settings::SubscriberSettings;
 use crate::NodeCore;
 
 type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;

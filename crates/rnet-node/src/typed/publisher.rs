@@ -20,13 +20,12 @@ use crate::{
     CallbackGuard, DeadlineMissed, MatchChanges, MatchEvent, Message, MessageType, PeerInfo,
 };
 pub use builder::PublisherBuilder;
-use builder::PublisherSettings;
+use settings::PublisherSettings;
 
 mod builder;
-mod forward;
 mod interrupt;
 mod last_will;
-mod reserve;
+mod settings;
 
 /// Maximum length of the encoding buffer that a publisher keeps for the next message.
 const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
@@ -62,18 +61,18 @@ const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 /// # Ok(()) }
 /// ```
 pub struct Publisher<T: Message + ?Sized> {
-    writer: Writer,
-    id: u64,
-    topic: TopicName,
+    pub(crate) writer: Writer,
+    pub(crate) id: u64,
+    pub(crate) topic: TopicName,
     message_type: MessageType,
     /// Length that each message must have, from the type.
     fixed_len: Option<usize>,
     /// Encoding buffer for messages that cannot be sent as they are.
-    encoded: Vec<u8>,
+    pub(crate) encoded: Vec<u8>,
     /// Whether the last message was longer than the kept buffer: the messages of a topic are alike.
     was_large: bool,
-    state: Arc<PublisherState>,
-    core: Arc<NodeCore>,
+    pub(crate) state: Arc<PublisherState>,
+    pub(crate) core: Arc<NodeCore>,
     _type: PhantomData<fn(&T)>,
 }
 
@@ -284,7 +283,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     }
 
     #[inline]
-    fn check_len(&self, len: usize) -> Result<()> {
+    pub(crate) fn check_len(&self, len: usize) -> Result<()> {
         match self.fixed_len {
             Some(fixed) if fixed != len => Err(wrong_len(self.topic.as_str(), len, fixed)),
             _ => Ok(()),
@@ -453,7 +452,7 @@ impl Publisher<[u8]> {
     }
 
     #[inline]
-    fn send_loan_by(
+    pub(crate) fn send_loan_by(
         &mut self,
         loan: OwnedLoan,
         send: impl FnOnce(&mut Writer, WriterLoan) -> Result<(), (WriterLoan, Error)>,
@@ -508,8 +507,8 @@ crate::debug_by!(
 #[derive(Debug)]
 #[must_use = "the memory stays on loan until its publisher sends or drops the loan"]
 pub struct OwnedLoan {
-    publisher: u64,
-    loan: WriterLoan,
+    pub(crate) publisher: u64,
+    pub(crate) loan: WriterLoan,
 }
 
 /// Memory lent by [`Publisher::loan`]. Dropping it without [`Loan::send`] sends nothing.
@@ -534,7 +533,7 @@ impl<'a> Loan<'a> {
     }
 
     #[inline]
-    fn send_by(
+    pub(crate) fn send_by(
         mut self,
         send: impl FnOnce(&mut Writer, WriterLoan) -> Result<(), (WriterLoan, Error)>,
     ) -> Result<(), (Loan<'a>, Error)> {

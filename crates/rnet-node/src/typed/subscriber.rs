@@ -5,17 +5,15 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crate::aligned_bytes::AlignedBytes;
-use crate::bridge::{BridgeSubscriber, ProxySubscription};
 use crate::core::NodeCore;
-use crate::internal::EngineSubscriber;
 use crate::options::deadline;
-use crate::receiver::{PublisherStatus, ReadState, Receiver, is_refusal};
+use crate::receiver::{Receiver, is_refusal};
 use crate::types;
 use rnet_core::{Backlog, Error, LossCounts, Result, SubscriberQos, TopicName};
 use rnet_shm::channel::subscription::SubscriptionFile;
 
 use super::sample::{OwnedSample, Sample};
-use super::subscriber_builder::SubscriberSettings;
+use super::subscriber_settings::SubscriberSettings;
 use crate::{
     CallbackGuard, DeadlineMissed, Interrupter, LivelinessChange, LivelinessCounts, MatchEvent,
     Message, PeerInfo, PublisherStats,
@@ -169,7 +167,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
     }
 
     /// Checks every publisher once, for a message sent at `after_ns` or later.
-    fn newest(&mut self, after_ns: u64) -> Result<Option<OwnedSample<T>>> {
+    pub(crate) fn newest(&mut self, after_ns: u64) -> Result<Option<OwnedSample<T>>> {
         self.receiver.check_fork()?;
         self.receiver.drain_inbox();
         self.receiver.end_receive();
@@ -476,65 +474,3 @@ crate::debug_by!([] MalformedCounter, "MalformedCounter", |this| "topic": this.t
 crate::debug_by!(
     [T: Message + ?Sized] Subscriber<T>, "Subscriber", |this| "topic": this.receiver.topic
 );
-
-impl<T: Message + ?Sized> BridgeSubscriber for Subscriber<T> {
-    fn admit_to(&self, publisher_id: u64) -> Result<()> {
-        self.core.state.set_served_by(self.receiver.id, publisher_id, true)
-    }
-
-    fn release_from(&self, publisher_id: u64) -> Result<()> {
-        self.core.state.set_served_by(self.receiver.id, publisher_id, false)
-    }
-
-    fn read_state(&self) -> ReadState {
-        self.receiver.read_state()
-    }
-
-    fn publisher_status(&self) -> PublisherStatus {
-        self.receiver.publisher_status()
-    }
-
-    fn last_will(&self) -> Option<Vec<u8>> {
-        self.receiver.will()
-    }
-}
-
-impl<T: Message + ?Sized> ProxySubscription for Subscriber<T> {
-    fn set_endpoint_count(&self, endpoint_count: u32) -> Result<()> {
-        self.core.state.set_endpoint_count(self.receiver.id, endpoint_count)
-    }
-}
-
-impl<T: Message + ?Sized> EngineSubscriber<T> for Subscriber<T> {
-    fn latest_after(&mut self, held: &OwnedSample<T>) -> Result<Option<OwnedSample<T>>> {
-        let newer = self.newest(held.sent_ns())?;
-        if newer.is_some()
-            && let Some(at) = self.receiver.channel_of(held.publisher())
-        {
-            self.receiver.channels[at].count_as_skipped();
-        }
-        Ok(newer)
-    }
-
-    fn is_ready_now(&self) -> bool {
-        self.receiver.is_ready()
-    }
-
-    fn has_more_now(&self) -> bool {
-        self.receiver.has_more()
-    }
-
-    fn lost_now(&self) -> u64 {
-        self.receiver.channels.iter().map(|channel| channel.losses().total()).sum()
-    }
-
-    fn lost_or_skipped_now(&self) -> u64 {
-        let skipped = self.receiver.channels.iter().map(|channel| channel.skipped());
-        self.lost_now() + skipped.sum::<u64>()
-    }
-
-    fn is_served_by(&mut self, publisher: u64) -> bool {
-        self.receiver.drain_inbox();
-        self.receiver.channels.iter().any(|c| c.publisher() == publisher && !c.has_left())
-    }
-}

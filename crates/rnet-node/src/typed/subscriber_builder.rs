@@ -4,31 +4,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rnet_core::{
-    History, Lane, Liveliness, Proxy, Reliability, Result, SubscriberQos, TopicName, Wait,
-};
+use rnet_core::{History, Lane, Liveliness, Reliability, Result, SubscriberQos, TopicName, Wait};
 use rnet_schema::Schema;
-use rnet_shm::channel::subscription::LinkRole;
 
 use super::any_subscription::AnySubscription;
 use super::sample::Sample;
-use crate::bridge::BridgeSubscriberBuilder;
+use super::subscriber_settings::SubscriberSettings;
 use crate::core::NodeCore;
 use crate::qos_choice::QosChoice;
 use crate::{Message, MessageType, Subscriber};
-
-/// Settings of a subscriber other than its quality of service.
-#[derive(Clone, Debug, Default)]
-pub struct SubscriberSettings {
-    /// The type of the messages; `None` for that of the Rust type.
-    pub message_type: Option<MessageType>,
-    /// The represented endpoint, and the number of endpoints.
-    pub proxy: Option<(Proxy, u32)>,
-    /// Its role for a link between hosts.
-    pub link: Option<LinkRole>,
-    /// The first message to forward.
-    pub from: Option<u64>,
-}
 
 /// A subscriber that is not open yet; the default is best_effort with the last 10 unread messages, adaptive
 /// waiting, any lane. Made by `rnet::Node::subscriber`.
@@ -56,7 +40,7 @@ pub struct SubscriberBuilder<T: ?Sized> {
     name: String,
     topic: Result<TopicName>,
     qos: QosChoice<SubscriberQos>,
-    settings: SubscriberSettings,
+    pub(crate) settings: SubscriberSettings,
     _type: PhantomData<fn(&T)>,
 }
 
@@ -181,23 +165,5 @@ impl<T: Message + ?Sized> SubscriberBuilder<T> {
     /// As [`SubscriberBuilder::message_type`], for a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
-    }
-}
-
-impl<T: Message + ?Sized> BridgeSubscriberBuilder for SubscriberBuilder<T> {
-    fn proxy(mut self, proxy: Proxy, endpoint_count: u32) -> Self {
-        self.settings.proxy = Some((proxy, endpoint_count));
-        self
-    }
-
-    fn forwarder(mut self, publisher: u64, from: Option<u64>) -> Self {
-        self.settings.link = Some(LinkRole::Forwards(publisher));
-        self.settings.from = from;
-        self
-    }
-
-    fn passive(mut self) -> Self {
-        self.settings.link = Some(LinkRole::Passive);
-        self
     }
 }

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::internal::EngineWaitSet;
 use crate::options::deadline;
 use crate::wait_source::WaitSource;
-use crate::wait_strategy::{WaitStrategy, note_woken};
+use crate::wait_strategy::WaitStrategy;
 use rnet_core::{Result, Wait};
 use rnet_shm::os::bell::Waiter;
 use rnet_shm::os::cpu;
 
-use super::subscriber::Subscriber;
 use super::wait_set_entry::{Members, WaitSetEntry, WaitSetHandle};
 use super::waitable::Waitable;
-use crate::{Message, NodeCore};
+use crate::NodeCore;
 
 /// Waits until one of several subscribers, watches or rates of a node is ready: those passed to a wait, and
 /// those attached.
@@ -55,12 +53,12 @@ use crate::{Message, NodeCore};
 /// ```
 #[derive(Debug)]
 pub struct WaitSet {
-    waiter: Waiter,
-    wait_strategy: WaitStrategy,
-    members: Arc<Members>,
-    ready: Vec<u64>,
-    interruptible: bool,
-    wait: Wait,
+    pub(crate) waiter: Waiter,
+    pub(crate) wait_strategy: WaitStrategy,
+    pub(crate) members: Arc<Members>,
+    pub(crate) ready: Vec<u64>,
+    pub(crate) interruptible: bool,
+    pub(crate) wait: Wait,
 }
 
 impl WaitSet {
@@ -69,7 +67,7 @@ impl WaitSet {
         WaitSet::of(node.as_ref())
     }
 
-    fn of(node: &NodeCore) -> WaitSet {
+    pub(crate) fn of(node: &NodeCore) -> WaitSet {
         let node = &node.state;
         let waiter = Waiter::new(node.own.bells().clone());
         let members = Arc::new(Members::new(node, waiter.bell()));
@@ -112,54 +110,7 @@ impl WaitSet {
         self.wait_until(named, None).map(drop)
     }
 
-    /// As [`WaitSet::wait`], for at most `timeout`; returns whether an entry may have something.
-    ///
-    /// # Errors
-    /// As [`WaitSet::wait`].
-    pub fn wait_timeout(
-        &mut self,
-        named: &mut [&mut dyn Waitable],
-        timeout: Duration,
-    ) -> Result<bool> {
-        self.wait_until(named, deadline(Some(timeout)))
-    }
-}
-
-impl EngineWaitSet for WaitSet {
-    fn adaptive(node: &NodeCore) -> WaitSet {
-        WaitSet { wait: Wait::Adaptive, ..WaitSet::of(node) }
-    }
-
-    fn spin_first<T: Message + ?Sized>(
-        &mut self,
-        first: &mut Subscriber<T>,
-        others: impl Fn() -> bool,
-    ) -> bool {
-        if !first.receiver.is_ready_before_wait() {
-            self.wait_strategy.keep_short_slice(cpu::SliceLen::Bulk);
-        }
-        let (first, waiting) = (&first.receiver, &self.members);
-        let other = || first.is_ready() || others() || waiting.must_stop();
-        let come = self.wait_strategy.spin_first(|| first.has_more(), other);
-        if come && first.state.is_traced() {
-            note_woken();
-        }
-        come
-    }
-
-    fn record_arrival_at(&mut self, taken_ns: u64, sent_ns: u64, count: u64) {
-        self.wait_strategy.record_arrival_at(taken_ns, sent_ns, count);
-    }
-
-    fn expect_replies(&mut self) {
-        self.wait_strategy.expect_replies();
-    }
-
-    fn record_arrival(&mut self, sent_ns: u64, count: u64) {
-        self.wait_strategy.record_arrival(sent_ns, count);
-    }
-
-    fn wait_until(
+    pub(crate) fn wait_until(
         &mut self,
         named: &mut [&mut dyn Waitable],
         until: Option<Instant>,
@@ -194,5 +145,17 @@ impl EngineWaitSet for WaitSet {
                 return Ok(false);
             }
         }
+    }
+
+    /// As [`WaitSet::wait`], for at most `timeout`; returns whether an entry may have something.
+    ///
+    /// # Errors
+    /// As [`WaitSet::wait`].
+    pub fn wait_timeout(
+        &mut self,
+        named: &mut [&mut dyn Waitable],
+        timeout: Duration,
+    ) -> Result<bool> {
+        self.wait_until(named, deadline(Some(timeout)))
     }
 }

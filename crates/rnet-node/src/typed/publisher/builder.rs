@@ -5,50 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rnet_core::{
-    Durability, Error, Lane, Liveliness, OnFull, Proxy, PublisherQos, Reliability, Result,
-    TopicName,
+    Durability, Lane, Liveliness, OnFull, PublisherQos, Reliability, Result, TopicName,
 };
 use rnet_schema::Schema;
 
-use crate::bridge::BridgePublisherBuilder;
+use super::settings::{LastWill, PublisherSettings};
 use crate::core::NodeCore;
 use crate::qos_choice::QosChoice;
 use crate::{Message, MessageType, Publisher};
-
-/// Settings of a publisher other than its quality of service.
-#[derive(Debug, Default)]
-pub struct PublisherSettings {
-    pub message_type: Option<MessageType>,
-    pub proxy: Option<Proxy>,
-    pub deferred: bool,
-    pub last_will: Option<LastWill>,
-    pub reserve_will: bool,
-}
-
-/// A message whose publisher type is not known yet.
-#[derive(Clone, Debug)]
-pub struct LastWill {
-    bytes: Vec<u8>,
-    message_type: Result<MessageType>,
-}
-
-impl LastWill {
-    /// The bytes, if they are a message of type `of`. Bytes without a type match every type.
-    ///
-    /// # Errors
-    /// `BadValue` if they have another type.
-    pub fn bytes_of(self, topic: &str, of: &MessageType) -> Result<Vec<u8>> {
-        let of_it = |own: &MessageType| matches!(own, MessageType::Raw) || own.desc() == of.desc();
-        let fits =
-            of_it(&self.message_type?) && of.fixed_len().is_none_or(|len| len == self.bytes.len());
-        if fits {
-            return Ok(self.bytes);
-        }
-        let (what, why) =
-            (format!("last will on {topic}"), "it is not of the publisher's type".to_owned());
-        Err(Error::BadValue { what, why })
-    }
-}
 
 /// A publisher that is not open yet; the default is best_effort on the bulk lane. Made by
 /// `rnet::Node::publisher`.
@@ -74,7 +38,7 @@ pub struct PublisherBuilder<T: ?Sized> {
     core: Arc<NodeCore>,
     topic: Result<TopicName>,
     qos: QosChoice<PublisherQos>,
-    settings: PublisherSettings,
+    pub(crate) settings: PublisherSettings,
     _type: PhantomData<fn(&T)>,
 }
 
@@ -201,22 +165,5 @@ impl<T: Message + ?Sized> PublisherBuilder<T> {
     /// As [`PublisherBuilder::message_type`], for a protobuf message.
     pub fn schema(self, schema: &Schema) -> Self {
         self.message_type(schema.clone())
-    }
-}
-
-impl<T: Message + ?Sized> BridgePublisherBuilder for PublisherBuilder<T> {
-    fn proxy(mut self, proxy: Proxy) -> Self {
-        self.settings.proxy = Some(proxy);
-        self
-    }
-
-    fn deferred(mut self) -> Self {
-        self.settings.deferred = true;
-        self
-    }
-
-    fn reserve_will(mut self, yes: bool) -> Self {
-        self.settings.reserve_will = yes;
-        self
     }
 }
