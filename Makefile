@@ -92,7 +92,7 @@ bench-typed: build ## measure how fast Python receives typed messages, compared 
 	@$(PY) python/benches/typed.py
 
 soak: ## run the soak tests: 1,000 restarts of a node, 10^7 state changes, 1,000 partition schedules in one process and 1,000 over network namespaces, a link killed each second for a minute, 1,000 command drivers killed, stopped and cut off, drivers on three hosts with 1,000 cable cuts, 1,000 servers killed during a call, two minutes of histories, 10^6 rounds of the barrier pair, then random kills for SOAK_SECONDS (default 600); prints kills=N violations=N
-	@$(STEP) --tests soak-lives cargo test --release --package rnet --test it -- --ignored restart::soak
+	@$(STEP) --tests soak-lives cargo test --release --package rnet-node --test it -- --ignored restart::soak
 	@STATE_MODEL_OPERATIONS=10000000 $(STEP) --tests soak-model cargo test --release --package rnet-shm --test it state_model::
 	@LITMUS_ROUNDS=1000000 $(STEP) --tests soak-litmus cargo test --release --package rnet-shm --test it litmus:: -- --include-ignored --nocapture --test-threads=1
 	@$(STEP) --tests soak-partitions cargo test --release --package rnet-net --test it partitions:: -- --ignored --nocapture
@@ -226,9 +226,10 @@ test-foxglove:
 
 # Repeats the tests of corrupted and truncated memory with a sanitizer, which terminates the process on any
 # access out of bounds.
+HOSTILE := rnet rnet-call rnet-node rnet-state
 test-hostile: export CARGO_TARGET_DIR := target/asan
 test-hostile:
-	@$(STEP) --tests test-hostile scripts/asan.sh test --package rnet --test it hostile
+	@$(STEP) --tests test-hostile scripts/asan.sh test $(HOSTILE:%=--package %) --test it hostile
 
 test-fuzz:
 	@$(STEP) setup-fuzz scripts/setup.sh --fuzz

@@ -27,7 +27,7 @@ NOT_RUN = {
     ("real-time.md", "chrt -f 50 ./controller"): "rights to SCHED_FIFO",
     ("real-time.md", "import ctypes"): "rights to SCHED_FIFO, and a core",
     ("real-time.md", "docker run --ipc=host --cpuset-cpus=2,3 --ulimit rtprio=90 --ulimit memlock=-1 --device /dev/cpu_dma_latency …"): "docker",
-    ('deploying.md', 'docker run --ipc=host --user "$(id -u):$(id -g)" -e RNET_DOMAIN=left robot python camera.py'): "docker; containers_communicate_and_detect_death in crates/rnet/tests/it/presence.rs tests it",
+    ('deploying.md', 'docker run --ipc=host --user "$(id -u):$(id -g)" -e RNET_DOMAIN=left robot python camera.py'): "docker; containers_communicate_and_detect_death in crates/rnet-node/tests/it/presence.rs tests it",
     ("deploying.md", "sudo install -D arm.py /etc/rnet/nodes/arm"): "systemd; scripts/dist-test.sh verifies the unit",
     ("deploying.md", "sudo systemd-sysusers rnet.conf && sudo systemd-tmpfiles --create rnet.conf && sudo systemctl daemon-reload"): "scripts/dist-test.sh runs it in its own root",
     ("two-computers.md", "rnet node list --verbose"): "two hosts; crates/rnet-net/tests/it/rnet_link.rs and crates/rnet-cli/tests/it/link.rs test it",

@@ -73,7 +73,7 @@ fn death(point: &str) -> Option<&'static str> {
 }
 
 /// Points that no node of this test passes: those that need a full region, and those that need a removed
-/// directory (`crates/rnet/tests/it/removed_directory.rs`).
+/// directory (`crates/rnet-node/tests/it/removed_directory.rs`).
 const ELSEWHERE: [&str; 5] =
     ["state.emptying", "recovery.directory", "recovery.name", "recovery.folder", "recovery.file"];
 

@@ -1,0 +1,53 @@
+//! The integration tests of this crate, one module for each subject.
+
+#[path = "../../../rnet/tests/it/common/mod.rs"]
+mod common;
+
+mod bad_input;
+mod batch;
+mod callback_waits;
+mod closing;
+mod counters;
+mod deadlines;
+mod detached_readers;
+mod endpoints;
+mod failure;
+mod fork;
+mod fork_identities;
+mod forward;
+mod forwarder;
+mod full;
+mod history;
+mod hostile;
+mod hostile_scribble;
+mod hostile_truncated;
+mod kept_samples;
+mod lanes;
+mod last_will;
+mod leftovers;
+mod lifespan;
+mod limits;
+mod log;
+mod lost_proxies;
+mod many_publishers;
+mod memory;
+mod meta;
+mod multi_user;
+mod node_limit;
+mod observers;
+mod presence;
+mod proxies;
+mod ready_fd;
+mod removed_directory;
+mod restart;
+mod review_findings;
+mod sim_time;
+mod stuck;
+mod subscribe_any;
+mod succession;
+mod timer;
+mod trace;
+mod tuning;
+mod types_hostile;
+mod wait_set;
+mod waiting;
