@@ -5,6 +5,7 @@ use rnet::{Field, FieldType, MessageType, PlainType, Prim};
 use rnet_schema::prost_reflect::{
     EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, Syntax, Value,
 };
+use rnet_schema::reflect::ReflectSchema;
 use serde_json::{Map, Value as Json, json};
 
 /// Maximum nesting depth of a form.

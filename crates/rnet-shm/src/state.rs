@@ -95,7 +95,7 @@ struct Inner {
     persister_control: Mutex<Option<Arc<dyn PersisterControl>>>,
     peer_bells: bells::PeerBells,
     /// Transactions that the persister was still writing when their writers timed out.
-    abandoned: Mutex<Vec<ring::word::BlockRef>>,
+    abandoned: Mutex<Vec<ring::block_words::BlockRef>>,
 }
 
 impl Environment for Inner {

@@ -1,6 +1,7 @@
 //! `rnet type list`.
 
 use rnet::schema::is_nested;
+use rnet_schema::reflect::ReflectSchema;
 
 use rnet::MessageType;
 use rnet::msgs::plain::HeaderDescription;

@@ -6,6 +6,7 @@ use rnet::inspect::ObservedMessage;
 use rnet::schema::JsonOptions;
 use rnet::{MessageType, Meta};
 use rnet_format::value::{ReadableFormat, json_options, message_to_json_with, readable, units};
+use rnet_schema::reflect::ReflectSchema;
 use serde_json::{Value as Json, json};
 
 use super::sink::{RateLimiter, TopicSink, type_of};

@@ -7,6 +7,7 @@ use rnet::msgs::{FrameTransform, Quaternion, Vector3};
 use rnet::schema::Dynamic;
 use rnet_schema::prost_reflect::prost::bytes::Bytes;
 use rnet_schema::prost_reflect::{DynamicMessage, Value};
+use rnet_schema::reflect::ReflectDynamic;
 
 pub const IMAGE: &str = "sensor_msgs.msg.Image";
 pub const COMPRESSED_IMAGE: &str = "sensor_msgs.msg.CompressedImage";

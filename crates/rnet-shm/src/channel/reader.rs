@@ -9,8 +9,8 @@ use rnet_core::{LossCounts, MAX_PINS_PER_READER, TraceRecord};
 use rnet_ring::admission::{AdmissionTable, RequestId};
 use rnet_ring::binding::HistoryRequest;
 use rnet_ring::fail_point;
-use rnet_ring::follower::{AfterDetach, AfterExit, Follower, ReadStart};
 use rnet_ring::layout::{ADMISSION_FREE, Admission};
+use rnet_ring::reader_admission::{AfterDetach, AfterExit, Follower, ReadStart};
 use rnet_ring::record::Record;
 use rnet_ring::{LogReader, RecordKind};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rnet_core::Backlog;
 use rnet_ring::admission;
-use rnet_ring::follower::Gap;
+use rnet_ring::reader_admission::Gap;
 use rnet_ring::record::Record;
 use rnet_ring::{MAX_COMMIT_RECORDS, RecordKind};
 
