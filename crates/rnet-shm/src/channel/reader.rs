@@ -26,16 +26,16 @@ use crate::os::sigbus;
 
 mod cursor;
 mod duplicates;
-mod history;
 mod known_lost;
 mod message;
 mod pin;
+mod skipped;
 mod take;
 mod will;
 
 use cursor::PublishedCursor;
-use history::HistoryFilter;
 pub use message::ReceivedMessage;
+use skipped::HistoryFilter;
 
 /// Why a channel cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
