@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::internal::EngineWaitSet;
 use crate::options::deadline;
+use crate::wait_loop::{WaitStrategy, note_woken};
 use crate::wait_source::WaitSource;
-use crate::wait_strategy::{WaitStrategy, note_woken};
 use rnet_core::{Result, Wait};
 use rnet_shm::os::bell::Waiter;
 use rnet_shm::os::cpu;
