@@ -13,8 +13,8 @@ use rnet::state::{Entry, Home, RemoteState, Replica, Value, serve};
 use rnet::{Client, HandlerError, Node, OnFull, Publisher, Service};
 use rnet_fuzz::Input;
 use rnet_net::config::Config;
+use rnet_net::in_memory_transport::MemoryNet;
 use rnet_net::link::{Link, LinkOptions};
-use rnet_net::memory::MemoryNet;
 use rnet_net::{HostId, Presence};
 
 const STEPS: usize = 8;

@@ -5,7 +5,7 @@
 
 use rnet_core::Lane;
 use rnet_fuzz::Input;
-use rnet_net::link::directory::{
+use rnet_net::link::announcements::{
     Announcement, Hello, Nodes, Refusal, RemoteEndpoint, from_json, to_json,
 };
 use rnet_net::stream::{Accept, Limits, Stream};

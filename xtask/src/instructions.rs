@@ -25,11 +25,11 @@ const BASELINE: &str = "crates/rnet/benches/instructions.toml";
 /// two sides of a call, each in its thread.
 const COUNTED: &[&str] = &[
     "counted_by_callgrind",
-    "rnet_call::pending_calls::PendingCalls::start_single*",
+    "rnet_call::open_calls::OpenCalls::start_single*",
     "rnet_call::server_core::ServerCore::take_next_request*",
     "rnet_call::server_core::ServerCore::run_call*",
     "rnet_call::client_core::ClientCore::take_single_reply*",
-    "rnet_call::pending_calls::PendingCalls::finish*",
+    "rnet_call::open_calls::OpenCalls::finish*",
 ];
 /// Rounds of the first run; the second has twice as many. The first run fills a log more than once, so that
 /// the difference contains no lap in which the log was still empty.

@@ -8,15 +8,15 @@ use std::time::Instant;
 
 use rnet_node::sync;
 
-use super::pending_calls::PendingCalls;
+use super::open_calls::OpenCalls;
 
 pub struct CallsGuard<'a> {
-    mutex: &'a Mutex<PendingCalls>,
+    mutex: &'a Mutex<OpenCalls>,
     /// `None` once it is released.
-    guard: Option<MutexGuard<'a, PendingCalls>>,
+    guard: Option<MutexGuard<'a, OpenCalls>>,
 }
 
-pub fn lock(mutex: &Mutex<PendingCalls>) -> CallsGuard<'_> {
+pub fn lock(mutex: &Mutex<OpenCalls>) -> CallsGuard<'_> {
     CallsGuard { mutex, guard: Some(sync::lock(mutex)) }
 }
 
@@ -34,14 +34,14 @@ impl<'a> CallsGuard<'a> {
 }
 
 impl Deref for CallsGuard<'_> {
-    type Target = PendingCalls;
-    fn deref(&self) -> &PendingCalls {
+    type Target = OpenCalls;
+    fn deref(&self) -> &OpenCalls {
         self.guard.as_ref().expect("it is there until it is dropped")
     }
 }
 
 impl DerefMut for CallsGuard<'_> {
-    fn deref_mut(&mut self) -> &mut PendingCalls {
+    fn deref_mut(&mut self) -> &mut OpenCalls {
         self.guard.as_mut().expect("it is there until it is dropped")
     }
 }

@@ -8,10 +8,10 @@ use rnet_core::{Error, Result, TopicName};
 use rnet_node::types::choose_type;
 use rnet_shm::os::random::next_id;
 
+use super::call_future::Pending;
 use super::client_core::{ClientCore, ServerFilter};
 use super::open_call::OpenCall;
-use super::pending::Pending;
-use super::pending_calls::ClientStats;
+use super::open_calls::ClientStats;
 use super::{Bytes, Received, WANTS_ALL_REPLIES, WANTS_FEEDBACK, service_name};
 use rnet_node::{EndpointWatch, Message, MessageType, NodeHandle};
 

@@ -16,7 +16,7 @@ use rnet_node::sync;
 
 use super::calls_guard::{CallsGuard, lock};
 use super::open_call::{CallOutput, OpenCall};
-use super::pending_calls::{ClientStats, PendingCalls};
+use super::open_calls::{ClientStats, OpenCalls};
 use super::reply_reader::{ReplyReader, has_more};
 use super::servers::Server;
 use super::{Bytes, CallTopics};
@@ -62,7 +62,7 @@ pub struct ClientCore {
     request: MessageType,
     reader: Mutex<ReplyReader>,
     wait_handle: WaitSetHandle,
-    calls: Mutex<PendingCalls>,
+    calls: Mutex<OpenCalls>,
     filter: ServerFilter,
     /// The thread for async calls; started with the first one.
     async_reader: Mutex<Option<JoinHandle<()>>>,
@@ -91,7 +91,7 @@ impl ClientCore {
         set.set_interruptible(true);
         set.expect_replies();
         let wait_handle = set.handle();
-        let calls = PendingCalls::new(service, client);
+        let calls = OpenCalls::new(service, client);
         let (lost, received, unrecorded_arrival, single_replies) = Default::default();
         Ok(Arc::new(ClientCore {
             node: node.clone(),
@@ -255,7 +255,7 @@ impl ClientCore {
         sync::join(async_reader);
     }
 
-    fn time_out(calls: &mut PendingCalls, number: u32, after: Duration) {
+    fn time_out(calls: &mut OpenCalls, number: u32, after: Duration) {
         let topic = calls.service.clone();
         let server = calls.by_number.get(&number).and_then(|open| open.server.as_ref());
         let what = match server {
@@ -266,23 +266,23 @@ impl ClientCore {
         calls.time_out(number, Error::timeout(topic, what, after));
     }
 
-    fn cancelled(calls: &PendingCalls) -> Error {
+    fn cancelled(calls: &OpenCalls) -> Error {
         Error::Cancelled { topic: calls.service.clone(), reason: CancelReason::Caller }
     }
 
-    /// As [`PendingCalls::cancel_all`].
+    /// As [`OpenCalls::cancel_all`].
     ///
     /// # Errors
-    /// As [`PendingCalls::cancel_all`].
+    /// As [`OpenCalls::cancel_all`].
     pub fn cancel_all(&self) -> Result<usize> {
         self.check_fork()?;
         lock(&self.calls).cancel_all()
     }
 
-    /// As [`PendingCalls::request_cancel`].
+    /// As [`OpenCalls::request_cancel`].
     ///
     /// # Errors
-    /// As [`PendingCalls::request_cancel`].
+    /// As [`OpenCalls::request_cancel`].
     pub fn request_cancel(&self, number: u32) -> Result<()> {
         self.check_fork()?;
         lock(&self.calls).request_cancel(number)
@@ -401,7 +401,7 @@ impl ClientCore {
     }
 
     /// Wakes the thread for async calls, if such calls exist.
-    fn wake_async_reader(&self, calls: &PendingCalls) {
+    fn wake_async_reader(&self, calls: &OpenCalls) {
         if calls.async_reader_waits && calls.by_number.values().any(|open| open.has_waiting_task())
         {
             self.async_reader_condvar.notify_one();

@@ -4,7 +4,7 @@
 mod authority;
 mod builder;
 mod driver;
-mod fallback;
+mod fallback_reason;
 mod receiver;
 mod shared;
 mod status_reporter;
@@ -15,7 +15,7 @@ use rnet_core::{Error, Result, TopicName};
 
 pub use builder::{Command, CommandBuilder};
 pub use driver::{DriveBuilder, Driver, HIGHEST_PRIORITY};
-pub use fallback::FallbackReason;
+pub use fallback_reason::FallbackReason;
 pub use receiver::CommandStats;
 #[doc(hidden)]
 pub use receiver::StillValid;

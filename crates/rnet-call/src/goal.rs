@@ -1,4 +1,7 @@
 //! A client of an action, and its goals.
+//!
+//! [`Goal::cancel`] asks the server to cancel (`open_calls/cancel.rs`); the server records the reason
+//! (`server_core/cancel.rs`, `peer/cancel.rs`), and the handler reads it.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -12,10 +15,10 @@ use rnet_node::options::deadline;
 use rnet_node::types::choose_type;
 
 use super::action::Signature;
+use super::call_future::Pending;
 use super::client::{CallOptions, Client, ClientBuilder};
 use super::open_call::CallOutput;
-use super::pending::Pending;
-use super::pending_calls::ClientStats;
+use super::open_calls::ClientStats;
 use super::{Bytes, Received, WANTS};
 use rnet_node::{Message, MessageType, NodeHandle};
 

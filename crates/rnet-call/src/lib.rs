@@ -10,6 +10,7 @@ extern crate rnet_node as rnet;
 
 mod action;
 mod bytes;
+mod call_future;
 mod calls_guard;
 mod client;
 mod client_cache;
@@ -20,9 +21,8 @@ mod loss_tracker;
 pub mod msgs;
 mod number_map;
 mod open_call;
+mod open_calls;
 mod peer;
-mod pending;
-mod pending_calls;
 mod protocol;
 mod queue;
 mod reply_reader;
@@ -37,6 +37,7 @@ mod unmatched_clients;
 pub use action::{ActionBuilder, ActionContext, GoalPolicy};
 pub(crate) use bytes::Bytes;
 pub use bytes::Received;
+pub use call_future::Pending;
 pub use client::{CallOptions, Client, ClientBuilder};
 #[doc(hidden)]
 pub use client_cache::ClientCache;
@@ -49,8 +50,7 @@ pub use command::{
     command_log_topic, command_of_status, command_status_topic,
 };
 pub use goal::{ActionClient, ActionClientBuilder, Goal};
-pub use pending::Pending;
-pub use pending_calls::ClientStats;
+pub use open_calls::ClientStats;
 pub(crate) use protocol::{
     CallId, CallerKey, MAX_IN_FLIGHT, NUMBER_FLAGS, REDELIVERED, ROOT, WANTS, WANTS_ALL_REPLIES,
     WANTS_FEEDBACK, reason_from_wire, reason_to_wire,

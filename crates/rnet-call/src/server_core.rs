@@ -1,4 +1,7 @@
 //! The core of a server: its calls, and its threads, which take turns reading requests.
+//! `server_core/cancel.rs` cancels calls.
+
+mod cancel;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,15 +86,6 @@ impl ServerState {
     /// Removes the call from the running ones.
     fn remove_running(&mut self, call: &Call) {
         self.running.retain(|running| !call.is_same(running));
-    }
-
-    /// Cancels all calls. Returns the waiting ones, which must be ended without the lock.
-    fn cancel_all(&mut self, reason: CancelReason) -> VecDeque<Call> {
-        let waiting = std::mem::take(&mut self.waiting);
-        let waited = waiting.iter().map(|call| (&call.peer, call.number));
-        let running = self.running.iter().map(|running| (&running.peer, running.number));
-        waited.chain(running).for_each(|(peer, number)| peer.cancel(number, reason, true));
-        waiting
     }
 }
 
@@ -396,23 +390,6 @@ impl ServerCore {
             *last_poll = Instant::now();
             self.admit_matched_callers(unmatched);
         }
-    }
-
-    /// A waiting call ends at once.
-    fn cancel(&self, caller: &CallerKey, number: u32, reason: CancelReason, caller_waits: bool) {
-        let mut state = lock(&self.state);
-        let Some(peer) = state.peer(&caller.0, caller.1).cloned() else { return };
-        peer.cancel(number, reason, caller_waits);
-        let context = CallContext { peer, number };
-        let at = state.waiting.iter().position(|call| call.is_same(&context));
-        let Some(call) = at.and_then(|at| state.waiting.remove(at)) else { return };
-        drop(state);
-        self.end_cancelled(&call);
-    }
-
-    fn end_cancelled(&self, call: &Call) {
-        let end = call.peer.end_cancelled(call.number);
-        lock(&self.state).stats.count(&end);
     }
 
     fn accept(

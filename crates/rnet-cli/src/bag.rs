@@ -2,11 +2,12 @@
 
 pub mod args;
 mod cat;
+mod check;
 mod convert;
 pub mod file;
 mod info;
 mod plot;
-mod repair;
+mod recover;
 mod rewrite;
 
 use args::BagCommand;
@@ -19,12 +20,12 @@ pub fn run(context: &mut Context, command: BagCommand) -> Outcome {
         BagCommand::Info(args) => info::info(context, &args),
         BagCommand::Ls(args) => info::ls(context, &args),
         BagCommand::Cat(args) => cat::run(context, args),
-        BagCommand::Check(args) => repair::check(context, &args),
+        BagCommand::Check(args) => check::check(context, &args),
         BagCommand::Filter(args) => rewrite::write_filtered(context, &args),
         BagCommand::Merge(args) => rewrite::write_merged(context, &args),
         BagCommand::Split(args) => rewrite::write_split(context, &args),
         BagCommand::Convert(args) => convert::run(context, &args),
         BagCommand::Plot(args) => plot::run(context, &args),
-        BagCommand::Recover(args) => repair::recover(context, &args),
+        BagCommand::Recover(args) => recover::recover(context, &args),
     }
 }

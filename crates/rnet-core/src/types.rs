@@ -15,13 +15,14 @@
 //! without overlaps.
 //!
 //! - this file: the description, its JSON form and its checks;
-//! - `compat`: differences between a publisher's and a subscriber's types, and whether messages are readable;
+//! - `plain_compatibility`: differences between a publisher's and a subscriber's types, and whether messages
+//!   are readable;
 //! - `value`: conversion between bytes and JSON values, for the command line.
 
-mod compat;
+mod plain_compatibility;
 mod value;
 
-pub use compat::{TypeChange, TypeMismatch, compare, compatible};
+pub use plain_compatibility::{TypeChange, TypeMismatch, compare, compatible};
 pub use value::{float_from_json, float_to_json};
 
 use crate::error::{Error, Result};
@@ -368,7 +369,7 @@ fn check_struct(
         None => return fault(format!("more than {MAX_TYPE_FIELDS} fields in total")),
     }
     for field in &plain.fields {
-        let at = compat::join(path, &field.name);
+        let at = plain_compatibility::join(path, &field.name);
         let fault = |why: String| Err((location(&at), why));
         if let Err(why) = check_name(&field.name) {
             return Err((location(path), format!("field name: {why}")));
@@ -401,16 +402,17 @@ fn check_overlaps(plain: &PlainType, path: &str) -> std::result::Result<(), Faul
     by_offset.sort_by_key(|field| field.offset);
     for pair in by_offset.windows(2) {
         if pair[0].offset + pair[0].ty.size() > pair[1].offset {
-            let at = location(&compat::join(path, &pair[1].name));
+            let at = location(&plain_compatibility::join(path, &pair[1].name));
             return Err((at, format!("it overlaps field `{}`", pair[0].name)));
         }
     }
     let mut by_name: Vec<&str> = plain.fields.iter().map(|field| field.name.as_str()).collect();
     by_name.sort_unstable();
     match by_name.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => {
-            Err((location(&compat::join(path, pair[0])), "two fields have this name".to_owned()))
-        }
+        Some(pair) => Err((
+            location(&plain_compatibility::join(path, pair[0])),
+            "two fields have this name".to_owned(),
+        )),
         None => Ok(()),
     }
 }

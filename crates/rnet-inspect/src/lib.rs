@@ -29,7 +29,7 @@ pub use rnet_shm::channel::observe::{
 use rnet_shm::channel::publisher::{CONTROL_AT, PeerPublisher};
 pub use rnet_shm::channel::received::Stamp;
 use rnet_shm::channel::subscription::{LinkRole, PeerSubscription};
-use rnet_shm::domain::deaths;
+use rnet_shm::domain::death_notes;
 pub use rnet_shm::domain::directory::{DEFAULT_BASE, default_base};
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 #[doc(hidden)]
@@ -425,7 +425,8 @@ impl Domain {
         self.refresh()?;
         let mut snapshot = Snapshot::default();
         let Some(registry) = &self.registry else { return Ok(snapshot) };
-        snapshot.died = deaths::known(registry.domain()).into_iter().map(String::from).collect();
+        snapshot.died =
+            death_notes::known(registry.domain()).into_iter().map(String::from).collect();
         let mut seen = types::TypeReads::default();
         for (incarnation, peer) in registry.peers() {
             let name = peer.node.meta().name.clone();

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rnet_core::{DomainId, Error, NodeName, Result};
-use rnet_shm::domain::deaths;
+use rnet_shm::domain::death_notes;
 use rnet_shm::domain::directory::{DEFAULT_BASE, DomainConfig, DomainDir};
-use rnet_shm::domain::host::host_id;
+use rnet_shm::domain::host_id::host_id;
 use rnet_shm::domain::node::{PeerNode, StopRequest};
 use rnet_shm::domain::role::Role;
-use rnet_shm::domain::{orphans, presence, recovery};
+use rnet_shm::domain::{dead_node_leftovers, presence, restored_files};
 use rustix::fs::Access;
 
 use super::Domain;
@@ -94,7 +94,7 @@ impl Location {
 
     /// Running nodes whose directory was removed, with their processes, as far as this user may inspect them.
     pub fn removed_nodes(&self) -> Vec<(u32, String)> {
-        recovery::nodes_without_folder(&self.path)
+        restored_files::nodes_without_folder(&self.path)
     }
 
     /// Nodes whose process lives, by name.
@@ -121,9 +121,9 @@ impl Location {
     pub fn clean(&self) -> Result<Vec<NodeName>> {
         let Some(dir) = DomainDir::open(&self.config)? else { return Ok(Vec::new()) };
         let mut dead = self.dead_nodes();
-        let known = deaths::known(&dir).into_iter().filter(|name| !dead.contains(name));
+        let known = death_notes::known(&dir).into_iter().filter(|name| !dead.contains(name));
         dead.extend(known.collect::<Vec<_>>());
-        orphans::sweep_all(&dir);
+        dead_node_leftovers::sweep_all(&dir);
         let left = self.dead_nodes();
         dead.retain(|name| !left.contains(name));
         Ok(dead)
@@ -135,9 +135,9 @@ impl Location {
         let Some(dir) = self.dir() else { return };
         let stem = node.file_stem();
         for folder in self.folders().filter(|folder| !folder.alive && *folder.stem == *stem) {
-            deaths::sweep(&dir, &folder.stem, folder.incarnation);
+            death_notes::sweep(&dir, &folder.stem, folder.incarnation);
         }
-        deaths::forget(&dir, &stem);
+        death_notes::forget(&dir, &stem);
     }
 
     /// Records a stop request at the living nodes of the processes that `is_meant` selects; it determines how

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Result};
+use rnet_shm::domain::exit_watch::{POLL_INTERVAL, Watch};
 use rnet_shm::domain::registry::Registry;
-use rnet_shm::domain::watch::{POLL_INTERVAL, Watch};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
 use super::Domain;

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use rnet::{Node, OnFull};
 use rnet_net::config::Config;
+use rnet_net::in_memory_transport::MemoryNet;
 use rnet_net::link::{Link, LinkOptions};
-use rnet_net::memory::MemoryNet;
 use rnet_net::{HostId, Presence};
 
 const TOPIC: &str = "/cost";

@@ -8,9 +8,9 @@
 #[doc(hidden)]
 pub mod addresses;
 pub mod config;
-pub mod link;
 #[doc(hidden)]
-pub mod memory;
+pub mod in_memory_transport;
+pub mod link;
 pub mod stream;
 mod transport;
 pub mod wire;

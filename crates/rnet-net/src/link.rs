@@ -5,18 +5,18 @@
 //! `forwarder`). Inbound messages are published by the thread on which the network delivers them
 //! (`receive`, `proxy`).
 
+#[doc(hidden)]
+pub mod announcements;
 mod backlog;
 mod control;
 mod control_state;
-#[doc(hidden)]
-pub mod directory;
 mod event;
 mod forwarder;
 mod host;
 mod lane;
 mod lock;
+mod lost_host_proxies;
 mod offline;
-mod orphans;
 mod positions;
 mod problems;
 mod proxy;

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use rnet_core::Result;
+use rnet_shm::domain::dead_node_leftovers::OrphanSweeper;
+use rnet_shm::domain::exit_watch::{POLL_INTERVAL, Watch};
 use rnet_shm::domain::node::ring_control;
-use rnet_shm::domain::orphans::OrphanSweeper;
-use rnet_shm::domain::watch::{POLL_INTERVAL, Watch};
 use rnet_shm::os::barrier;
 use rnet_shm::os::cpu;
 use rnet_shm::os::shortage::io_error;

@@ -10,9 +10,9 @@ use rnet_core::{
     TypeDesc,
 };
 use rnet_shm::channel::publisher::{PublisherMeta, Writer};
+use rnet_shm::domain::dead_node_leftovers::ReleasedNames;
 use rnet_shm::domain::directory::DomainDir;
 use rnet_shm::domain::node::{EndpointKind, Entry, OwnNode};
-use rnet_shm::domain::orphans::ReleasedNames;
 use rnet_shm::os::fork::ForkGuard;
 use rnet_shm::state::FileStatus;
 

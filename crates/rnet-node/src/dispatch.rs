@@ -24,8 +24,8 @@ use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
 use crate::sync::{join, lock};
 use crate::timers::{TimerTask, Timers};
+use crate::wait_loop::WaitStrategy;
 use crate::wait_source::{BellWaitTarget, WaitSource};
-use crate::wait_strategy::WaitStrategy;
 use rnet_shm::os::thread::spawn;
 
 /// A task of a dispatch thread.

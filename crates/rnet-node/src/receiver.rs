@@ -24,7 +24,7 @@ use crate::subscriber_state::SubscriberState;
 use crate::trace::Tracing;
 use crate::typed::SubscriberSettings;
 use crate::types::MessageType;
-use crate::wait_strategy::WaitStrategy;
+use crate::wait_loop::WaitStrategy;
 
 mod succession;
 mod tracing;

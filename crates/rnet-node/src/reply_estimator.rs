@@ -5,7 +5,7 @@
 //! are 50 µs apart, too far to wait awake for, and remain so although the reply takes 2 µs. So a caller stays
 //! awake for a while whenever the reply would come in time without two such sleeps.
 
-use crate::period_estimator::SPIN_NS;
+use crate::spin_or_sleep::SPIN_NS;
 
 /// Consecutive late replies after which it sleeps for the next ones.
 const MAX_LATE_REPLIES: u32 = 4;

@@ -14,7 +14,7 @@ use rnet_shm::channel::reader::Reader;
 use rnet_shm::os::clock;
 
 use crate::subscriber_state::SubscriberState;
-use crate::wait_strategy;
+use crate::wait_loop;
 
 /// Credit that one record costs.
 const RECORD_COST_NS: u64 = 1_000_000_000 / MAX_TRACED_PER_S;
@@ -74,7 +74,7 @@ impl Tracing {
             return None;
         }
         record.received = channels.iter().map(Reader::received).fold(0, u64::wrapping_add);
-        let woken_ns = wait_strategy::woken_ns();
+        let woken_ns = wait_loop::woken_ns();
         let for_it = (record.sent_ns..=record.taken_ns).contains(&woken_ns);
         record.woken_ns = if for_it { woken_ns } else { 0 };
         Some(TracedMessage { record, session: state.trace.session() })

@@ -8,7 +8,7 @@ use rnet_core::{Error, Result, Wait};
 use rnet_shm::os::barrier::ConditionalBarrier;
 use rnet_shm::os::bell::{MAX_SLEEP, SleepMode, Waiter, WakeReason};
 
-use crate::wait_strategy::{WaitStrategy, WaitTarget};
+use crate::wait_loop::{WaitStrategy, WaitTarget};
 
 /// A source that a thread waits for at its bell.
 pub trait WaitSource {

@@ -2,7 +2,7 @@
 //!
 //! Only the publisher writes an entry; any reader may read it at any time. A reader accepts an entry as the
 //! answer to its request only if it has read one complete answer. [`crate::reader_requests`] and
-//! [`crate::follower`] define which answers are given, and when.
+//! [`crate::reader_admission`] define which answers are given, and when.
 
 use crate::fail_point;
 use crate::layout::{ADMISSION_ACTIVE, ADMISSION_DETACHED, ADMISSION_FREE, Admission, LogControl};

@@ -14,7 +14,7 @@
 //! | [`binding`] | a reader requests admission by a publisher, in a page that it can rebind |
 //! | [`admission`] | the publisher's answers in its page |
 //! | [`reader_requests`] | the publisher's half of an admission: requests and answers |
-//! | [`follower`] | the reader's half: request, read, detachment, new request |
+//! | [`reader_admission`] | the reader's half: request, read, detachment, new request |
 //! | [`epoch`] | admission of a reader while the writer publishes |
 //! | [`pins`] | chunks that are read in place are not reused |
 //! | [`backpressure`] | readers that free capacity wake a waiting writer |
@@ -35,10 +35,10 @@ pub mod binding;
 mod blocks;
 pub mod epoch;
 pub mod failpoint;
-pub mod follower;
 pub mod layout;
 pub mod pins;
 pub mod reader;
+pub mod reader_admission;
 pub mod reader_requests;
 pub mod record;
 pub mod state;

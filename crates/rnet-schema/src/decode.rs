@@ -167,7 +167,7 @@ impl Validator<'_> {
                 let found = value.wire_type();
                 let why = format!(
                     "the type declares {}, but the bytes contain {found}",
-                    crate::check::field_text(field)
+                    crate::protobuf_compatibility::field_text(field)
                 );
                 Err(self.malformed((at, why)))
             }

@@ -5,7 +5,7 @@
 //! for use in CI.
 
 use crate::Schema;
-use crate::check::{Change, PathNames, check_with_names};
+use crate::protobuf_compatibility::{Change, PathNames, check_with_names};
 use crate::rules::{Rule, Severity};
 use serde::Serialize;
 use std::fmt;

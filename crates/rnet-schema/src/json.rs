@@ -7,10 +7,10 @@
 
 mod well_known;
 
-use crate::check::join;
 use crate::error::ValueError;
 use crate::limits::MAX_DECODE_DEPTH;
 use crate::path::{key_text, known_fields, map_key};
+use crate::protobuf_compatibility::join;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost_reflect::{
@@ -276,7 +276,7 @@ fn read_single(
             Kind::Bool => " (true or false)".to_owned(),
             _ => String::new(),
         };
-        let expected = crate::check::type_text(field);
+        let expected = crate::protobuf_compatibility::type_text(field);
         error(at, format!("expected {expected}{known}, found {}{why}", brief(json)))
     };
     let mut message =

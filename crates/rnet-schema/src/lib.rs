@@ -13,7 +13,6 @@
 
 mod builtin;
 mod canonical;
-mod check;
 mod compile;
 mod decode;
 mod diff;
@@ -26,6 +25,7 @@ pub mod limits;
 mod name;
 mod number;
 mod path;
+mod protobuf_compatibility;
 pub mod reflect;
 mod rules;
 mod scan;
@@ -35,7 +35,6 @@ mod text;
 mod wire;
 
 pub use builtin::builtin_files;
-pub use check::{Change, Verdict, check};
 pub use compile::{CompiledProtos, Sources, compile_file, compile_text};
 pub use decode::{DecodeLimits, validate};
 pub use diff::{Diff, DiffLine, diff};
@@ -47,6 +46,7 @@ pub use name::{find_types, is_nested};
 pub use number::NumberReader;
 pub use path::FieldPath;
 pub use prost_reflect;
+pub use protobuf_compatibility::{Change, Verdict, check};
 pub use rules::{Rule, Severity};
 pub use schema::{Schema, SchemaHash};
 pub use table::{Columns, csv_line};

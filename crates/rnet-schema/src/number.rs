@@ -3,10 +3,10 @@
 //! Only the records on the path to the number are parsed; others are skipped by their length. Malformed data
 //! elsewhere is therefore not detected and does not prevent the extraction.
 
-use crate::check::field_text;
 use crate::decode::wire;
 use crate::error::{DecodeError, ValueError};
 use crate::path::{FieldPath, Step};
+use crate::protobuf_compatibility::field_text;
 use crate::wire::{Fault, Reader, WireKind, WireValue, packed};
 use crate::{Dynamic, Schema};
 use prost_reflect::{FieldDescriptor, Kind, Value};

@@ -9,23 +9,23 @@
 //! | `process_slots` | a slot for each node, and cleaning up after dead nodes |
 //! | `read` | reading one key, and many as of one revision |
 //! | `record` | what is written and read |
-//! | `reap` | the memory of expired keys |
+//! | `expiry` | the memory of expired keys |
 //! | `follow` | changes, and the followers that sleep until the next one |
 //! | `bells` | the bells that wake followers |
 //! | `time` | the clocks |
 //! | `blocking_hooks` | what a binding does while a thread waits for the disk |
-//! | `persister` | writing transactions to disk before they commit |
+//! | `persist_requests` | writing transactions to disk before they commit |
 //! | `folder_binding` | the folder on disk |
 
 mod bells;
 mod blocking_hooks;
+mod expiry;
 mod file;
 mod folder_binding;
 mod follow;
-mod persister;
+mod persist_requests;
 mod process_slots;
 mod read;
-mod reap;
 mod record;
 mod time;
 
@@ -48,7 +48,7 @@ use crate::os::files;
 pub use blocking_hooks::{BlockingHooks, with_blocking_hooks};
 pub use file::FileStatus;
 pub use follow::{Follower, NextChange};
-pub use persister::{
+pub use persist_requests::{
     DiskValue, DurableChange, PersistRequest, PersisterControl, PersisterHandle, RestoreOutcome,
 };
 pub use read::KeyPath;
@@ -91,11 +91,11 @@ struct Inner {
     /// Held by the sweeping thread.
     sweeping: Mutex<()>,
     /// Keys of this node that expire.
-    expiries: Mutex<reap::ExpiryQueue>,
+    expiries: Mutex<expiry::ExpiryQueue>,
     persister_control: Mutex<Option<Arc<dyn PersisterControl>>>,
     peer_bells: bells::PeerBells,
     /// Transactions that the persister was still writing when their writers timed out.
-    abandoned: Mutex<Vec<ring::word::BlockRef>>,
+    abandoned: Mutex<Vec<ring::block_words::BlockRef>>,
 }
 
 impl Environment for Inner {

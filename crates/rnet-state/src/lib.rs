@@ -11,11 +11,11 @@
 //! | `put`, `options` | writing with options |
 //! | `transfer` | values in transit between hosts |
 //! | `modify` | changes computed from the current value: counters, lists, sets |
-//! | `hash` | the keys under a prefix as the fields of one object |
+//! | `hash_view` | the keys under a prefix as the fields of one object |
 //! | `cell` | access to one key in loops |
 //! | `codec` | the Rust types of values |
 //! | `transaction` | several keys, all or nothing |
-//! | `sweep` | cleanup after nodes that died |
+//! | `dead_nodes` | cleanup after nodes that died |
 //! | `durable` | the keys that are also on disk |
 //! | `watch`, `watch_handle`, `stream` | notification of changes: blocking, by callback, async |
 //! | `shared` | the state shared by all handles of a node |
@@ -31,11 +31,12 @@ extern crate rnet_node as rnet;
 
 mod cell;
 mod codec;
+mod dead_nodes;
 mod durable;
 mod encode;
 mod entry;
 mod extension;
-mod hash;
+mod hash_view;
 mod message;
 mod modify;
 pub mod msgs;
@@ -47,7 +48,6 @@ mod remote;
 mod shared;
 mod state;
 mod stream;
-mod sweep;
 mod transaction;
 #[doc(hidden)]
 pub mod transfer;
@@ -61,7 +61,7 @@ pub use codec::StateType;
 #[doc(hidden)]
 pub use durable::{StateDirChoice, StateFolder};
 pub use entry::{Change, Entry, LastWill, Owner, Snapshot};
-pub use hash::Hash;
+pub use hash_view::Hash;
 pub use message::StateMessage;
 pub use put::Put;
 #[doc(hidden)]

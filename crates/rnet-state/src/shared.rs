@@ -11,13 +11,13 @@ use rnet_shm::state::{
     Check, Clock, Follower, Guard, Head, KeyPath, Record, Region, StoredValue, Will, Write,
 };
 
+use super::dead_nodes::Sweeper;
 use super::durable::{Durable, StateDirChoice, StateFolder};
 use super::encode::{self, Packed, kind};
 use super::entry::{Entry, LastWill, Owner};
 use super::message::{StateMessage, check_bytes, check_compatible};
 use super::options::{Expiry, Options};
 use super::prefix::Prefix;
-use super::sweep::Sweeper;
 use super::types::TypeRegistry;
 use super::value::Value;
 use crate::param::{ParamDescription, rules};

@@ -35,9 +35,9 @@ use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::WaitControl;
 use rnet_node::options::deadline;
 use rnet_node::typed::{TryReceive, Waitable};
+use rnet_node::wait_loop::WaitStrategy;
 use rnet_node::wait_set_member::WaitSetMember;
 use rnet_node::wait_source::WaitSource;
-use rnet_node::wait_strategy::WaitStrategy;
 
 /// Number of changes between two checks of expiry times; they are also checked when idle.
 const CHANGES_PER_EXPIRY_CHECK: u64 = 32;

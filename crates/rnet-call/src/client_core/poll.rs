@@ -10,7 +10,7 @@ use rnet_node::sync;
 use super::super::Bytes;
 use super::super::calls_guard::{CallsGuard, lock};
 use super::super::open_call::{CallOutput, OpenCall};
-use super::super::pending_calls::PendingCalls;
+use super::super::open_calls::OpenCalls;
 use super::{ClientCore, SERVER_POLL_INTERVAL};
 
 impl ClientCore {
@@ -81,7 +81,7 @@ impl ClientCore {
         let mut calls = lock(&self.calls);
         while !calls.closed {
             let now = Instant::now();
-            let PendingCalls { by_number, to_wake, .. } = &mut *calls;
+            let OpenCalls { by_number, to_wake, .. } = &mut *calls;
             let awaited = by_number.values_mut().filter(|open| open.has_waiting_task());
             let mut first = None;
             for open in awaited {

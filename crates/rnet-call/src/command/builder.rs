@@ -12,7 +12,7 @@ use rnet_node::sync::{join, lock};
 use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
-use super::fallback::FallbackReason;
+use super::fallback_reason::FallbackReason;
 use super::receiver::{Apply, CommandStats, Fallback, Receiver, ReceiverParts, StillValid};
 use super::shared::{AnswerClaim, DriverRequest, ReceiverShared};
 use super::status_reporter::StatusReporter;

@@ -17,9 +17,9 @@ use rnet_node::sync::{join, lock, wait};
 use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
+use super::super::call_future::Pending;
 use super::super::client::{Client, ClientBuilder};
 use super::super::open_call::OpenCall;
-use super::super::pending::Pending;
 use super::super::{Bytes, REDELIVERED, Received, WANTS_ALL_REPLIES};
 use rnet_node::{Message, MessageType, NodeHandle};
 

@@ -3,7 +3,7 @@
 //! Not for hot paths: it walks the description and allocates. JSON has no NaN or infinity; they become the
 //! strings `"nan"`, `"inf"` and `"-inf"`.
 
-use super::compat::join;
+use super::plain_compatibility::join;
 use super::{DATA_LEN, FieldType, PlainType, Prim};
 use crate::error::{Error, Result};
 use crate::limits::MAX_MESSAGE_LEN_BYTES;

@@ -8,9 +8,9 @@ use std::time::Duration;
 use rnet_config::{ConfigError, closest, find, invalid_host_reason, one_of, this_host};
 
 use super::parse::{self, FileSettings, LOST_AFTER_MS, interface_name_error};
+use super::topic_rules::local_only_rules;
 use super::{
     Config, DEFAULT_LOST_AFTER, Endpoint, Mode, OfflineLimits, SettingSource, WithSource, endpoint,
-    local_only_rules,
 };
 
 /// The source of a mode that follows from endpoints.

@@ -13,15 +13,15 @@ use crate::transport::{HostId, Presence};
 use crate::wire::Document;
 
 use super::LinkContext;
-use super::control_state::{ControlState, EndedPublisher};
-use super::directory::{
+use super::announcements::{
     Announcement, EndpointDescription, Hello, JoinedNode, Nodes, Refusal, from_json, to_json,
 };
+use super::control_state::{ControlState, EndedPublisher};
 use super::event::{Event, OfflineKey};
 use super::host::{Host, sanitize_name};
 use super::lane::OutboxEntry;
+use super::lost_host_proxies::Orphans;
 use super::offline::OfflineReaders;
-use super::orphans::Orphans;
 use super::problems::Problems;
 use super::reopen_limit;
 use super::resume_points::ResumePoints;

@@ -10,8 +10,8 @@ use rnet::{Endpoint, EndpointQos, Error, TypeDesc, limits};
 use crate::config::Direction;
 
 use super::LinkContext;
-use super::directory::EndpointDescription;
-use super::orphans::Orphans;
+use super::announcements::EndpointDescription;
+use super::lost_host_proxies::Orphans;
 use super::problems::Problems;
 use super::resume_points::ResumePoints;
 

@@ -24,8 +24,8 @@ mod retry_queue;
 mod traffic;
 pub use name::sanitize_name;
 mod nodes;
-mod owner;
 mod reported_hosts;
+mod requested_publishers;
 mod types;
 
 use address::HostAddresses;
@@ -35,8 +35,8 @@ use retry_queue::RetryQueue;
 pub use traffic::{HoldReason, TrafficCounts};
 
 use super::LinkContext;
+use super::announcements::{Announcement, EndpointDescription, Hello, Qos, RemoteEndpoint};
 use super::control_state::ControlState;
-use super::directory::{Announcement, EndpointDescription, Hello, Qos, RemoteEndpoint};
 use super::event::Event;
 use super::lane::{LaneSender, LaneState, OutboxEntry};
 use super::lock::lock;

@@ -13,8 +13,8 @@ use common::{LONG, Net, eventually};
 use rnet::msgs::Imu;
 use rnet::{Lane, LossCause, Meta, OnFull};
 use rnet_net::config::Config;
+use rnet_net::in_memory_transport::MemoryNet;
 use rnet_net::link::{Link, LinkOptions};
-use rnet_net::memory::MemoryNet;
 use rnet_net::wire::{HEADER_LEN, Header, Items, VERSION};
 use rnet_net::{HostId, Presence, Sink};
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rnet::Lane;
-use rnet_net::memory::{CAPACITY, MemoryLink, MemoryNet};
+use rnet_net::in_memory_transport::{CAPACITY, MemoryLink, MemoryNet};
 use rnet_net::{Presence, Transport};
 use sinks::{Recorder, numbered, presence};
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use rnet_core::NodeName;
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 
-use crate::wait_strategy::WaitTarget;
+use crate::wait_loop::WaitTarget;
 
 use super::*;
 

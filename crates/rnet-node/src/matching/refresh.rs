@@ -1,8 +1,8 @@
 //! Refreshes the view of the domain: all nodes, the nodes that have rung, or the known ones.
 
 use rnet_core::Result;
+use rnet_shm::domain::dead_node_leftovers::ReleasedNames;
 use rnet_shm::domain::node::incarnation_of;
-use rnet_shm::domain::orphans::ReleasedNames;
 use rnet_shm::domain::registry::Changes;
 
 use super::{MatchState, Matching};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::options::deadline;
+use crate::wait_loop::WaitStrategy;
 use crate::wait_source::WaitSource;
-use crate::wait_strategy::WaitStrategy;
 use rnet_core::{Result, Wait};
 use rnet_shm::os::bell::Waiter;
 use rnet_shm::os::cpu;

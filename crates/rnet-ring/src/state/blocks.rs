@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::block_words::{BlockHeader, BlockRef, FREE, IS_LEAF, IS_TXN, PRIVATE, RETIRED, pending};
 use super::key::KEY_WORDS;
 use super::layout::{
     CLASS_UNITS, LEASE_REVISION, PROCESS_NEW, PROCESS_SLAB, REVOKED, SLAB_UNITS, SLAB_WORDS,
@@ -14,7 +15,6 @@ use super::layout::{
 use super::leaf::{LEAF_HEADER_WORDS, MAX_WRITER_LEN_BYTES, REVISION};
 use super::region::{Environment, Region};
 use super::slabs::{BLOCKS, SPAN, SPAN_REST, Slab, blocks_per_slab};
-use super::word::{BlockHeader, BlockRef, FREE, IS_LEAF, IS_TXN, PRIVATE, RETIRED, pending};
 use crate::fail_point;
 use crate::sync::{Ordering, fence};
 

@@ -1,5 +1,6 @@
 //! Writes: one key by one compare-and-swap, several by a transaction that is all or nothing.
 
+use super::block_words::{BlockRef, IS_LEAF, LEAF};
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
 use super::key::Key;
 use super::layout::{PROCESS_NEW, PROCESS_WILLS};
@@ -9,7 +10,6 @@ use super::leaf::{
 use super::region::{Environment, Region};
 use super::resolve::ResolvedLeaf;
 use super::trie::Slot;
-use super::word::{BlockRef, IS_LEAF, LEAF};
 use super::{CorruptRegion, MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;

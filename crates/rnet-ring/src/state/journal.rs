@@ -5,12 +5,12 @@
 //! the leaf. Therefore no process waits for a writer that was stopped or killed in between, revisions have no
 //! gaps, and all processes see the changes in the order of the journal.
 
+use super::block_words::{
+    BlockHeader, BlockRef, IS_LEAF, IS_TXN, JournalEntry, LEAF, RETIRED, TXN, is_pending, pending,
+};
 use super::layout::{FOLLOWER_FILTER, LEASE_OWNER, LEASE_REVISION, REVOKED, SNAPSHOT_LEASES};
 use super::leaf::{self, DELETED, REVISION};
 use super::region::{Block, Environment, Region};
-use super::word::{
-    BlockHeader, BlockRef, IS_LEAF, IS_TXN, JournalEntry, LEAF, RETIRED, TXN, is_pending, pending,
-};
 use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;

@@ -8,7 +8,7 @@ pub const UNIT_WORDS: usize = 8;
 pub const SLAB_UNITS: usize = if cfg!(loom) { 16 } else { 1024 };
 /// Words of one slab (64 KiB).
 pub const SLAB_WORDS: usize = SLAB_UNITS * UNIT_WORDS;
-/// Maximum number of units of a region, as limited by [`super::word::BlockRef`].
+/// Maximum number of units of a region, as limited by [`super::block_words::BlockRef`].
 pub const MAX_UNITS: usize = 1 << 28;
 /// Number of snapshot leases.
 pub const SNAPSHOT_LEASES: usize = if cfg!(loom) { 2 } else { 64 };

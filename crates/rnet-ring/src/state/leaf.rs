@@ -1,9 +1,9 @@
 //! Leaves: a key with one version of its value. A leaf is immutable until its block is reused, except for its
 //! revision, which is assigned once.
 
+use super::block_words::{BlockHeader, BlockRef};
 use super::key::{KEY_WORDS, Key, KeyBuf, MAX_KEY_LEN_BYTES};
 use super::region::{Block, Region};
-use super::word::{BlockHeader, BlockRef};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering, fence};
 

@@ -3,7 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`layout`] | offsets, as shown in docs/design/state-layout.md |
-//! | [`word`] | the words that refer to blocks |
+//! | [`block_words`] | the words that refer to blocks, or describe them |
 //! | [`key`] | the path of a key; the keys that a prefix matches |
 //! | [`leaf`] | a key with its value, written once |
 //! | [`blocks`], [`slabs`] | allocation and reclamation of leaves |
@@ -11,7 +11,7 @@
 //! | [`journal`] | the order of all changes: revisions, followers, leases |
 //! | [`resolve`] | the committed value of a slot |
 //! | [`read`], [`commit`], [`transaction`] | reading; writing one key, and several |
-//! | [`sweep`] | cleanup after dead processes |
+//! | [`dead_process`] | cleanup after dead processes |
 //!
 //! A slot refers to an immutable leaf. A write prepares a new leaf and sets the slot to it by one
 //! compare-and-swap: if the writer is killed before that, the old value is valid; after it, the new one. No
@@ -19,8 +19,10 @@
 //! leaf stays readable for a while, under a tag that changes when its block is reused, so that readers need
 //! not announce themselves.
 
+pub mod block_words;
 pub mod blocks;
 pub mod commit;
+pub mod dead_process;
 pub mod journal;
 pub mod key;
 pub mod layout;
@@ -29,20 +31,18 @@ pub mod read;
 pub mod region;
 pub mod resolve;
 pub mod slabs;
-pub mod sweep;
 pub mod transaction;
 pub mod trie;
-pub mod word;
 
 pub use blocks::{LocalBlocks, OutOfMemory};
 pub use commit::{CommitError, CommitOutcome, Guard, Prepared, Write};
+pub use dead_process::SweepOutcome;
 pub use key::{Key, Prefix};
 pub use layout::Geometry;
 pub use leaf::{LeafBuffer, LeafContent, LeafMeta};
 pub use read::{Next, Position};
 pub use region::{Environment, Region};
 pub use slabs::Usage;
-pub use sweep::SweepOutcome;
 
 /// Iterations of a loop that other processes can prolong, each time by making progress. Only a hostile peer
 /// or a corrupt region causes this many.

@@ -1,12 +1,12 @@
 //! Reads: one key, many as of one revision, and changes.
 
+use super::block_words::{BlockRef, LEAF};
 use super::journal::{JournalSlot, SnapshotLease};
 use super::key::{Key, Prefix};
 use super::layout::SLAB_WORDS;
 use super::leaf::{self, DELETED, LeafBuffer};
 use super::region::Region;
 use super::resolve::ResolvedLeaf;
-use super::word::{BlockRef, LEAF};
 use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 

@@ -1,10 +1,10 @@
 //! A borrowed region of state, and bounds checks for its untrusted content.
 
+use super::block_words::{BlockHeader, BlockRef};
 use super::layout::{
     ASLEEP_AT, Geometry, HIGH_AT, LINE_WORDS, PROCESS_BUSY, SLAB_UNITS, SLAB_WORDS, TAIL_AT,
     TAKEN_LEASES_AT, UNIT_WORDS,
 };
-use super::word::{BlockHeader, BlockRef};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A borrowed region: the words of the file `state`.

@@ -1,14 +1,14 @@
 //! Resolves a leaf in a slot: whether its change or the previous value is committed.
 
+use super::block_words::{
+    ABORTED, BlockHeader, BlockRef, COMMITTED, IS_LEAF, LEAF, PERSISTING, TXN, TxnStatus,
+    UNDECIDED, WRITING, is_pending, pending,
+};
 use super::blocks::LocalBlocks;
 use super::key::Key;
 use super::layout::MAX_TXN_WRITES;
 use super::leaf::{self, DELETED, LeafBuffer, LeafMeta, PREV, REVISION, TXN_WORD};
 use super::region::{Block, Region};
-use super::word::{
-    ABORTED, BlockHeader, BlockRef, COMMITTED, IS_LEAF, LEAF, PERSISTING, TXN, TxnStatus,
-    UNDECIDED, WRITING, is_pending, pending,
-};
 use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;

@@ -1,9 +1,9 @@
 //! Slabs: 64 KiB of blocks of one class, or a part of a larger block. A word of the table contains the state
 //! of each slab; processes claim slabs there.
 
+use super::block_words::{BlockHeader, FREE, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
 use super::layout::{CLASS_UNITS, LOW_AT, PROCESS_SLAB, SLAB_UNITS, SLAB_WORDS, SPAN_CLASS};
 use super::region::{Environment, Region};
-use super::word::{BlockHeader, FREE, IS_LEAF, IS_NODE, IS_TXN, PRIVATE};
 use crate::fail_point;
 use crate::sync::Ordering;
 

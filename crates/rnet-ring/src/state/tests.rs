@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::block_words::{BlockHeader, BlockRef, IS_LEAF, JournalEntry, LAP_BITS, LEAF, pending};
 use super::blocks::QUARANTINE;
 use super::commit::Check;
 use super::journal::JournalSlot;
 use super::layout::{GEOMETRY_AT, Geometry, MAGIC_AT, PROCESS_OWNER, TAIL_AT};
 use super::region::Block;
-use super::word::{BlockHeader, BlockRef, IS_LEAF, JournalEntry, LAP_BITS, LEAF, pending};
 use super::*;
 
 struct AlwaysBacked;

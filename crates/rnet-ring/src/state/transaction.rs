@@ -4,13 +4,15 @@
 //! Keys that were only read carry a guard mark, so that no change comes between the reads and the writes. If
 //! a process dies half-way, other processes can decide the transaction.
 
+use super::block_words::{
+    ABORTED, BlockRef, COMMITTED, IS_TXN, PERSISTING, TXN, TxnStatus, UNDECIDED,
+};
 use super::blocks::{LocalBlocks, OutOfMemory, OwnedBlock};
 use super::commit::{Check, CommitError, CommitOutcome, CurrentLeaf, Guard, Prepared, Write};
 use super::journal::SnapshotLease;
 use super::leaf::{self, DELETED, GUARD, LeafContent, LeafMeta, MEMORY_ONLY};
 use super::region::{Block, Environment, Region};
 use super::resolve::{COUNT, PAIRS, REASON, STATUS};
-use super::word::{ABORTED, BlockRef, COMMITTED, IS_TXN, PERSISTING, TXN, TxnStatus, UNDECIDED};
 use super::{MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;

@@ -1,11 +1,11 @@
 //! The trie: from a key to its slot. A slot refers to a leaf or, after two keys collided there, to an inner
 //! node. Nodes are added by one compare-and-swap and never removed, so a slot position stays valid.
 
+use super::block_words::{BlockHeader, BlockRef, EMPTY, IS_NODE, LEAF, NODE};
 use super::blocks::{LocalBlocks, OutOfMemory};
 use super::key::{Key, Prefix};
 use super::layout::{FANOUT, MAX_LEVEL, SLAB_UNITS};
 use super::region::{Environment, Region};
-use super::word::{BlockHeader, BlockRef, EMPTY, IS_NODE, LEAF, NODE};
 use super::{CorruptRegion, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::{AtomicU64, Ordering};

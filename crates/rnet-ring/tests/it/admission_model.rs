@@ -10,8 +10,8 @@
 use std::collections::HashSet;
 
 use rnet_ring::admission::{AdmissionState, AdmissionTable, Grant, RequestId};
-use rnet_ring::follower::{AfterDetach, AfterExit, Follower, Gap, ReadStart};
 use rnet_ring::layout::Admission;
+use rnet_ring::reader_admission::{AfterDetach, AfterExit, Follower, Gap, ReadStart};
 use rnet_ring::reader_requests::ReaderRequests;
 use rnet_ring::sync::Ordering;
 

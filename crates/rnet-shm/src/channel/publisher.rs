@@ -32,9 +32,8 @@ use crate::os::fork::ForkGuard;
 use crate::os::mapping::Access;
 
 mod backpressure;
-mod behind;
 mod catch_up;
-mod extended;
+mod extension_words;
 mod gate;
 mod interrupt;
 mod lingering;
@@ -42,6 +41,7 @@ mod liveliness;
 mod loan;
 mod map;
 mod pool_exhausted;
+mod reader_backlog;
 mod reader_progress;
 mod remote_window;
 #[cfg(test)]

@@ -9,8 +9,8 @@ use rnet_core::{LossCounts, MAX_PINS_PER_READER, TraceRecord};
 use rnet_ring::admission::{AdmissionTable, RequestId};
 use rnet_ring::binding::HistoryRequest;
 use rnet_ring::fail_point;
-use rnet_ring::follower::{AfterDetach, AfterExit, Follower, ReadStart};
 use rnet_ring::layout::{ADMISSION_FREE, Admission};
+use rnet_ring::reader_admission::{AfterDetach, AfterExit, Follower, ReadStart};
 use rnet_ring::record::Record;
 use rnet_ring::{LogReader, RecordKind};
 
@@ -26,16 +26,16 @@ use crate::os::sigbus;
 
 mod cursor;
 mod duplicates;
-mod history;
 mod known_lost;
 mod message;
 mod pin;
+mod skipped;
 mod take;
 mod will;
 
 use cursor::PublishedCursor;
-use history::HistoryFilter;
 pub use message::ReceivedMessage;
+use skipped::HistoryFilter;
 
 /// Why a channel cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use crate::os::bell::Bells;
 use crate::os::mapping::Mapping;
 
 mod admit;
+mod late_joiner;
 
 pub use admit::AdmitOutcome;
 

@@ -20,7 +20,7 @@ use super::lingering::Lingering;
 use crate::LAYOUT_VERSION;
 use crate::domain::directory::DomainDir;
 use crate::domain::presence::{self, Presence};
-use crate::domain::recovery::NodeFiles;
+use crate::domain::restored_files::NodeFiles;
 use crate::domain::types::TypeFiles;
 use crate::os::bell::Bells;
 use crate::os::clock;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rnet_core::{Error, MAX_NODES_PER_DOMAIN};
 
-use crate::domain::deaths;
+use crate::domain::death_notes;
 use crate::domain::directory::DomainDir;
-use crate::domain::liveness_handle::LivenessHandle;
+use crate::domain::exit_descriptor::LivenessHandle;
 use crate::domain::node::{NodeMeta, PeerNode};
 use crate::domain::presence;
 use crate::os::process_state::is_exiting;
@@ -49,7 +49,7 @@ pub struct Peer {
     pub handle: LivenessHandle,
 }
 
-/// What a [`Watch`](crate::domain::watch::Watch) must follow.
+/// What a [`Watch`](crate::domain::exit_watch::Watch) must follow.
 #[derive(Debug, Default)]
 pub(crate) struct WatchChanges {
     /// Peers that are new, or have another handle.
@@ -70,7 +70,7 @@ impl DeadFolders {
     /// Removes the folders that still exist.
     pub fn sweep(self) {
         for (stem, incarnation) in self.folders {
-            deaths::sweep(&self.dir, &stem, incarnation);
+            death_notes::sweep(&self.dir, &stem, incarnation);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A task that one process of the domain has at a time, for example the link between hosts.
 //!
-//! A role is a file in the domain's directory. A word in it, the lease (`heartbeat.rs`), identifies the
+//! A role is a file in the domain's directory. A word in it, the lease (`lease.rs`), identifies the
 //! holder of the role; the holder's number is its **term**. The kernel's lock on one byte of the file, at an
 //! offset given by the term, shows whether that holder lives. So no lock is inherited: a process that takes
 //! the role from a stopped process locks its own byte. The previous holder keeps its byte, which has no
@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::domain::directory::DomainDir;
-use crate::domain::heartbeat::{
+use crate::domain::lease::{
     CHECK_INTERVAL, HEARTBEAT_INTERVAL, Lease, LeaseCell, StallDetector, epoch_of,
 };
 use crate::os::fork::UnsharedFd;
@@ -250,7 +250,7 @@ impl Role {
     }
 
     /// Like [`Role::holder`], but only a responsive holder: waits for its next beat, up to
-    /// [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT).
+    /// [`STALL_LIMIT`](crate::domain::lease::STALL_LIMIT).
     ///
     /// # Errors
     /// Those of [`Role::holder`].
@@ -271,7 +271,7 @@ impl Role {
 
     /// Waits until the role is free, and takes it: at once if its holder's process has exited, after
     /// [`CHECK_INTERVAL`] if its holder released it, and after
-    /// [`STALL_LIMIT`](crate::domain::heartbeat::STALL_LIMIT) if its process is stopped. Returns `None` once
+    /// [`STALL_LIMIT`](crate::domain::lease::STALL_LIMIT) if its process is stopped. Returns `None` once
     /// `stop` is set, which is checked every [`CHECK_INTERVAL`].
     ///
     /// # Errors

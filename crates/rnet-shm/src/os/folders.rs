@@ -1,7 +1,8 @@
 //! The folders of this process's nodes, for code that creates, opens or removes a file in one of them.
 //!
-//! A file may be missing because it was removed under its node. `domain/recovery.rs`, which is above files
-//! and names, defines which files a node holds and how it restores them; this module has the interface to it.
+//! A file may be missing because it was removed under its node. `domain/restored_files.rs`, which is above
+//! files and names, defines which files a node holds and how it restores them; this module has the interface
+//! to it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

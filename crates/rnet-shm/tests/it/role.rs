@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
-use rnet_shm::domain::heartbeat::STALL_LIMIT;
+use rnet_shm::domain::lease::STALL_LIMIT;
 use rnet_shm::domain::role::Role;
 use rnet_shm::os::clock::now_ns;
 use rnet_shm::os::random::random_u64;
@@ -259,8 +259,8 @@ fn stopped_holder_is_replaced_and_notices() {
         // The holder was stopped up to one beat interval after its last beat, and up to one check interval
         // after its waiter's last check.
         let least = STALL_LIMIT
-            - rnet_shm::domain::heartbeat::HEARTBEAT_INTERVAL
-            - 2 * rnet_shm::domain::heartbeat::CHECK_INTERVAL;
+            - rnet_shm::domain::lease::HEARTBEAT_INTERVAL
+            - 2 * rnet_shm::domain::lease::CHECK_INTERVAL;
         let passed = at_ns.saturating_sub(stopped_ns);
         assert!(passed >= least.as_nanos() as u64, "after {passed} ns");
         took.push(passed);

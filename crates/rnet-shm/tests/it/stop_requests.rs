@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rnet_core::NodeName;
-use rnet_shm::domain::deaths;
+use rnet_shm::domain::death_notes;
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
 use rnet_shm::domain::node::{OwnNode, PeerNode, StopRequest};
 
@@ -39,9 +39,9 @@ fn process_killed_on_request_is_lost_without_a_recorded_death() {
         let peer = PeerNode::open(&dir, &name.file_stem(), incarnation).unwrap().unwrap();
         peer.set_stop_request(request).unwrap();
         assert_eq!(peer.has_left(), leaves, "{request:?}");
-        deaths::sweep(&dir, &name.file_stem(), incarnation);
+        death_notes::sweep(&dir, &name.file_stem(), incarnation);
         assert!(!folder.exists());
-        assert_eq!(!deaths::known(&dir).is_empty(), is_missed, "{request:?}");
+        assert_eq!(!death_notes::known(&dir).is_empty(), is_missed, "{request:?}");
     }
     std::fs::remove_dir_all(&base).unwrap();
 }

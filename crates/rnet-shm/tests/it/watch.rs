@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use rnet_core::{DomainId, NodeName};
 use rnet_shm::domain::directory::{DomainConfig, DomainDir};
-use rnet_shm::domain::liveness_handle::LivenessHandle;
+use rnet_shm::domain::exit_descriptor::LivenessHandle;
+use rnet_shm::domain::exit_watch::Watch;
 use rnet_shm::domain::node::{OwnNode, pid_namespace};
 use rnet_shm::domain::registry::{Changes, Departure, Registry};
-use rnet_shm::domain::watch::Watch;
 
 /// An event that does not happen within this time counts as not happening.
 const LONG: Duration = Duration::from_secs(50);

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use redb::StorageBackend;
-use rnet_shm::domain::heartbeat::Lease;
+use rnet_shm::domain::lease::Lease;
 use rnet_shm::os::file_lock::FileLock;
 use rnet_shm::ring::fail_point;
 use rustix::io::Errno;

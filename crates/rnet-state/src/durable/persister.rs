@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rnet_core::{Error, Result, fnv1a_64};
-use rnet_shm::domain::heartbeat::{HEARTBEAT_INTERVAL, Lease};
+use rnet_shm::domain::lease::{HEARTBEAT_INTERVAL, Lease};
 use rnet_shm::os::bell::MAX_SLEEP;
 use rnet_shm::state::{PersistRequest, PersisterHandle, Record, RestoreOutcome};
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use redb::StorageBackend;
 use rnet_core::Error;
-use rnet_shm::domain::heartbeat::{Lease, LeaseCell, StallDetector};
+use rnet_shm::domain::lease::{Lease, LeaseCell, StallDetector};
 use rnet_shm::os::clock;
 use rnet_shm::os::file_lock::{self, FileLock, LockAttempt};
 use rnet_shm::ring::fail_point;
@@ -108,7 +108,7 @@ impl PersisterCandidate {
     }
 
     /// Becomes the persister if there is none. Call it again while it returns [`TakeOutcome::Busy`], about
-    /// every [`CHECK_INTERVAL`](rnet_shm::domain::heartbeat::CHECK_INTERVAL): a persister counts as stopped if
+    /// every [`CHECK_INTERVAL`](rnet_shm::domain::lease::CHECK_INTERVAL): a persister counts as stopped if
     /// several consecutive checks found no progress.
     ///
     /// # Errors

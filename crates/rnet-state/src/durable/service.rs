@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Result, fnv1a_64};
 use rnet_node::sync::lock;
 use rnet_shm::domain::directory::DomainDir;
-use rnet_shm::domain::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::domain::lease::{CHECK_INTERVAL, LeaseCell};
 use rnet_shm::os::fork::ForkGuard;
 use rnet_shm::state::{PersisterControl, PersisterHandle, Region, RestoreOutcome};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use rnet_core::Error;
-use rnet_shm::domain::heartbeat::Lease;
+use rnet_shm::domain::lease::Lease;
 use rnet_shm::ring::fail_point;
 use rnet_shm::state::Clock;
 

@@ -2,7 +2,7 @@
 //! with the result of reading messages.
 
 use super::*;
-use crate::types::compat::Rule;
+use crate::types::plain_compatibility::Rule;
 
 /// A type in short form: `T 16; x f64 0; q f32[4] 8; at {Stamp 8; ns i64 0} 24`; `T+` for a type with data
 /// after it.

@@ -6,7 +6,7 @@ use crate::addresses;
 use crate::config::Endpoint;
 use crate::transport::Connection;
 
-use super::super::directory::Hello;
+use super::super::announcements::Hello;
 use super::Host;
 
 /// The most addresses, and the most endpoints, accepted from one host.

@@ -4,8 +4,8 @@
 use rnet::Error;
 use rnet::limits::MAX_HOST_LEN_BYTES;
 
+use super::super::announcements::Hello;
 use super::super::control_state::ControlState;
-use super::super::directory::Hello;
 use super::super::lock::lock;
 use super::Host;
 use super::address::HostAddresses;

@@ -7,8 +7,8 @@ use rnet::bridge::ProxyPublisher;
 use rnet::bridge::{BridgePublisherBuilder, NODES_TOPIC};
 use rnet::{Error, NodeName, Proxy, Publisher, PublisherQos, Result, TopicName, limits};
 
+use super::super::announcements::Nodes;
 use super::super::control_state::ControlState;
-use super::super::directory::Nodes;
 use super::Host;
 
 /// The most nodes accepted from one host.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::super::announcements::{Announcement, to_json};
 use super::super::control_state::ControlState;
-use super::super::directory::{Announcement, to_json};
 use super::super::lane::OutboxEntry;
 use super::Host;
 use crate::wire::Document;

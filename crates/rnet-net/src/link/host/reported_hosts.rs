@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use super::super::directory::Nodes;
+use super::super::announcements::Nodes;
 use super::name::sanitize_name;
 use super::{Host, MAX_REPORTED_HOSTS};
 use crate::transport::HostId;

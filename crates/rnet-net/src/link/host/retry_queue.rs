@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use rnet::Error;
 
+use super::super::announcements::EndpointDescription;
 use super::super::control_state::ControlState;
-use super::super::directory::EndpointDescription;
 use super::{Host, MAX_ENDPOINTS};
 
 /// The most failures in one round: after so many, the resource counts as exhausted.
@@ -102,7 +102,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::directory::Qos;
+    use crate::link::announcements::Qos;
 
     #[test]
     fn endpoints_not_reached_in_a_round_come_first_in_the_next() {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rnet::Error;
 use rnet::schema::Schema;
 
+use super::super::announcements::EndpointDescription;
 use super::super::control_state::ControlState;
-use super::super::directory::EndpointDescription;
 use super::Host;
 
 /// The most bytes of descriptor sets accepted from a host.

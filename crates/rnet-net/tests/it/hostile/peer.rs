@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rnet::{Lane, now_ns};
-use rnet_net::memory::{MemoryLink, MemoryNet};
+use rnet_net::in_memory_transport::{MemoryLink, MemoryNet};
 use rnet_net::stream::{Accept, Limits, Stream};
 use rnet_net::wire::{ACK_ONLY, Document, DocumentPart, HEADER_LEN, Header, Item, Items};
 use rnet_net::{HostId, Presence, Sink, Transport};

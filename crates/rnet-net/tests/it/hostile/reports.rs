@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rnet::msgs::link_status::{Direction, State};
 use rnet_net::config::Config;
+use rnet_net::in_memory_transport::{MemoryLink, MemoryNet};
 use rnet_net::link::{Link, LinkOptions};
-use rnet_net::memory::{MemoryLink, MemoryNet};
 use rnet_net::stream::Frame;
 use rnet_net::{Connection, Transport};
 

@@ -14,8 +14,8 @@ use rnet::Node;
 use rnet::bridge::{Home, serve_state};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet_net::config::{Config, OfflineLimits};
+use rnet_net::in_memory_transport::MemoryNet;
 use rnet_net::link::{Link, LinkFailure, LinkOptions};
-use rnet_net::memory::MemoryNet;
 #[cfg(feature = "zenoh")]
 use rnet_net::zenoh::{ZenohNet, ZenohOptions};
 use rnet_net::{HostId, Presence};

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use rnet_core::MAX_MESSAGE_LEN_BYTES;
-use rnet_ring::follower::Gap;
 use rnet_ring::pins;
+use rnet_ring::reader_admission::Gap;
 use rnet_ring::record::{ChunkRef, Record};
 use rustix::io::Errno;
 

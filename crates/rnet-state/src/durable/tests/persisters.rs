@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use rnet_core::Error;
-use rnet_shm::domain::heartbeat::{CHECK_INTERVAL, LeaseCell};
+use rnet_shm::domain::lease::{CHECK_INTERVAL, LeaseCell};
 
 use super::super::store::Commit;
 use super::*;

@@ -1,4 +1,5 @@
-//! What links send each other about their hosts: JSON, with the types that shared memory uses too.
+//! The announcements that links send each other about their hosts: JSON documents, with the types that shared
+//! memory uses too.
 //!
 //! Unknown fields are ignored and missing ones have defaults, so that older and newer links can read each
 //! other.

@@ -1,4 +1,5 @@
-//! Compatibility: whether a reader of one type understands messages of a writer of another type.
+//! The compatibility of protobuf types: whether a reader of one type understands messages of a writer of
+//! another type.
 //!
 //! The two types are compared field by field, by number first, because the wire format contains only numbers.
 //! Each pair of types is compared once, even in recursive types, and a step budget bounds the comparison:

@@ -1,4 +1,4 @@
-//! The reasons for a fallback.
+//! The reasons for a fallback; `receiver/fallback.rs` falls back.
 
 use std::fmt;
 

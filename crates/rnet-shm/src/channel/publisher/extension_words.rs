@@ -1,4 +1,5 @@
-//! Messages that carry more than their content, and known gaps of their publisher.
+//! Sending messages with extension words, which carry more than the content, and known gaps of their
+//! publisher.
 //!
 //! A known gap is recorded twice: in the publisher's first page, whose totals every reader finds however many
 //! records it missed, and in the record at the position of the gap.

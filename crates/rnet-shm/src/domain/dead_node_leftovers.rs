@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-use crate::domain::deaths;
+use crate::domain::death_notes;
 use crate::domain::directory::DomainDir;
+use crate::domain::exit_watch::Watch;
 use crate::domain::observers::Observers;
 use crate::domain::presence;
-use crate::domain::watch::Watch;
 use crate::os::fork::UnsharedFd;
 use crate::os::temp_file;
 
@@ -210,12 +210,12 @@ impl OrphanSweeper {
 pub fn sweep_all(dir: &DomainDir) {
     // If the list is missing, the domain is being created.
     for (stem, incarnation) in presence::list(dir).unwrap_or_default() {
-        deaths::sweep(dir, &stem, incarnation);
+        death_notes::sweep(dir, &stem, incarnation);
     }
     sweep(dir, &ReleasedNames { all: true, names: BTreeSet::new() });
     temp_file::sweep(dir.path());
     Observers::new(dir).refresh();
-    deaths::forget_all(dir);
+    death_notes::forget_all(dir);
 }
 
 /// Removes the names that no living node holds. The registry removes the folders, so that an exit is reported

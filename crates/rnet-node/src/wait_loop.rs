@@ -1,5 +1,5 @@
-//! How a thread waits for the next message or change: awake while that pays, with timed sleeps if they are
-//! periodic, otherwise asleep until it is woken. [`PeriodEstimator`] learns what pays.
+//! The loop in which a thread waits for the next message or change: awake while that pays, with timed sleeps
+//! if they are periodic, otherwise asleep until it is woken. [`PeriodEstimator`] learns what pays.
 //!
 //! Subscribers, state watches, wait sets and dispatch threads wait this way for the sources of
 //! [`crate::wait_source`].
@@ -12,8 +12,8 @@ use rnet_shm::os::bell::{Bells, SleepMode, WakeReason};
 use rnet_shm::os::clock;
 use rnet_shm::os::cpu::{self, ShortSlice};
 
-use crate::period_estimator::{PeriodEstimator, Plan};
 use crate::reply_estimator::ReplyEstimator;
+use crate::spin_or_sleep::{PeriodEstimator, Plan};
 
 /// Turns of a spin between two reads of the clock.
 const SPINS_PER_CLOCK_READ: u32 = 32;

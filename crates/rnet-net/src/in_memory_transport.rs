@@ -1,4 +1,5 @@
-//! An in-process network for tests: it fails as TCP does under Zenoh, on request of the test.
+//! An in-memory transport: a network within one process, for tests. It fails as TCP does under Zenoh, on
+//! request of the test.
 //!
 //! Two links are connected while each hears the other. A cut holds frames back, and senders wait once
 //! [`CAPACITY`] frames are in flight; if it heals within the lease, the frames arrive. A cut that outlasts

@@ -1,4 +1,4 @@
-//! Detects the exit of peers without requests and without polling.
+//! A watch for the exit of peers, which needs neither requests nor polling.
 //!
 //! The kernel reports a process's exit in two ways. In our own pid namespace, a *pidfd* becomes readable. A
 //! process in another namespace (a container) cannot be named from here. But its node holds its FIFO `ctl`
@@ -18,7 +18,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::domain::liveness_handle::LivenessHandle;
+use crate::domain::exit_descriptor::LivenessHandle;
 use crate::domain::registry::Registry;
 
 /// Interval at which locks are queried without a hint.

@@ -1,4 +1,4 @@
-//! The publisher side of a channel: requests of the other host for publishers of this one.
+//! Publishers of this host that the other host requests: the publisher side of a channel.
 
 use std::collections::BTreeSet;
 

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rnet_core::Error;
 use rnet_ring::fail_point;
+use rnet_ring::state::block_words::{ABORTED, BlockRef, COMMITTED, PERSISTING, WRITING};
 use rnet_ring::state::layout::{LOADED_AT, PERSISTER_AT};
 use rnet_ring::state::leaf::{DELETED, DURABLE, GUARD, LOADED};
-use rnet_ring::state::word::{ABORTED, BlockRef, COMMITTED, PERSISTING, WRITING};
 use rnet_ring::state::{self as ring, CommitError, LeafContent, LeafMeta};
 use rustix::thread::futex;
 

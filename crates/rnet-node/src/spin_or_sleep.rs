@@ -1,5 +1,5 @@
-//! Estimates when the next message is due, from the times of earlier messages. An adaptive wait uses the
-//! estimate to choose between staying awake, where that costs less than a wake-up, and sleeping.
+//! Decides whether an adaptive wait spins, dozes or sleeps. It estimates when the next message is due from
+//! the times of earlier messages, and spins where that costs less than a wake-up.
 //!
 //! Waking a thread takes from one to tens of microseconds; a message that finds its reader awake takes a
 //! fraction of one. The reader therefore waits awake for a stream whose messages follow each other closely.

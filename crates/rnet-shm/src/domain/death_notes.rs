@@ -1,4 +1,5 @@
-//! Records of node deaths for observers that start later: living nodes sweep a dead node within milliseconds.
+//! Death notes: records of node deaths for observers that start later. Living nodes sweep a dead node within
+//! milliseconds.
 //!
 //! A process that sweeps a dead node writes `deaths/<name>` with the time and the boot of the sweep. The file
 //! is removed when a node of that name starts or leaves, after [`DEATH_RETENTION`], and by `rnet domain

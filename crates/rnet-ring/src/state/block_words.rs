@@ -1,4 +1,5 @@
-//! The words that refer to blocks: in slots, in headers, in the journal.
+//! The words that refer to blocks, or describe them: references in slots, headers of blocks, the status of
+//! transactions, entries of the journal.
 
 use super::layout::{Geometry, MAX_UNITS};
 

@@ -1,5 +1,5 @@
-//! Differences between a publisher's and a subscriber's plain type, and whether the subscriber can read the
-//! messages.
+//! The compatibility of plain types: differences between a publisher's and a subscriber's type, and whether
+//! the subscriber can read the messages.
 //!
 //! Layouts are compared byte by byte. At the offset of each subscriber field the publisher must have the same
 //! field, or bytes that are zero in every message. Two kinds of bytes are zero: those beyond the end of the

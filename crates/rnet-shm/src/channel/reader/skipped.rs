@@ -1,4 +1,4 @@
-//! Messages that a reader does not hand out although they were not lost, and a reader's backlog.
+//! Skipped messages, which a reader does not hand out although they were not lost, and a reader's backlog.
 //!
 //! A reader that keeps the last few messages skips a message once more than that many messages, including it,
 //! have been committed, at the time when it would be handed out. A skipped message is counted as skipped. So
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rnet_core::Backlog;
 use rnet_ring::admission;
-use rnet_ring::follower::Gap;
+use rnet_ring::reader_admission::Gap;
 use rnet_ring::record::Record;
 use rnet_ring::{MAX_COMMIT_RECORDS, RecordKind};
 

@@ -1,4 +1,5 @@
-//! How the exit of a peer is detected: by a descriptor that the kernel marks, if one is available.
+//! The descriptor that reports the exit of a peer: a pidfd, or its FIFO, which the kernel marks. If none is
+//! available, the lock is polled.
 //!
 //! A process holds one pidfd per other process, however many nodes the two have.
 

@@ -1,6 +1,10 @@
 //! Cleanup after a dead process slot: its incomplete operations are completed or aborted, its leases are
 //! released, and each of its blocks is either in a slot or free.
 
+use super::block_words::{
+    ABORTED, BlockHeader, BlockRef, COMMITTED, FREE, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE,
+    PERSISTING, PRIVATE, RETIRED, TXN, TxnStatus, UNDECIDED, WRITING,
+};
 use super::blocks::LocalBlocks;
 use super::key::{Key, Prefix};
 use super::layout::{
@@ -12,10 +16,6 @@ use super::region::{Environment, Region};
 use super::resolve::ResolvedLeaf;
 use super::slabs::{Slab, blocks_per_slab};
 use super::trie::NO_PROCESS_SLOT;
-use super::word::{
-    ABORTED, BlockHeader, BlockRef, COMMITTED, FREE, IS_LEAF, IS_NODE, IS_TXN, LEAF, NODE,
-    PERSISTING, PRIVATE, RETIRED, TXN, TxnStatus, UNDECIDED, WRITING,
-};
 use super::{CorruptRegion, MAX_TRIES, RetriesExhausted};
 use crate::fail_point;
 use crate::sync::Ordering;

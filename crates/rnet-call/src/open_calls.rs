@@ -1,4 +1,6 @@
-//! The open calls of a client.
+//! The open calls of a client. `open_calls/cancel.rs` cancels them.
+
+mod cancel;
 
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Condvar};
@@ -43,7 +45,7 @@ pub struct ClientStats {
 }
 
 #[derive(Default)]
-pub struct PendingCalls {
+pub struct OpenCalls {
     pub service: String,
     pub client: u32,
     pub has_reader: bool,
@@ -71,9 +73,9 @@ pub struct PendingCalls {
     recyclable: Option<Box<OpenCall>>,
 }
 
-impl PendingCalls {
-    pub fn new(service: &str, client: u32) -> PendingCalls {
-        PendingCalls { service: service.to_owned(), client, ..PendingCalls::default() }
+impl OpenCalls {
+    pub fn new(service: &str, client: u32) -> OpenCalls {
+        OpenCalls { service: service.to_owned(), client, ..OpenCalls::default() }
     }
 
     pub fn correlation(&self, number: u32) -> u64 {
@@ -91,7 +93,7 @@ impl PendingCalls {
         number
     }
 
-    /// As [`PendingCalls::start`], for a call with one reply. Its request is copied after it was sent, for a
+    /// As [`OpenCalls::start`], for a call with one reply. Its request is copied after it was sent, for a
     /// second server that may be needed.
     #[inline(never)] // Its instructions are counted: crates/rnet/benches/instructions.rs.
     pub fn start_single(&mut self, request: &[u8], after: Duration) -> u32 {
@@ -376,7 +378,7 @@ impl PendingCalls {
         open.server.is_some()
     }
 
-    /// As [`PendingCalls::end`], for a call whose user has its result. Its memory is reused by the next one.
+    /// As [`OpenCalls::end`], for a call whose user has its result. Its memory is reused by the next one.
     #[inline(never)] // Likewise.
     pub fn finish(&mut self, number: u32) {
         let Entry::Occupied(entry) = self.by_number.entry(number) else { return };
@@ -403,43 +405,9 @@ impl PendingCalls {
         open.fail(error, &mut self.to_wake);
     }
 
-    /// Asks the server to end a goal, whose end its caller waits for.
-    ///
-    /// # Errors
-    /// `Full` if the server does not read.
-    pub fn request_cancel(&mut self, number: u32) -> Result<()> {
-        let (word, error) = (self.correlation(number), self.cancelled(CancelReason::Caller));
-        let Some(open) = self.by_number.get_mut(&number).filter(|open| !open.has_outcome()) else {
-            return Ok(());
-        };
-        open.cancelled = true;
-        match &open.server {
-            Some(server) => server.cancel(word, Action::Stop).map_err(|e| self.as_service_error(e)),
-            None => {
-                open.fail(error, &mut self.to_wake);
-                Ok(())
-            }
-        }
-    }
-
-    /// Asks all servers to end the goals of all callers; returns how many were asked.
-    ///
-    /// # Errors
-    /// `Full` if one does not read.
-    pub fn cancel_all(&self) -> Result<usize> {
-        let ready = self.servers.iter().filter(|server| matches!(server.is_ready(), Ok(true)));
-        let asked = ready.map(|server| server.cancel(self.correlation(0), Action::StopAll));
-        let asked = asked.collect::<Result<Vec<()>>>();
-        asked.map(|asked| asked.len()).map_err(|error| self.as_service_error(error))
-    }
-
     /// The topics of a server have internal names, which mean nothing to users.
     fn as_service_error(&self, error: Error) -> Error {
         as_service_error(&self.service, error)
-    }
-
-    fn cancelled(&self, reason: CancelReason) -> Error {
-        Error::Cancelled { topic: self.service.clone(), reason }
     }
 
     /// Wakes a waiting thread, which reads itself if no other thread does.

@@ -1,4 +1,4 @@
-//! A node's files in the domain's directory, and their restoration after removal.
+//! A node's files in the domain's directory, which are restored after their removal.
 //!
 //! systemd-logind removes the files of a user who logs out (RemoveIPC), and so do clean-up scripts, while
 //! nodes are alive. The files survive through descriptors and mappings, but new nodes do not find them. So

@@ -1,4 +1,4 @@
-//! The keys under a prefix as the fields of one object.
+//! A view of the keys under a prefix as the fields of one object, like a Redis hash.
 
 use std::collections::BTreeMap;
 

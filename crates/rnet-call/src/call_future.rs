@@ -1,4 +1,4 @@
-//! A call in progress.
+//! The future of a call in progress: [`Pending`].
 
 use std::future::Future;
 use std::marker::PhantomData;
