@@ -6,8 +6,8 @@ use rnet_core::{Result, Wait};
 use rnet_shm::os::cpu;
 
 use super::{EnginePublisher, EngineSubscriber, EngineWaitSet};
+use crate::wait_loop::note_woken;
 use crate::wait_source::WaitSource;
-use crate::wait_strategy::note_woken;
 use crate::{Message, NodeCore, OwnedSample, Publisher, Subscriber, WaitSet, Waitable};
 
 impl<T: Message + ?Sized> EnginePublisher for Publisher<T> {
