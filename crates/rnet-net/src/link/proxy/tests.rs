@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use rnet::bridge::BridgePublisher;
 use rnet::{Node, OnFull, Subscriber};
 
 use super::*;
