@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rnet::param::ParamBuilder;
 use rnet::state::Value;
-use rnet::{Liveliness, NodeBuilder, PublisherBuilder, SubscriberQos};
+use rnet::{NodeBuilder, PublisherBuilder, SubscriberQos};
 
 use crate::callback::Callback;
 use crate::calls::{ActionClient, Client, Puller, PushSettings, Pusher, Service, open_handler};
@@ -135,16 +135,8 @@ impl Node {
         last_will: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Publisher> {
         let codec = Codec::new(py, r#type)?;
-        let on_full = on_full.filter(|given| !given.is_none());
-        if !reliable && on_full.is_some() {
-            return Err(bad_value(
-                py,
-                "on_full",
-                "it needs a reliable publisher: pass reliable=True",
-            ));
-        }
         let time = |what, given| qos::optional_seconds(py, what, given);
-        let on_full = reliable.then_some(qos::on_full(py, on_full)?);
+        let on_full = qos::reliability(py, reliable, on_full)?;
         let (deadline, lifespan) = (time("deadline", deadline)?, time("lifespan", lifespan)?);
         let lease = time("liveliness_lease", liveliness_lease)?;
         let will = last_will.map(|will| codec.bytes(will, &topic)).transpose()?;
@@ -214,8 +206,7 @@ impl Node {
             wait: qos::wait(py, wait)?,
             lane,
             deadline: time("deadline", deadline)?,
-            liveliness: lease
-                .map_or_else(Liveliness::default, |lease| Liveliness::ManualByTopic { lease }),
+            liveliness: qos::liveliness(lease),
             ..qos::subscriber(py, reliable, transient_local, keep_last, keep_all)?
         };
         self.open_subscriber(py, &topic, qos, codec, wait == "spin", (on, on_error))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use rnet::{History, Lane, OnFull, Reliability, SubscriberQos, Wait};
+use rnet::{History, Lane, Liveliness, OnFull, Reliability, SubscriberQos, Wait};
 
 use crate::errors::bad_value;
 use crate::wait::seconds;
@@ -27,8 +27,21 @@ pub(crate) trait OptionalSetters: Sized {
 
 impl<T> OptionalSetters for T {}
 
+/// What a reliable publisher does while a subscriber is full; `None` for a best-effort publisher.
+pub(crate) fn reliability(
+    py: Python<'_>,
+    reliable: bool,
+    given: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<OnFull>> {
+    let given = given.filter(|given| !given.is_none());
+    if !reliable && given.is_some() {
+        return Err(bad_value(py, "on_full", "it needs a reliable publisher: pass reliable=True"));
+    }
+    Ok(reliable.then_some(on_full(py, given)?))
+}
+
 /// None, `"refuse"`, an `rnet.Wait` or an `rnet.Detach`.
-pub(crate) fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<OnFull> {
+fn on_full(py: Python<'_>, given: Option<&Bound<'_, PyAny>>) -> PyResult<OnFull> {
     let Some(given) = given else { return Ok(OnFull::default()) };
     if let Ok(name) = given.extract::<String>() {
         return match name.as_str() {
@@ -66,6 +79,11 @@ pub(crate) fn subscriber(
     };
     let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
     Ok(SubscriberQos { reliability, transient_local, history, ..SubscriberQos::default() })
+}
+
+/// Manual liveliness with this lease, or that of the process.
+pub(crate) fn liveliness(lease: Option<Duration>) -> Liveliness {
+    lease.map_or_else(Liveliness::default, |lease| Liveliness::ManualByTopic { lease })
 }
 
 /// An optional duration.

@@ -3,12 +3,9 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use rnet_core::{
-    Backlog, Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName,
-};
+use rnet_core::{Error, Lane, MAX_PUBLISHERS_PER_SUBSCRIPTION, Result, SubscriberQos, TopicName};
 use rnet_shm::channel::reader::{ChannelError, PIN_LIMIT, Reader};
 use rnet_shm::channel::subscription::{SubscriptionFile, SubscriptionMeta};
 use rnet_shm::domain::node::{EndpointKind, Entry};
@@ -17,7 +14,7 @@ use rnet_shm::os::shortage::is_transient;
 
 use crate::aligned_bytes::AlignedBytes;
 use crate::core::{NodeCore, NodeState};
-use crate::former_publishers::{FormerPublishers, PublisherStats, stats_of};
+use crate::former_publishers::{FormerPublishers, stats_of};
 use crate::inbox::{Inbox, MAX_PENDING_ERRORS};
 use crate::options::check_endpoint_count;
 use crate::subscriber_state::SubscriberState;
@@ -26,10 +23,12 @@ use crate::typed::SubscriberSettings;
 use crate::types::MessageType;
 use crate::wait_loop::WaitStrategy;
 
+mod counts;
 mod succession;
 mod tracing;
 mod waits;
 
+use counts::status_of;
 use succession::ProxySuccession;
 
 /// Reports an error after at most this many messages, however busy the topic is.
@@ -526,60 +525,6 @@ impl Receiver {
         self.begin_successors();
         self.admitted_count()
     }
-
-    /// The read state with its only publisher.
-    pub fn read_state(&self) -> ReadState {
-        match self.channels.first() {
-            None => ReadState::Unmatched { end: self.last_end },
-            Some(channel) => channel.next_seq().map_or(ReadState::Pending, ReadState::Reading),
-        }
-    }
-
-    /// The status of its only publisher; after the publisher has left, the last status.
-    pub fn publisher_status(&self) -> PublisherStatus {
-        self.channels.first().map_or(self.last_status, status_of)
-    }
-
-    /// The current last will of its only publisher.
-    pub fn will(&self) -> Option<Vec<u8>> {
-        self.channels.first()?.will()
-    }
-
-    /// Number of publishers that have admitted the subscription.
-    pub(crate) fn admitted_count(&self) -> usize {
-        let known = self.channels.iter().chain(self.succession.readers());
-        known.filter(|c| c.is_admitted()).count()
-    }
-
-    /// Messages not taken yet, of all publishers.
-    pub(crate) fn behind(&self) -> Backlog {
-        let mut sum = Backlog::default();
-        self.stats().iter().for_each(|stats| sum.add(&stats.behind));
-        sum
-    }
-
-    /// Statistics of present and former publishers.
-    pub(crate) fn stats(&self) -> Vec<PublisherStats> {
-        // Publishers that were not taken from the inbox yet count, too. In a forked child a thread that does
-        // not exist may hold the lock.
-        let inbox = (!self.is_from_parent()).then(|| self.state.inbox());
-        let new = inbox.iter().flat_map(|inbox| &inbox.channels);
-        let channels = self.channels.iter().chain(self.succession.readers()).chain(new);
-        let channels = channels.map(stats_of);
-        let mut former_publishers = self.former_publishers.clone();
-        former_publishers.append(
-            inbox.as_ref().map(|inbox| inbox.former_publishers.clone()).unwrap_or_default(),
-        );
-        channels.chain(former_publishers.iter().cloned()).collect()
-    }
-}
-
-fn status_of(channel: &Reader) -> PublisherStatus {
-    PublisherStatus {
-        known_lost: channel.known_lost(),
-        asserted_ns: channel.asserted_ns(),
-        will: channel.will_change(),
-    }
 }
 
 impl Drop for Receiver {
@@ -590,20 +535,6 @@ impl Drop for Receiver {
         self.state.trace.close();
         self.node.matching().remove(self.id);
         self.node.refresh();
-    }
-}
-
-impl Receiver {
-    /// Counts a message that cannot be decoded, and makes its error.
-    #[cold]
-    pub fn malformed(&self, at: usize, why: String) -> Error {
-        let channel = &self.channels[at];
-        channel.slot().page().count.malformed.fetch_add(1, Ordering::Relaxed);
-        Error::Malformed {
-            topic: self.topic.to_string(),
-            publisher_node: channel.node().to_owned(),
-            why,
-        }
     }
 }
 

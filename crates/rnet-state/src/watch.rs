@@ -16,6 +16,8 @@
 //! delete it immediately (no memory, a transaction that waits for the disk), it reports the deletion to its
 //! own user and remembers the expired key as gone.
 
+mod changes;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use super::entry::Change;
 use super::prefix::Prefix;
 use super::shared::StateShared;
 use super::state::State;
+pub use changes::Changes;
 use rnet_node::Interrupter;
 use rnet_node::core::{NodeCore, NodeState};
 use rnet_node::interrupt::WaitControl;
@@ -505,7 +508,7 @@ impl Watch {
 
     /// An iterator over the changes that waits for each. It ends with the watch.
     pub fn iter(&mut self) -> Changes<'_> {
-        Changes { watch: self }
+        Changes::of(self)
     }
 
     /// Whether a signal interrupts a wait with `Interrupted`; off by default.
@@ -561,23 +564,6 @@ impl TryReceive for Watch {
 }
 
 rnet_node::debug_by!([] Watch, "Watch", |this| "prefix": this.watch.prefix.bytes());
-
-/// An iterator over the changes of a [`Watch`]; created by [`Watch::iter`].
-#[derive(Debug)]
-pub struct Changes<'a> {
-    watch: &'a mut Watch,
-}
-
-impl Iterator for Changes<'_> {
-    type Item = Result<Change>;
-
-    fn next(&mut self) -> Option<Result<Change>> {
-        match self.watch.recv() {
-            Err(Error::Closed { .. }) => None,
-            other => Some(other),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
