@@ -100,7 +100,7 @@ impl Drop for NodeCore {
         let (kept, node) = (self.members.take(), self.resource.take());
         // Like in `close`.
         if let Some(node) = &node {
-            rnet::binding::end_time(&node);
+            rnet::binding::end_time(node);
         }
         match node {
             Some(node) => interpreter::drop_in_time((kept, node)),

@@ -252,7 +252,7 @@ impl Publisher {
         codec: Codec,
         node: Arc<NodeCore>,
     ) -> Publisher {
-        Publisher { core, codec, id, node: node }
+        Publisher { core, codec, id, node }
     }
 
     fn send_bytes(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {

@@ -101,7 +101,7 @@ pub(crate) fn few_files(net: &Net) {
         let node = net.builder("child").open();
         let made = node.as_ref().map_err(Clone::clone).and_then(|node| {
             let subscriber = reader(node, "/down")?;
-            Ok((subscriber, reliable(&node, "/up").open()?))
+            Ok((subscriber, reliable(node, "/up").open()?))
         });
         let (mut subscriber, mut publisher) = match made {
             Ok(made) => made,
