@@ -297,7 +297,7 @@ pub enum Error {
         may_hold: bool,
     },
     /// The handler of a service failed or panicked.
-    #[error("{topic} failed in {node}: {failure}; see the log of that node")]
+    #[error("{topic} failed in {node}: {failure}; see rnet log --node {node}")]
     CallFailed {
         /// The service.
         topic: String,
