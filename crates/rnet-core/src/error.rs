@@ -10,7 +10,7 @@ mod text;
 
 use crate::types::TypeMismatch;
 pub use call::{CallPart, CancelReason, Failure};
-use call::{authority_text, busy_text, incompatible_text};
+use call::{authority_text, busy_text, incompatible_text, log_text};
 pub use os::OsError;
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -297,7 +297,7 @@ pub enum Error {
         may_hold: bool,
     },
     /// The handler of a service failed or panicked.
-    #[error("{topic} failed in {node}: {failure}; see rnet log --node {node}")]
+    #[error("{topic} failed in {node}: {failure}; {}", log_text(.node))]
     CallFailed {
         /// The service.
         topic: String,

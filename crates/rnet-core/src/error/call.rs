@@ -118,6 +118,14 @@ impl std::fmt::Display for CancelReason {
     }
 }
 
+/// Where the errors of a handler are logged. A host, such as `@lab`, has no single node.
+pub(super) fn log_text(node: &str) -> String {
+    match node.contains('/') {
+        true => format!("see rnet log --node {node}"),
+        false => format!("see rnet log --node '{node}/**'"),
+    }
+}
+
 /// The remedy of a driver without authority. A driver that was refused does not exist.
 pub(super) fn authority_text(had_authority: bool) -> &'static str {
     match had_authority {
