@@ -92,6 +92,22 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
     assert!(list(&["--host", "labtop"]).fails(1).contains("did you mean laptop?"));
 }
 
+#[test]
+fn status_and_doctor_report_a_missing_link_program() {
+    let env = TestEnv::new();
+    let _node = env.node("robot");
+    assert!(rnet!(env, "status", "--over", "0.1").ok().contains("all is well"));
+    for words in [&["status", "--over", "0.1"][..], &["doctor"]] {
+        let mut command = env.command();
+        command.args(words).env("RNET_NETWORK", "lan");
+        let said = util::RunningCommand::start(command).wait();
+        let what =
+            "a network is configured (RNET_NETWORK=lan), but the program rnet-link was not found";
+        assert!(said.stdout.contains(what) && said.stdout.contains("RNET_LINK names"), "{said:?}");
+        assert_eq!(said.code, Some(1), "{said:?}");
+    }
+}
+
 /// A long status is replaced by a later one. A status after a long one was not read.
 #[test]
 fn the_last_status_of_a_link_with_many_topics_is_shown() {
