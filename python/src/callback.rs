@@ -97,7 +97,7 @@ impl<'py> FromPyObject<'_, 'py> for Callback {
 
 /// Counts an exception of a callback, and reports it as Python reports uncaught exceptions.
 pub(crate) fn report(py: Python<'_>, error: PyErr, callback: &Py<PyAny>) {
-    callback_errors::count(&error, callback.bind(py));
+    callback_errors::count(&error, callback.bind(py), true);
     error.write_unraisable(py, Some(callback.bind(py)));
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn report_exception(
     let py = error.py();
     let error = PyErr::from_value(error);
     if let Some(counter) = counter {
-        callback_errors::count_by(&counter.0, &error, &callback);
+        callback_errors::count_by(&counter.0, &error, &callback, true);
     }
     error.write_unraisable(py, Some(&callback));
 }

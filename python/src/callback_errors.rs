@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use rnet::binding::CallbackErrors;
+use rnet::binding::{CallbackErrors, Report};
 
 /// Counts the exceptions of a node's callbacks that an event loop runs.
 #[pyclass(frozen)]
@@ -16,14 +16,20 @@ pub(crate) fn error_counter() -> Option<ErrorCounter> {
 }
 
 /// Counts an exception of a function, and reports it on the topic `/log`, for the node that owns this thread.
-pub(crate) fn count(error: &PyErr, function: &Bound<'_, PyAny>) {
+/// The log also prints it to stderr, unless the caller does (`printed`).
+pub(crate) fn count(error: &PyErr, function: &Bound<'_, PyAny>, printed: bool) {
     if let Some(errors) = CallbackErrors::of_this_thread() {
-        count_by(&errors, error, function);
+        count_by(&errors, error, function, printed);
     }
 }
 
 /// The same for a given node.
-pub(crate) fn count_by(errors: &CallbackErrors, error: &PyErr, function: &Bound<'_, PyAny>) {
+pub(crate) fn count_by(
+    errors: &CallbackErrors,
+    error: &PyErr,
+    function: &Bound<'_, PyAny>,
+    printed: bool,
+) {
     let py = function.py();
     let named = function.getattr("__qualname__").and_then(|name| name.extract::<String>());
     let name =
@@ -38,5 +44,5 @@ pub(crate) fn count_by(errors: &CallbackErrors, error: &PyErr, function: &Bound<
     });
     let (text, file, line) = described.unwrap_or_else(|_| (error.to_string(), String::new(), 0));
     // The first log line opens a publisher.
-    py.detach(|| errors.report(&name, &text, unreported, &file, line));
+    py.detach(|| errors.report(&name, unreported, Report { text, file, line, printed }));
 }

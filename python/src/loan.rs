@@ -121,8 +121,8 @@ impl Loan {
         errors::closed(py, format!("this loan of {}", self.core.topic()))
     }
 
-    /// Sends in place if no view remains, else sends a copy.
-    fn send_open(&self, py: Python<'_>, open: &OpenLoan) -> PyResult<()> {
+    /// Sends in place if no view remains, else sends a copy. Returns whether it is the publisher's first copy.
+    fn send_open(&self, py: Python<'_>, open: &OpenLoan) -> PyResult<bool> {
         // Our own view. A view that was made from it, such as by numpy, stays and is counted.
         let _ = open.view.call_method0(py, "release");
         let memory = open.memory.bind(py);
@@ -139,8 +139,7 @@ impl Loan {
                 let bytes = unsafe { std::slice::from_raw_parts(at as *const u8, self.len) };
                 inner.send(bytes)
             })?;
-            self.core.copied_loan_count.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
+            return Ok(self.core.copied_loan_count.fetch_add(1, Ordering::Relaxed) == 0);
         }
         let mut waited = WaitProgress::default();
         loop {
@@ -159,7 +158,7 @@ impl Loan {
             match sent {
                 Ok(()) => {
                     self.core.loan_ended();
-                    return Ok(());
+                    return Ok(false);
                 }
                 Err(error) => {
                     *lock(&lent.loan) = kept;
@@ -187,7 +186,8 @@ impl Loan {
     /// Sends the content and ends the loan. If it raises, the loan stays open, and `data` must be read again.
     ///
     /// If views of the memory (such as a numpy array) still exist, a copy is sent, so that later writes do
-    /// not change the message; `Publisher.copied_loan_count` counts these copies.
+    /// not change the message; `Publisher.copied_loan_count` counts these copies, and the first one of a
+    /// publisher causes a RuntimeWarning.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
         let Some(open) = lock(&self.open).take() else { return Err(self.ended_error(py)) };
         let result = self.send_open(py, &open);
@@ -197,7 +197,12 @@ impl Loan {
                 *lock(&self.open) = Some(OpenLoan { memory: open.memory, view });
             }
         }
-        result
+        if result? {
+            // The loan is over: an exception, if warnings are errors, does not open it again.
+            let topic = self.core.topic();
+            py.import("rnet.hints")?.call_method1("warn_of_copied_loan", (topic,))?;
+        }
+        Ok(())
     }
 
     /// Ends the loan without sending. Does nothing if it has ended.

@@ -80,6 +80,24 @@ def test_each_kind_is_counted_and_reported(
     command.close()
 
 
+def test_exceptions_of_handlers_are_printed_once_a_second(
+    node: Make, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken, other = node("broken"), node("other")
+
+    def handler(_: bytes) -> bytes:
+        raise ValueError("of a handler")
+
+    with broken.service("/serve", None, None, handler):
+        for _ in range(20):
+            with pytest.raises(rnet.CallFailedError, match="see rnet log --node /broken"):
+                other.call("/serve", b"x", timeout=LIMIT_S)
+    printed = capfd.readouterr().err
+    assert "[/broken]: " in printed and "handler failed: ValueError: of a handler" in printed
+    assert "Traceback" in printed and 'raise ValueError("of a handler")' in printed
+    assert printed.count("ValueError: of a handler") < 20
+
+
 def test_one_that_fails_always_is_counted_and_reported_once_a_second(
     node: Make, lines: rnet.Subscriber[Log], unraisable: queue.Queue
 ) -> None:

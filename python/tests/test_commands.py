@@ -76,6 +76,7 @@ def test_a_higher_priority_takes_over(base):
     with pytest.raises(rnet.errors.NotInForceError, match="priority 1") as refused:
         base.drive("/cmd", Twist)
     assert refused.value.topic == "/cmd" and base.name in refused.value.why
+    assert "retake" not in str(refused.value), "no driver exists yet"
     with base.drive("/cmd", Twist, priority=2, lease=600) as high:
         high.send(twist(2))
         wheels.wait_for(2)

@@ -9,6 +9,7 @@ import gc
 import json
 import struct
 import subprocess
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +110,31 @@ def test_images_are_filled_in_place(pair: Callable[..., Pair]) -> None:
     assert publisher.copied_loan_count == 1
     kept[:] = 0
     assert (subscriber.recv(timeout=LIMIT_S).array == 8).all()
+
+
+def test_the_first_copied_loan_of_a_publisher_warns(pair: Callable[..., Pair]) -> None:
+    publisher, _ = pair("/camera", Image)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in range(3):
+            with Image.loan(publisher, 480, 640, "rgb8") as image:
+                array = image.array
+                array[:] = n
+    assert [warning.category for warning in caught] == [RuntimeWarning]
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
+    assert text.startswith("/camera: a loan was sent as a copy") and "image.array[:] = " in text
+    assert publisher.copied_loan_count == 3
+
+
+def test_a_copied_loan_is_sent_once_if_warnings_are_errors(pair: Callable[..., Pair]) -> None:
+    publisher, subscriber = pair("/raw")
+    with warnings.catch_warnings(), pytest.raises(RuntimeWarning, match="/raw"):
+        warnings.simplefilter("error")
+        with publisher.loan(8192) as memory:
+            kept = np.frombuffer(memory, "u1")
+            kept[:] = 3
+    assert publisher.sent == 1 and bytes(subscriber.recv(timeout=LIMIT_S)) == b"\3" * 8192
 
 
 def test_an_array_that_keeps_only_the_object_is_a_view_too(pair: Callable[..., Pair]) -> None:

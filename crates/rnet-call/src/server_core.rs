@@ -561,6 +561,11 @@ impl Call {
         self.peer.is_cancel_seen(self.number)
     }
 
+    /// As [`Peer::is_wanted`].
+    pub fn is_wanted(&self) -> bool {
+        self.peer.is_wanted(self.number)
+    }
+
     /// As [`Peer::answer`].
     pub fn answer(&mut self, encoded: &[u8]) -> Option<CallEnd> {
         self.peer.answer(self.number, encoded)

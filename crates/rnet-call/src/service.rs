@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rnet_core::{CancelReason, Error, Result, TopicName};
+use rnet_core::{CancelReason, Error, Result, TopicName, is_internal};
 use rnet_node::callback_errors::{CallbackErrors, text_of_panic};
 use rnet_node::types::choose_type;
 
@@ -23,12 +23,21 @@ use rnet_node::{Message, MessageType, NodeHandle};
 pub struct HandlerError {
     pub(crate) kind: String,
     pub(crate) text: String,
+    /// Whether the log of the node has it, or need not have it.
+    is_reported: bool,
 }
 
 impl HandlerError {
     /// An error with a kind for programs and a text for users.
     pub fn new(kind: impl Into<String>, text: impl Into<String>) -> HandlerError {
-        HandlerError { kind: kind.into(), text: text.into() }
+        HandlerError { kind: kind.into(), text: text.into(), is_reported: false }
+    }
+
+    /// For bindings: the same error, without a report in the log of the node.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reported(self) -> HandlerError {
+        HandlerError { is_reported: true, ..self }
     }
 }
 
@@ -144,26 +153,29 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
     }
 }
 
-/// Runs a handler on the request of a call. A panic counts as a failure.
+/// Runs a handler on the request of a call. A panic counts as a failure. A failure is reported in the log.
 pub(super) fn run_handler<Q: Message + ?Sized>(
     call: &mut Call,
     request: &MessageType,
     errors: &CallbackErrors,
     handler: impl FnOnce(&Q, &mut Call) -> Result<HandlerOutcome, HandlerError>,
 ) -> HandlerOutcome {
-    let failed = |kind: &str, text: String| HandlerOutcome::Failed(HandlerError::new(kind, text));
-    let received = match Received::<Q>::decode(call.take_request(), request) {
-        Ok(received) => received,
-        Err(why) => return failed("malformed", format!("the request is malformed: {why}")),
+    let name = |call: &Call| format!("the handler of {}", call.service());
+    let error = match Received::<Q>::decode(call.take_request(), request) {
+        Err(why) => HandlerError::new("malformed", format!("the request is malformed: {why}")),
+        Ok(received) => match catch_unwind(AssertUnwindSafe(|| handler(&received, call))) {
+            Ok(Ok(outcome)) => return outcome,
+            Ok(Err(error)) => error,
+            Err(panic) => {
+                errors.note_panic(&name(call), &*panic);
+                HandlerError::new("panic", text_of_panic(&*panic)).reported()
+            }
+        },
     };
-    match catch_unwind(AssertUnwindSafe(|| handler(&received, call))) {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => HandlerOutcome::Failed(error),
-        Err(panic) => {
-            errors.note_panic(&format!("the handler of {}", call.service()), &*panic);
-            failed("panic", text_of_panic(&*panic))
-        }
+    if !error.is_reported && !is_internal(call.service()) && call.is_wanted() {
+        errors.note_returned(&name(call), &format!("{error:?}"));
     }
+    HandlerOutcome::Failed(error)
 }
 
 /// Sends the replies of a handler to one call.

@@ -58,7 +58,11 @@ pub enum LinkCommand {
     /// Start the link in the background, as nodes do; it exits with the last node of the domain
     Start,
     /// Show linked hosts, forwarded topics, and what is held back and why
-    Status,
+    Status {
+        /// Also list robot-net's internal topics, under /_rnet/
+        #[arg(short, long)]
+        all: bool,
+    },
 }
 
 pub fn run(context: &mut Context, args: LinkArgs) -> Outcome {
@@ -73,6 +77,6 @@ pub fn run(context: &mut Context, args: LinkArgs) -> Outcome {
             let failed = |e| Failure::Failed(format!("cannot start rnet-link: {e}"));
             if status.map_err(failed)?.success() { Ok(()) } else { Err(Failure::AlreadyReported) }
         }
-        LinkCommand::Status => status::run(context, &args.options),
+        LinkCommand::Status { all } => status::run(context, &args.options, all),
     }
 }

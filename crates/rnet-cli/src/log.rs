@@ -171,10 +171,16 @@ impl LogListener {
                 _ => word,
             };
             let time = Timestamp { nanos: time.nanos / 1_000_000 * 1_000_000, ..time };
-            let (node, text) = (escape_controls(node), escape_controls(&log.message));
+            let (node, text) = (escape_controls(node), indent_lines(&log.message));
             context.line(format_args!("{time} {word} {node}: {text}"))?;
         }
         self.printed += 1;
         Ok(if Some(self.printed) == self.args.count { Flow::Stop } else { Flow::Continue })
     }
+}
+
+/// The text without control characters. Further lines are indented: a text cannot imitate another entry.
+fn indent_lines(text: &str) -> String {
+    let lines = text.trim_end().lines().map(escape_controls);
+    lines.collect::<Vec<_>>().join("\n    ")
 }

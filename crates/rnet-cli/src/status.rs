@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use rnet::NodeName;
 use rnet::inspect::Domain;
-use rnet_monitor::{DomainSnapshot, Figures, Finding, Level, problems};
+use rnet_monitor::link::report_missing_program;
+use rnet_monitor::{DomainSnapshot, Figures, Finding, Findings, Level, problems};
 use serde_json::json;
 
 use crate::context::Context;
@@ -35,8 +36,12 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
         !figures.nodes.iter().any(|node| node.node == *wanted && node.state != "ended")
     });
     let mut found: Vec<Finding> = missing.map(missing_node).collect();
+    let mut link = Findings::default();
+    if let (None, Err(why)) = (&now.link, rnet::link::find_program(None)) {
+        report_missing_program(&mut link, why);
+    }
     // Notes alone do not count: a probe restarts what it watches.
-    found.extend(problems.into_iter().filter(|f| f.level == Level::Problem));
+    found.extend(problems.into_iter().chain(link.0).filter(|f| f.level == Level::Problem));
     let was_launched = now.launched.iter().any(|record| record.keeper.is_of_this_boot());
     print(context, &domain, &figures, &found, was_launched)?;
     if found.is_empty() { Ok(()) } else { Err(Failure::AlreadyReported) }

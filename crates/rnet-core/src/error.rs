@@ -10,7 +10,7 @@ mod text;
 
 use crate::types::TypeMismatch;
 pub use call::{CallPart, CancelReason, Failure};
-use call::{busy_text, incompatible_text};
+use call::{authority_text, busy_text, incompatible_text, log_text};
 pub use os::OsError;
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -297,7 +297,7 @@ pub enum Error {
         may_hold: bool,
     },
     /// The handler of a service failed or panicked.
-    #[error("{topic} failed in {node}: {failure}; see the log of that node")]
+    #[error("{topic} failed in {node}: {failure}; {}", log_text(.node))]
     CallFailed {
         /// The service.
         topic: String,
@@ -320,14 +320,14 @@ pub enum Error {
         running: String,
     },
     /// A driver lacks authority over a command: it was refused, or its authority ended.
-    #[error(
-        "no authority over {topic}: {why}; take it again (Driver.retake), or take it with a higher priority"
-    )]
+    #[error("no authority over {topic}: {why}; {}", authority_text(*.had_authority))]
     NotInForce {
         /// The topic of the command.
         topic: String,
         /// The current holder, or why the authority ended.
         why: String,
+        /// Whether the driver has had authority before.
+        had_authority: bool,
     },
     /// A command topic already has a receiver. A command topic supports one receiver only.
     #[error("{topic} already has a receiver, in {node}; close that one, or receive another topic")]
@@ -523,7 +523,7 @@ mod tests {
                 failure: Box::new(Failure { kind: "panic".into(), text: s() }),
             },
             Error::Refused { topic: t(), node: n(), backlog: 64, running: String::new() },
-            Error::NotInForce { topic: t(), why: s() },
+            Error::NotInForce { topic: t(), why: s(), had_authority: true },
             Error::ReceiverExists { topic: t(), node: n() },
             Error::Cancelled { topic: t(), reason: CancelReason::Caller },
             Error::CallLost { topic: t(), node: n(), lost: 2 },

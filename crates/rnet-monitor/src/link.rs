@@ -109,6 +109,17 @@ pub const INSECURE: &str =
 
 const CHECK: &str = "network";
 
+/// Reports a configured network without its program. The error of [`rnet::link::find_program`] has the remedy.
+pub fn report_missing_program(findings: &mut Findings, why: String) {
+    if let Some(asked_by) = rnet::link::configured_by() {
+        let what = format!(
+            "a network is configured ({}), but the program rnet-link was not found",
+            escape_controls(&asked_by)
+        );
+        findings.problem(CHECK, what, why);
+    }
+}
+
 /// Checks that the link itself is running: the last status of a stuck link may be outdated.
 pub fn check_alive(findings: &mut Findings, status: &LinkStatus) {
     let (host, pid) = (escape_controls(&status.host), status.pid);

@@ -29,7 +29,7 @@ pub struct Report {
     pub file: String,
     /// Line number in that file.
     pub line: u32,
-    /// Whether the error was printed on stderr.
+    /// Whether the error was printed on stderr. If not, the log prints it.
     pub printed: bool,
 }
 
@@ -86,15 +86,15 @@ impl CallbackErrors {
         self.admit(callback)
     }
 
-    /// Reports a counted error: its text and source location.
-    pub fn report(&self, callback: &str, error: &str, unreported: u64, file: &str, line: u32) {
+    /// Reports a counted error.
+    pub fn report(&self, callback: &str, unreported: u64, error: Report) {
         let Some(reporter) = self.reporter.get() else { return };
         let more = match unreported {
             0 => String::new(),
             more => format!(" ({more} more since the last report)"),
         };
-        let text = format!("{callback} failed{more}: {error}");
-        reporter(&Report { text, file: file.to_owned(), line, printed: true });
+        let text = format!("{callback} failed{more}: {}", error.text);
+        reporter(&Report { text, ..error });
     }
 
     /// Counts and reports a panic of `callback`. The panic hook has printed it with its location.
@@ -102,8 +102,16 @@ impl CallbackErrors {
         if !panic.is::<AlreadyCounted>()
             && let Some(unreported) = self.count(callback)
         {
-            let error = format!("it panicked: {}", text_of_panic(panic));
-            self.report(callback, &error, unreported, "", 0);
+            let text = format!("it panicked: {}", text_of_panic(panic));
+            self.report(callback, unreported, Report { text, printed: true, ..Report::default() });
+        }
+    }
+
+    /// Reports an error that `callback` returned. The error is not counted.
+    pub fn note_returned(&self, callback: &str, error: &str) {
+        if let Some(unreported) = self.own().and_then(|_| self.admit(callback)) {
+            let text = error.to_owned();
+            self.report(callback, unreported, Report { text, ..Report::default() });
         }
     }
 

@@ -10,6 +10,7 @@
 //! - [`check`] reads everything and compares all redundant data.
 
 mod blocks;
+mod channel_times;
 mod channels;
 mod check;
 mod chunk;
@@ -25,6 +26,7 @@ mod recording;
 mod scan;
 mod series;
 
+pub use channel_times::ChannelTimes;
 pub use channels::{Channel, Schema, TypeError};
 pub use check::{CheckReport, check};
 pub use error::{Problem, ReadError};

@@ -8,7 +8,7 @@ use rnet_format::units;
 use serde_json::{Value, json};
 
 use crate::names;
-use crate::read::{ReadError, Recording, Select};
+use crate::read::{ChannelTimes, ReadError, Recording, Select};
 
 /// Triggers of a black box that are shown.
 const MAX_TRIGGERS: usize = 10;
@@ -20,11 +20,12 @@ struct Topic<'a> {
     encodings: BTreeSet<&'a str>,
     nodes: BTreeSet<&'a str>,
     messages: u64,
+    /// The first and last log time, in ns.
+    times: Option<(u64, u64)>,
 }
 
 /// Cells of the topics: name, types, messages, rate, nodes.
 pub fn topic_rows(recording: &Recording) -> Vec<Vec<String>> {
-    let seconds = duration_s(recording);
     let row = |(topic, of): (&&str, &Topic<'_>)| {
         let join = |names: &BTreeSet<&str>| {
             escape_controls(&names.iter().copied().collect::<Vec<_>>().join(" ")).into_owned()
@@ -33,14 +34,14 @@ pub fn topic_rows(recording: &Recording) -> Vec<Vec<String>> {
             escape_controls(topic).into_owned(),
             join(&of.types),
             of.messages.to_string(),
-            rate(of.messages, seconds),
+            rate(of.messages, of.times),
             join(&of.nodes),
         ]
     };
-    topics(recording).iter().map(row).collect()
+    topics(recording, &recording.channel_times()).iter().map(row).collect()
 }
 
-fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
+fn topics<'a>(recording: &'a Recording, times: &ChannelTimes) -> BTreeMap<&'a str, Topic<'a>> {
     let mut topics: BTreeMap<&str, Topic<'_>> = BTreeMap::new();
     for channel in recording.channels().filter(|channel| !channel.is_reserved()) {
         let topic = topics.entry(&channel.topic).or_default();
@@ -48,6 +49,9 @@ fn topics(recording: &Recording) -> BTreeMap<&str, Topic<'_>> {
         topic.encodings.insert(&channel.message_encoding);
         topic.nodes.extend(channel.metadata.get(names::NODE_KEY).map(String::as_str));
         topic.messages += recording.info().counts.get(&channel.id).copied().unwrap_or(0);
+        for at_ns in times.get(&channel.id).iter().flat_map(|(first, last)| [first, last]) {
+            add_time(&mut topic.times, *at_ns);
+        }
     }
     topics
 }
@@ -72,8 +76,15 @@ fn duration_s(recording: &Recording) -> f64 {
     times.1.saturating_sub(times.0) as f64 / 1e9
 }
 
-/// Messages a second, of so many in so long.
-fn rate(messages: u64, seconds: f64) -> String {
+/// Adds the time of a message to the first and the last one.
+fn add_time(times: &mut Option<(u64, u64)>, at_ns: u64) {
+    let (first, last) = times.get_or_insert((at_ns, at_ns));
+    (*first, *last) = ((*first).min(at_ns), (*last).max(at_ns));
+}
+
+/// The rate of a topic or channel: messages per second between its first and its last message.
+fn rate(messages: u64, times: Option<(u64, u64)>) -> String {
+    let seconds = times.map_or(0.0, |times| times.1.saturating_sub(times.0) as f64 / 1e9);
     match seconds > 0.0 && messages > 1 {
         true => format!("{:.1}", (messages - 1) as f64 / seconds),
         false => "-".to_owned(),
@@ -213,7 +224,7 @@ pub fn summary_document(recording: &Recording) -> Value {
     let found = recording.info();
     let seconds = duration_s(recording);
     let (sent, own) = message_counts(recording);
-    let topics: Vec<Value> = topics(recording)
+    let topics: Vec<Value> = topics(recording, &ChannelTimes::new())
         .iter()
         .map(|(topic, of)| {
             json!({
@@ -289,8 +300,7 @@ pub fn channel_summary(
         let read = all.entry(message.channel.id).or_default();
         read.messages += 1;
         read.bytes += message.data().len() as u64;
-        let (first, last) = read.times.get_or_insert((message.log_ns(), message.log_ns()));
-        (*first, *last) = ((*first).min(message.log_ns()), (*last).max(message.log_ns()));
+        add_time(&mut read.times, message.log_ns());
         if let Some(last) = read.last.replace(message.sequence()) {
             let step = message.sequence().wrapping_sub(last);
             // Numbers are the low 32 bits of what they are.
@@ -304,7 +314,6 @@ pub fn channel_summary(
     channels.sort_by(|a, b| a.topic.cmp(&b.topic));
     for channel in channels {
         let read = all.get(&channel.id).unwrap_or(&none);
-        let seconds = read.times.map_or(0.0, |times| times.1.saturating_sub(times.0) as f64 / 1e9);
         let node = channel.metadata.get(names::NODE_KEY).map_or("", String::as_str);
         let missing = if is_ours { Value::from(read.missing) } else { Value::Null };
         summary.rows.push(vec![
@@ -312,7 +321,7 @@ pub fn channel_summary(
             escape_controls(channel.type_name()).into_owned(),
             escape_controls(node).into_owned(),
             read.messages.to_string(),
-            rate(read.messages, seconds),
+            rate(read.messages, read.times),
             units::bytes(read.bytes as f64),
             missing.as_u64().map_or("-".to_owned(), |n| n.to_string()),
         ]);

@@ -10,7 +10,7 @@ use crate::Node;
 use crate::state::State;
 
 pub use rnet_call::StillValid;
-pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors};
+pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors, Report};
 pub use rnet_node::internal::EngineSubscriber;
 pub use rnet_node::trace::callback_begins;
 pub use rnet_shm::os::thread::spawn;

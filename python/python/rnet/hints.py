@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import sys
+import warnings
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-__all__ = ["did_you_mean", "explain", "is_from_import", "no_message", "no_name"]
+__all__ = ["did_you_mean", "explain", "is_from_import", "no_message", "no_name", "warn_of_copied_loan"]
 
 #: ROS 2 messages whose content has another name here.
 _ROS2 = {
@@ -124,3 +125,17 @@ def _explained(message: Any, fields: dict[str, Any], error: Exception) -> Except
 
 def _is(value: Any, message: Any) -> bool:
     return getattr(value, "DESCRIPTOR", None) is message
+
+
+def warn_of_copied_loan(topic: str) -> None:
+    """Warns at the line of the user whose loan was copied. Called by the native module."""
+    level, frame = 1, sys._getframe()
+    while frame.f_globals.get("__name__", "").startswith("rnet.") and frame.f_back is not None:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(
+        f"{topic}: a loan was sent as a copy, because an array or view of its memory still exists. Delete "
+        "the array before the block ends, or write image.array[:] = … without keeping the array. Further "
+        "copies on this publisher are only counted (Publisher.copied_loan_count)",
+        RuntimeWarning,
+        level,
+    )

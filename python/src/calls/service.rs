@@ -70,7 +70,7 @@ impl Handler {
         let ran = interpreter::attach(|py| {
             if is_cancelled() {
                 let why = "the call was cancelled before it started";
-                return Err(HandlerError::new("CallCancelledError", why));
+                return Err(HandlerError::new("CallCancelledError", why).reported());
             }
             let request = decoded(py, &self.request, request, &self.what);
             let request = request.map_err(|error| failure(py, &error))?;
@@ -85,7 +85,7 @@ impl Handler {
             called.map_err(|error| failed(&error, function))
         });
         ran.unwrap_or_else(|| {
-            Err(HandlerError::new("ClosedError", "the server process is exiting"))
+            Err(HandlerError::new("ClosedError", "the server process is exiting").reported())
         })
     }
 }
@@ -116,13 +116,13 @@ fn send_all(
     }
 }
 
-/// An exception of a handler, as the caller gets it. It is counted, unless it says that the call is no longer
-/// wanted.
+/// An exception of a handler, as the caller gets it. It is counted and logged, unless it says that the call is
+/// no longer wanted.
 pub(super) fn failed(error: &PyErr, handler: &Bound<'_, PyAny>) -> HandlerError {
     if !is_of_class(handler.py(), error, "CallCancelledError") {
-        callback_errors::count(error, handler);
+        callback_errors::count(error, handler, false);
     }
-    failure(handler.py(), error)
+    failure(handler.py(), error).reported()
 }
 
 /// An exception as the caller gets it.

@@ -194,6 +194,7 @@ struct ReceiverWait<F> {
     until: Option<Instant>,
     after: Duration,
     keep_waiting: F,
+    had_authority: bool,
 }
 
 impl<F: Fn() -> bool> ReceiverWait<F> {
@@ -212,7 +213,11 @@ impl<F: Fn() -> bool> ReceiverWait<F> {
         match receiver_of(&self.node, &self.topic, 0)? {
             Some(node) if self.node.is_stopped(&node) => {
                 let why = format!("the process of its receiver {node} is stopped");
-                Err(Error::NotInForce { topic: self.topic.clone(), why })
+                Err(Error::NotInForce {
+                    topic: self.topic.clone(),
+                    why,
+                    had_authority: self.had_authority,
+                })
             }
             _ => Ok(()),
         }
@@ -389,7 +394,8 @@ impl<T: Message + ?Sized> Driver<T> {
         keep_waiting: F,
     ) -> ReceiverWait<F> {
         let (node, topic) = (self.node.clone(), self.topic.clone());
-        ReceiverWait { node, topic, until: begun.checked_add(after), after, keep_waiting }
+        let (until, had_authority) = (begun.checked_add(after), self.had_authority());
+        ReceiverWait { node, topic, until, after, keep_waiting, had_authority }
     }
 
     /// Waits for a receiver, and for authority over it. A wait that was interrupted can continue.
@@ -503,8 +509,13 @@ impl<T: Message + ?Sized> Driver<T> {
         request
     }
 
+    fn had_authority(&self) -> bool {
+        self.number > 0
+    }
+
     fn end_authority(&mut self, why: String) -> Error {
-        let error = Error::NotInForce { topic: self.topic.clone(), why };
+        let topic = self.topic.clone();
+        let error = Error::NotInForce { topic, why, had_authority: self.had_authority() };
         self.ended = Some(error.clone());
         error
     }

@@ -49,6 +49,14 @@ impl Peer {
         lock(&self.open).get(&number).is_none_or(|open| open.cancel_seen)
     }
 
+    /// Whether its caller still waits for a reply or an error. Does not count as seen by its handler.
+    pub fn is_wanted(&self, number: u32) -> bool {
+        let has_reply = |open: &CallState| number & WANTS_ALL_REPLIES == 0 && open.replies > 0;
+        lock(&self.open)
+            .get(&number)
+            .is_some_and(|open| open.cancelled.is_none() && !has_reply(open))
+    }
+
     /// Why it was cancelled. Does not count as seen by its handler.
     pub fn peek_cancel_reason(&self, number: u32) -> Option<CancelReason> {
         lock(&self.open).get(&number).and_then(|open| open.cancelled)

@@ -192,6 +192,7 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     assert_eq!(next(Kind::InForce).node, "/low");
     let same = high.drive::<Speed>(TOPIC).priority(1).timeout(LONG).take().map(drop).unwrap_err();
     assert!(matches!(&same, Error::NotInForce { why, .. } if why.contains("/low")), "{same}");
+    assert!(!same.to_string().contains("retake"), "no driver exists yet: {same}");
     assert_eq!(next(Kind::Refused).node, "/high");
     let mut second = driver(&high, 2);
     assert_eq!(next(Kind::Preempted).node, "/low");
@@ -202,6 +203,7 @@ fn a_higher_priority_takes_over_and_a_lower_one_is_refused_by_name() {
     eventually("the first driver lost authority", || !first.in_force());
     let error = first.send(&speed(3)).unwrap_err();
     assert!(matches!(&error, Error::NotInForce { why, .. } if why.contains("/high")), "{error}");
+    assert!(error.to_string().contains("retake"), "{error}");
     assert!(first.renew().is_err() && second.renew().is_ok());
     second.release().unwrap();
     wheels.wait_for(-1);

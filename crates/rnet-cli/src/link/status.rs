@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rnet::MessageType;
+use rnet::inspect::is_internal;
 use rnet::msgs::link_status::{Peer, Topic};
 use rnet::msgs::{LinkStatus, duration_to_ns};
 use rnet::schema::Dynamic;
@@ -22,7 +23,7 @@ use rnet_monitor::{Finding, Findings, Level};
 /// How long to wait for the first status of a link that has just started.
 const FIRST_STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
-pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
+pub fn run(context: &mut Context, options: &LinkOptions, all: bool) -> Outcome {
     let begun = Instant::now();
     let status = loop {
         let (_, snapshot) = take_snapshot(context)?;
@@ -34,7 +35,7 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
         signal::check()?;
         std::thread::sleep(Duration::from_millis(20)); // sleep: between two looks at a condition
     };
-    let Some(status) = status else {
+    let Some(mut status) = status else {
         let why = why_none(context, options);
         if context.json() {
             context.document(&json!({"running": false, "why": why}))?;
@@ -46,6 +47,9 @@ pub fn run(context: &mut Context, options: &LinkOptions) -> Outcome {
         let mut document = as_json(&status)?;
         document["running"] = true.into();
         return context.document(&document);
+    }
+    if !all {
+        status.peers.iter_mut().for_each(|peer| peer.topics.retain(|t| !is_internal(&t.name)));
     }
     print(context, &status)?;
     let mut findings = Findings::default();
@@ -153,9 +157,9 @@ fn print(context: &mut Context, status: &LinkStatus) -> Outcome {
         }
     }
     let topics = status.peers.iter().flat_map(|peer| peer.topics.iter().map(move |t| (peer, t)));
-    // Topics of robot-net itself come last: calls, state, the log.
+    // Topics of robot-net itself come last: calls and state.
     let (internal, users): (Vec<_>, Vec<_>) =
-        topics.partition(|(_, topic)| topic.name.starts_with("/_rnet/"));
+        topics.partition(|(_, topic)| is_internal(&topic.name));
     let rows = users.into_iter().chain(internal).map(|(peer, topic)| topic_row(peer, topic));
     let rows: Vec<Vec<String>> = rows.collect();
     if rows.is_empty() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use util::TestEnv;
 use util::processes::until;
-use util::recording::{START_NS, mixed, recording};
+use util::recording::{START_NS, late_start, mixed, recording};
 
 #[test]
 fn info_and_ls_show_what_is_in_a_file() {
@@ -32,6 +32,31 @@ fn info_and_ls_show_what_is_in_a_file() {
     let json = rnet!(env, "bag", "ls", file, "--json").json();
     assert_eq!(json["channels"][0]["missing"], 1);
     assert_eq!(json["channels"][1]["bytes"], 5);
+}
+
+#[test]
+fn info_and_ls_show_the_same_rate_of_a_topic() {
+    let env = TestEnv::new();
+    let file = late_start(&env, "run.mcap");
+    let scanned = env.dir.join("cut.mcap");
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&scanned, &whole[..whole.len() - 40]).unwrap();
+    for file in [&file, &scanned] {
+        let file = file.to_str().unwrap();
+        // Of column HZ.
+        let hz = |command: &str, topic: &str| {
+            let text = rnet!(env, "bag", command, file).ok();
+            let titles = text.lines().find(|line| line.starts_with("TOPIC")).unwrap().to_owned();
+            let end = titles.find("HZ").unwrap() + 2;
+            let row = text.lines().find(|line| line.starts_with(topic)).unwrap();
+            row[..end].split_whitespace().last().unwrap().to_owned()
+        };
+        for (topic, expected) in [("/late", "100.0"), ("/slow", "0.5"), ("/once", "-")] {
+            for command in ["info", "ls"] {
+                assert_eq!(hz(command, topic), expected, "{command} {topic} {file}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -35,6 +35,18 @@ fn log_prints_kept_lines_by_time_and_exits() {
 }
 
 #[test]
+fn further_lines_of_an_entry_are_indented() {
+    let env = TestEnv::new();
+    let arm = env.node("arm");
+    arm.log().error("it failed: one\nTraceback:\r\n  File \u{1b}[2J\n");
+    let text = rnet!(env, "log").ok();
+    let end = "/arm: it failed: one\n    Traceback:\n      File \\u{1b}[2J\n";
+    assert!(text.ends_with(end), "{text:?}");
+    let json = rnet!(env, "log", "--json").json_lines();
+    assert_eq!(json[0]["message"], "it failed: one\nTraceback:\r\n  File \u{1b}[2J\n");
+}
+
+#[test]
 fn log_follows_new_lines() {
     let env = TestEnv::new();
     let arm = env.node("arm");

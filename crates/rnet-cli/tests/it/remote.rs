@@ -92,6 +92,39 @@ fn types_in_use_name_their_hosts_where_there_are_several() {
     assert!(list(&["--host", "labtop"]).fails(1).contains("did you mean laptop?"));
 }
 
+#[test]
+fn status_and_doctor_report_a_missing_link_program() {
+    let env = TestEnv::new();
+    let _node = env.node("robot");
+    assert!(rnet!(env, "status", "--over", "0.1").ok().contains("all is well"));
+    for words in [&["status", "--over", "0.1"][..], &["doctor"]] {
+        let mut command = env.command();
+        command.args(words).env("RNET_NETWORK", "lan");
+        let said = util::RunningCommand::start(command).wait();
+        let what =
+            "a network is configured (RNET_NETWORK=lan), but the program rnet-link was not found";
+        assert!(said.stdout.contains(what) && said.stdout.contains("RNET_LINK names"), "{said:?}");
+        assert_eq!(said.code, Some(1), "{said:?}");
+    }
+}
+
+#[test]
+fn link_status_lists_internal_topics_on_request() {
+    let env = TestEnv::new();
+    let link = link(&env);
+    let mut said = link.publisher::<LinkStatus>("/_rnet/link").transient_local(1).open().unwrap();
+    let topic = |name: &str| Topic { name: name.into(), ..Topic::default() };
+    let topics = vec![topic("/_rnet/call/_rnet/state/set"), topic("/camera")];
+    let peers = vec![Peer { host: "laptop".into(), topics, ..Peer::default() }];
+    said.send(&LinkStatus { peers, ..LinkStatus::default() }).unwrap();
+    let shown = rnet!(env, "link", "status").ok();
+    assert!(shown.contains("/camera") && !shown.contains("/_rnet/"), "{shown}");
+    let shown = rnet!(env, "link", "status", "--all").ok();
+    assert!(shown.contains("/camera") && shown.contains("/_rnet/call/_rnet/state/set"), "{shown}");
+    let json = rnet!(env, "link", "status", "--json").json();
+    assert_eq!(json["peers"][0]["topics"].as_array().unwrap().len(), 2);
+}
+
 /// A long status is replaced by a later one. A status after a long one was not read.
 #[test]
 fn the_last_status_of_a_link_with_many_topics_is_shown() {

@@ -118,6 +118,22 @@ impl std::fmt::Display for CancelReason {
     }
 }
 
+/// Where the errors of a handler are logged. A host, such as `@lab`, has no single node.
+pub(super) fn log_text(node: &str) -> String {
+    match node.contains('/') {
+        true => format!("see rnet log --node {node}"),
+        false => format!("see rnet log --node '{node}/**'"),
+    }
+}
+
+/// The remedy of a driver without authority. A driver that was refused does not exist.
+pub(super) fn authority_text(had_authority: bool) -> &'static str {
+    match had_authority {
+        true => "take it again (Driver.retake), or take it with a higher priority",
+        false => "try again later, or take it with a higher priority",
+    }
+}
+
 /// Why a server refused a call, and what to do.
 pub(super) fn busy_text(backlog: &u32, running: &str) -> String {
     if running.is_empty() {

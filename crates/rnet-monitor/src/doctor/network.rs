@@ -1,5 +1,6 @@
 //! Other hosts: what is configured, whether the link runs, and why a host is not reachable.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -40,21 +41,11 @@ pub fn limit_to_host(findings: &mut Findings, status: &mut Option<LinkStatus>, h
 
 /// Checks the network, if one is configured.
 pub fn network(findings: &mut Findings, location: &Location, status: Option<&LinkStatus>) {
-    let asked_by = rnet::link::configured_by();
-    let settings = match rnet::link::find_program(None) {
-        Ok(program) => settings(program, None, None),
-        Err(why) => {
-            // The program is only missing if a network is configured.
-            if let Some(asked_by) = asked_by {
-                let what = format!(
-                    "a network is configured ({asked_by}), but the rnet-link program was not found"
-                );
-                findings.problem(CHECK, what, why);
-            }
-            return;
-        }
+    let program = match rnet::link::find_program(None) {
+        Ok(program) => program,
+        Err(why) => return link::report_missing_program(findings, why),
     };
-    let settings = match settings {
+    let settings = match settings(program.clone(), None, None) {
         Ok(settings) => settings,
         Err(why) => {
             return findings.problem(
@@ -103,10 +94,25 @@ pub fn network(findings: &mut Findings, location: &Location, status: Option<&Lin
             let what = format!("the network is configured, but no link is running in domain {id}");
             let advice =
                 "start a node or run rnet link start; if the link exits, run rnet link to see why";
-            findings.problem(CHECK, what, advice);
+            let is_named = std::env::var_os("RNET_LINK").is_some_and(|named| !named.is_empty());
+            let path = std::env::var_os("PATH").filter(|_| !is_named);
+            let more = path.and_then(|path| path_advice(&program, &path)).unwrap_or_default();
+            findings.problem(CHECK, what, format!("{advice}{more}"));
         }
         None => {}
     }
+}
+
+/// Nodes in other folders than this command find the program in PATH only.
+fn path_advice(program: &Path, path: &OsStr) -> Option<String> {
+    let mut in_path = std::env::split_paths(path).map(|dir| dir.join("rnet-link"));
+    (!in_path.any(|file| file.is_file())).then(|| {
+        let (program, dir) = (program.display(), program.parent().unwrap_or(program).display());
+        format!(
+            ". A node whose program is not in {dir} does not find rnet-link: add that folder to PATH, or set \
+             RNET_LINK={program}"
+        )
+    })
 }
 
 fn configured(findings: &mut Findings, settings: &Settings) {
@@ -321,4 +327,22 @@ fn try_connect(endpoint: &str) -> Result<(), String> {
         }
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_program_outside_of_path_is_named() {
+        let own = std::env::current_exe().unwrap();
+        let dir = std::env::temp_dir().join(format!("rnet-path-{}", std::process::id()));
+        std::fs::create_dir(&dir).unwrap();
+        let advice = || path_advice(&own, dir.as_os_str());
+        let text = advice().unwrap();
+        assert!(text.ends_with(&format!("RNET_LINK={}", own.display())), "{text}");
+        std::fs::write(dir.join("rnet-link"), "").unwrap();
+        assert_eq!(advice(), None);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

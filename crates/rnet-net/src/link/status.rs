@@ -328,6 +328,9 @@ impl Status {
     ) -> LinkStatus {
         let shared = &control.shared;
         let connections = self.connections(shared, hosts);
+        let is_half = self.records.values().any(|record| record.half_connected_lane.is_some());
+        let sole_unknown = connections.as_ref().filter(|_| !is_half);
+        let sole_unknown = sole_unknown.and_then(|all| sole_unknown_address(all, hosts));
         let mut peers = Vec::new();
         for (id, record) in &mut self.records {
             let mut peer = link_status::Peer {
@@ -343,7 +346,8 @@ impl Status {
                 if host.hello.is_some() {
                     reasons = host.not_crossing(control);
                     if let Some(connections) = &connections {
-                        record.address = host.address(connections).unwrap_or_default();
+                        let address = host.address(connections);
+                        record.address = address.or(sole_unknown.clone()).unwrap_or_default();
                     }
                 }
                 reasons.extend(record.count(control, host, &mut here));
@@ -418,6 +422,17 @@ fn half_text(lane: Lane) -> &'static str {
              may let only the upper of the two ports through"
         }
     }
+}
+
+/// The address of the only connected host that does not report it, such as a host on the same machine or
+/// behind a router.
+fn sole_unknown_address(
+    connections: &[Connection],
+    hosts: &BTreeMap<HostId, Host>,
+) -> Option<String> {
+    let is_unknown = |host: &&Host| host.hello.is_some() && host.address(connections).is_none();
+    let is_sole = hosts.values().filter(is_unknown).count() == 1;
+    is_sole.then(|| only_unknown_address(connections, hosts)).flatten()
 }
 
 /// The remote address of connections that belong to none of these hosts, if there is exactly one: that of a

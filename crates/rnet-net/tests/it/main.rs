@@ -33,6 +33,8 @@ mod quiet;
 mod reliable_cut;
 #[cfg(feature = "zenoh")]
 mod rnet_link;
+#[cfg(feature = "zenoh")]
+mod rnet_link_start;
 mod sinks;
 mod state;
 mod status;

@@ -8,6 +8,7 @@ use mcap::MAGIC;
 use mcap::records::{MessageHeader, Record, op};
 
 use super::blocks::{Block, BlockContents};
+use super::channel_times::{self, ChannelTimes};
 use super::channels::{Channel, Channels, Schema};
 use super::chunk::MAX_CHUNK_LEN_BYTES;
 use super::error::{Problem, ReadError};
@@ -127,6 +128,13 @@ impl Recording {
     /// Its channels, by id.
     pub fn channels(&self) -> impl Iterator<Item = &Arc<Channel>> {
         self.inner.info.channels.iter()
+    }
+
+    /// The first and last log time of each channel with messages. Reads message indexes, at most a few for each
+    /// channel.
+    pub fn channel_times(&self) -> ChannelTimes {
+        let info = &self.inner.info;
+        channel_times::read(&self.inner.input, &info.blocks, &info.channels)
     }
 
     /// Its schemas, by id.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Child, LONG, Net, eventually, role, tell};
 use rnet::msgs::Log;
-use rnet::{Error, LogLevel, MatchEvent, Node, NodeEvent, OnFull};
+use rnet::{Error, HandlerError, LogLevel, MatchEvent, Node, NodeEvent, OnFull};
 
 /// Never dropped.
 static KEPT: OnceLock<Node> = OnceLock::new();
@@ -273,6 +273,24 @@ fn errors_of_callbacks_are_counted_and_reported() {
         assert_eq!(node.callback_errors(), call);
     }
     assert_eq!(other.callback_errors(), 0);
+}
+
+#[test]
+fn errors_that_handlers_return_are_reported_but_not_counted() {
+    let net = Net::new("handler errors");
+    let (node, other) = (net.node("node"), net.node("other"));
+    let mut lines = other.subscriber::<Log>(rnet::LOG_TOPIC).transient_local().open().unwrap();
+    let fail = |_: &[u8]| -> Result<Vec<u8>, _> { Err(HandlerError::new("NoPath", "a wall")) };
+    let _service = node.service::<[u8], [u8]>("/serve").serve(fail).unwrap();
+    for _ in 0..20 {
+        let error = other.call_timeout::<[u8], [u8]>("/serve", b"x", LONG).unwrap_err();
+        let text = "/serve failed in /node: NoPath: a wall; see rnet log --node /node";
+        assert_eq!(error.to_string(), text);
+    }
+    let line = lines.recv_timeout(LONG).unwrap().into_message();
+    assert_eq!(line.message, "the handler of /serve failed: NoPath: a wall");
+    assert_eq!(line.level, LogLevel::Error as i32);
+    assert_eq!(node.callback_errors(), 0);
 }
 
 /// A loan or a sample that unwinds releases its memory: the pool has capacity for very few.

@@ -307,7 +307,7 @@ class MessageLoan(Generic[_Message]):
 
     ``with`` returns the message, and sends it when the block ends, or discards it if the block raises.
     Do not keep a reference to its array: if one still exists, a copy is sent, which
-    ``Publisher.copied_loan_count`` counts.
+    ``Publisher.copied_loan_count`` counts. The first copy of a publisher causes a RuntimeWarning.
     """
 
     def __init__(

@@ -44,6 +44,28 @@ pub fn recording(env: &TestEnv, name: &str) -> PathBuf {
     path
 }
 
+/// A recording of 10 s in several chunks: `/slow` at 0.5 Hz, `/late` at 100 Hz in the second 5, `/once` once.
+pub fn late_start(env: &TestEnv, name: &str) -> PathBuf {
+    let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);
+    let options = options.chunk_size(Some(512));
+    let mut writer = Writer::with_options(Cursor::new(Vec::new()), options).unwrap();
+    let mut add = |topic| writer.add_channel(0, topic, names::BYTES, &Default::default()).unwrap();
+    let (slow, late, once) = (add("/slow"), add("/late"), add("/once"));
+    let mut messages: Vec<(u64, u16)> = (0..6).map(|n| (n * 2000, slow)).collect();
+    messages.extend((0..100).map(|n| (5000 + n * 10, late)));
+    messages.push((7000, once));
+    messages.sort_unstable();
+    for (n, (at_ms, channel_id)) in messages.into_iter().enumerate() {
+        let (sequence, log_time) = (n as u32, START_NS + at_ms * 1_000_000);
+        let header = MessageHeader { channel_id, sequence, log_time, publish_time: log_time };
+        writer.write_to_known_channel(&header, b"a message").unwrap();
+    }
+    writer.finish().unwrap();
+    let path = env.dir.join(name);
+    std::fs::write(&path, writer.into_inner().into_inner()).unwrap();
+    path
+}
+
 /// A recording of `/mixed`, whose second message has a different field than the first.
 pub fn mixed(env: &TestEnv, name: &str) -> PathBuf {
     let options = WriteOptions::new().profile(names::PROFILE).library(names::LIBRARY);

@@ -4,17 +4,21 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-use crate::Outcome;
 use crate::args::Options;
 
-/// Starts a link in the background. Its messages before it links go to stderr.
-pub fn spawn(options: &Options) -> Outcome {
+/// Starts a link in the background, and returns its process id. Its messages before it links go to stderr.
+pub fn spawn(options: &Options) -> Result<u32, String> {
     let failed = |e: std::io::Error| format!("cannot start the link: {e}");
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(["run", "--background"]).args(options.to_args());
     // The starting process exits earlier than the link and does not wait for it.
-    command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().map(drop).map_err(failed)
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map(|child| child.id())
+        .map_err(failed)
 }
 
 /// Leaves the session and its terminal: Ctrl-C there must not reach a background link.

@@ -8,7 +8,7 @@ use rnet::inspect::{Domain, Location, Snapshot};
 use crate::{error_text, stop};
 
 /// How long a link without nodes waits for the first one: the node that started it may still be opening.
-const FIRST_NODE_TIMEOUT: Duration = Duration::from_secs(10);
+pub const FIRST_NODE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest sleep; a node that joins or leaves ends it.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
@@ -18,9 +18,19 @@ static STOPPED_WITHOUT_NODES: AtomicBool = AtomicBool::new(false);
 /// Whether a node has joined after this process began to exit for want of nodes. That node found the link
 /// and has not started another. Call it after the role is released.
 pub fn node_returned(location: &Location) -> bool {
-    let lives = |domain: &mut Domain| domain.snapshot().is_ok_and(|snapshot| has_nodes(&snapshot));
     STOPPED_WITHOUT_NODES.load(Ordering::SeqCst)
-        && location.domain().is_ok_and(|mut domain| lives(&mut domain))
+        && snapshot(location).is_ok_and(|snapshot| has_nodes(&snapshot))
+}
+
+/// Whether the domain has nodes. If not, this process exits, and [`node_returned`] can be called.
+pub fn has_nodes_now(location: &Location) -> bool {
+    let has_nodes = snapshot(location).map_or(true, |snapshot| has_nodes(&snapshot));
+    STOPPED_WITHOUT_NODES.fetch_or(!has_nodes, Ordering::SeqCst);
+    has_nodes
+}
+
+fn snapshot(location: &Location) -> rnet::Result<Snapshot> {
+    location.domain()?.snapshot()
 }
 
 fn has_nodes(snapshot: &Snapshot) -> bool {

@@ -52,6 +52,8 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     let held = domain.link.wait_for_turn(stop::flag()).map_err(error_text)?;
     let Some(held) = held.map(Arc::new) else { return Ok(()) };
     drop(standby);
+    // The predecessor has waited for the first node.
+    let is_needed = !background || before.is_none() || last_node::has_nodes_now(&domain.location);
     if let Some(pid) = before {
         predecessor::kill(pid);
     }
@@ -64,7 +66,10 @@ pub fn run(options: &Options, background: bool) -> Outcome {
     if config.mode == Mode::Off {
         return Ok(());
     }
-    let outcome = run_link(options, config, &domain, &held, background);
+    let outcome = match is_needed {
+        true => run_link(options, config, &domain, &held, background),
+        false => Ok(LinkExit::Requested),
+    };
     if let Ok(LinkExit::Restart(what)) = &outcome {
         eprintln!("rnet-link: {what}: the link restarts");
         return restart(options, held, background);
@@ -90,7 +95,7 @@ fn restart(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome 
     if background {
         // Before the role is released, because its next holder kills this process. If a standby exists
         // already, the new process exits soon.
-        return detach::spawn(options);
+        return detach::spawn(options).map(drop);
     }
     drop(held);
     let failed = |error| format!("cannot restart the link: {error}");

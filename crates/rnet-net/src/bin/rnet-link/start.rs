@@ -4,6 +4,7 @@ use rnet_net::config::{Config, Mode};
 
 use crate::args::Options;
 use crate::domain::Domain;
+use crate::last_node::FIRST_NODE_TIMEOUT;
 use crate::{Outcome, detach, error_text, print_line};
 
 pub fn start(options: &Options) -> Outcome {
@@ -26,5 +27,15 @@ pub fn start(options: &Options) -> Outcome {
             "process {link} is the link of this host, process {standby} is the standby"
         ));
     }
-    detach::spawn(options)
+    let (pid, id) = (detach::spawn(options)?, domain.location.id());
+    match link {
+        Some(link) => print_line(format_args!(
+            "process {link} is the link of this host; started process {pid} as its standby"
+        )),
+        None => print_line(format_args!(
+            "started the link of domain {id}, process {pid}; it exits with the last node of the domain, or after {} s \
+             without a node",
+            FIRST_NODE_TIMEOUT.as_secs()
+        )),
+    }
 }
