@@ -549,10 +549,8 @@ impl Writer {
 impl Drop for Writer {
     /// Never blocks: unread large messages stay with the node. Messages in the log stay readable.
     fn drop(&mut self) {
-        if self.fork_guard.is_from_parent() || self.linger() {
-            return;
+        if !self.fork_guard.is_from_parent() {
+            self.end();
         }
-        crate::os::folders::remove(&self.path);
-        fail_point!("publisher.unlinked");
     }
 }

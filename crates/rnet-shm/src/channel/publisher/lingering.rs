@@ -24,7 +24,7 @@ struct LingeringChannel {
     /// Dropped first: its chunks are freed, then the publisher's file.
     pool: Option<Pool>,
     /// Position of its last large message.
-    last: u64,
+    last: Option<u64>,
     reader_table: Arc<ReaderTable>,
     seen_epoch: u64,
     readers: Vec<Arc<ReaderRef>>,
@@ -34,7 +34,8 @@ struct LingeringChannel {
 impl LingeringMemory for LingeringChannel {
     fn is_over(&mut self) -> bool {
         self.reader_table.update(&mut self.seen_epoch, &mut self.readers);
-        let unread = self.readers.iter().any(|r| r.reliable && r.needed() <= self.last);
+        let Some(last) = self.last else { return true };
+        let unread = self.readers.iter().any(|r| r.reliable && r.needed() <= last);
         !unread || self.until <= Instant::now()
     }
 }
@@ -44,6 +45,7 @@ impl Drop for LingeringChannel {
         drop(self.pool.take());
         fail_point!("publisher.lingered");
         crate::os::folders::remove(&self.path);
+        fail_point!("publisher.unlinked");
     }
 }
 
@@ -71,26 +73,21 @@ impl Writer {
         self.frees_unread = true;
     }
 
-    /// Hands unread large messages to the node; returns whether there are any.
-    pub(super) fn linger(&mut self) -> bool {
-        let Some(last) = self.pool.newest_position().filter(|_| !self.frees_unread) else {
-            return false;
-        };
+    /// Frees the memory, or hands it to the node as long as reliable readers need it. Never blocks.
+    pub(super) fn end(&mut self) {
         self.refresh_readers();
-        if self.slowest().is_none_or(|(_, needed)| needed > last) {
-            return false;
-        }
         let empty = self.pool.emptied();
-        let channel = LingeringChannel {
+        let mut channel = LingeringChannel {
             path: self.path.clone(),
+            last: self.pool.newest_position(),
             pool: Some(std::mem::replace(&mut self.pool, empty)),
-            last,
             reader_table: self.reader_table.clone(),
             seen_epoch: self.seen_epoch,
             readers: std::mem::take(&mut self.readers),
             until: Instant::now() + LINGER,
         };
-        self.lingering.add(Box::new(channel));
-        true
+        if !self.frees_unread && !channel.is_over() {
+            self.lingering.add(Box::new(channel));
+        }
     }
 }
