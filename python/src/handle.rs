@@ -15,7 +15,7 @@ use crate::errors::OrRaise;
 use crate::events;
 use crate::interpreter;
 use crate::lock::lock;
-use crate::members::{Member, MemberKind, Members};
+use crate::members::Member;
 use crate::meta::make;
 use crate::receive::Incoming;
 use crate::resource::Resource;
@@ -29,6 +29,21 @@ const MAX_PENDING: usize = 16;
 
 /// A running callback, kept by its node until it is cancelled. Dropping the value ends the callback.
 type HandleCore = Resource<Box<dyn Any + Send>>;
+
+/// Removes a callback that was cancelled. A handle that is only collected leaves it in place.
+struct HookGuard {
+    guard: Option<rnet::CallbackGuard>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Drop for HookGuard {
+    fn drop(&mut self) {
+        match self.guard.take() {
+            Some(guard) if self.cancelled.load(Ordering::SeqCst) => drop(guard),
+            guard => guard.map(rnet::CallbackGuard::detach).unwrap_or_default(),
+        }
+    }
+}
 
 /// A function of the engine for one kind of event.
 type Hook<E> = Box<dyn FnMut(&E) + Send>;
@@ -54,10 +69,9 @@ impl CallbackHandle {
         Ok(CallbackHandle { core: Arc::new(core), on_loop: None })
     }
 
-    /// The handle of a callback for events of a node or an endpoint, which the node keeps.
+    /// The handle of a callback for events of a node or an endpoint, which keep it until it is cancelled.
     pub(crate) fn for_events<E: 'static>(
         py: Python<'_>,
-        members: &Members,
         callback: Callback,
         make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
         add: impl FnOnce(Hook<E>) -> PyResult<rnet::CallbackGuard>,
@@ -70,11 +84,10 @@ impl CallbackHandle {
                 events::call_with_event(&callback, |py| make(py, event));
             }
         };
-        let held: Box<dyn Any + Send> = Box::new(add(Box::new(hook))?);
+        let guard = Some(add(Box::new(hook))?);
+        let held: Box<dyn Any + Send> = Box::new(HookGuard { guard, cancelled: cancelled.clone() });
         let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled);
-        let handle = CallbackHandle { core: Arc::new(core), on_loop: None };
-        py.detach(|| members.add_retained(MemberKind::Handle, &handle.core));
-        Ok(handle)
+        Ok(CallbackHandle { core: Arc::new(core), on_loop: None })
     }
 
     pub(crate) fn on_endpoint(

@@ -533,7 +533,7 @@ impl Node {
     #[pyo3(signature = (callback, /))]
     fn on_node(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
         let add = |hook| py.detach(|| Ok(self.shared.node()?.on_node(hook))).or_raise(py);
-        CallbackHandle::for_events(py, &self.shared.members, callback, events::node_event, add)
+        CallbackHandle::for_events(py, callback, events::node_event, add)
     }
 
     /// Calls `callback` with an EndpointEvent for each publisher and subscriber of the domain, including

@@ -242,7 +242,7 @@ pub(crate) struct Publisher {
     #[pyo3(get)]
     id: u64,
     /// Keeps the node's callbacks running.
-    node: Arc<NodeCore>,
+    _node: Arc<NodeCore>,
 }
 
 impl Publisher {
@@ -252,7 +252,7 @@ impl Publisher {
         codec: Codec,
         node: Arc<NodeCore>,
     ) -> Publisher {
-        Publisher { core, codec, id, node }
+        Publisher { core, codec, id, _node: node }
     }
 
     fn send_bytes(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
@@ -379,14 +379,14 @@ impl Publisher {
     #[pyo3(signature = (callback, /))]
     fn on_match(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
         let add = |hook| self.core.query(py, |inner| inner.on_match(hook));
-        CallbackHandle::for_events(py, &self.node.members, callback, events::matched, add)
+        CallbackHandle::for_events(py, callback, events::matched, add)
     }
 
     /// Calls `callback` with a DeadlineMissed when a deadline period has ended without a message.
     #[pyo3(signature = (callback, /))]
     fn on_deadline(&self, py: Python<'_>, callback: Callback) -> PyResult<CallbackHandle> {
         let add = |hook| self.core.query(py, |inner| inner.on_deadline(hook));
-        CallbackHandle::for_events(py, &self.node.members, callback, events::deadline_missed, add)
+        CallbackHandle::for_events(py, callback, events::deadline_missed, add)
     }
 
     /// Asserts liveliness without sending, for publishers with liveliness_lease.

@@ -387,7 +387,7 @@ impl Subscriber {
         let add = |hook| {
             py.detach(|| in_any_mode!(self.core, inner => inner.on_match(hook))).or_raise(py)
         };
-        CallbackHandle::for_events(py, &self.node.members, callback, events::matched, add)
+        CallbackHandle::for_events(py, callback, events::matched, add)
     }
 
     /// Calls `callback` with a DeadlineMissed when a publisher has sent nothing for a deadline period.
@@ -396,7 +396,7 @@ impl Subscriber {
         let add = |hook| {
             py.detach(|| in_any_mode!(self.core, inner => inner.on_deadline(hook))).or_raise(py)
         };
-        CallbackHandle::for_events(py, &self.node.members, callback, events::deadline_missed, add)
+        CallbackHandle::for_events(py, callback, events::deadline_missed, add)
     }
 
     /// Calls `callback` with a LivelinessChange when a publisher becomes alive, or is no longer alive.
@@ -405,7 +405,7 @@ impl Subscriber {
         let add = |hook| {
             py.detach(|| in_any_mode!(self.core, inner => inner.on_liveliness(hook))).or_raise(py)
         };
-        CallbackHandle::for_events(py, &self.node.members, callback, events::liveliness_change, add)
+        CallbackHandle::for_events(py, callback, events::liveliness_change, add)
     }
 
     /// Number of matched publishers that are alive now: a Liveliness.

@@ -174,7 +174,7 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     /// `Cancelled` with its reason once the handler has returned; `CallFailed`, `ServerLost`, `Refused` and
     /// the other errors of [`Client::call`]; `Closed` if the result was already returned.
     pub fn result(&self) -> Result<Received<R>> {
-        self.wait_for_result(None)
+        self.wait_for_result(None, None)
     }
 
     /// As [`Goal::result`], for at most `timeout`; the goal continues after that.
@@ -182,11 +182,15 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
     /// # Errors
     /// `Timeout`; as [`Goal::result`].
     pub fn result_timeout(&self, timeout: Duration) -> Result<Received<R>> {
-        self.wait_for_result(Some(timeout))
+        self.wait_for_result(deadline(Some(timeout)), Some(timeout))
     }
 
-    fn wait_for_result(&self, timeout: Option<Duration>) -> Result<Received<R>> {
-        let until = deadline(timeout);
+    /// Waits until this time, which is the end of this time-out.
+    fn wait_for_result(
+        &self,
+        until: Option<Instant>,
+        timeout: Option<Duration>,
+    ) -> Result<Received<R>> {
         loop {
             let left =
                 until.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
@@ -238,17 +242,16 @@ impl<F: Message + ?Sized, R: Message + ?Sized> Goal<F, R> {
         mut on_feedback: impl FnMut(&F),
     ) -> Result<Received<R>> {
         let until = deadline(timeout);
-        loop {
+        // Feedback may arrive faster than it is handled.
+        while until.is_none_or(|end| Instant::now() < end) {
             match self.wait_for_feedback(until) {
                 Ok(Some(feedback)) => on_feedback(&feedback),
-                Err(Error::Interrupted) if until.is_none_or(|end| Instant::now() < end) => {}
-                Ok(None) | Err(Error::Interrupted) => {
-                    let left = until.map(|end| end.saturating_duration_since(Instant::now()));
-                    return self.wait_for_result(left);
-                }
+                Ok(None) => break,
+                Err(Error::Interrupted) => {}
                 Err(error) => return Err(error),
             }
         }
+        self.wait_for_result(until, timeout)
     }
 
     /// Asks the server to cancel the goal. It ends with [`Error::Cancelled`] once its handler has returned,

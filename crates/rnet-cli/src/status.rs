@@ -37,7 +37,11 @@ pub fn run(context: &mut Context, args: &StatusArgs) -> Outcome {
     });
     let mut found: Vec<Finding> = missing.map(missing_node).collect();
     let mut link = Findings::default();
-    if let (None, Err(why)) = (&now.link, rnet::link::find_program(None)) {
+    // A file in the working directory is only a guess, and a probe must not restart what works.
+    let by_variable = ["RNET_NETWORK", "RNET_LISTEN", "RNET_CONNECT", "RNET_CONFIG"]
+        .into_iter()
+        .any(|name| std::env::var_os(name).is_some());
+    if let (None, true, Err(why)) = (&now.link, by_variable, rnet::link::find_program(None)) {
         report_missing_program(&mut link, why);
     }
     // Notes alone do not count: a probe restarts what it watches.

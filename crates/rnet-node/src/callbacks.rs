@@ -4,6 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rnet_shm::os::fork::ForkGuard;
+
 use crate::sync::lock;
 
 /// A callback for events of type `E`.
@@ -26,11 +28,16 @@ type SharedCallback<E> = Arc<Mutex<Callback<E>>>;
 pub struct Callbacks<E> {
     list: Mutex<Vec<SharedCallback<E>>>,
     any: AtomicBool,
+    fork_guard: ForkGuard,
 }
 
 impl<E> Default for Callbacks<E> {
     fn default() -> Self {
-        Callbacks { list: Mutex::default(), any: AtomicBool::new(false) }
+        Callbacks {
+            list: Mutex::default(),
+            any: AtomicBool::new(false),
+            fork_guard: ForkGuard::here(),
+        }
     }
 }
 
@@ -49,8 +56,12 @@ impl<E: 'static> Callbacks<E> {
         lock(&self.list).push(callback.clone());
         self.any.store(true, Ordering::Release);
         let (callbacks, node) = (Arc::downgrade(self), Arc::downgrade(node));
+        // It is freed with what it was set for, even if the guard is kept.
+        let callback = Arc::downgrade(&callback);
         CallbackGuard(Some(Box::new(move || {
-            let (Some(callbacks), Some(node)) = (callbacks.upgrade(), node.upgrade()) else {
+            let (Some(callbacks), Some(node), Some(callback)) =
+                (callbacks.upgrade(), node.upgrade(), callback.upgrade())
+            else {
                 return;
             };
             if node.is_from_parent() {
@@ -88,6 +99,10 @@ impl<E: 'static> Callbacks<E> {
             }
             let called = catch_unwind(AssertUnwindSafe(|| call(event)));
             drop(call);
+            // A callback may fork: the child has no other thread, and its locks may be held.
+            if self.fork_guard.is_from_parent() {
+                return;
+            }
             if let Err(panic) = called {
                 panicked = Some(panic);
                 self.remove(&callback);

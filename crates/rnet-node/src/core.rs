@@ -424,7 +424,7 @@ impl NodeCore {
         id: u64,
         callback: Callback<LivelinessChange>,
     ) -> CallbackGuard {
-        let guard = subscriber.liveliness.add(self, callback);
+        let guard = subscriber.liveliness.add(&self.state, callback);
         if !self.state.fork_guard().is_from_parent() {
             self.state.matching().watch_leases(id);
             // The control thread may sleep past the end of the first lease.
@@ -459,13 +459,13 @@ impl NodeCore {
     }
 }
 
-impl CallsBack for NodeCore {
+impl CallsBack for NodeState {
     fn is_from_parent(&self) -> bool {
-        self.state.fork_guard().is_from_parent()
+        self.fork_guard().is_from_parent()
     }
 
     fn is_dispatch_thread(&self) -> bool {
-        self.state.is_dispatch_thread()
+        NodeState::is_dispatch_thread(self)
     }
 }
 

@@ -346,6 +346,21 @@ impl Drop for LogState {
     }
 }
 
+/// The text for a terminal: further lines are indented, so that they cannot look like other entries, and
+/// control characters are escaped.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\n    "),
+            '\t' => out.push(c),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Prints a line in ROS format. Ignores a closed stderr.
 fn print(level: LogLevel, node: &str, text: &str) {
     let now = msgs::timestamp_now();
@@ -353,6 +368,7 @@ fn print(level: LogLevel, node: &str, text: &str) {
         LogLevel::Warning => "WARN".to_owned(),
         level => level.name().to_uppercase(),
     };
+    let text = printable(text);
     let line = format!("[{level}] [{}.{:09}] [{node}]: {text}\n", now.seconds, now.nanos);
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

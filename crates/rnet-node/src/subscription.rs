@@ -108,7 +108,8 @@ impl Subscription {
         callback: impl FnMut(&DeadlineMissed) + Send + 'static,
     ) -> CallbackGuard {
         let core = self.core.as_ref();
-        core.map(|core| self.state.deadlines.add(core, Box::new(callback))).unwrap_or_default()
+        core.map(|core| self.state.deadlines.add(&core.state, Box::new(callback)))
+            .unwrap_or_default()
     }
 
     /// As `Subscriber::on_liveliness`.
@@ -173,7 +174,7 @@ impl Subscription {
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
         let core = self.core.as_ref();
-        core.map(|core| self.state.match_callbacks.add(core, Box::new(callback)))
+        core.map(|core| self.state.match_callbacks.add(&core.state, Box::new(callback)))
             .unwrap_or_default()
     }
 

@@ -56,7 +56,7 @@ impl LinkStarter {
         let pause = TAKEOVER_TIMEOUT + RESTART_JITTER.mul_f64(share / f64::from(u32::MAX));
         let (starter, weak) = (Arc::new(self), Arc::downgrade(node));
         let restarts = node.watchers.add(
-            core,
+            node,
             Box::new(move |event| {
                 if !matches!(event, NodeEvent::Died(name) if name.starts_with(LINK_NODE)) {
                     return;

@@ -222,7 +222,7 @@ impl Node {
     /// reachable.
     pub fn on_node(&self, callback: impl FnMut(&NodeEvent) + Send + 'static) -> CallbackGuard {
         let core = self.core();
-        let guard = core.state.watchers.add(core, Box::new(callback));
+        let guard = core.state.watchers.add(&core.state, Box::new(callback));
         if core.state.fork_guard().is_from_parent() {
             return guard;
         }

@@ -19,14 +19,21 @@ fn main() -> rnet::Result<()> {
     });
     let source = Node::builder("bridge").domain(&from).open()?;
     let target = Node::builder("bridge").domain(&to).open()?;
-    let (writer, mut topics) = (target.clone(), BTreeMap::new());
+    let (writer, mut topics) =
+        (target.clone(), BTreeMap::<String, (BTreeSet<u64>, Subscription)>::new());
     let _watch = target.on_endpoint(move |event| match event {
         EndpointEvent::Opened(endpoint) if is_wanted(endpoint) => {
-            let (readers, _bridge) = topics.entry(endpoint.topic.clone()).or_insert_with(|| {
-                let bridge = open(&source, &writer, &to, endpoint);
-                (BTreeSet::new(), bridge.map_err(|error| eprintln!("{error}")))
-            });
-            readers.insert(endpoint.id);
+            if let Some((readers, _bridge)) = topics.get_mut(&endpoint.topic) {
+                readers.insert(endpoint.id);
+                return;
+            }
+            match open(&source, &writer, &to, endpoint) {
+                Ok(bridge) => {
+                    let readers = BTreeSet::from([endpoint.id]);
+                    topics.insert(endpoint.topic.clone(), (readers, bridge));
+                }
+                Err(error) => eprintln!("{error}"),
+            }
         }
         EndpointEvent::Closed(endpoint) | EndpointEvent::Lost(endpoint) => {
             topics.retain(|_, (readers, _)| !readers.remove(&endpoint.id) || !readers.is_empty());
@@ -53,7 +60,7 @@ fn open(from: &Node, to: &Node, host: &str, of: &Endpoint) -> rnet::Result<Subsc
     // Before the first message is read.
     publisher.wait_for_subscribers_timeout(1, Duration::from_secs(1))?;
     let proxy = Proxy::new(host, &of.node, of.id)?;
-    let reader = from.subscriber::<[u8]>(&of.topic).message_type(message_type).qos(qos);
+    let reader = from.subscriber::<[u8]>(&of.topic).message_type(message_type).qos(qos).keep_all();
     Ok(reader.proxy(proxy, 1).open()?.on(move |sample| {
         let origin = Origin { host: HOST, publisher: sample.publisher(), seq: sample.seq() };
         let meta = sample.meta().with_origin(origin);

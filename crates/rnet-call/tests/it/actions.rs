@@ -548,3 +548,23 @@ fn incompatible_action_types_are_reported() {
     assert!(["incompatible_type", "call_failed"].contains(&code), "{code}");
     drop(worker);
 }
+
+/// Feedback that arrives faster than it is handled must not extend the wait, and the error names its limit.
+#[test]
+fn a_wait_with_feedback_ends_in_time() {
+    let net = Net::new("endless feedback");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let handler = |goal: &N, context: &mut rnet::ActionContext<'_, N>| {
+        while !context.cancelled() {
+            context.feedback(goal)?;
+            std::thread::sleep(Duration::from_millis(1)); // sleep: the period of the feedback
+        }
+        Ok(*goal)
+    };
+    let _service = a.action::<N, N, N>("/endless").serve(handler).unwrap();
+    let client = b.action_client::<N, N, N>("/endless").open().unwrap();
+    let goal = client.send(&n(1), CallOptions::new()).unwrap();
+    let slow = |_: &N| std::thread::sleep(Duration::from_millis(5)); // sleep: slower than the feedback
+    let error = goal.result_with_timeout(Duration::from_millis(50), slow).unwrap_err();
+    assert!(matches!(&error, Error::Timeout { after_ms: 50, .. }), "{error}");
+}

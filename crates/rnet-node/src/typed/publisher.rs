@@ -34,7 +34,8 @@ const MAX_REUSED_LEN_BYTES: usize = 64 * MAX_INLINE_LEN_BYTES;
 ///
 /// Dropping it does not block. Its node keeps the large messages that reliable subscribers have not read yet
 /// for at most a second, and waits for that when the node is closed; [`Publisher::close`] waits for it at
-/// once. Messages in the log stay readable.
+/// once. A process that exits with an open node, such as by `std::process::exit`, keeps none. Messages in the
+/// log stay readable.
 ///
 /// A publisher belongs to one thread at a time (`send` takes `&mut self`); wrap it in a mutex to
 /// share it, or create one per thread: subscribers merge them.
@@ -137,11 +138,12 @@ impl<T: Message + ?Sized> Publisher<T> {
     /// Closes it: waits for at most `timeout` until its reliable subscribers have read its large messages.
     ///
     /// # Errors
-    /// `Timeout` if some are unread: they are lost, and counted by their subscribers.
+    /// `Timeout` if some are unread: they are lost, and counted by their subscribers. `Interrupted` by an
+    /// [`Interrupter`]: its node keeps them, as for a dropped publisher.
     pub fn close(mut self, timeout: Duration) -> Result<()> {
         self.core.state.check_fork()?;
         let until = Instant::now().checked_add(timeout);
-        let read = self.writer.wait_until_read(until);
+        let read = self.writer.wait_until_read(until)?;
         self.writer.free_unread();
         if read {
             return Ok(());
@@ -360,7 +362,7 @@ impl<T: Message + ?Sized> Publisher<T> {
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
-        self.state.match_callbacks.add(&self.core, Box::new(callback))
+        self.state.match_callbacks.add(&self.core.state, Box::new(callback))
     }
 }
 
@@ -388,7 +390,7 @@ impl<T: Message + ?Sized> Publisher<T> {
         &self,
         callback: impl FnMut(&DeadlineMissed) + Send + 'static,
     ) -> CallbackGuard {
-        self.state.deadlines.add(&self.core, Box::new(callback))
+        self.state.deadlines.add(&self.core.state, Box::new(callback))
     }
 }
 

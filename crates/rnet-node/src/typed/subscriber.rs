@@ -322,7 +322,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
 
     /// Calls `callback` for each match change, on the node's bulk dispatch thread.
     pub fn on_match(&self, callback: impl FnMut(&MatchEvent) + Send + 'static) -> CallbackGuard {
-        self.receiver.state.match_callbacks.add(&self.core, Box::new(callback))
+        self.receiver.state.match_callbacks.add(&self.core.state, Box::new(callback))
     }
 
     /// Calls `callback` when a publisher has sent nothing for a period of this subscriber's deadline, on the
@@ -333,7 +333,7 @@ impl<T: Message + ?Sized> Subscriber<T> {
         &self,
         callback: impl FnMut(&DeadlineMissed) + Send + 'static,
     ) -> CallbackGuard {
-        self.receiver.state.deadlines.add(&self.core, Box::new(callback))
+        self.receiver.state.deadlines.add(&self.core.state, Box::new(callback))
     }
 
     /// Calls `callback` when a publisher has become alive, or is no longer alive, on the node's bulk dispatch

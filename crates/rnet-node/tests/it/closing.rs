@@ -178,3 +178,45 @@ fn an_option_overrides_the_given_quality_of_service() {
     }
     drop((before, after, watch));
 }
+
+/// A program that opens and drops publishers without end must not fill the memory of all.
+#[test]
+fn dropped_publishers_keep_a_bounded_number_of_messages() {
+    let net = Net::new("many dropped");
+    let (a, b) = (net.node("a"), net.node("b"));
+    let _reader = b.subscriber::<[u8]>("/t").reliable().open().unwrap();
+    let mut most = 0;
+    for _ in 0..100 {
+        let mut publisher = a.publisher::<[u8]>("/t").reliable(OnFull::Refuse).open().unwrap();
+        publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+        publisher.send(LARGE).unwrap();
+        drop(publisher);
+        most = most.max(files(&a));
+    }
+    assert!((1..=64).contains(&most), "{most}");
+}
+
+/// It must not spin, and its node keeps the message.
+#[test]
+fn an_interrupt_ends_a_close() {
+    let net = Net::new("interrupted close");
+    let (a, publisher, mut subscriber) = unread(&net);
+    publisher.interrupter().interrupt();
+    assert_eq!(publisher.close(Duration::MAX).unwrap_err(), Error::Interrupted);
+    assert_eq!(*subscriber.recv_timeout(LONG).unwrap(), *LARGE);
+    drop(a);
+}
+
+/// Otherwise an endpoint that is opened and closed in a loop would leave its callbacks.
+#[test]
+fn a_kept_guard_does_not_keep_the_callback_of_a_closed_endpoint() {
+    let net = Net::new("kept guard");
+    let node = net.node("a");
+    let used = std::sync::Arc::new(());
+    let publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let captured = used.clone();
+    let guard = publisher.on_match(move |_| _ = &captured);
+    drop(publisher);
+    eventually("the callback is freed", || std::sync::Arc::strong_count(&used) == 1);
+    drop(guard);
+}

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rnet_core::Error;
 use rnet_ring::fail_point;
 
 use super::Writer;
@@ -38,6 +39,10 @@ impl LingeringMemory for LingeringChannel {
         let unread = self.readers.iter().any(|r| r.reliable && r.needed() <= last);
         !unread || self.until <= Instant::now()
     }
+
+    fn bytes(&self) -> u64 {
+        self.pool.as_ref().map_or(0, Pool::bytes)
+    }
 }
 
 impl Drop for LingeringChannel {
@@ -50,10 +55,14 @@ impl Drop for LingeringChannel {
 }
 
 impl Writer {
-    /// Waits until the reliable readers have taken all large messages; returns whether they have by `until`; `None`
-    /// waits without a limit.
-    pub fn wait_until_read(&mut self, until: Option<Instant>) -> bool {
+    /// Waits until the reliable readers have taken all large messages; returns whether they have by `until`.
+    /// `None` waits without a limit. A signal does not end the wait.
+    ///
+    /// # Errors
+    /// `Interrupted` by an [`InterruptHandle`](super::InterruptHandle).
+    pub fn wait_until_read(&mut self, until: Option<Instant>) -> Result<bool, Error> {
         while let Some(last) = self.pool.newest_position() {
+            self.check_interrupted()?;
             self.refresh_readers();
             let Some((slowest, needed)) = self.slowest() else { break };
             if needed > last {
@@ -61,11 +70,13 @@ impl Writer {
             }
             let left = until
                 .map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
-            if left.is_zero() || self.wait_for_reader(&slowest, needed, 1, left).is_err() {
-                return false;
+            if left.is_zero() {
+                return Ok(false);
             }
+            // The loop checks for an interrupt.
+            let _ = self.wait_for_reader(&slowest, needed, 1, left);
         }
-        true
+        Ok(true)
     }
 
     /// Frees unread large messages when the writer is dropped.
