@@ -20,7 +20,8 @@ use prost_reflect::{DynamicMessage, Value};
 /// let message = Dynamic::from_json(&robot, &serde_json::json!({"legs": [{"force": [1.5, 2.5]}]}))?;
 /// let again = Dynamic::decode(&robot, &message.encode())?;
 /// let force = FieldPath::parse(&robot, "legs[0].force[1]")?;
-/// assert_eq!(again.get(&force).and_then(|value| value.as_f64()), Some(2.5));
+/// let value = again.get_json(&force, &rnet_schema::JsonOptions::default());
+/// assert_eq!(value.and_then(|value| value.as_f64()), Some(2.5));
 /// assert_eq!(again.to_json(&JsonOptions::default())["legs"][0]["force"][0], 1.5);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
