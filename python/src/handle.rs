@@ -54,6 +54,8 @@ type Hook<E> = Box<dyn FnMut(&E) + Send>;
 #[pyclass(frozen, module = "rnet", weakref)]
 pub(crate) struct CallbackHandle {
     core: Arc<HandleCore>,
+    /// Ends the calls of a hook at once. Not set by the collection of the handle, after which the hook runs on.
+    cancelled: Arc<AtomicBool>,
     /// The object that runs an async callback on an event loop.
     on_loop: Option<Py<PyAny>>,
 }
@@ -65,8 +67,8 @@ impl CallbackHandle {
         start: impl FnOnce() -> rnet::Result<H> + Send,
     ) -> PyResult<CallbackHandle> {
         let held: Box<dyn Any + Send> = Box::new(py.detach(start).or_raise(py)?);
-        let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled);
-        Ok(CallbackHandle { core: Arc::new(core), on_loop: None })
+        let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled.clone());
+        Ok(CallbackHandle { core: Arc::new(core), cancelled, on_loop: None })
     }
 
     /// The handle of a callback for events of a node or an endpoint, which keep it until it is cancelled.
@@ -86,8 +88,8 @@ impl CallbackHandle {
         };
         let guard = Some(add(Box::new(hook))?);
         let held: Box<dyn Any + Send> = Box::new(HookGuard { guard, cancelled: cancelled.clone() });
-        let core = HandleCore::with_callbacks("the callback".to_owned(), held, cancelled);
-        Ok(CallbackHandle { core: Arc::new(core), on_loop: None })
+        let core = HandleCore::with_callbacks("the callback".to_owned(), held, Arc::default());
+        Ok(CallbackHandle { core: Arc::new(core), cancelled, on_loop: None })
     }
 
     pub(crate) fn on_endpoint(
@@ -177,6 +179,7 @@ impl TypeCache {
 impl CallbackHandle {
     /// Cancels the callback. Waits for a running call, except in a callback of the same node.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.cancelled.store(true, Ordering::SeqCst);
         let core = self.core.clone();
         interpreter::close(py, move || core.close())
     }

@@ -325,3 +325,37 @@ def test_a_wait_for_the_publishers_of_a_callback_ends_with_the_subscriber(node):
     waiting.start()
     subscriber.close()
     ended.get(timeout=LIMIT_S)
+
+
+class Hook:
+    """A callback that can be referred to weakly."""
+
+    def __init__(self) -> None:
+        self.events: queue.Queue = queue.Queue()
+
+    def __call__(self, event: object) -> None:
+        self.events.put(event)
+
+
+def test_a_cancelled_hook_is_not_called_again(node):
+    a, b = node("a"), node("b")
+    publisher, first, second = a.publisher("/t"), Hook(), Hook()
+    handle = publisher.on_match(first)
+    publisher.on_match(second)
+    handle.cancel()
+    b.subscriber("/t")
+    assert second.events.get(timeout=LIMIT_S).kind == "matched"
+    assert first.events.empty()
+
+
+def test_a_hook_ends_with_its_endpoint(node):
+    a = node("a")
+    hook = Hook()
+    freed = weakref.ref(hook)
+    publisher = a.publisher("/t")
+    handle = publisher.on_match(hook)
+    del hook
+    publisher.close()
+    gc.collect()
+    assert freed() is None
+    handle.cancel()
