@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use strum::{IntoStaticStr, VariantNames};
-use text::{conflict_text, home_text, on_topic, pid_text, where_text};
+use text::{conflict_text, home_text, lost_text, on_topic, pid_text, where_text};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -120,12 +120,12 @@ pub enum Error {
         /// The publisher's stall limit, in milliseconds.
         stall_ms: u64,
     },
-    /// The process of a peer exited without closing its node.
-    #[error("{node} is gone (its process exited); {topic} continues without it; restart it")]
+    /// The process of a peer exited without closing its node, or the host of a peer cannot be reached.
+    #[error("{}", lost_text(.node, .topic))]
     PeerLost {
         /// The topic.
         topic: String,
-        /// The node whose process exited.
+        /// The node; `@host/name` for one of another host.
         node: String,
     },
     /// Shared memory for a message is not available. Messages already sent are not lost.
