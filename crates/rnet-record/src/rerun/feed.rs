@@ -298,11 +298,13 @@ impl<'a> InputFeeder<'a> {
             self.process_outputs(Some(comparison))?;
             let (is_any, owed) = comparison.outstanding()?;
             let limit = if is_any { options.settle } else { options.timeout };
-            if owed.is_empty() || is_any && begun.elapsed() >= limit {
+            // Read once: with an answer, the end of the limit is the end of the wait and not an error.
+            let is_over = begun.elapsed() >= limit;
+            if owed.is_empty() || is_any && is_over {
                 break;
             }
             self.tested.check_alive(&|| "after the last input".to_owned())?;
-            if begun.elapsed() >= limit {
+            if is_over {
                 let (node, inputs) = (&self.tested.name, self.counts.values().sum::<u64>());
                 let text = format!(
                     "{node} does not answer: it received {inputs} messages and published nothing on {} for \
