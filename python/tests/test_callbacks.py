@@ -343,9 +343,10 @@ def test_a_cancelled_hook_is_not_called_again(node):
     handle = publisher.on_match(first)
     publisher.on_match(second)
     handle.cancel()
-    b.subscriber("/t")
+    subscriber = b.subscriber("/t")
     assert second.events.get(timeout=LIMIT_S).kind == "matched"
     assert first.events.empty()
+    subscriber.close()
 
 
 def test_a_hook_ends_with_its_endpoint(node):
