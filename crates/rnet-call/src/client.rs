@@ -270,6 +270,12 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> Client<Q, R> {
         &self.shared
     }
 
+    /// Ends its calls with `Closed`, also those that other threads wait for or start later; for bindings.
+    #[doc(hidden)]
+    pub fn close(&self) {
+        self.shared.core.end_all();
+    }
+
     /// How many servers would accept a call now.
     pub fn server_count(&self) -> usize {
         self.shared.core.server_count()

@@ -141,6 +141,7 @@ impl ClientCore {
                 let opened = Server::open(&self.node, endpoint, &topics, &self.request);
                 let mut calls = lock(&self.calls);
                 match opened {
+                    _ if calls.closed => {}
                     Ok(server) => {
                         let core = Arc::downgrade(self);
                         server.on_match(move || {
@@ -286,6 +287,20 @@ impl ClientCore {
     pub fn request_cancel(&self, number: u32) -> Result<()> {
         self.check_fork()?;
         lock(&self.calls).request_cancel(number)
+    }
+
+    /// Ends all calls with `Closed`, and those that are started later.
+    pub fn end_all(&self) {
+        if self.is_from_parent() {
+            return;
+        }
+        let mut calls = lock(&self.calls);
+        // Its publishers close without the lock.
+        let servers = calls.end_all();
+        drop(calls);
+        drop(servers);
+        self.async_reader_condvar.notify_all();
+        self.wait_handle.interrupt();
     }
 
     /// Cancels a call, and wakes the threads that wait for it.

@@ -110,6 +110,12 @@ impl<G: Message + ?Sized, F: Message + ?Sized, R: Message + ?Sized> ActionClient
         self.client.shared.core.cancel_all()
     }
 
+    /// As [`Client::close`].
+    #[doc(hidden)]
+    pub fn close(&self) {
+        self.client.close();
+    }
+
     /// Counters of the goals so far.
     pub fn stats(&self) -> ClientStats {
         self.client.stats()

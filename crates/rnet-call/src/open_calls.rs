@@ -367,6 +367,21 @@ impl OpenCalls {
         }
     }
 
+    /// Ends all calls with `Closed`; later ones get the same error, because no server is left. Returns the servers.
+    pub fn end_all(&mut self) -> Vec<Arc<Server>> {
+        let error = Error::closed(format!("the client of {}", self.service));
+        let client = self.client;
+        for (number, open) in self.by_number.iter_mut().filter(|(_, open)| !open.has_ended()) {
+            if let Some(server) = &open.server {
+                let word = CallId { client, number: *number }.to_correlation();
+                let _ = server.cancel(word, Action::Cancel);
+            }
+            open.fail(error.clone(), &mut self.to_wake);
+        }
+        (self.closed, self.server_error) = (true, Some(error));
+        std::mem::take(&mut self.servers)
+    }
+
     /// Ends a call, and cancels it if it has not ended; returns whether it had a server.
     pub fn end(&mut self, number: u32) -> bool {
         let word = self.correlation(number);

@@ -106,8 +106,26 @@ impl<Q: Message + ?Sized, R: Message + ?Sized> ServiceBuilder<Q, R> {
         self,
         handler: impl Fn(&Q) -> Result<B, HandlerError> + Send + Sync + 'static,
     ) -> Result<Service> {
+        self.serve_any(move |request, _| handler(request).map(Some))
+    }
+
+    /// As [`ServiceBuilder::serve`] and [`ServiceBuilder::serve_stream`], for bindings: `handler` either returns the
+    /// only reply, or has sent its replies.
+    ///
+    /// # Errors
+    /// As [`ServiceBuilder::serve`].
+    #[doc(hidden)]
+    pub fn serve_any<B: Borrow<R>>(
+        self,
+        handler: impl Fn(&Q, &mut Responder<'_, R>) -> Result<Option<B>, HandlerError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Result<Service> {
         self.serve_with(move |request, responder| {
-            let reply = handler(request)?;
+            let Some(reply) = handler(request, responder)? else {
+                return Ok(HandlerOutcome::Returned);
+            };
             match responder.answer(reply.borrow()) {
                 Ok(outcome) => Ok(outcome),
                 // A cancellation is not a failure of the handler.

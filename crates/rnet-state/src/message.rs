@@ -92,14 +92,22 @@ impl StateMessage {
 
     /// As [`StateMessage::decode`], for the value of a key.
     pub(super) fn decode_key<M: Message + Clone>(&self, key: &str) -> Result<M> {
-        let holds = self.0.message_type.desc().to_string();
-        let reader = self.reader_of::<M>()?;
-        check_compatible(&self.0.message_type, &reader).map_err(|why| Error::StateType {
-            key: key.to_owned(),
-            holds,
-            given: format!("{} ({why})", reader.desc()),
-        })?;
+        self.check_reader(key, &self.reader_of::<M>()?)?;
         self.decode_or(|why| Error::bad_value(key, why))
+    }
+
+    /// Checks that a reader of this type understands the message, by the rules of topics; for the value of a
+    /// key. For bindings, whose readers have no Rust type.
+    ///
+    /// # Errors
+    /// `StateType`.
+    #[doc(hidden)]
+    pub fn check_reader(&self, key: &str, reader: &MessageType) -> Result<()> {
+        check_compatible(&self.0.message_type, reader).map_err(|why| Error::StateType {
+            key: key.to_owned(),
+            holds: self.0.message_type.desc().to_string(),
+            given: format!("{} ({why})", reader.desc()),
+        })
     }
 
     fn decode_or<M: Message + Clone>(&self, bad: impl Fn(String) -> Error) -> Result<M> {

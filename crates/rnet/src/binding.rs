@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rnet_core::Result;
 use rnet_shm::state::Clock;
 
-use crate::Node;
 use crate::state::State;
+use crate::{Client, MessageType, Node};
 
 pub use rnet_call::StillValid;
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors, Report};
@@ -19,6 +19,18 @@ pub use rnet_state::{BlockingHooks, with_blocking_hooks};
 /// The error counter of a node, for callbacks that run on other threads.
 pub fn error_counter(node: &Node) -> Arc<CallbackErrors> {
     node.core().state.errors.clone()
+}
+
+/// As [`Node::call_timeout`]: the client that the node keeps for a service, for encoded messages of these types.
+///
+/// # Errors
+/// As [`Node::call`].
+pub fn cached_client(
+    node: &Node,
+    name: &str,
+    types: (MessageType, MessageType),
+) -> Result<Client<[u8], [u8]>> {
+    node.cached_client_of(name, types)
 }
 
 /// Stops the simulated time of a node whose callbacks are about to end: sleeps in it return `Closed`.

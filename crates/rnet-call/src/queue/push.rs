@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -172,7 +172,7 @@ impl<J: Message + ?Sized> PushBuilder<J> {
             limit,
             push_timeout,
             ty,
-            thread: Some(thread),
+            thread: Mutex::new(Some(thread)),
             _type: PhantomData,
         })
     }
@@ -199,10 +199,10 @@ struct PusherShared {
 }
 
 impl PusherShared {
-    /// Waits until at most this many jobs are open; false on a timeout.
+    /// Waits until at most this many jobs are open, or the pusher is closed; false on a timeout.
     fn wait_for(&self, open: usize, until: Option<Instant>) -> (MutexGuard<'_, QueueState>, bool) {
         let mut state = lock(&self.state);
-        while state.stats.open > open {
+        while state.stats.open > open && !state.closed {
             if until.is_some_and(|until| until <= Instant::now()) {
                 return (state, false);
             }
@@ -227,7 +227,7 @@ pub struct Pusher<J: Message + ?Sized> {
     limit: usize,
     push_timeout: Duration,
     ty: MessageType,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
     _type: PhantomData<fn(&J)>,
 }
 
@@ -253,6 +253,7 @@ impl<J: Message + ?Sized> Pusher<J> {
             .map_err(|why| Error::bad_value(format!("job of {}", self.name), why))?;
         let (mut state, room) =
             self.shared.wait_for(self.limit - 1, Instant::now().checked_add(limit));
+        self.check_open(&state)?;
         if !room {
             let (what, limit) = (format!("open jobs of a pusher of {}", self.name), self.limit);
             let hint = "start more workers, wait for capacity, or open it with a longer backlog"
@@ -287,11 +288,34 @@ impl<J: Message + ?Sized> Pusher<J> {
         self.client.shared().core.check_fork()?;
         let until = deadline(timeout);
         let (state, done) = self.shared.wait_for(0, until);
+        self.check_open(&state)?;
         if done {
             return Ok(());
         }
         let what = format!("{} jobs of {} to finish", state.stats.open, self.name);
         Err(Error::timeout(self.name.as_str(), what, timeout.unwrap_or_default()))
+    }
+
+    fn check_open(&self, state: &QueueState) -> Result<()> {
+        match state.closed {
+            true => Err(Error::closed(format!("the pusher of {}", self.name))),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns unfinished jobs, as dropping it does, also while other threads wait; for bindings. Its waits and
+    /// later pushes fail with `Closed`.
+    #[doc(hidden)]
+    pub fn close(&self) {
+        if self.client.shared().core.is_from_parent() {
+            return;
+        }
+        lock(&self.shared.state).closed = true;
+        self.shared.condvar.notify_one();
+        self.shared.ended.notify_all();
+        let thread = lock(&self.thread).take();
+        // The callback for a returned job may close the pusher.
+        join(thread);
     }
 
     /// Whether every job has been acknowledged or returned. If not, the task is woken when that may have
@@ -341,15 +365,12 @@ impl<J: Message + ?Sized> Pusher<J> {
 
 impl<J: Message + ?Sized> Drop for Pusher<J> {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
         if self.client.shared().core.is_from_parent() {
-            std::mem::forget(thread);
+            let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(thread.take());
             return;
         }
-        lock(&self.shared.state).closed = true;
-        self.shared.condvar.notify_one();
-        // The callback for a returned job may drop the pusher.
-        join(Some(thread));
+        self.close();
     }
 }
 

@@ -139,7 +139,7 @@ impl<T: Message + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// `Timeout` if some are unread: they are lost, and counted by their subscribers. `Interrupted` by an
-    /// [`Interrupter`]: its node keeps them, as for a dropped publisher.
+    /// [`crate::Interrupter`]: its node keeps them, as for a dropped publisher.
     pub fn close(mut self, timeout: Duration) -> Result<()> {
         self.core.state.check_fork()?;
         let until = Instant::now().checked_add(timeout);

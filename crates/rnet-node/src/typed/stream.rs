@@ -43,6 +43,12 @@ impl<T: Message + ?Sized> SampleStream<T> {
         self.0.into_source().expect("the stream belongs to this process, not to its parent")
     }
 
+    /// Calls `act` with the subscriber; `None` in a forked child. `act` must not wait for messages: that would
+    /// stop the dispatch thread of the topic's lane.
+    pub fn with_subscriber<R>(&self, act: impl FnOnce(&mut Subscriber<T>) -> R) -> Option<R> {
+        self.0.with_source(|subscriber| Some(act(subscriber)))
+    }
+
     /// Received and lost messages by publisher, including former publishers.
     pub fn stats(&self) -> Vec<PublisherStats> {
         self.0.with_source(|subscriber| subscriber.stats())

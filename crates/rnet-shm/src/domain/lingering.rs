@@ -11,7 +11,7 @@ use super::node::ring_control;
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// Beyond this, the oldest is freed although it is still read: a program that opens and drops publishers
 /// without end must not fill the memory of all.
-const MAX_BYTES: u64 = 256 << 20;
+const MAX_LINGERING_BYTES: u64 = 256 << 20;
 /// The same for their number.
 const MAX_COUNT: usize = 64;
 
@@ -42,7 +42,7 @@ impl Lingering {
         let mut all = self.lock();
         all.push_back(memory);
         let mut freed = Vec::new();
-        while all.len() > MAX_COUNT || all.len() > 1 && bytes(&all) > MAX_BYTES {
+        while all.len() > MAX_COUNT || all.len() > 1 && bytes(&all) > MAX_LINGERING_BYTES {
             freed.extend(all.pop_front());
         }
         drop(all);

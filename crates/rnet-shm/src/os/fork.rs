@@ -243,6 +243,16 @@ impl<T> ProcessOwned<T> {
     pub fn new(thing: T) -> ProcessOwned<T> {
         ProcessOwned { thing: ManuallyDrop::new(thing), fork_guard: ForkGuard::here() }
     }
+
+    /// The value; `None` in a forked child of its owner, which must not use it.
+    pub fn into_inner(self) -> Option<T> {
+        let mut this = ManuallyDrop::new(self);
+        if this.fork_guard.is_from_parent() {
+            return None;
+        }
+        // SAFETY: `this` is not dropped, so that nothing else takes or drops the value.
+        Some(unsafe { ManuallyDrop::take(&mut this.thing) })
+    }
 }
 
 impl<T> Drop for ProcessOwned<T> {

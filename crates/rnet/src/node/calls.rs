@@ -8,7 +8,7 @@ use rnet_core::Result;
 use super::Node;
 use crate::{
     ActionBuilder, ActionClientBuilder, Client, ClientBuilder, CommandBuilder, DriveBuilder,
-    Message, PullBuilder, PushBuilder, Received, ServiceBuilder,
+    Message, MessageType, PullBuilder, PushBuilder, Received, ServiceBuilder,
 };
 
 impl Node {
@@ -122,6 +122,20 @@ impl Node {
         let named = service_name(&self.handle, name)?;
         let open = || ClientBuilder::at(&self.handle, named.clone()).open();
         self.clients.get(named.as_str().to_owned(), open)
+    }
+
+    /// The cached client of a service, for encoded messages of these types.
+    pub(crate) fn cached_client_of(
+        &self,
+        name: &str,
+        (request, reply): (MessageType, MessageType),
+    ) -> Result<Client<[u8], [u8]>> {
+        self.core().state.check_fork()?;
+        let named = service_name(&self.handle, name)?;
+        let key = format!("{} {:?} {:?}", named.as_str(), request.desc(), reply.desc());
+        let open =
+            || ClientBuilder::at(&self.handle, named.clone()).message_types(request, reply).open();
+        self.clients.get(key, open)
     }
 
     /// A builder for the pushing end of a work queue, opened by [`PushBuilder::open`]. Each job goes to one
