@@ -180,6 +180,14 @@ impl Child {
         Child::start(Child::order(Command::new(program), net, role))
     }
 
+    /// Starts a program of another language as a child with this role.
+    #[track_caller]
+    pub fn program(net: &Net, role: &str, command: &[&str]) -> Child {
+        let mut child = Command::new(command[0]);
+        child.args(&command[1..]).env(ROLE, role).env(DIR, net.base());
+        Child::start(child)
+    }
+
     /// Turns a command that runs this executable, or ends in its path, into a child with this role.
     #[track_caller]
     pub fn order(mut command: Command, net: &Net, role: &str) -> Command {

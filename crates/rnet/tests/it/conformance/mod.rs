@@ -39,6 +39,43 @@ conformance!(@ [] crate::conformance::transport::Processes, deaths_of_processes 
     patterns::a_driver_that_dies_is_followed_by_the_fallback,
 });
 
+/// As `conformance!`, with the behaviours of topics that the actors in C++ and Python know.
+macro_rules! languages {
+    ($($transport:ty as $place:ident),*) => {
+        $(conformance!(@ [#[ignore = "needs the actors in C++ and Python; run by `make test-c`"]] $transport, $place {
+            delivery::all_sizes_arrive_whole_and_in_order,
+            delivery::several_publishers_are_merged_in_order,
+            delivery::overruns_are_counted_exactly,
+            delivery::reliable_waits_for_a_slow_reader,
+            delivery::reliable_refuses_and_gives_the_message_back,
+            delivery::reliable_detaches_a_stopped_reader,
+            joining::either_may_start_first,
+            joining::matches_are_reported,
+            joining::waits_end_in_time,
+            joining::late_joiners_get_the_last_small_messages,
+            joining::late_joiners_get_the_last_large_messages,
+            history::latest_of_several_publishers_skips_the_others,
+            taking::keep_last_skips_older_messages,
+            taking::latest_skips_all_but_the_newest,
+            taking::a_loan_that_is_dropped_sends_nothing,
+            taking::receive_without_messages_returns_nothing,
+            taking::held_samples_are_limited_and_released,
+            taking::samples_outlive_their_endpoints_and_node,
+            taking::oversized_message_is_refused_without_loss,
+        });)*
+    };
+}
+
+languages!(
+    crate::conformance::transport::Languages<'c', 'r'> as cpp_and_rust,
+    crate::conformance::transport::Languages<'r', 'c'> as rust_and_cpp,
+    crate::conformance::transport::Languages<'c', 'c'> as cpp_and_cpp,
+    crate::conformance::transport::Languages<'c', 'p'> as cpp_and_python,
+    crate::conformance::transport::Languages<'p', 'c'> as python_and_cpp,
+    crate::conformance::transport::Languages<'p', 'r'> as python_and_rust,
+    crate::conformance::transport::Languages<'r', 'p'> as rust_and_python
+);
+
 #[test]
 fn a_message_of_64_mib_crosses_processes() {
     use transport::Transport as _;

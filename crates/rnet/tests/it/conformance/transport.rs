@@ -82,6 +82,35 @@ impl Transport for Processes {
     }
 }
 
+/// Processes in two languages, in turn: the first actor in the first language. `r` is Rust, `c` C++, `p` Python.
+pub struct Languages<const FIRST: char, const SECOND: char> {
+    net: Net,
+    actors: usize,
+}
+
+impl<const FIRST: char, const SECOND: char> Transport for Languages<FIRST, SECOND> {
+    fn new(test: &str) -> Self {
+        Languages { net: Net::new(test), actors: 0 }
+    }
+    fn actor(&mut self, name: &str) -> Handle {
+        let language = [FIRST, SECOND][self.actors % 2];
+        self.actors += 1;
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        Handle::process(match language {
+            'c' => Child::program(
+                &self.net,
+                name,
+                &[&format!("{root}/target/c/test/conformance_actor")],
+            ),
+            'p' => {
+                let actor = format!("{root}/python/tests/conformance_actor.py");
+                Child::program(&self.net, name, &[&format!("{root}/.venv/bin/python"), &actor])
+            }
+            _ => Child::spawn(&self.net, name),
+        })
+    }
+}
+
 /// Child side of [`Processes`].
 pub fn play(name: &str) {
     let net = Net::of_parent();
