@@ -59,6 +59,8 @@ const OUTSIDE_MAP: &[Row] = &[
     ("rnet-net", &["rnet-config"]),
     ("rnet-launch", &["rnet", "rnet-config", "rnet-core", "rnet-record"]),
     ("rnet-cli", &["rnet-launch"]),
+    // Recordings are a part of every language (decision 0052).
+    ("rnet-c", &["rnet-record"]),
     // System calls without a safe wrapper are functions of `rnet_shm::os` (decision 0005).
     ("rnet-cli", &["rnet-shm"]),
     ("rnet-launch", &["rnet-shm"]),
@@ -89,7 +91,8 @@ const OUTSIDE_MAP: &[Row] = &[
     // The token and TLS of both servers (decision 0050).
     ("rnet-access", &[]),
     ("rnet-cli", &["rnet-foxglove"]),
-    ("xtask", &[]),
+    // The C++ structs of the built-in messages are generated.
+    ("xtask", &["rnet-schema"]),
     // Every crate may depend on it: it contains no code (decision 0050).
     (WORKSPACE_HACK, &[]),
     // `rnet bench`, `rnet demo`, and the topologies and workers that the comparison uses too (decision 0005).

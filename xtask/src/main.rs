@@ -6,20 +6,26 @@
 //! - `cargo xtask message-path` prints a hash of the message path's sources, which the report of the
 //!   comparison contains.
 //! - `cargo xtask api` compares the public API of `rnet` with its listing.
+//! - `cargo xtask c-header` compares `rnet.h` with the exported functions of rnet-c.
+//! - `cargo xtask cpp-messages` compares the C++ structs of the built-in messages with their `.proto` files.
 //! - `cargo xtask lines` prints the size of the project.
 //! - `cargo xtask instructions` compares the instruction counts of sending and receiving with a baseline.
 //!
 //! Every check is a pure function from text to findings, with a test that shows it failing on a bad sample.
-//! Only this file, `api` and `instructions` read the tree and run other programs. A check without input
-//! fails.
+//! Only this file, `api`, `c_header`, `generated` and `instructions` read the tree and run other programs. A
+//! check without input fails.
 #![forbid(unsafe_code)]
 
 mod api;
+mod c_header;
 mod claims;
 mod constants;
+mod cpp_messages;
 mod cycles;
 mod deps;
+mod generated;
 mod instructions;
+mod languages;
 mod lines;
 mod manifest;
 mod markdown;
@@ -70,12 +76,14 @@ fn main() -> ExitCode {
         "cycles" if rest.is_empty() => Some(source_files(root).and_then(|f| cycles::check(&f))),
         "tidy" if rest.is_empty() => Some(run_tidy(root)),
         "api" => api::run(root, rest),
+        "c-header" => c_header::run(root, rest),
+        "cpp-messages" => cpp_messages::run(root, rest),
         "instructions" => instructions::run(root, rest),
         _ => None,
     };
     let Some(outcome) = outcome else {
         eprintln!(
-            "usage: cargo xtask deps|cycles|tidy|lines|message-path|api [--write]|instructions [--accept | --annotate CASE]"
+            "usage: cargo xtask deps|cycles|tidy|lines|message-path|(api|c-header|cpp-messages) [--write]|instructions [--accept | --annotate CASE]"
         );
         return ExitCode::from(2);
     };
@@ -152,6 +160,7 @@ fn run_tidy(root: &Path) -> Outcome {
     let exists = |path: &str| root.join(path).exists();
     let mut findings = tidy::check(&files, &exists);
     findings.extend(claims::check(&files));
+    findings.extend(languages::check(&files));
     findings.extend(words::check(&files));
     findings.extend(constants::check(&files));
     findings.extend(message_path::check(&message_path::hash(&files)?, &files));

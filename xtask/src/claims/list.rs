@@ -2,7 +2,7 @@
 //!
 //! A line is `page<TAB>quotation<TAB>evidence`. The quotation must occur exactly once in the page, so that a
 //! changed sentence is compared with its tests again. The evidence is one or more tests (`path::name`) and
-//! reports or scripts (paths of files), or `- ` and the reason why no test can show it. Each sentence and each
+//! reports, scripts or manifests (`EVIDENCE_FILES`), or `- ` and the reason why no test can show it. Each sentence and each
 //! table row of a page must share text with a quotation.
 
 use std::ops::Range;
@@ -55,10 +55,24 @@ fn check_line(line: &str, pages: &mut [Page], texts: &Texts) -> Vec<String> {
     faults
 }
 
-/// Whether this is a test, or a file that is not source code.
+/// Files that show a claim without a test: reports of measurements, scripts that CI runs, and manifests.
+const EVIDENCE_FILES: &[&str] = &[
+    "bench/results/",
+    "scripts/",
+    "cpp/test.sh",
+    "docs/api/",
+    "python/pyproject.toml",
+    "Cargo.toml",
+];
+
 fn is_evidence(item: &str, texts: &Texts) -> bool {
-    let is_source = item.ends_with(".rs") || item.ends_with(".py");
-    is_existing_test(item, texts) || texts.contains_key(item) && !is_source
+    let is_file = || {
+        texts.contains_key(item)
+            && EVIDENCE_FILES
+                .iter()
+                .any(|place| item.starts_with(place) || item.ends_with("/Cargo.toml"))
+    };
+    is_existing_test(item, texts) || is_file()
 }
 
 /// The text of a page without headings, code blocks, images and table heads.
@@ -150,7 +164,7 @@ mod tests {
         ```sh\nrun it\n```\n\n| limit | value |\n|---|---:|\n| nodes | 7 |\n";
     const ALL: &str = "docs/guarantees.md\tsilent.** Each is counted\ta/b.rs::it_holds\n\
         docs/guarantees.md\tYes\t- not a claim\n\
-        docs/guarantees.md\tnodes | 7\ta/b.py::test_it report.md\n";
+        docs/guarantees.md\tnodes | 7\ta/b.py::test_it bench/results/report.md\n";
 
     fn findings(list: &str, page: &str) -> Vec<String> {
         let texts = Texts::from([
@@ -160,7 +174,7 @@ mod tests {
             ("docs/limits.md", ""),
             ("a/b.rs", "#[test]\nfn it_holds() {}\n"),
             ("a/b.py", "def test_it():\n    pass\n"),
-            ("report.md", ""),
+            ("bench/results/report.md", ""),
         ]);
         check(&texts).into_iter().map(|f| format!("{}: {}", f.place, f.text)).collect()
     }
@@ -212,6 +226,7 @@ mod tests {
             ("a/b.rs::it", "`a/b.rs::it` is neither"),
             ("a/b.rs::it_holds a/b.rs", "`a/b.rs` is neither"),
             ("gone.md", "`gone.md` is neither"),
+            ("README.md", "`README.md` is neither"),
             ("", "has neither a test nor a reason"),
             ("-", "has neither a test nor a reason"),
         ] {
