@@ -13,12 +13,12 @@ export DEMO_SECONDS ?= 20
 export SOAK_SECONDS ?= 600
 
 # In the order of the run. `check`, `test` and `test-slow` continue after a failure and show all failures at
-# the end. CI_SLOW is the part of SLOW that CI runs: between hosts, in a browser, and the corpora of the fuzz
-# targets.
-CHECKS := check-fmt check-clippy check-doc check-api check-deps check-cycles check-tidy
-TESTS := test-rust test-doc test-loom test-python test-demo test-examples
+# the end. CI_SLOW is the part of SLOW that CI runs: between hosts, in a browser, the corpora of the fuzz targets,
+# and the C++ tests with sanitizers.
+CHECKS := check-fmt check-clippy check-doc check-api check-c-header check-cpp-messages check-deps check-cycles check-tidy check-abi
+TESTS := test-rust test-doc test-loom test-python test-demo test-examples test-c
 CI_SLOW := test-net check-dashboard test-dashboard test-corpora
-SLOW := $(CI_SLOW) test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
+SLOW := $(CI_SLOW) test-c-sanitize test-instructions test-full test-hostile test-random test-metrics test-foxglove site test-fuzz test-dist test-bench test-bench-python
 
 # The comparison: default output folder of `make bench`.
 BENCH_OUT ?= bench/target/report
@@ -26,7 +26,7 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 RECORD_EXAMPLES := record_robot record_speed open_speed
 
-.PHONY: help demo build-demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release \
+.PHONY: help demo build-demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release build-c build-c-release \
 	bench-setup bench-typed bench-record build-bench build-record build-link build-link-dev dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
@@ -35,7 +35,7 @@ help: ## list the targets
 demo: build-demo $(if $(filter 2,$(HOSTS)),build-link-dev) ## run a robot of ten processes for DEMO_SECONDS (default 20); HOSTS=2: on two simulated hosts, with a cable cut (root)
 	@DEMO_HOSTS=$(HOSTS) $(PY) demo/run.py
 
-test: ## run the tests: Rust, doc tests, loom, Python, demo, examples
+test: ## run the tests: Rust, doc tests, loom, Python, demo, examples, C and C++
 	@$(STEP) --start
 	@$(MAKE) --keep-going build-dev $(TESTS); code=$$?; \
 	$(STEP) --summary; exit $$code
@@ -58,12 +58,12 @@ test-ci: ## run the CI tests: `make test`, `make check`, and the most important 
 quick: ## check formatting, lints and unit tests of the changes since the branch left main; needs no set-up
 	@scripts/quick.sh
 
-check: ## check formatting, clippy and rustdoc warnings, public API, crate dependencies, import cycles, tidiness
+check: ## check formatting, clippy and rustdoc warnings, public API, crate dependencies, import cycles, tidiness, the C library's ABI
 	@$(STEP) --start
 	@$(MAKE) --keep-going $(CHECKS); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-build: setup build-release ## build the release: `rnet`, the demo nodes, the Python package in .venv
+build: setup build-release build-c-release ## build the release: `rnet`, the demo nodes, the Python package in .venv, the C library
 
 bench: build-bench ## compare all systems on the same workloads, and measure recordings; about 55 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
@@ -114,14 +114,15 @@ fuzz: ## fuzz each target for FUZZ_SECONDS (default 600), coverage-guided, with 
 site: ## build the documentation as web pages in target/site, and check its links
 	@$(STEP) site scripts/site.py
 
-dist: ## build the release packages in target/dist/out: wheel, sdist, tarball, Debian package, crates
+dist: ## build the release packages in target/dist/out: wheel, sdist, tarballs, Debian packages, crates
 	@$(STEP) dist scripts/dist.sh
 
 install: export PREFIX ?= /usr/local
-install: ## install the command with manual pages, completions and systemd files below PREFIX (default /usr/local)
-	@test -x target/release/rnet || { echo "run 'make build' first" >&2; exit 1; }
+install: ## install the command with manual pages, completions and systemd files, and the C library, below PREFIX (default /usr/local)
+	@test -x target/release/rnet && test -e target/release/c/librnet.so.1 || { echo "run 'make build' first" >&2; exit 1; }
 	@test -x target/release/rnet-link || echo "without rnet-link, which joins hosts: 'make build-link' builds it"
 	@scripts/stage.sh target/release/rnet "$(DESTDIR)" "$(PREFIX)"
+	@scripts/stage-c.sh target/release/c "$(DESTDIR)" "$(PREFIX)" $(LIBDIR)
 
 clean: ## remove build outputs and installed tools: target/ and .venv/, also those of bench/
 	cargo clean
@@ -139,6 +140,14 @@ build-demo: setup
 
 build-release: setup
 	@$(STEP) build-release scripts/python-dev.sh --release
+
+build-c-release:
+	@$(STEP) build-c-release scripts/librnet.sh --release target/release/c
+
+# The C library in the development profile, and installed in target/c/prefix, as the tests use it.
+build-c:
+	@$(STEP) setup-c scripts/setup.sh --c
+	@$(STEP) build-c bash -c 'scripts/librnet.sh target/c/lib && rm -rf target/c/prefix && scripts/stage-c.sh target/c/lib "" "$$PWD/target/c/prefix"'
 
 build-link: ## build the link between hosts, with Zenoh, which only the link needs
 	@$(STEP) build-link cargo build --release --package rnet-net --features zenoh --bin rnet-link
@@ -171,6 +180,12 @@ check-doc:
 check-api:
 	@$(STEP) check-api cargo xtask api
 
+check-c-header:
+	@$(STEP) check-c-header bash -c 'cargo xtask c-header && cpp/check-header.sh'
+
+check-cpp-messages:
+	@$(STEP) check-cpp-messages cargo xtask cpp-messages
+
 check-deps:
 	@$(STEP) check-deps cargo xtask deps
 
@@ -179,6 +194,10 @@ check-cycles:
 
 check-tidy:
 	@$(STEP) check-tidy cargo xtask tidy
+
+# The committed description of the C library's binary interface.
+check-abi: build-c
+	@$(STEP) check-abi scripts/abi.sh target/c/lib
 
 # One process per test, twice as many at a time as cores: most tests wait for something.
 test-rust: setup
@@ -199,10 +218,11 @@ test-random: setup
 # The only step that builds Zenoh, except for dist. Hosts are network namespaces, which need root. test-rust
 # covers the tests that need no Zenoh.
 NET := test(/^(conformance|zenoh|namespaces|rnet_link|ports)::/) or binary(rnet-link) or kind(lib)
-test-net: build-dev
+test-net: build-dev build-c
 	@$(STEP) setup-net scripts/setup.sh --net
 	@$(STEP) --tests test-net scripts/nextest.sh --package rnet-net --features zenoh --lib --bins --tests -E '$(NET)'
 	@$(STEP) --tests test-net-page scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(/^over_link::/)'
+	@$(STEP) --tests test-net-c cpp/test.sh test_remote_state
 	@$(STEP) --tests test-net-demo $(PY) -m pytest demo/test_two_hosts.py python/tests/test_state_of.py
 
 # Only these steps need node, which scripts/node.sh installs if it is missing. Tests the page in a real
@@ -257,12 +277,21 @@ test-python: build-dev
 test-demo: build-dev
 	@$(STEP) --tests test-demo $(PY) -m pytest demo --ignore=demo/test_two_hosts.py
 
-test-examples: build-dev
+test-examples: build-dev build-c
 	@$(STEP) --tests test-examples $(PYTEST) examples
+
+# Then the conformance suite between actors in C++, Python and Rust.
+test-c: build-dev build-c
+	@$(STEP) --tests test-c cpp/test.sh
+	@$(STEP) --tests test-c-conformance scripts/nextest.sh --workspace --lib --bins --tests --run-ignored only -E 'test(/^conformance::.*(cpp|python).*::/)'
+
+test-c-sanitize: build-c
+	@$(STEP) --tests test-c-address cpp/test.sh --sanitize=address,undefined
+	@$(STEP) --tests test-c-thread cpp/test.sh --sanitize=thread
 
 # Builds the release files, installs them into empty folders, and uses them: one step, because each part needs
 # the others.
-test-dist:
+test-dist: build-dev build-c
 	@$(STEP) test-dist sh -c 'scripts/setup.sh --dist && scripts/dist.sh && scripts/dist-test.sh'
 
 test-bench: export CARGO_INCREMENTAL := 0

@@ -20,10 +20,10 @@ one() {
     echo "$found"
 }
 
-# The README's Nth code block of a language.
+# The README's Nth code block of a language; or that of another page.
 block() {
     awk -v fence="\`\`\`$1" -v wanted="$2" '$0 == "```" { inside = 0 } inside { print }
-        index($0, fence) == 1 && ++count == wanted { inside = 1 }' README.md
+        index($0, fence) == 1 && ++count == wanted { inside = 1 }' "${3:-README.md}"
 }
 
 # Runs both programs; the listener must print the talker's messages.
@@ -88,19 +88,29 @@ block rust 2 >"$place/user/src/bin/listener.rs"
 (cd "$place/user" && CARGO_TARGET_DIR=$PWD/target cargo build --quiet --bins 2>&1 | grep -v "was not used in the crate graph" || true)
 talk "$place/user/target/debug/talker" "$place/user/target/debug/listener"
 
-echo "== Debian package"
-deb=$(one 'rnet_*.deb')
-if command -v lintian >/dev/null; then lintian --allow-root --fail-on error,warning "$deb"; else
+echo "== C library"
+RNET_C_PACKAGES=$out .venv/bin/python -m pytest --quiet examples/test_cpp.py
+newest=$(tar -xOzf "$(one 'rnet-c-*.tar.gz')" --wildcards '*/lib/librnet.so.1' | readelf --wide --dyn-syms - | grep -o '@GLIBC_[0-9.]*' | sort -V | tail -n 1)
+[ "$(printf '%s\n' @GLIBC_2.28 "$newest" | sort -V | tail -n 1)" = @GLIBC_2.28 ] || { echo "dist: librnet.so.1 needs $newest"; exit 1; }
+
+echo "== Debian packages"
+deb=$(one 'rnet_*.deb') libraries=("$(one 'librnet1_*.deb')" "$(one 'librnet-dev_*.deb')")
+mkdir "$place/talker"
+block cmake 1 docs/guide/cpp.md >"$place/talker/CMakeLists.txt"
+block cpp 1 docs/guide/cpp.md >"$place/talker/talker.cpp"
+if command -v lintian >/dev/null; then lintian --allow-root --fail-on error,warning "$deb" "${libraries[@]}"; else
     echo "NOT RUN: dist lintian: lintian is not installed"
 fi
 if [ "$(id -u)" -eq 0 ] && command -v mmdebstrap >/dev/null; then
     root=$place/root
     mmdebstrap --quiet --variant=apt --aptopt='APT::Install-Recommends "false"' \
-        --customize-hook='copy-in '"$deb"' /tmp' \
+        --customize-hook='copy-in '"$deb ${libraries[*]} $place/talker"' /tmp' \
         --customize-hook='chroot "$1" sh -c "cd /tmp && apt-get install -y -q ./rnet_*.deb"' \
         --customize-hook='chroot "$1" rnet version' \
         --customize-hook='chroot "$1" rnet-link config' \
         --customize-hook='chroot "$1" rnet demo --seconds 8' \
+        --customize-hook='chroot "$1" sh -c "cd /tmp && apt-get install -y -q ./librnet1_*.deb ./librnet-dev_*.deb g++ cmake make"' \
+        --customize-hook='chroot "$1" sh -c "cd /tmp && cmake -B build talker && cmake --build build && ldd build/talker"' \
         --customize-hook='chroot "$1" sh -c "apt-get purge -y -q rnet && ! test -e /usr/bin/rnet"' \
         stable /dev/null "${DEBIAN_MIRROR:-http://deb.debian.org/debian}"
     rm -rf --one-file-system "$root"

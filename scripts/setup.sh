@@ -9,6 +9,7 @@
 #   setup.sh --metrics    Prometheus, for `make test-metrics`
 #   setup.sh --dashboard  node, a browser and the fonts of the screenshots, for `make test-dashboard`
 #   setup.sh --foxglove   node and a client of the Foxglove protocol, for `make test-foxglove`
+#   setup.sh --c          compilers, CMake, protobuf and abidiff for the C library, for cpp/test.sh and others
 #   setup.sh --fuzz       only a C++ compiler, for scripts/fuzz.sh (libFuzzer is C++)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -54,6 +55,18 @@ case ${1-} in
     ;;
 --foxglove)
     scripts/node.sh npm ci --ignore-scripts --no-audit --no-fund --prefix crates/rnet-foxglove/tests/client
+    exit
+    ;;
+--c)
+    { command -v g++ && command -v cmake && command -v pkg-config && command -v protoc && command -v abidiff; } \
+        >/dev/null && [ -e /usr/include/google/protobuf/message.h ] && [ -e /usr/include/asio.hpp ] &&
+        [ -e /usr/include/spdlog/spdlog.h ] && [ -e /usr/include/nlohmann/json.hpp ] ||
+        need_packages g++ make cmake pkg-config protobuf-compiler libprotobuf-dev nlohmann-json3-dev abigail-tools libasio-dev libspdlog-dev
+    # Without them, as on systems that do not have these packages, the test of a colcon workspace is not run.
+    if ! [ -e /usr/share/ament_cmake ] || ! [ -e /usr/lib/python3/dist-packages/colcon_ros ]; then
+        can_install_packages && install_packages --no-install-recommends ament-cmake colcon python3-colcon-cmake \
+            python3-colcon-recursive-crawl python3-colcon-ros || echo "setup: colcon and ament_cmake were not installed"
+    fi
     exit
     ;;
 --fuzz)
