@@ -4,10 +4,11 @@ A block ```` ```console ```` has commands after ``$``, each with its output. Wit
 terminal: its command keeps running, blocks of the same name show its later output, and ``^C`` ends it. A line of only
 ``…`` matches lines omitted on the page, ``…`` within a line matches text that differs between runs.
 
-A block ```` ```python arm.py ```` is that file: a command of the page runs it. Without a name it runs here. A block that
-begins with an import is a separate program, another block continues the previous one. ``examples/given/PAGE/`` has the
-preconditions of a page: files, and in ``names.py`` names; ``Done`` ends an endless block. A block ```` ```text ```` after
-Python is its output. ```` ```pycon ```` is a session (doctest).
+A block ```` ```python arm.py ```` is that file: a command of the page runs it. C, C++, CMake and XML are the same;
+``test_cpp.py`` compiles those without a name. Python without a name runs here: a block that begins with an import is a
+separate program, another block continues the previous one. ``examples/given/PAGE/`` has the preconditions of a page:
+files, and in ``names.py`` names; ``Done`` ends an endless block. A block ```` ```text ```` after Python is its output.
+```` ```pycon ```` is a session (doctest).
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ import rnet
 ROOT = Path(__file__).parent.parent
 RNET = ROOT / "target" / "debug" / "rnet"
 GIVEN = ROOT / "examples" / "given"
+#: Where ``make build-c`` installs the C library.
+C_PREFIX = ROOT / "target" / "c" / "prefix"
 #: Far longer than any test takes: a hang fails instead of blocking the tests.
 LIMIT_S = 60
 
@@ -172,6 +175,8 @@ def play_in(where: Path | None = None) -> Iterator[Play]:
         os.environ, PATH=path, PYTHONUNBUFFERED="1", RNET_DIR=str(base), RNET_DOMAIN="page"
     )
     environment["RNET_STATE_DIR"] = str(base / "durable")
+    environment["CMAKE_PREFIX_PATH"] = str(C_PREFIX)
+    environment["PKG_CONFIG_PATH"] = str(C_PREFIX / "lib" / "pkgconfig")
     environment.pop("RNET_GROUP", None)
     play = Play(folder, environment)
     try:
@@ -185,7 +190,7 @@ def play_in(where: Path | None = None) -> Iterator[Play]:
 
 def play_commands(page: Path, play: Play) -> None:
     """Writes the files of the page and runs its commands, in the order of the page."""
-    for language, name, lines in blocks(page, "console", "proto", "python"):
+    for language, name, lines in blocks(page, "console", "proto", "python", "c", "cpp", "cmake", "xml"):
         if language == "console":
             try:
                 said = play.block(name, lines)

@@ -44,8 +44,15 @@ NOT_RUN = {
     ("dashboard.md", "rnet dashboard"): "serves until it is stopped; crates/rnet-cli/tests/it/dashboard.rs runs it",
     ("dashboard.md", "openssl rand -hex 24 > token && chmod 600 token"): "a certificate; crates/rnet-dashboard/tests/it/hostile.rs makes one",
     ("see.md", "rnet trace --chain /imu,/estimate,/cmd --budget-ms 10"): "a robot; crates/rnet-cli/tests/it/trace.rs runs it",
+    ("cpp.md", "sudo apt-get install ./librnet1_*.deb ./librnet-dev_*.deb"): "test_cpp.py installs them in its own root",
+    ("cpp.md", "make build"): "`make build-c` installs the library of this test",
+    ("cpp.md", "export CMAKE_PREFIX_PATH=$HOME/rnet"): "these tests set both",
+    ("cpp.md", "colcon build --cmake-args -DCMAKE_PREFIX_PATH=$HOME/rnet"): "test_cpp.py runs it",
     ("deploying.md", 'sudo usermod -aG rnet "$USER"'): "changes the machine's users",
 }
+
+#: Blocks with a name are files of the page's commands; test_cpp.py compiles the others.
+CODE = {"c", "cpp", "cmake", "xml"}
 
 
 def begin(lines: list[str]) -> str:
@@ -114,7 +121,7 @@ def test_every_block_is_played(page: Path) -> None:
             module = name.removesuffix(".py").replace("/", ".")
             assert name in ran.split() or f"-m {module} " in f"{ran} ".replace("\n", " "), f"{page.name}: nothing runs {name}"
         else:
-            assert language in {"console", "pycon", "python", "rust", "proto", "text", "ini", "toml", "yaml"}, language
+            assert language in {"console", "pycon", "python", "rust", "proto", "text", "ini", "toml", "yaml"} | CODE, language
     text = page.read_text(encoding="utf-8").splitlines()
     fences = sum(line.startswith("```") for line in text)
     assert fences == 2 * len(blocks(page)), f"{page.name}: a block without a language, or indented"

@@ -1,0 +1,3 @@
+rnet::Node node("page");
+auto hello = node.publisher("/hello");
+auto scans = node.subscriber("/scan");
