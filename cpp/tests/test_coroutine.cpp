@@ -1,4 +1,4 @@
-// Coroutines of C++20: CXXFLAGS=-std=c++20 cpp/run-test.sh test_coroutine
+// Coroutines of C++20: CXXFLAGS=-std=c++20
 #include "topics.hpp"
 
 #include <rnet/coroutine.hpp>

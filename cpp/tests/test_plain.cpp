@@ -1,4 +1,4 @@
-// Messages: plain structs, and classes of protoc: CXXFLAGS=-DRNET_TEST_PROTOBUF LDLIBS=-lprotobuf cpp/run-test.sh test_plain
+// Messages: plain structs, and classes of protoc: CXXFLAGS=-DRNET_TEST_PROTOBUF
 #include "topics.hpp"
 
 #include <array>
