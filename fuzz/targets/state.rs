@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use rnet::bridge::{Home, serve_state};
 use rnet::msgs::state_reply::Refusal;
 use rnet::msgs::{StateAsk, StateChange, StateEntry, StateReply};
-use rnet::state::{Entry, Home, RemoteState, Replica, Value, serve};
+use rnet::state::{Entry, RemoteState, Replica, Value};
 use rnet::{Client, HandlerError, Node, OnFull, Publisher, Service};
 use rnet_fuzz::Input;
 use rnet_net::config::Config;
@@ -111,7 +112,7 @@ fn fixture() -> Fixture {
         .transient_local(1)
         .open()
         .unwrap();
-    let home = serve(&desk, "desk").unwrap();
+    let home = serve_state(&desk, "desk").unwrap();
     let remote = desk.state_of("evil").unwrap().with_timeout(Duration::from_secs(2));
     until("the home is found", || remote.get("/a").is_ok());
     let replica = remote.mirror("/a").unwrap();
