@@ -44,6 +44,12 @@ inline std::string domain() {
     return "cpp" + std::to_string(getpid()) + "x" + std::to_string(++number);
 }
 
+/// Where the folder of a domain is made: below RNET_DIR, which cpp/test.sh removes also after a crash.
+inline std::string folder(const std::string& name) {
+    const char* base = std::getenv("RNET_DIR");
+    return std::string(base ? base : "/dev/shm") + "/" + name;
+}
+
 inline int run(int argc, char** argv) {
     int failed = 0, ran = 0;
     const char* skipped = std::getenv("CHECK_SKIP");

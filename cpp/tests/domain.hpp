@@ -21,7 +21,7 @@ constexpr auto limit = 10s;
 /// A domain of one test, in its own directory.
 struct Domain {
     std::string name = check::domain();
-    std::string dir = "/dev/shm/" + name;
+    std::string dir = check::folder(name);
 
     Domain() { std::filesystem::create_directory(dir); }
     Domain(const Domain&) = delete;

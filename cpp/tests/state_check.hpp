@@ -16,9 +16,8 @@ namespace check {
 class Folder {
 public:
     Folder() {
-        char path[] = "/dev/shm/rnet-cpp-XXXXXX";
-        require(mkdtemp(path) != nullptr, "a folder", __FILE__, __LINE__);
-        path_ = path;
+        path_ = folder("state-XXXXXX");
+        require(mkdtemp(path_.data()) != nullptr, "a folder", __FILE__, __LINE__);
     }
     Folder(const Folder&) = delete;
     ~Folder() { std::filesystem::remove_all(path_); }
