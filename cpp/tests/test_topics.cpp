@@ -61,6 +61,18 @@ TEST("bytes arrive with their stamps") {
     CHECK(subscriber.lost().total() == 0);
 }
 
+TEST("closing the node ends a subscription's wait for publishers") {
+    Domain domain;
+    auto node = domain.node();
+    auto subscription = node.subscriber("/none", [](auto&) {});
+    auto waited = std::async(std::launch::async, [&] {
+        return thrown([&] { subscription.wait_for_publishers(); });
+    });
+    node.close();
+    CHECK(waited.wait_for(limit) == std::future_status::ready);
+    CHECK(waited.get() == Code::closed);
+}
+
 TEST("loans are filled in place") {
     Domain domain;
     auto node = domain.node();

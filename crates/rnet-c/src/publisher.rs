@@ -363,6 +363,27 @@ pub unsafe extern "C" fn rnet_loan_free(loan: *mut rnet_loan) {
     unsafe { free(loan) }
 }
 
+/// Waits in short steps, between which the object can be closed.
+pub(crate) fn wait_in_slices(
+    timeout_ns: i64,
+    mut wait: impl FnMut(Duration) -> Outcome<rnet::Result<()>>,
+) -> Outcome {
+    let limit = duration(timeout_ns, "timeout_ns")?;
+    let until = Some(limit).filter(|_| timeout_ns != RNET_FOREVER);
+    let until = until.and_then(|limit| Instant::now().checked_add(limit));
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let slice = left.map_or(WAIT_SLICE, |left| left.min(WAIT_SLICE));
+        match wait(slice)? {
+            Err(Error::Timeout { .. }) if left.is_none_or(|left| left > slice) => {}
+            Err(Error::Timeout { topic, what, .. }) => {
+                return Err(Error::timeout(topic, what, limit).into());
+            }
+            result => return Ok(result?),
+        }
+    }
+}
+
 /// Waits until at least `count` subscribers are matched: messages sent after that reach them.
 ///
 /// Errors: RNET_TIMEOUT; once for each subscriber that cannot be matched, RNET_INCOMPATIBLE_TYPE,
@@ -380,22 +401,9 @@ pub unsafe extern "C" fn rnet_publisher_wait_for_subscribers(
     let body = || {
         // SAFETY: as promised by the caller.
         let object = unsafe { publisher_of(publisher) }?;
-        let limit = duration(timeout_ns, "timeout_ns")?;
-        let until = Some(limit).filter(|_| timeout_ns != RNET_FOREVER);
-        let until = until.and_then(|limit| Instant::now().checked_add(limit));
-        loop {
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let slice = left.map_or(WAIT_SLICE, |left| left.min(WAIT_SLICE));
-            match object
-                .with(|publisher| Ok(publisher.wait_for_subscribers_timeout(count, slice)))?
-            {
-                Err(Error::Timeout { .. }) if left.is_none_or(|left| left > slice) => {}
-                Err(Error::Timeout { topic, what, .. }) => {
-                    return Err(Error::timeout(topic, what, limit).into());
-                }
-                result => return Ok(result?),
-            }
-        }
+        wait_in_slices(timeout_ns, |slice| {
+            object.with(|publisher| Ok(publisher.wait_for_subscribers_timeout(count, slice)))
+        })
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }

@@ -2,7 +2,6 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use rnet::fork::ProcessOwned;
 use rnet::{Error, Event, LossCounts, Subscriber, SubscriberBuilder, Wait};
@@ -14,6 +13,7 @@ use crate::error::{Outcome, invalid, rnet_code, rnet_error};
 use crate::handle::{Exclusive, MemberKind, MemberList, Shared};
 use crate::node::{node_of, rnet_node};
 use crate::options::{Options, optional_duration, options};
+use crate::publisher::wait_in_slices;
 use crate::sample::rnet_sample;
 use crate::stream::Pollable;
 use crate::types::{rnet_type, type_of};
@@ -552,13 +552,11 @@ pub unsafe extern "C" fn rnet_subscription_wait_for_publishers(
     error: *mut *mut rnet_error,
 ) -> rnet_code {
     let body = || {
-        // SAFETY: as promised by the caller.
-        let subscription = unsafe { subscription_of(subscription) }?;
-        let limit = match timeout_ns {
-            RNET_FOREVER => Duration::MAX,
-            ns => crate::options::duration(ns, "timeout_ns")?,
-        };
-        Ok(subscription.wait_for_publishers_timeout(count, limit)?)
+        wait_in_slices(timeout_ns, |slice| {
+            // SAFETY: as promised by the caller.
+            let subscription = unsafe { subscription_of(subscription) }?;
+            Ok(subscription.wait_for_publishers_timeout(count, slice))
+        })
     };
     // SAFETY: as promised by the caller.
     unsafe { enter(error, body) }
