@@ -163,14 +163,21 @@ mod tests {
             ("before", format!("{now_ns} {other:x}\n")),
             ("planted", "x".repeat(100)),
             ("without", format!("{now_ns}\n")),
-            // A process is about to write this note.
+            // Of a process that could not read its boot id.
+            ("no_boot", format!("{now_ns} 0\n")),
+            ("old_no_boot", format!("{old_ns} 0\n")),
+            // A process is about to write the first; the writer of the second was killed.
             ("begun", String::new()),
+            ("old_begun", String::new()),
         ] {
             std::fs::write(dir.death_note(stem), text).unwrap();
         }
+        let old_begun = std::fs::File::options().write(true).open(dir.death_note("old_begun"));
+        let changed = std::time::SystemTime::now() - DEATH_RETENTION;
+        old_begun.unwrap().set_modified(changed).unwrap();
         let names = || known(&dir).into_iter().map(String::from).collect::<Vec<_>>();
-        assert_eq!(names(), ["/begun", "/now"]);
-        assert_eq!(notes(&dir).count(), 2, "the others are removed");
+        assert_eq!(names(), ["/begun", "/no_boot", "/now"]);
+        assert_eq!(notes(&dir).count(), 3, "the others are removed");
         std::fs::remove_dir_all(&base).unwrap();
     }
 }

@@ -10,11 +10,12 @@
 //! least the time since boot when it was taken, and starts no earlier than that time.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rnet_core::Result;
 use rnet_ring::layout::PAGE_LEN_BYTES;
@@ -35,13 +36,21 @@ use crate::os::{clock, files, thread};
 
 /// "rnetrole", little-endian.
 const MAGIC: u64 = 0x656c_6f72_7465_6e72;
-const VERSION: u64 = 1;
-/// Offsets of the words, in bytes. 16 more are reserved.
+const VERSION: u64 = 2;
+/// Offsets of the words, in bytes. One word is reserved.
 const AT_MAGIC: usize = 0;
 const AT_VERSION: usize = 8;
 const AT_LEASE: usize = 16;
-/// The holder's process: a hint for waiting on its exit. Only waits depend on it.
-const AT_PID: usize = 24;
+/// Holders, each at `AT_HOLDERS + 16 * (term % HOLDERS)`: `term << PID_BITS | pid`, and the term before it with the
+/// tag of the pid namespace. A taker writes its own before it takes the role, so a holder has one however early it
+/// stops.
+const AT_HOLDERS: usize = 32;
+const HOLDERS: u64 = 64;
+/// The latest holders, whose entries a taker does not replace.
+const KEPT_HOLDERS: usize = 32;
+/// Linux has no larger process ids.
+const PID_BITS: u32 = 22;
+const PID_MASK: u64 = (1 << PID_BITS) - 1;
 const LEN_BYTES: usize = PAGE_LEN_BYTES;
 const TICK_BITS: u32 = 16;
 /// How far a term may be ahead of the clock. A term further ahead is invalid data.
@@ -50,6 +59,9 @@ const MAX_AHEAD: u64 = 1 << 36;
 const MAX_RIVALS: u64 = 4096;
 /// How many times an invalid file is replaced while other processes do the same.
 const MAX_TRIES: u32 = 100;
+/// How long to wait for the exit of a killed holder. On a loaded machine it may take seconds; its files are
+/// open until then.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A role of the domain, for processes that compete for it.
 #[derive(Clone, Debug)]
@@ -74,6 +86,16 @@ struct RoleState {
     ended: AtomicBool,
 }
 
+/// A process that held the role, as its entry in the file names it.
+struct HolderEntry {
+    /// 0 once it has released the role.
+    pid: u32,
+    /// The term before its own.
+    previous_term: u64,
+    /// Whether its process id is one of this process's pid namespace.
+    is_in_namespace: bool,
+}
+
 /// A role that this process holds. Released on drop, and by the kernel when the process exits.
 #[derive(Debug)]
 pub struct HeldRole {
@@ -94,6 +116,12 @@ impl LeaseCell for RoleFile {
 /// Time since boot, in units of 65.5 µs: a term covers 36 years of them.
 fn ticks() -> u64 {
     clock::boot_ns() >> TICK_BITS
+}
+
+/// Part of the number of this process's pid namespace: ids of processes of another one are ids of others here.
+fn namespace_tag() -> u64 {
+    let inode = std::fs::metadata("/proc/self/ns/pid").map_or(0, |namespace| namespace.ino());
+    inode & PID_MASK
 }
 
 /// The byte whose lock shows that the holder of a term lives.
@@ -183,22 +211,59 @@ impl RoleFile {
         Ok(ofd::holder(&self.file, byte_of(term))?.is_none())
     }
 
+    /// The two words of the holder with this term.
+    fn holder_words(&self, term: u64) -> [&AtomicU64; 2] {
+        let at = AT_HOLDERS + 16 * (term % HOLDERS) as usize;
+        [self.word(at), self.word(at + 8)]
+    }
+
+    /// The holder with this term; `None` if a later one has replaced its entry.
+    fn holder_entry(&self, term: u64) -> Option<HolderEntry> {
+        let [own, previous] = self.holder_words(term).map(|word| word.load(Ordering::Relaxed));
+        (term != 0 && own >> PID_BITS == term).then(|| HolderEntry {
+            pid: (own & PID_MASK) as u32,
+            previous_term: previous >> PID_BITS,
+            is_in_namespace: previous & PID_MASK == namespace_tag(),
+        })
+    }
+
+    /// The holders before `term`, which it includes, the latest first.
+    fn holders_from(&self, term: u64) -> impl Iterator<Item = (u64, HolderEntry)> {
+        let of = |term| Some((term, self.holder_entry(term)?));
+        std::iter::successors(of(term), move |(_, entry)| of(entry.previous_term))
+    }
+
+    /// The process of the holder with this term; `None` if it is unknown or has released the role.
+    fn pid(&self, term: u64) -> Option<u32> {
+        self.holder_entry(term).map(|holder| holder.pid).filter(|pid| *pid != 0)
+    }
+
     /// Takes the role if the word still equals `seen`.
     fn take(self: &Arc<RoleFile>, seen: u64) -> rustix::io::Result<Option<Arc<Lease>>> {
         let now = ticks();
         // An invalid term is ignored.
         let before = Some(epoch_of(seen)).filter(|term| *term <= now + MAX_AHEAD).unwrap_or(0);
         let first = (before + 1).max(now);
-        for term in first..first + MAX_RIVALS {
+        // A successor follows these entries to the processes that were stopped.
+        let kept = self.holders_from(before).take(KEPT_HOLDERS);
+        let kept: Vec<u64> = kept.map(|(term, _)| term % HOLDERS).collect();
+        for term in (first..first + MAX_RIVALS).filter(|term| !kept.contains(&(term % HOLDERS))) {
             // Locked by a concurrent taker, which may be stopped.
             if !ofd::take(&self.file, byte_of(term))? {
                 continue;
             }
+            // A rival has taken the role: its entry may be the one at this place.
+            if self.read() != seen {
+                ofd::release(&self.file, byte_of(term));
+                return Ok(None);
+            }
+            let [own, previous] = self.holder_words(term);
+            previous.store(before << PID_BITS | namespace_tag(), Ordering::Relaxed);
+            own.store(term << PID_BITS | u64::from(std::process::id()), Ordering::Relaxed);
             let cell: Arc<dyn LeaseCell> = self.clone();
             let lease = Lease::take_as(&cell, seen, term);
-            match lease {
-                Some(_) => self.word(AT_PID).store(std::process::id().into(), Ordering::Relaxed),
-                None => ofd::release(&self.file, byte_of(term)),
+            if lease.is_none() {
+                ofd::release(&self.file, byte_of(term));
             }
             return Ok(lease);
         }
@@ -235,18 +300,17 @@ impl Role {
     pub fn holder(&self) -> Result<Option<u32>> {
         let file = self.file()?;
         let failed = |errno| files::io_error("cannot inspect", &self.path, errno);
-        let free = file.is_free(file.read()).map_err(failed)?;
-        let pid = file.word(AT_PID).load(Ordering::Relaxed);
-        Ok((!free).then(|| u32::try_from(pid).unwrap_or_default()))
+        let word = file.read();
+        let free = file.is_free(word).map_err(failed)?;
+        Ok((!free).then(|| file.pid(epoch_of(word)).unwrap_or_default()))
     }
 
     /// The process that held the role through the file `name` of a domain's directory and exited without
     /// releasing it, if the role was not taken since.
     pub fn killed_holder(domain: &Path, name: &str) -> Option<u32> {
         let file = RoleFile::open(&domain.join(name)).ok()??;
-        let pid = u32::try_from(file.word(AT_PID).load(Ordering::Relaxed)).ok()?;
-        let is_free = file.is_free(file.read()).ok()?;
-        (is_free && pid != 0).then_some(pid)
+        let word = file.read();
+        file.pid(epoch_of(word)).filter(|_| file.is_free(word).unwrap_or(false))
     }
 
     /// Like [`Role::holder`], but only a responsive holder: waits for its next beat, up to
@@ -286,12 +350,17 @@ impl Role {
                 (file, stall_detector) = (self.file()?, StallDetector::default());
             }
             let seen = file.read();
+            let entry = file.holder_entry(epoch_of(seen)).filter(|holder| holder.is_in_namespace);
+            let pid = entry.map(|holder| holder.pid).unwrap_or_default();
             let due = match file.is_free(seen).map_err(failed)? {
-                true => Some(seen),
+                true => {
+                    holder.wait_for_exit(pid, stop);
+                    Some(seen)
+                }
                 false => stall_detector.check(&*file, clock::now_ns()),
             };
             let Some(word) = due else {
-                holder.wait(file.word(AT_PID).load(Ordering::Relaxed));
+                holder.wait(pid);
                 continue;
             };
             if let Some(lease) = file.take(word).map_err(failed)? {
@@ -305,13 +374,13 @@ impl Role {
 /// The process that a waiter assumes to be the holder.
 #[derive(Default)]
 struct HolderProcess {
-    pid: u64,
+    pid: u32,
     process: Option<OwnedFd>,
 }
 
 impl HolderProcess {
     /// Waits for its exit, at most until the next check.
-    fn wait(&mut self, pid: u64) {
+    fn wait(&mut self, pid: u32) {
         if self.pid != pid {
             let pid_t = i32::try_from(pid).ok().and_then(Pid::from_raw);
             let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -324,6 +393,19 @@ impl HolderProcess {
         if ended {
             // If it was not the holder, do not wait for it again.
             self.process = None;
+        }
+    }
+
+    /// Waits for the exit of a killed process that has lost its lock already: what else it has open, such as
+    /// ports, its successor needs. Ends once `stop` is set.
+    fn wait_for_exit(&self, pid: u32, stop: &AtomicBool) {
+        let Some(process) = self.process.as_ref().filter(|_| self.pid == pid) else { return };
+        let interval = Timespec { tv_sec: 0, tv_nsec: CHECK_INTERVAL.as_nanos() as i64 };
+        let until = Instant::now() + EXIT_TIMEOUT;
+        while Instant::now() < until && !stop.load(Ordering::SeqCst) {
+            if let Ok(1..) = poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&interval)) {
+                return;
+            }
         }
     }
 }
@@ -344,6 +426,20 @@ impl HeldRole {
     /// The number of this holder: higher than those of all previous holders.
     pub fn term(&self) -> u64 {
         self.shared.lease.epoch()
+    }
+
+    /// The processes that held the role before and live, although they have lost it: those that were stopped,
+    /// the latest first. They hold what they have opened, such as ports, until they continue or are killed.
+    pub fn stopped_predecessors(&self) -> Vec<u32> {
+        let file = &self.shared.file;
+        let stopped = file.holders_from(self.term()).take(HOLDERS as usize).skip(1).filter(
+            |(term, holder)| {
+                // The kernel keeps its lock while it lives, so this is its process and no later one of that id.
+                let lock = ofd::holder(&file.file, byte_of(*term));
+                holder.pid != 0 && holder.is_in_namespace && lock.is_ok_and(|lock| lock.is_some())
+            },
+        );
+        stopped.map(|(_, holder)| holder.pid).collect()
     }
 
     /// Whether this process still holds the role: one load. Check it before each act that the role permits.
@@ -380,9 +476,10 @@ impl Drop for HeldRole {
             let _ = heartbeat.join();
         }
         // Clears the pid: a waiter need not wait for this process, and it counts as not killed.
-        let pid = self.shared.file.word(AT_PID);
-        let own = u64::from(std::process::id());
-        let _ = pid.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed);
+        let without_pid = self.term() << PID_BITS;
+        let [own, _] = self.shared.file.holder_words(self.term());
+        let entry = without_pid | u64::from(std::process::id());
+        let _ = own.compare_exchange(entry, without_pid, Ordering::Relaxed, Ordering::Relaxed);
         // The word stays unchanged: the next taker sees that the lock is free.
         ofd::release(&self.shared.file.file, byte_of(self.term()));
     }

@@ -271,6 +271,28 @@ fn stopped_holder_is_replaced_and_notices() {
     print_times("stopped to replaced", took);
 }
 
+/// Each keeps what it has open until it continues or is killed.
+#[test]
+fn successor_knows_the_stopped_processes_that_held_the_role_before() {
+    let mut net = RoleTest::new();
+    let (first, _) = net.start_all(3);
+    net.signal(first, libc::SIGSTOP);
+    let (second, ..) = net.next();
+    net.signal(second, libc::SIGSTOP);
+    let (third, ..) = net.next();
+    let role = Role::open(&domain(&net.base), "link").unwrap();
+    let take = || role.wait_for_turn(&AtomicBool::new(false)).unwrap().unwrap();
+    // A killed holder, and one that releases the role, are none of them.
+    net.candidates[third].kill().unwrap();
+    drop(take());
+    let held = take();
+    let pid = |candidate: usize| net.candidates[candidate].id();
+    assert_eq!(held.stopped_predecessors(), [pid(second), pid(first)]);
+    net.candidates[second].kill().unwrap();
+    net.candidates[second].wait().unwrap();
+    assert_eq!(held.stopped_predecessors(), [net.candidates[first].id()]);
+}
+
 /// Its lock belongs to a past term: its fate has no meaning.
 #[test]
 fn exit_of_a_stopped_holder_does_not_affect_its_successor() {

@@ -45,18 +45,17 @@ pub fn run(options: &Options, background: bool) -> Outcome {
         last_node::stop_after_last_node(&domain.location)?;
     }
     let Some(standby) = wait_as_standby(&domain, background)? else { return Ok(()) };
-    let before = domain.link.holder().map_err(error_text)?;
-    if background && before.is_some() {
+    predecessor::kill_stopped(&standby);
+    let is_standby = domain.link.holder().map_err(error_text)?.is_some();
+    if background && is_standby {
         detach::silence_stderr();
     }
     let held = domain.link.wait_for_turn(stop::flag()).map_err(error_text)?;
     let Some(held) = held.map(Arc::new) else { return Ok(()) };
     drop(standby);
     // The predecessor has waited for the first node.
-    let is_needed = !background || before.is_none() || last_node::has_nodes_now(&domain.location);
-    if let Some(pid) = before {
-        predecessor::kill(pid);
-    }
+    let is_needed = !background || !is_standby || last_node::has_nodes_now(&domain.location);
+    predecessor::kill_stopped(&held);
     // It may have been standby for days. If the file is invalid now, it links with the earlier settings and
     // then reports the mistake.
     let config = Config::load(&options.overrides())
@@ -93,8 +92,8 @@ pub enum LinkExit {
 /// Restarts the link as another process.
 fn restart(options: &Options, held: Arc<HeldRole>, background: bool) -> Outcome {
     if background {
-        // Before the role is released, because its next holder kills this process. If a standby exists
-        // already, the new process exits soon.
+        // Before the role is released, so that a process waits for it. If a standby exists already, the new
+        // process exits soon.
         return detach::spawn(options).map(drop);
     }
     drop(held);
