@@ -202,6 +202,11 @@ impl Forwarder {
         self.end_number.is_some()
     }
 
+    /// The frame of the stream with its last message; `None` before its end.
+    pub fn end_number(&self) -> Option<u64> {
+        self.end_number
+    }
+
     /// Whether all messages were acknowledged and none may have to be sent again. Messages that wait for
     /// capacity there are not published, and are requested again after a cut.
     pub fn is_delivered(&self, stream: &Stream) -> bool {

@@ -345,7 +345,9 @@ impl Host {
                     claim.next_seq.is_some() && !control.resume_points.has(&key);
                 let point = control.resume_points.take(&key);
                 // If an ended publisher has nothing left to send, only its end was not reported.
-                let was_lost = point.is_some() || (ended.is_some() && claim.next_seq.is_none());
+                let was_lost = claim.was_lost
+                    || point.is_some()
+                    || (ended.is_some() && claim.next_seq.is_none());
                 let point = point.unwrap_or_default();
                 let next_seq = point.next_seq.or(claim.next_seq);
                 let (events, host) = (control.shared.events.clone(), self.presence.host);
@@ -518,6 +520,7 @@ impl Host {
                 remote.is_delivering = true;
                 // A publisher that is present can be lost again.
                 remote.was_lost &= remote.ended.is_some();
+                lock(&remote.proxy).set_lost(remote.was_lost);
                 let id = *id;
                 self.update_demand(control, id);
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use rnet::{Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
+use rnet::{Error, Lane, Node, WaitSet, WaitSetHandle, Waitable, now_ns};
 
 use crate::stream::{PULSE_NS, Stream};
 use crate::transport::{HostId, Transport};
@@ -28,6 +28,9 @@ const MAX_DOCUMENT_LEN_BYTES: usize = 16 << 20;
 const MAX_OUTBOX_LEN_BYTES: usize = 64 << 20;
 /// The most commands that wait for the thread, which the network may delay.
 const MAX_COMMANDS: usize = 1 << 16;
+/// The most ended publishers that are kept until the other host has published their last messages: it may
+/// never report that. Beyond it, these messages do not cross again after a cut.
+const MAX_UNCONFIRMED_ENDS: usize = 256;
 /// Cost of an item in that limit.
 const ITEM_LEN_BYTES: usize = 256;
 
@@ -402,15 +405,42 @@ impl LaneSender {
             }
         }
         self.first_channel = passed_over.unwrap_or(self.first_channel);
+        if forwarders.len() > MAX_UNCONFIRMED_ENDS {
+            self.drop_unconfirmed_ends(forwarders);
+        }
         for channel in ended {
             self.state.enqueue(OutboxEntry::Item(event::channel_end(channel)));
             let (host, lane) = (self.state.host, self.state.lane);
             let _ = self.events.send(Event::ChannelEnded(host, lane, channel));
         }
         for (channel, is_delivered) in over {
+            if is_delivered {
+                lock(&self.state.forwarded).remove(&channel);
+            }
             forwarders.remove(&channel).filter(|_| !is_delivered).into_iter().for_each(go_offline);
         }
         more
+    }
+
+    /// Drops the oldest ended forwarders beyond the limit, of those whose end the other host has acknowledged: what a
+    /// cut delays is not dropped.
+    fn drop_unconfirmed_ends(&self, forwarders: &mut Forwarders) {
+        let ends = forwarders.values().filter(|forwarder| forwarder.awaits_unsubscribe);
+        let mut ends: Vec<_> = ends.filter_map(|of| Some((of.end_number()?, of.channel))).collect();
+        let stream = lock(&self.state.stream);
+        ends.retain(|(end, _)| stream.has_acknowledged(*end));
+        drop(stream);
+        let Some(count @ 1..) = ends.len().checked_sub(MAX_UNCONFIRMED_ENDS) else { return };
+        ends.sort_unstable();
+        for (_, channel) in &ends[..count] {
+            forwarders.remove(channel);
+            lock(&self.state.forwarded).remove(channel);
+        }
+        let what =
+            format!("ended publishers with messages that host {} has not read", self.state.host);
+        let hint = "check which subscriber of that host reads nothing".to_owned();
+        let error = Error::LimitReached { what, limit: MAX_UNCONFIRMED_ENDS, hint };
+        let _ = self.events.send(Event::Problem(error));
     }
 
     /// Publishes messages that waited for capacity, and reports to the owners what was read.

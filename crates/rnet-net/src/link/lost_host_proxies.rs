@@ -74,7 +74,7 @@ impl ControlState {
         match proxy.position() {
             None => self.shared.positions.release(slot),
             Some(next_seq) => {
-                self.shared.positions.retain(slot, of, next_seq);
+                self.shared.positions.retain(slot, of, next_seq, is_lost);
                 // Includes the readers that were not admitted again since the earlier loss.
                 let readers = &proxy.readers().1 | &proxy.previous_readers;
                 if !proxy.expects_all_readers {

@@ -199,6 +199,13 @@ impl Proxy {
         self.slot.take()
     }
 
+    /// Stores whether its loss was reported to subscribers, for the next process that holds the link.
+    pub fn set_lost(&mut self, is_lost: bool) {
+        if let Some(slot) = &mut self.slot {
+            slot.set_lost(is_lost);
+        }
+    }
+
     /// Stores the position for the next process that holds the link. The publisher stores it as messages
     /// become visible.
     fn store_position(&mut self) {

@@ -26,6 +26,8 @@ mod forms;
 mod history;
 #[path = "../../../rnet/tests/it/conformance/joining.rs"]
 mod joining;
+#[path = "../../../rnet/tests/it/conformance/keys.rs"]
+mod keys;
 #[path = "../../../rnet/tests/it/conformance/parts.rs"]
 mod parts;
 #[path = "../../../rnet/tests/it/conformance/patterns.rs"]
@@ -36,6 +38,8 @@ mod taking;
 mod talk;
 #[path = "../../../rnet/tests/it/conformance/transport.rs"]
 pub mod transport;
+#[path = "../../../rnet/tests/it/conformance/typed.rs"]
+mod typed;
 
 use rnet::LossCounts;
 use rnet::limits::MIN_LOG_LEN_BYTES;

@@ -28,6 +28,11 @@ fn child_entry() {
     let mut publisher = publisher.open().unwrap();
     let mut next = 0;
     for order in common::orders() {
+        if order == "withdraw" {
+            publisher.clear_last_will().unwrap();
+            common::tell("withdrawn");
+            continue;
+        }
         let count: u64 = order.parse().unwrap();
         (next..next + count).for_each(|number| publisher.send(&message(number)).unwrap());
         next += count;
@@ -358,5 +363,84 @@ fn dead_publisher_is_lost_once_although_the_network_is_cut_again() {
     marker.heal(&hosts);
     let mut read = ReadCounts::default();
     read.until_all_are_counted(&mut subscriber, COUNT);
+    is_lost_once(&hosts, &mut read, &mut subscriber);
+}
+
+/// The loss of its host published the will. The next link there learns of the death, and reads the rest.
+#[test]
+fn publisher_that_dies_in_a_cut_is_lost_once_although_the_receivers_link_restarts() {
+    // Before the network is healed, and after the rest has come.
+    for heals_first in [false, true] {
+        let mut hosts = Hosts::new("cut and another link", 2);
+        let mut marker = Marker::new(&hosts);
+        let (_to, mut subscriber, mut child) = all_sent(&hosts);
+        marker.cut(&hosts);
+        eventually("its orphaned proxy is closed", || !has_proxy(&hosts, 1));
+        child.kill();
+        until_gone(&hosts);
+        if heals_first {
+            marker.heal(&hosts);
+            Marker::pass(&hosts);
+        }
+        hosts.stop(1);
+        hosts.start(1, "");
+        marker.heal(&hosts);
+        let mut read = ReadCounts::default();
+        read.until_all_are_counted(&mut subscriber, COUNT);
+        assert_eq!(read.messages, COUNT);
+        is_lost_once(&hosts, &mut read, &mut subscriber);
+    }
+}
+
+/// The other host has not lost it: its next link publishes what the dead publisher has left.
+#[test]
+fn will_that_is_withdrawn_in_a_cut_is_not_left() {
+    for withdraws in [false, true] {
+        let mut hosts = Hosts::new("withdrawn in a cut", 2);
+        let mut marker = Marker::new(&hosts);
+        let (_to, mut subscriber, mut child) = all_sent(&hosts);
+        hosts.cut(0, 1);
+        hosts.stop(1);
+        eventually("the other host is lost", || marker.publisher.subscriber_count() == 0);
+        if withdraws {
+            child.say("withdraw");
+            child.expect("withdrawn");
+        }
+        child.kill();
+        until_gone(&hosts);
+        hosts.start(1, "");
+        marker.heal(&hosts);
+        let mut read = ReadCounts::default();
+        read.until_all_are_counted(&mut subscriber, COUNT);
+        eventually("its end is known", || {
+            read.all(&mut subscriber);
+            subscriber.publisher_count() == 0 && !has_proxy(&hosts, 1)
+        });
+        Marker::pass(&hosts);
+        read.all(&mut subscriber);
+        assert_eq!(read.wills, u64::from(!withdraws));
+    }
+}
+
+/// The report that all was published is lost in a cut: the publisher is announced again, and ends again.
+#[test]
+fn dead_publisher_is_lost_once_although_its_confirmed_end_is_lost() {
+    let hosts = Hosts::new("end is lost", 2);
+    let mut marker = Marker::new(&hosts);
+    let (_to, mut subscriber, mut child) = all_sent(&hosts);
+    child.kill();
+    until_gone(&hosts);
+    Marker::pass(&hosts);
+    // What the other host sends does not arrive, and both lose each other.
+    hosts.cut_one_way(1, 0);
+    let mut read = ReadCounts::default();
+    read.until_all_are_counted(&mut subscriber, COUNT);
+    eventually("it has ended there", || {
+        read.all(&mut subscriber);
+        read.losses == 1 && !has_proxy(&hosts, 1)
+    });
+    assert!(has_reader(&hosts, 0), "its host does not know");
+    marker.cut(&hosts);
+    marker.heal(&hosts);
     is_lost_once(&hosts, &mut read, &mut subscriber);
 }

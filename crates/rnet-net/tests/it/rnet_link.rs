@@ -1,6 +1,7 @@
 //! The program `rnet-link`, run as nodes, people and systemd run it.
 
 use crate::folder;
+mod stopped;
 
 use std::fs;
 use std::io::Read;
@@ -208,10 +209,7 @@ fn background_link_has_a_standby_and_exits_with_the_last_node() {
     let _tool = place.builder("tool").tool().open().unwrap();
     drop(node);
     for pid in [third, fourth] {
-        let gone = format!("/proc/{pid}/stat");
-        eventually("it exits with the last node", || {
-            fs::read_to_string(&gone).map_or(true, |stat| stat.contains(") Z "))
-        });
+        eventually("it exits with the last node", || has_ended(pid));
     }
     // The standby may have linked meanwhile, and have had a standby itself.
     eventually("no process is left", || {
@@ -219,29 +217,9 @@ fn background_link_has_a_standby_and_exits_with_the_last_node() {
     });
 }
 
-#[test]
-fn start_replaces_links_that_are_stopped() {
-    let place = LinkFolder::with_port();
-    let _node = place.node();
-    let started = place.run(&["start"]);
-    assert_eq!((text(&started.stderr).as_str(), started.status.success()), ("", true));
-    let (link, standby) = place.wait_for_both();
-    for pid in [standby, link] {
-        signal(pid, Signal::STOP);
-    }
-    let again = place.run(&["start"]);
-    assert!(again.status.success() && text(&again.stdout).starts_with("started the link of "));
-    eventually("another one links", || {
-        place.holder("link").is_some_and(|pid| pid != link && pid != standby)
-    });
-    eventually("a standby runs", || {
-        place.holder("link-standby").is_some_and(|pid| pid != link && pid != standby)
-    });
-    eventually("it publishes its status", || place.is_linked());
-    // The stopped link, too: of two that start at a time, the one that takes over may not have seen it.
-    for pid in [standby, link] {
-        signal(pid, Signal::KILL);
-    }
+/// Whether a process has ended; its parent may not have waited for it.
+fn has_ended(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
 #[test]

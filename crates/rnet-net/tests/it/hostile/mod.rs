@@ -3,6 +3,7 @@
 
 use crate::common;
 use crate::hosts;
+mod ends;
 mod partial;
 pub mod peer;
 mod reports;
