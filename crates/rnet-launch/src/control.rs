@@ -11,12 +11,16 @@ use rustix::process::Signal;
 use crate::identity::{Identity, has_exited, signal};
 use crate::keeper::{KeeperReply, KeeperRequest, StopSignals};
 use crate::log::rotated_path;
-use crate::record::{Record, lock_if_abandoned};
+use crate::record::{End, Record, lock_if_abandoned};
 use crate::run_folder::RunFolder;
 use crate::{LaunchError, Result};
 
 /// Extra time of a keeper beyond its node's own time to stop.
 const KEEPER_MARGIN: Duration = Duration::from_secs(10);
+/// How long a launcher may take to start a node that it was asked to restart.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval between two looks whether it has.
+const START_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A launched node to control.
 pub struct LaunchedNode {
@@ -81,14 +85,15 @@ impl LaunchedNode {
     /// The system does not allow it.
     pub fn stop(&self, signals: &dyn StopSignals) -> Result<StopOutcome> {
         let keeper = self.record.keeper();
-        self.write_request("stop")?;
+        self.folder.write_request(&self.record.node, "stop")?;
         self.stop_keeper(keeper, signals)
     }
 
     /// Stops and starts it: through its launcher, or with a keeper of `command` if the launcher is gone.
     ///
     /// # Errors
-    /// The system does not allow it, or the node cannot be started.
+    /// The system does not allow it, the node cannot be started, or its launcher has not started it within
+    /// 10 s.
     pub fn restart(&self, command: Command, signals: &dyn StopSignals) -> Result<StopOutcome> {
         if self.record.process.die_with_launcher && !self.has_launcher() {
             return Err(LaunchError::Refused(format!(
@@ -98,14 +103,40 @@ impl LaunchedNode {
             )));
         }
         let keeper = self.record.keeper();
-        self.write_request("restart")?;
+        self.folder.write_request(&self.record.node, "restart")?;
         let ended = self.stop_keeper(keeper, signals)?;
-        if matches!(ended, StopOutcome::Interrupted | StopOutcome::StillRunning)
-            || self.has_launcher()
-        {
+        if matches!(ended, StopOutcome::Interrupted | StopOutcome::StillRunning) {
             return Ok(ended);
         }
-        let _ = std::fs::remove_file(self.folder.request_file(&self.record.node));
+        let until = Instant::now() + START_TIMEOUT;
+        let had_launcher = self.has_launcher();
+        while self.has_launcher() {
+            let now = Record::read(&self.folder, &self.record.node);
+            if let Some(now) = now.filter(|now| now.keeper != self.record.keeper) {
+                return self.started(ended, now.end);
+            }
+            if signals.stop_requested() {
+                return Ok(StopOutcome::Interrupted);
+            }
+            if Instant::now() >= until {
+                return Err(LaunchError::Refused(format!(
+                    "{} is stopped, and its launcher has not started it within {} s: it waits for another node, or \
+                     does not respond. Continue or kill the launcher if it is stopped",
+                    self.record.node,
+                    START_TIMEOUT.as_secs()
+                )));
+            }
+            std::thread::sleep(START_INTERVAL); // sleep: between two reads of a file
+        }
+        // A launcher that was killed leaves the request. One that has taken it and exited stops its nodes.
+        let is_taken = self.folder.read_request(&self.record.node).is_none();
+        if had_launcher && (is_taken || self.record.process.die_with_launcher) {
+            return Err(LaunchError::Refused(format!(
+                "{} is stopped, and its launcher has exited",
+                self.record.node
+            )));
+        }
+        self.folder.remove_request(&self.record.node);
         let request = KeeperRequest {
             node: self.record.node.clone(),
             file: self.record.file.clone(),
@@ -123,11 +154,16 @@ impl LaunchedNode {
             Err(why) => return Err(LaunchError::Refused(format!("{}: {why}", self.record.node))),
         }
         let end = Record::read(&self.folder, &self.record.node).and_then(|record| record.end);
+        self.started(ended, end)
+    }
+
+    /// The result of a restart after which the record has this end.
+    fn started(&self, stopped: StopOutcome, end: Option<End>) -> Result<StopOutcome> {
         match end {
-            Some(end @ crate::End::NotStarted(_)) => {
+            Some(end @ End::NotStarted(_)) => {
                 Err(LaunchError::Refused(format!("{}: {end}", self.record.node)))
             }
-            _ => Ok(ended),
+            _ => Ok(stopped),
         }
     }
 
@@ -158,11 +194,6 @@ impl LaunchedNode {
             waited.map_err(|why| LaunchError::io("wait for", Path::new("the keeper"), why))?;
         }
         Ok(StopOutcome::Exited)
-    }
-
-    fn write_request(&self, word: &str) -> Result<()> {
-        let path = self.folder.request_file(&self.record.node);
-        std::fs::write(&path, word).map_err(|why| LaunchError::io("write", &path, why))
     }
 
     fn send(&self, to: &OwnedFd, what: Signal) -> Result<()> {

@@ -12,9 +12,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use rnet::NodeName;
 use rnet::inspect::StopRequest;
-use rnet::{NodeName, fail_point};
 use rnet_shm::os::process::ChildSettings;
+use rnet_shm::ring::fail_point;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -51,7 +52,7 @@ pub struct KeeperRequest {
     #[serde(default)]
     pub restarts: u32,
     /// Why the launcher could not prepare the node, if it failed: the keeper then only records that.
-    #[serde(default, rename = "unprepared")]
+    #[serde(default)]
     pub setup_error: Option<String>,
     /// Whether it is the `on_failure` command of the node, which is killed when the launcher dies.
     #[serde(default)]
@@ -60,7 +61,7 @@ pub struct KeeperRequest {
 
 /// Reads of output between two checks of everything else, so that a node with endless output can still be
 /// stopped. More than a pipe holds.
-const MAX_READS: usize = 16;
+const MAX_OUTPUT_READS: usize = 16;
 
 /// The interval between two attempts to write a record.
 const RECORD_RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -394,7 +395,7 @@ impl Keeper {
     /// Reads the node's output and its readiness report.
     fn read_pipes(&mut self, running: &mut RunningNode) {
         let mut bytes = [0; 1 << 16];
-        for _ in 0..MAX_READS {
+        for _ in 0..MAX_OUTPUT_READS {
             let Some(output) = &running.output else { break };
             match rustix::io::read(output, &mut bytes) {
                 Ok(0) => running.output = None,

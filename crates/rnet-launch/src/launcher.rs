@@ -17,10 +17,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rnet::NodeName;
 use rnet::inspect::Domain;
 use rnet::state::Value;
-use rnet::{NodeName, fail_point};
 use rnet_config::ConfigError;
+use rnet_shm::ring::fail_point;
 
 use crate::file::{LaunchOptions, Plan};
 use crate::identity::Identity;
@@ -162,7 +163,7 @@ impl<'s> Launcher<'s> {
         self.find_orphans();
         for slot in &self.slots {
             // A request to an earlier launch.
-            let _ = std::fs::remove_file(self.folder.request_file(&slot.node.name));
+            self.folder.remove_request(&slot.node.name);
         }
         loop {
             self.handle_exits();
@@ -256,8 +257,8 @@ impl<'s> Launcher<'s> {
         let is_done = self.slots[at].node.is_companion && !self.has_active_nodes();
         let slot = &mut self.slots[at];
         let name = slot.node.name.clone();
-        let request = std::fs::read_to_string(self.folder.request_file(&name)).unwrap_or_default();
-        let _ = std::fs::remove_file(self.folder.request_file(&name));
+        let request = self.folder.read_request(&name).unwrap_or_default();
+        self.folder.remove_request(&name);
         slot.why = end.to_string();
         if self.is_stopping || is_done || slot.after_exit == AfterExit::Remove || request == "stop"
         {
@@ -301,10 +302,9 @@ impl<'s> Launcher<'s> {
     /// Handles requests of `rnet node stop` and `restart`.
     fn handle_requests(&mut self) {
         for slot in &mut self.slots {
-            let path = self.folder.request_file(&slot.node.name);
-            let state = match std::fs::read_to_string(&path).as_deref() {
-                Ok("restart") => NodeState::Waiting,
-                Ok("stop") => NodeState::Stopped,
+            let state = match self.folder.read_request(&slot.node.name).as_deref() {
+                Some("restart") => NodeState::Waiting,
+                Some("stop") => NodeState::Stopped,
                 _ => continue,
             };
             if slot.is_running() {
@@ -315,7 +315,7 @@ impl<'s> Launcher<'s> {
             }
             slot.enter(state);
             slot.history = Default::default();
-            let _ = std::fs::remove_file(path);
+            self.folder.remove_request(&slot.node.name);
         }
     }
 

@@ -1,14 +1,16 @@
 //! The record of a running node, in a file: its keeper writes it, and launchers and `rnet node` read it.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Write;
+use std::fs::{File, Metadata};
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rnet::{NodeName, fail_point};
-use rustix::fs::{FlockOperation, flock};
+use rnet::NodeName;
+use rnet_shm::ring::fail_point;
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,10 @@ use crate::{LaunchError, Result};
 const ABANDONED_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval between two attempts to take a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
+/// Records are padded to multiples of this, so that the next one fits in the blocks of an earlier one.
+const RECORD_ALIGN_BYTES: usize = 4096;
+/// How often a record is read again that its writer may have overwritten meanwhile.
+const READ_TRIES: u32 = 5;
 
 /// The state of a node, and its keeper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +56,7 @@ pub struct Record {
     /// The numbers of this node's keepers that were asked to stop it, which are the numbers of its
     /// processes' sessions: their ends do not count as deaths. It includes a keeper whose node had exited
     /// before: see [`Record::mark_stopped`]. Only the last few.
-    #[serde(default, rename = "told")]
+    #[serde(default)]
     pub stopped_keepers: Vec<i32>,
 }
 
@@ -113,18 +119,35 @@ impl Record {
     }
 
     fn of_file(path: &Path) -> Option<Record> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+        let read = || {
+            let mut text = Vec::new();
+            let mut file = File::open(path).ok()?;
+            file.read_to_end(&mut text).ok()?;
+            let inode = |metadata: Metadata| metadata.ino();
+            // Another file is there now: this one may be the draft of the next record.
+            let is_current = file.metadata().ok().map(inode) == path.metadata().ok().map(inode);
+            Some((is_current, serde_json::from_slice(&text).ok()))
+        };
+        (0..READ_TRIES)
+            .map_while(|_| read())
+            .find_map(|(is_current, record)| record.filter(|_| is_current))
     }
 
-    /// Replaces the previous record atomically.
+    /// Replaces the previous record atomically, which becomes the next draft: so a node can be restarted and
+    /// stopped on a full disk.
     pub fn write(&self, folder: &RunFolder) -> Result<()> {
         let path = folder.record(&self.node);
         let draft = path.with_extension("draft");
         let text = serde_json::to_vec(self).map_err(std::io::Error::from);
         let done = text.and_then(|text| {
-            File::create(&draft)?.write_all(&text)?;
+            let draft_len = write_draft(&draft, text)?;
             fail_point!("launch.record_drafted");
-            std::fs::rename(&draft, &path)
+            if renameat_with(CWD, &draft, CWD, &path, RenameFlags::EXCHANGE).is_err() {
+                // The first record, or a file system that cannot exchange files.
+                std::fs::rename(&draft, &path)?;
+                let _ = write_draft(&draft, vec![b' '; draft_len]);
+            }
+            Ok(())
         });
         done.map_err(|why| LaunchError::io("write", &path, why))
     }
@@ -183,6 +206,15 @@ impl Record {
     pub fn keeper(&self) -> Option<OwnedFd> {
         self.end.is_none().then(|| self.keeper.open()).flatten()
     }
+}
+
+/// Writes a record into the blocks of an earlier one, if there is one; returns its length with the padding.
+fn write_draft(path: &Path, mut text: Vec<u8>) -> std::io::Result<usize> {
+    let mut file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let len = text.len().max(file.metadata()?.len() as usize);
+    text.resize(len.next_multiple_of(RECORD_ALIGN_BYTES), b' ');
+    file.write_all(&text)?;
+    Ok(text.len())
 }
 
 /// Takes a lock that its holder's death releases; `None` if another process has it.

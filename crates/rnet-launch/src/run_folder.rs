@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rnet::NodeName;
 use rnet_core::fnv1a_64;
@@ -83,9 +84,31 @@ impl RunFolder {
         self.of(node, "lock")
     }
 
-    /// The request file of a node: one word.
-    pub fn request_file(&self, node: &NodeName) -> PathBuf {
-        self.of(node, "wish")
+    /// The request for a node: a symbolic link to one word, which needs no disk space.
+    fn request(&self, node: &NodeName) -> PathBuf {
+        self.of(node, "request")
+    }
+
+    /// Requests that the launcher of a node stops or restarts it, in place of an earlier request.
+    pub(crate) fn write_request(&self, node: &NodeName, word: &str) -> Result<()> {
+        // Threads of a dashboard may request at the same time.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let draft = self.of(node, &format!("{}-{number}", std::process::id()));
+        let path = self.request(node);
+        let _ = std::fs::remove_file(&draft);
+        let made = std::os::unix::fs::symlink(word, &draft);
+        let made = made.and_then(|()| std::fs::rename(&draft, &path));
+        made.map_err(|why| LaunchError::io("write", &path, why))
+    }
+
+    /// The word that was requested.
+    pub(crate) fn read_request(&self, node: &NodeName) -> Option<String> {
+        std::fs::read_link(self.request(node)).ok()?.into_os_string().into_string().ok()
+    }
+
+    pub(crate) fn remove_request(&self, node: &NodeName) {
+        let _ = std::fs::remove_file(self.request(node));
     }
 
     /// The file with the session number of the node that was killed last.

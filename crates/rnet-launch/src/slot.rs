@@ -5,7 +5,8 @@ use std::os::fd::OwnedFd;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use rnet::{NodeName, fail_point};
+use rnet::NodeName;
+use rnet_shm::ring::fail_point;
 use rustix::process::Signal;
 use serde::Serialize;
 

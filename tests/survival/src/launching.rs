@@ -39,7 +39,7 @@ fn begin() {
         }
     }
     #[cfg(debug_assertions)]
-    rnet::arm_fail_points();
+    rnet_shm::os::failpoint::install();
 }
 
 /// Whether a stop was requested.

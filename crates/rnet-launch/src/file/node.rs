@@ -49,7 +49,7 @@ const MACHINE_KEYS: [&str; 6] =
 /// Longest time of a setting, in s: a day.
 const MAX_S: f64 = 86_400.0;
 const MAX_CPU: u64 = 1023;
-const MAX_MIB: u64 = 1 << 30;
+const MAX_MEMORY_MIB: u64 = 1 << 30;
 const MAX_LOG_FILES: u64 = 100;
 const MAX_PARAM_DEPTH: usize = 8;
 
@@ -115,7 +115,7 @@ pub fn read(
         die_with_launcher: table.optional("die_with_launcher", Entry::boolean)?.unwrap_or_default(),
         log: LogLimits {
             max_len_bytes: table
-                .optional("log_max_mib", |e| whole_in_range(e, 1..=MAX_MIB))?
+                .optional("log_max_mib", |e| whole_in_range(e, 1..=MAX_MEMORY_MIB))?
                 .unwrap_or(10)
                 << 20,
             files: table
@@ -279,7 +279,7 @@ fn limits(table: &Table<'_>) -> Result<Limits> {
         scheduler,
         priority: priority as i32,
         memory_limit_mib: table
-            .optional("memory_limit_mib", |entry| whole_in_range(entry, 1..=MAX_MIB))?,
+            .optional("memory_limit_mib", |entry| whole_in_range(entry, 1..=MAX_MEMORY_MIB))?,
     })
 }
 

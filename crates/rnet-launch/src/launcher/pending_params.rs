@@ -10,7 +10,7 @@ use crate::slot::Slot;
 
 /// From the start of a node to the first check. Each further wait is twice the previous one.
 const FIRST_CHECK_DELAY: Duration = Duration::from_millis(500);
-const MAX_CHECKS: u32 = 8;
+const MAX_PARAM_CHECKS: u32 = 8;
 
 /// Parameters of a node that it may or may not have accepted.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl PendingParams {
     /// The next check; `None` after the last one, or if there is nothing to check.
     fn next_check(mut self) -> Option<PendingParams> {
         self.checks += 1;
-        self.due = Instant::now() + FIRST_CHECK_DELAY * (1 << self.checks.min(MAX_CHECKS));
-        (self.checks < MAX_CHECKS && !self.names.is_empty()).then_some(self)
+        self.due = Instant::now() + FIRST_CHECK_DELAY * (1 << self.checks.min(MAX_PARAM_CHECKS));
+        (self.checks < MAX_PARAM_CHECKS && !self.names.is_empty()).then_some(self)
     }
 }
 

@@ -29,8 +29,8 @@ impl Launcher<'_> {
                 Ready::Exited => Some("it has not exited".to_owned()),
                 Ready::Notified => {
                     let record = Record::read(&self.folder, &slot.node.name);
-                    let has_told = record.is_some_and(|record| record.is_ready);
-                    (!has_told).then(|| "it has not reported readiness on RNET_READY_FD".to_owned())
+                    let is_ready = record.is_some_and(|record| record.is_ready);
+                    (!is_ready).then(|| "it has not reported readiness on RNET_READY_FD".to_owned())
                 }
                 Ready::Publishes(topics) => {
                     let published =
