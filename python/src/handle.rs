@@ -22,10 +22,10 @@ use crate::resource::Resource;
 use crate::sample;
 
 /// Number of publishers whose types are cached.
-const MAX_CACHED_TYPES: usize = 4096;
+const MAX_CACHED_PUBLISHERS: usize = 4096;
 /// Number of messages that wait for the event loop of an async callback. Each may be large and in place, and
 /// a reader may keep 64 of these.
-const MAX_PENDING: usize = 16;
+const MAX_PENDING_MESSAGES: usize = 16;
 
 /// A running callback, kept by its node until it is cancelled. Dropping the value ends the callback.
 type HandleCore = Resource<Box<dyn Any + Send>>;
@@ -47,6 +47,23 @@ impl Drop for HookGuard {
 
 /// A function of the engine for one kind of event.
 type Hook<E> = Box<dyn FnMut(&E) + Send>;
+
+/// A hook that calls `callback` with the event that `make` makes, until the returned flag is set.
+fn hook<E: 'static>(
+    py: Python<'_>,
+    callback: &Callback,
+    make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
+) -> PyResult<(Arc<AtomicBool>, Hook<E>)> {
+    let cancelled = Arc::<AtomicBool>::default();
+    let over = cancelled.clone();
+    let callback = callback.for_threads_until(py, None, &cancelled)?;
+    let call = move |event: &E| {
+        if !over.load(Ordering::Acquire) {
+            events::call_with_event(&callback, |py| make(py, event));
+        }
+    };
+    Ok((cancelled, Box::new(call)))
+}
 
 /// A registered callback, called until it is cancelled or its node is closed. Created by `Node.on_endpoint`,
 /// `Node.on_node`, `Node.subscribe_any`, and by the `on_match`, `on_deadline` and `on_liveliness` of publishers
@@ -78,15 +95,8 @@ impl CallbackHandle {
         make: fn(Python<'_>, &E) -> PyResult<Py<PyAny>>,
         add: impl FnOnce(Hook<E>) -> PyResult<rnet::CallbackGuard>,
     ) -> PyResult<CallbackHandle> {
-        let cancelled = Arc::<AtomicBool>::default();
-        let over = cancelled.clone();
-        let callback = callback.for_threads_until(py, None, &cancelled)?;
-        let hook = move |event: &E| {
-            if !over.load(Ordering::Acquire) {
-                events::call_with_event(&callback, |py| make(py, event));
-            }
-        };
-        let guard = Some(add(Box::new(hook))?);
+        let (cancelled, hook) = hook(py, &callback, make)?;
+        let guard = Some(add(hook)?);
         let held: Box<dyn Any + Send> = Box::new(HookGuard { guard, cancelled: cancelled.clone() });
         let core = HandleCore::with_callbacks("the callback".to_owned(), held, Arc::default());
         Ok(CallbackHandle { core: Arc::new(core), cancelled, on_loop: None })
@@ -97,15 +107,8 @@ impl CallbackHandle {
         node: &rnet::Node,
         callback: Callback,
     ) -> PyResult<CallbackHandle> {
-        let cancelled = Arc::<AtomicBool>::default();
-        let over = cancelled.clone();
-        let callback = callback.for_threads_until(py, None, &cancelled)?;
-        let call = move |event: &rnet::EndpointEvent| {
-            if !over.load(Ordering::Acquire) {
-                events::call_with_event(&callback, |py| events::endpoint(py, event));
-            }
-        };
-        Self::start(py, cancelled, || node.on_endpoint(call))
+        let (cancelled, hook) = hook(py, &callback, events::endpoint)?;
+        Self::start(py, cancelled, || node.on_endpoint(hook))
     }
 
     pub(crate) fn subscribe_any(
@@ -117,7 +120,7 @@ impl CallbackHandle {
     ) -> PyResult<CallbackHandle> {
         let cancelled = Arc::<AtomicBool>::default();
         let is_async = callback.is_async(py)?;
-        let callback = callback.for_threads_until(py, Some(MAX_PENDING), &cancelled)?;
+        let callback = callback.for_threads_until(py, Some(MAX_PENDING_MESSAGES), &cancelled)?;
         let on_error = Callback::optional(py, on_error, None)?;
         let on_loop = is_async.then(|| callback.clone_ref(py));
         let (over, types) = (cancelled.clone(), TypeCache::default());
@@ -167,7 +170,7 @@ impl TypeCache {
         let (node, desc) = (sample.node(), sample.type_desc());
         let made = published_type(py, publisher, node, desc, schema.as_ref())?;
         let mut types = lock(&self.0);
-        let forgotten = (types.len() >= MAX_CACHED_TYPES).then(|| std::mem::take(&mut *types));
+        let forgotten = (types.len() >= MAX_CACHED_PUBLISHERS).then(|| std::mem::take(&mut *types));
         types.insert(publisher, made.clone_ref(py));
         drop(types);
         drop(forgotten);
@@ -177,7 +180,7 @@ impl TypeCache {
 
 #[pymethods]
 impl CallbackHandle {
-    /// Cancels the callback. Waits for a running call, except in a callback of the same node.
+    /// Cancels the callback. Waits for a running call, except in a callback.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.cancelled.store(true, Ordering::SeqCst);
         let core = self.core.clone();

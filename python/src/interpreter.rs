@@ -16,13 +16,12 @@ use pyo3::types::{IntoPyDict, PyCFunction, PyDict, PyTuple};
 
 use crate::drop_without_gil::drop_without_gil;
 use crate::lock::lock;
+use crate::wait::UNINTERRUPTED_CHECK_INTERVAL;
 
 /// How long the exit of a program waits for all running callbacks.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
 /// Interval between two checks whether the last callbacks are done.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// How long a close waits between two checks for signals, which do not interrupt it.
-const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 // Facts of the process, like the interpreter itself.
 static INTERPRETER_CLOSED: AtomicBool = AtomicBool::new(false);
@@ -146,7 +145,7 @@ pub(crate) fn at_exit(
     register(py, move || {
         let closing = BackgroundClose::start(close.clone());
         let mut all = lock(&CLOSING_AT_EXIT);
-        let limit = if all.is_empty() { SIGNAL_CHECK_INTERVAL } else { Duration::ZERO };
+        let limit = if all.is_empty() { UNINTERRUPTED_CHECK_INTERVAL } else { Duration::ZERO };
         if !closing.wait(limit) {
             all.push(closing);
         }
@@ -214,9 +213,10 @@ pub(crate) fn close(py: Python<'_>, close: impl FnOnce() + Send + 'static) -> Py
     let until = limit.map(|limit| Instant::now() + limit);
     let closing = BackgroundClose::start(close);
     loop {
-        let left = until
-            .map_or(SIGNAL_CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
-        if py.detach(|| closing.wait(left.min(SIGNAL_CHECK_INTERVAL))) {
+        let left = until.map_or(UNINTERRUPTED_CHECK_INTERVAL, |until| {
+            until.saturating_duration_since(Instant::now())
+        });
+        if py.detach(|| closing.wait(left.min(UNINTERRUPTED_CHECK_INTERVAL))) {
             return Ok(());
         }
         if left.is_zero() {

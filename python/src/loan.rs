@@ -40,8 +40,6 @@ unsafe impl Send for LoanedMemory {}
 // SAFETY: as above.
 unsafe impl Sync for LoanedMemory {}
 
-impl LoanedMemory {}
-
 impl BufferExporter for LoanedMemory {
     const NAME: &'static std::ffi::CStr = c"rnet.LoanedMemory";
     const DOC: &'static std::ffi::CStr = c"Memory of a loan, exposed by its memoryview.";

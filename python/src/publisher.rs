@@ -23,11 +23,11 @@ use crate::lock::lock;
 use crate::members::Member;
 use crate::meta::{self, GapTuple, OriginTuple};
 use crate::node_core::NodeCore;
-use crate::wait::{SIGNAL_CHECK_INTERVAL, WaitLimit};
+use crate::wait::{SIGNAL_CHECK_INTERVAL, WaitLimit, poll_until};
 
 /// Up to this length a message is copied with the GIL held: releasing and retaking the GIL costs more than
 /// the copy. Longer messages go to the pool.
-const SMALL_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
+const MAX_COPIED_LEN_BYTES: usize = rnet::limits::MAX_INLINE_LEN_BYTES;
 
 pub(crate) type Inner = rnet::Publisher<[u8]>;
 
@@ -149,12 +149,7 @@ impl PublisherCore {
         act: impl Fn(&mut Inner) -> rnet::Result<R> + Sync,
     ) -> PyResult<R> {
         let mut waited = WaitProgress::default();
-        loop {
-            match py.detach(|| self.with(&mut waited, &act)) {
-                Err(Error::Interrupted) => py.check_signals()?,
-                result => return result.or_raise(py),
-            }
-        }
+        poll_until(py, None, |_| self.with(&mut waited, &act))?.or_raise(py)
     }
 
     /// Lends memory, after taking back the loans that were returned meanwhile. Also returns its address.
@@ -256,7 +251,7 @@ impl Publisher {
     }
 
     fn send_bytes(&self, py: Python<'_>, bytes: &[u8]) -> PyResult<()> {
-        if bytes.len() <= SMALL_LEN_BYTES
+        if bytes.len() <= MAX_COPIED_LEN_BYTES
             && let Some(sent) = self.core.try_with(|inner| inner.try_send(bytes))
             && sent.or_raise(py)?
         {

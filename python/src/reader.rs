@@ -6,10 +6,11 @@
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
-use rnet::{Error, Interrupter, Waitable};
+use rnet::binding::TryReceive;
+use rnet::{Error, Interrupter, ReceiveStream};
 
 use crate::drop_without_gil::drop_without_gil;
 use crate::fair_mutex::{FairMutex, FairMutexGuard};
@@ -21,11 +22,7 @@ use crate::wait::{SIGNAL_CHECK_INTERVAL, SPIN_SIGNAL_CHECK_INTERVAL, WaitLimit};
 use crate::wait_queue::{self, Pollable, WaitQueue};
 
 /// A subscriber or a watch of crate `rnet`.
-pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
-    /// The item that it receives.
-    type Item: Send;
-    /// The same receiver for asyncio tasks.
-    type Stream: Send;
+pub(crate) trait Receiver: TryReceive<Item: Send> + Sized + Send + 'static {
     /// The same receiver for a callback, which runs until this is dropped.
     type Subscription: Send;
 
@@ -34,11 +31,8 @@ pub(crate) trait Receiver: Waitable + Sized + Send + 'static {
 
     fn interrupter(&mut self) -> Interrupter;
     fn make_interruptible(&mut self);
-    fn try_recv_owned(&mut self) -> rnet::Result<Option<Self::Item>>;
-    fn into_stream(self) -> Self::Stream;
-    fn from_stream(stream: Self::Stream) -> rnet::Result<Self>;
-    fn try_recv_from(stream: &mut Self::Stream) -> rnet::Result<Option<Self::Item>>;
-    fn poll_ready(stream: &mut Self::Stream, context: &mut Context<'_>) -> Poll<()>;
+    /// The same receiver for asyncio tasks.
+    fn into_stream(self) -> ReceiveStream<Self>;
 }
 
 /// Limit of a wait with the lock while tasks wait for messages of the same subscriber.
@@ -47,7 +41,7 @@ pub(crate) const SHARED_WAIT_LIMIT: Duration = Duration::from_millis(10);
 /// The current way of reading. Reading and awaiting may alternate at any moment; a callback is permanent.
 pub(crate) enum Mode<R: Receiver> {
     Direct(R),
-    Stream(R::Stream),
+    Stream(ReceiveStream<R>),
     Callback(R::Subscription),
     Closed,
 }
@@ -191,7 +185,7 @@ impl<R: Receiver> Reader<R> {
         if matches!(mode, Mode::Stream(_))
             && let Mode::Stream(stream) = std::mem::replace(mode, Mode::Closed)
         {
-            let mut inner = R::from_stream(stream)?;
+            let mut inner = stream.into_source()?;
             inner.make_interruptible();
             *mode = Mode::Direct(inner);
         }
@@ -253,8 +247,8 @@ impl<R: Receiver> Reader<R> {
             return Ok(lookahead.take());
         }
         match mode {
-            Mode::Direct(inner) => inner.try_recv_owned(),
-            Mode::Stream(stream) => R::try_recv_from(stream),
+            Mode::Direct(inner) => inner.try_receive(),
+            Mode::Stream(stream) => stream.try_recv(),
             Mode::Callback(_) => Err(self.has_callback()),
             Mode::Closed => Err(self.closed_error()),
         }
@@ -327,9 +321,7 @@ impl<R: Receiver> Pollable for Reader<R> {
             *mode = Mode::Stream(inner.into_stream());
         }
         match mode {
-            Mode::Stream(stream) => {
-                R::poll_ready(stream, &mut Context::from_waker(waker)).is_ready()
-            }
+            Mode::Stream(stream) => stream.poll_ready(&mut Context::from_waker(waker)).is_ready(),
             // Only an error is available.
             _ => true,
         }

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::binding::EngineSubscriber;
 use rnet::{
     Backlog, Error, Interrupter, LossCounts, MatchChanges, OwnedSample, PublisherStats,
-    SampleStream, Subscription,
+    ReceiveStream, Subscription,
 };
 
 use crate::reader::{Labels, Mode, Reader, ReaderState, Receiver, SHARED_WAIT_LIMIT};
@@ -21,8 +20,6 @@ pub(crate) type RawSample = OwnedSample<[u8]>;
 pub(crate) type SubscriberCore = Reader<RawSubscriber>;
 
 impl Receiver for RawSubscriber {
-    type Item = RawSample;
-    type Stream = SampleStream<[u8]>;
     type Subscription = Subscription;
 
     const ITEMS: &str = "messages";
@@ -33,20 +30,8 @@ impl Receiver for RawSubscriber {
     fn make_interruptible(&mut self) {
         self.set_interruptible(true);
     }
-    fn try_recv_owned(&mut self) -> rnet::Result<Option<RawSample>> {
-        Ok(self.try_recv()?.map(|sample| sample.into_owned()))
-    }
-    fn into_stream(self) -> SampleStream<[u8]> {
+    fn into_stream(self) -> ReceiveStream<RawSubscriber> {
         self.into_stream()
-    }
-    fn from_stream(stream: SampleStream<[u8]>) -> rnet::Result<RawSubscriber> {
-        Ok(stream.into_subscriber())
-    }
-    fn try_recv_from(stream: &mut SampleStream<[u8]>) -> rnet::Result<Option<RawSample>> {
-        stream.try_recv()
-    }
-    fn poll_ready(stream: &mut SampleStream<[u8]>, context: &mut Context<'_>) -> Poll<()> {
-        stream.poll_ready(context)
     }
 }
 
@@ -97,7 +82,9 @@ macro_rules! in_any_mode {
     ($core:expr, $inner:ident => $call:expr) => {
         match &mut $core.lock()?.mode {
             $crate::reader::Mode::Direct($inner) => Ok($call),
-            $crate::reader::Mode::Stream($inner) => Ok($call),
+            $crate::reader::Mode::Stream(stream) => {
+                Ok(stream.with_source(|$inner| $call).unwrap_or_default())
+            }
             $crate::reader::Mode::Callback($inner) => Ok($call),
             $crate::reader::Mode::Closed => Err($core.closed_error()),
         }

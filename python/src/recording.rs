@@ -31,8 +31,8 @@ impl RecordingReader {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         let opened = py.detach(|| Recording::open(&path));
-        let told = |error: ReadError| failed(py, &format!("{}: {error}", path.display()));
-        Ok(Self { recording: opened.map_err(told)? })
+        let failure = |error: ReadError| failed(py, &format!("{}: {error}", path.display()));
+        Ok(Self { recording: opened.map_err(failure)? })
     }
 
     #[getter]

@@ -109,7 +109,7 @@ fn is_busy(callback: &Py<PyAny>) -> bool {
 
 #[pymethods]
 impl Timer {
-    /// Cancels the timer. Waits for a running callback, except in a callback of the same node.
+    /// Cancels the timer. Waits for a running callback, except in a callback.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let core = self.core.clone();
         interpreter::close(py, move || core.close())

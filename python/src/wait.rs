@@ -15,6 +15,8 @@ use crate::errors::{bad_value, raise};
 
 /// Longest sleep between two checks for signals: at most one wake-up a second.
 pub(crate) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// The same for a wait that signals do not interrupt.
+pub(crate) const UNINTERRUPTED_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// The same for a wait that spins, which signals do not end, and which needs no wake-ups.
 pub(crate) const SPIN_SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -24,6 +26,23 @@ pub(crate) fn seconds(py: Python<'_>, what: &str, seconds: f64) -> PyResult<Dura
         let why = format!("it is {seconds} s, and must be a finite number of seconds, 0 or more");
         bad_value(py, what, why)
     })
+}
+
+/// Runs `wait` without the GIL, in slices, until its result is not an interruption or `until` has passed; the
+/// result is then `Interrupted`. Between slices Python's signal handlers run.
+pub(crate) fn poll_until<T: Send>(
+    py: Python<'_>,
+    until: Option<Instant>,
+    mut wait: impl FnMut(Duration) -> rnet::Result<T> + Send,
+) -> PyResult<rnet::Result<T>> {
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let slice = left.map_or(SIGNAL_CHECK_INTERVAL, |left| left.min(SIGNAL_CHECK_INTERVAL));
+        match py.detach(|| wait(slice)) {
+            Err(Error::Interrupted) if left != Some(Duration::ZERO) => py.check_signals()?,
+            result => return Ok(result),
+        }
+    }
 }
 
 /// Time limit of calls, drivers and other hosts' state if none is given.

@@ -209,11 +209,11 @@ impl WaitQueue {
         match waiter.kind {
             WaiterKind::Thread(thread) => thread.wake(),
             WaiterKind::Task(task_waker) => {
-                let told = crate::interpreter::attach(|py| {
+                let is_woken = crate::interpreter::attach(|py| {
                     let event_loop = task_waker.get().event_loop.clone_ref(py);
                     event_loop.call_method1(py, "call_soon_threadsafe", (task_waker,)).is_ok()
                 });
-                if told == Some(false) {
+                if is_woken == Some(false) {
                     // The loop is closed: none of its tasks will run again.
                     self.remove_loop(waiter.event_loop);
                 }

@@ -6,6 +6,7 @@ mod builder;
 mod driver;
 mod fallback_reason;
 mod receiver;
+mod receiver_wait;
 mod shared;
 mod status_reporter;
 
@@ -21,35 +22,35 @@ pub use receiver::CommandStats;
 pub use receiver::StillValid;
 
 const MIN_TIME: Duration = Duration::from_millis(1);
-const MAX_TIME: Duration = Duration::from_secs(3600);
+const MAX_COMMAND_TIME: Duration = Duration::from_secs(3600);
 
 /// The service with which drivers request authority.
 fn authority_of(topic: &str) -> Result<TopicName> {
     TopicName::new(&format!("{topic}/authority"))
 }
 
-const ROOT: &str = "/_rnet/command";
-const STATUS: &str = "/status";
+const COMMAND_ROOT: &str = "/_rnet/command";
+const STATUS_TOPIC_SUFFIX: &str = "/status";
 
 /// The topic on which the receiver of a command publishes the current driver, as
 /// [`crate::msgs::CommandStatus`].
 pub fn command_status_topic(topic: &str) -> String {
-    format!("{ROOT}{topic}{STATUS}")
+    format!("{COMMAND_ROOT}{topic}{STATUS_TOPIC_SUFFIX}")
 }
 
 /// The audit trail of a command: [`crate::msgs::CommandEvent`].
 pub fn command_log_topic(topic: &str) -> String {
-    format!("{ROOT}{topic}/log")
+    format!("{COMMAND_ROOT}{topic}/log")
 }
 
 /// The command with this [`command_status_topic`].
 pub fn command_of_status(topic: &str) -> Option<&str> {
-    let command = topic.strip_prefix(ROOT)?.strip_suffix(STATUS)?;
+    let command = topic.strip_prefix(COMMAND_ROOT)?.strip_suffix(STATUS_TOPIC_SUFFIX)?;
     (!command.is_empty()).then_some(command)
 }
 
 fn check_time(what: &str, time: Duration) -> Result<()> {
-    if (MIN_TIME..=MAX_TIME).contains(&time) {
+    if (MIN_TIME..=MAX_COMMAND_TIME).contains(&time) {
         return Ok(());
     }
     let why = format!("it is {time:?}; it must be 1 ms to 1 h");

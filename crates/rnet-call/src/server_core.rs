@@ -174,11 +174,6 @@ impl ServerCore {
         &self.settings.name
     }
 
-    /// Whether one of its threads continues until the last handler has returned.
-    pub fn requeues(&self) -> bool {
-        self.settings.requeues
-    }
-
     pub fn check_fork(&self) -> Result<()> {
         self.node.core.state.check_fork()
     }

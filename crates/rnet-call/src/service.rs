@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use rnet_core::{CancelReason, Error, Result, TopicName, is_internal};
 use rnet_node::callback_errors::{CallbackErrors, text_of_panic};
+use rnet_node::sync::join_callbacks;
 use rnet_node::types::choose_type;
 
 use super::bytes::{Bytes, Received};
@@ -289,8 +290,8 @@ impl CallContext {
     }
 }
 
-/// A server of a service, or of an action. Dropping it cancels its calls, waits for running handlers, and
-/// closes it: its callers get `ServerLost`.
+/// A server of a service, or of an action. Dropping it cancels its calls, waits for running handlers, except
+/// inside a callback or a handler, and closes it: its callers get `ServerLost`.
 #[must_use = "the service stops when this is dropped"]
 pub struct Service {
     core: Arc<ServerCore>,
@@ -336,14 +337,6 @@ impl Drop for Service {
             return;
         }
         self.core.close();
-        let this = std::thread::current().id();
-        let is_this = |thread: &JoinHandle<()>| thread.thread().id() == this;
-        // A handler that drops its own service waits neither for itself nor for the thread that waits for it.
-        if self.core.requeues() && threads.iter().any(is_this) {
-            return;
-        }
-        for thread in threads.into_iter().filter(|thread| !is_this(thread)) {
-            let _ = thread.join();
-        }
+        threads.into_iter().for_each(|thread| join_callbacks(Some(thread)));
     }
 }

@@ -3,7 +3,7 @@
 //! Any node of the domain may send a request that names a client whose endpoints do not exist, or not yet:
 //! the endpoints of a client on another host arrive separately. So the requests of a new client wait here,
 //! without a handler and without a thread, until its endpoints are matched. Requests that remain unmatched
-//! are dropped and counted after [`MATCH_TIMEOUT`]. Each node has its own capacity, so that a node that names
+//! are dropped and counted after [`CLIENT_MATCH_TIMEOUT`]. Each node has its own capacity, so that a node that names
 //! many clients harms only itself.
 
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use rnet_core::CancelReason;
 use super::{Bytes, CallerKey};
 
 /// How long a request waits for the endpoints of its client.
-const MATCH_TIMEOUT: Duration = Duration::from_secs(5);
+const CLIENT_MATCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Clients of one node that a server matches at a time.
 const MAX_MATCHING_PER_NODE: usize = 16;
 /// New clients of one node whose requests are queued; also the minimum number of their queued requests.
@@ -228,7 +228,7 @@ impl<P> UnmatchedClients<P> {
 
     /// Drops the clients that were not matched in time; returns the number of their requests.
     pub fn drop_timed_out(&mut self) -> u64 {
-        self.drop_where(|entry| entry.since.elapsed() >= MATCH_TIMEOUT)
+        self.drop_where(|entry| entry.since.elapsed() >= CLIENT_MATCH_TIMEOUT)
     }
 
     /// Drops the client that has been waiting longest for its match; returns the number of its requests.

@@ -36,58 +36,75 @@ fn bad_name(what: &'static str, name: &str, why: String) -> Error {
     Error::BadName { what, name, why }
 }
 
-/// Checks the ROS rules and returns the absolute form.
-pub(crate) fn normalise(what: &'static str, name: &str, max_len_bytes: usize) -> Result<Box<str>> {
-    if name.is_empty() {
-        return Err(bad_name(what, name, "it is empty".to_owned()));
-    }
-    let absolute = name.starts_with('/');
-    let len_bytes = name.len() + usize::from(!absolute);
-    if len_bytes > max_len_bytes {
-        let why = format!(
-            "it is {len_bytes} bytes long with its leading '/'; at most {max_len_bytes} are allowed"
-        );
-        return Err(bad_name(what, name, why));
-    }
-    let mut at_token_start = true;
-    for (index, c) in name.chars().enumerate() {
-        let at = index + 1; // positions start at 1
-        match c {
-            '/' if index == 0 => {}
-            '/' if at_token_start => {
-                return Err(bad_name(
-                    what,
-                    name,
-                    format!("the part before the '/' at character {at} is empty"),
-                ));
-            }
-            '/' => at_token_start = true,
-            '0'..='9' if at_token_start => {
-                return Err(bad_name(
-                    what,
-                    name,
-                    format!(
+/// What the parts of a kind of name may contain.
+pub(crate) struct PartRules {
+    is_allowed: fn(u8) -> bool,
+    /// The same as text.
+    allowed: &'static str,
+    may_start_with_digit: bool,
+}
+
+/// The rules of ROS.
+pub(crate) const TOPIC_PARTS: PartRules = PartRules {
+    is_allowed: |byte| byte.is_ascii_alphanumeric() || byte == b'_',
+    allowed: "letters a-z A-Z, digits, '_' and '/'",
+    may_start_with_digit: false,
+};
+
+const KEY_PARTS: PartRules = PartRules {
+    is_allowed: is_key_byte,
+    allowed: "letters a-z A-Z, digits, '_', '-', '.', ':', '@' and '/'",
+    may_start_with_digit: true,
+};
+
+impl PartRules {
+    /// Checks a name and returns its absolute form.
+    pub(crate) fn normalise<'a>(
+        &self,
+        what: &'static str,
+        name: &'a str,
+        max_len_bytes: usize,
+    ) -> Result<Cow<'a, str>> {
+        let refuse = |why: String| Err(bad_name(what, name, why));
+        if name.is_empty() {
+            return refuse("it is empty".to_owned());
+        }
+        let absolute = name.starts_with('/');
+        let len_bytes = name.len() + usize::from(!absolute);
+        if len_bytes > max_len_bytes {
+            return refuse(format!(
+                "it is {len_bytes} bytes long with its leading '/'; at most {max_len_bytes} are allowed"
+            ));
+        }
+        let mut at_part_start = true;
+        for (index, c) in name.chars().enumerate() {
+            let at = index + 1; // positions start at 1
+            match c {
+                '/' if index == 0 => {}
+                '/' if at_part_start => {
+                    return refuse(format!("the part before the '/' at character {at} is empty"));
+                }
+                '/' => at_part_start = true,
+                '0'..='9' if at_part_start && !self.may_start_with_digit => {
+                    return refuse(format!(
                         "'{c}' at character {at}: a part must start with a letter or '_', not with a digit"
-                    ),
-                ));
-            }
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => at_token_start = false,
-            _ => {
-                return Err(bad_name(
-                    what,
-                    name,
-                    format!(
-                        "{c:?} at character {at} is not allowed: use letters a-z A-Z, digits, '_' and '/'"
-                    ),
-                ));
+                    ));
+                }
+                _ if u8::try_from(c).is_ok_and(self.is_allowed) => at_part_start = false,
+                _ => {
+                    let allowed = self.allowed;
+                    return refuse(format!(
+                        "{c:?} at character {at} is not allowed: use {allowed}"
+                    ));
+                }
             }
         }
+        if at_part_start {
+            let why = if name == "/" { "it has no part after the '/'" } else { "it ends with '/'" };
+            return refuse(why.to_owned());
+        }
+        Ok(if absolute { Cow::Borrowed(name) } else { Cow::Owned(format!("/{name}")) })
     }
-    if at_token_start {
-        let why = if name == "/" { "it has no part after the '/'" } else { "it ends with '/'" };
-        return Err(bad_name(what, name, why.to_owned()));
-    }
-    Ok(if absolute { name.into() } else { format!("/{name}").into() })
 }
 
 /// Checks the name of a key of the state, and returns it in its absolute form.
@@ -117,45 +134,15 @@ pub fn key_name(name: &str) -> Result<Cow<'_, str>> {
         });
         all && before != b'/'
     };
-    if plain { Ok(Cow::Borrowed(name)) } else { key_name_slow_path(name) }
+    if plain {
+        return Ok(Cow::Borrowed(name));
+    }
+    // A name without a leading `/`, or an invalid one.
+    KEY_PARTS.normalise("key", name, MAX_KEY_LEN_BYTES)
 }
 
 fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'@')
-}
-
-/// Handles a name without a leading `/`, and invalid names.
-#[cold]
-fn key_name_slow_path(name: &str) -> Result<Cow<'_, str>> {
-    let refuse = |why: String| Err(bad_name("key", name, why));
-    if name.is_empty() {
-        return refuse("it is empty".to_owned());
-    }
-    let absolute = name.starts_with('/');
-    let len_bytes = name.len() + usize::from(!absolute);
-    if len_bytes > MAX_KEY_LEN_BYTES {
-        return refuse(format!(
-            "it is {len_bytes} bytes long with its leading '/'; at most {MAX_KEY_LEN_BYTES} are allowed"
-        ));
-    }
-    let mut before = if absolute { ' ' } else { '/' };
-    for (index, c) in name.chars().enumerate() {
-        let at = index + 1; // positions start at 1
-        if c == '/' && before == '/' {
-            return refuse(format!("the part before the '/' at character {at} is empty"));
-        }
-        if c != '/' && !u8::try_from(c).is_ok_and(is_key_byte) {
-            return refuse(format!(
-                "{c:?} at character {at} is not allowed: use letters a-z A-Z, digits, '_', '-', '.', ':', '@' and '/'"
-            ));
-        }
-        before = c;
-    }
-    if before == '/' {
-        let why = if name == "/" { "it has no part after the '/'" } else { "it ends with '/'" };
-        return refuse(why.to_owned());
-    }
-    Ok(if absolute { Cow::Borrowed(name) } else { Cow::Owned(format!("/{name}")) })
 }
 
 macro_rules! name_type {
@@ -242,7 +229,8 @@ impl TopicName {
     /// [`Error::BadName`] with the reason and the position; at most [`MAX_TOPIC_LEN_BYTES`] bytes are
     /// allowed.
     pub fn new(name: &str) -> Result<Self> {
-        normalise("topic", name, MAX_TOPIC_LEN_BYTES).map(|name| Self(name.into()))
+        let name = TOPIC_PARTS.normalise("topic", name, MAX_TOPIC_LEN_BYTES)?;
+        Ok(Self(name.into()))
     }
 
     /// A stable hash of the name ([`fnv1a_64`]); the same in every process and every version.
@@ -278,7 +266,8 @@ impl NodeName {
     /// [`Error::BadName`] with the reason and the position; at most [`MAX_NODE_NAME_LEN_BYTES`] bytes are
     /// allowed.
     pub fn new(name: &str) -> Result<Self> {
-        normalise("node", name, MAX_NODE_NAME_LEN_BYTES).map(Self)
+        let name = TOPIC_PARTS.normalise("node", name, MAX_NODE_NAME_LEN_BYTES)?;
+        Ok(Self(name.into()))
     }
 
     /// The name as the first part of a file name: `arm.controller` for `/arm/controller`. It is unique per

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::{Error, Result};
-use crate::name::normalise;
+use crate::name::TOPIC_PARTS;
 
 /// A pattern for topic or node names: `*` matches one part and `**` matches any number of parts.
 ///
@@ -33,7 +33,7 @@ impl NamePattern {
                 format!("it is {} bytes long; at most {max_len_bytes} are allowed", pattern.len());
             return Err(refuse(long));
         }
-        match normalise(what, &as_name.join("/"), max_len_bytes) {
+        match TOPIC_PARTS.normalise(what, &as_name.join("/"), max_len_bytes) {
             Ok(_) if pattern.starts_with('/') => Ok(NamePattern(pattern.into())),
             Ok(_) => Ok(NamePattern(format!("/{pattern}").into())),
             Err(Error::BadName { why, .. }) => {

@@ -6,7 +6,7 @@ use crate::types::{Field, FieldType, PlainType, Prim};
 use crate::{Result, TopicName};
 
 /// Prefix of trace topics.
-const ROOT: &str = "/_rnet/trace";
+const TRACE_ROOT: &str = "/_rnet/trace";
 
 /// Maximum number of traced messages per second and subscription. Above it, a sample is traced.
 pub const MAX_TRACED_PER_S: u64 = 2000;
@@ -16,12 +16,12 @@ pub const MAX_TRACED_PER_S: u64 = 2000;
 /// # Errors
 /// `BadName` if the name is too long with its prefix.
 pub fn trace_topic(topic: &TopicName) -> Result<TopicName> {
-    TopicName::new(&format!("{ROOT}{topic}"))
+    TopicName::new(&format!("{TRACE_ROOT}{topic}"))
 }
 
 /// The traced topic of a trace topic; `None` for another topic.
 pub fn traced_topic(name: &str) -> Option<&str> {
-    name.strip_prefix(ROOT).filter(|rest| rest.starts_with('/'))
+    name.strip_prefix(TRACE_ROOT).filter(|rest| rest.starts_with('/'))
 }
 
 /// Trace of one message through one subscription.

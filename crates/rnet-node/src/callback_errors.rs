@@ -76,7 +76,14 @@ impl CallbackErrors {
 
     /// The counters of the node that owns this thread.
     pub fn of_this_thread() -> Option<Arc<CallbackErrors>> {
-        THREAD_ERRORS.with_borrow(Clone::clone)
+        // An exiting thread may close objects after its thread-local values are gone.
+        THREAD_ERRORS.try_with(|errors| errors.borrow().clone()).ok().flatten()
+    }
+
+    /// Whether this thread calls callbacks or handlers of a node. Nothing waits there for another callback, which
+    /// may wait for this one.
+    pub fn is_callback_thread() -> bool {
+        CallbackErrors::of_this_thread().is_some()
     }
 
     /// Counts an error of `callback`. Returns how many of its errors were not reported, if this one is to be

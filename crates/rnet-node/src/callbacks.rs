@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use rnet_shm::os::fork::ForkGuard;
 
+use crate::callback_errors::CallbackErrors;
 use crate::sync::lock;
 
 /// A callback for events of type `E`.
@@ -15,8 +16,6 @@ pub type Callback<E> = Box<dyn FnMut(&E) + Send>;
 pub trait CallsBack: Send + Sync + 'static {
     /// Whether this process is a forked child, which has no such thread.
     fn is_from_parent(&self) -> bool;
-    /// Whether this thread is one of the node's dispatch threads.
-    fn is_dispatch_thread(&self) -> bool;
 }
 
 type SharedCallback<E> = Arc<Mutex<Callback<E>>>;
@@ -68,8 +67,7 @@ impl<E: 'static> Callbacks<E> {
                 return;
             }
             callbacks.remove(&callback);
-            // Only a dispatch thread calls it, and it must not wait for itself.
-            if !node.is_dispatch_thread() {
+            if !CallbackErrors::is_callback_thread() {
                 drop(lock(&callback));
             }
         })))
@@ -89,8 +87,9 @@ impl<E: 'static> Callbacks<E> {
     /// panic continues, so that the dispatch thread counts it.
     pub fn call(&self, event: &E) {
         let mut panicked = None;
-        let list = lock(&self.list).clone();
-        for callback in list {
+        // Weak, so that a callback that another one removes is freed at once.
+        let list: Vec<_> = lock(&self.list).iter().map(Arc::downgrade).collect();
+        for callback in list.iter().filter_map(Weak::upgrade) {
             // Only the bulk dispatch thread calls this, one event at a time.
             let mut call = lock(&callback);
             // Its guard may have been dropped since; that waits for this lock only after the removal.
@@ -121,7 +120,7 @@ impl<E: 'static> Callbacks<E> {
 
 /// Keeps a callback for events: dropping it removes the callback.
 ///
-/// Dropping waits for a call that is running, except inside a callback of the same node.
+/// Dropping waits for a call that is running, except inside a callback.
 #[must_use = "the callback is removed when its guard is dropped; keep it or call detach()"]
 #[derive(Default)]
 pub struct CallbackGuard(Option<Box<dyn FnOnce() + Send + Sync>>);

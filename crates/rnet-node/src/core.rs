@@ -385,10 +385,9 @@ impl NodeState {
         self.next_task.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Removes a task or a timer from its lane. Outside the node's callbacks, it no longer runs after this
-    /// returns.
+    /// Removes a task or a timer from its lane. Outside callbacks, it no longer runs after this returns.
     pub fn end_task(&self, id: u64) {
-        let outside = !self.is_dispatch_thread();
+        let outside = !CallbackErrors::is_callback_thread();
         // It may be moving from one lane to the other.
         for _ in 0..2 {
             if self.dispatchers().any(|d| d.remove(id, outside)) {
@@ -397,8 +396,7 @@ impl NodeState {
         }
     }
 
-    /// Whether this is one of the node's dispatch threads. A callback must not wait for the thread of the
-    /// other lane either, because that thread may be waiting for it.
+    /// Whether this is one of the node's dispatch threads.
     pub fn is_dispatch_thread(&self) -> bool {
         self.dispatchers().any(Dispatcher::is_this_thread)
     }
@@ -462,10 +460,6 @@ impl NodeCore {
 impl CallsBack for NodeState {
     fn is_from_parent(&self) -> bool {
         self.fork_guard().is_from_parent()
-    }
-
-    fn is_dispatch_thread(&self) -> bool {
-        NodeState::is_dispatch_thread(self)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `Debug` of a handle by its identifying values; its parts are not informative.
 
 /// Implements `Debug` for a type, with its generic parameters in the brackets, by some of its values.
-#[doc(hidden)]
 #[macro_export]
 macro_rules! debug_by {
     ([$($generics:tt)*] $type:ty, $name:literal, |$this:ident| $($field:literal: $value:expr),*) => {

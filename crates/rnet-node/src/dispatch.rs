@@ -22,7 +22,7 @@ use rnet_shm::os::fork::ForkGuard;
 
 use crate::callback_errors::CallbackErrors;
 use crate::node_time::NodeTime;
-use crate::sync::{join, lock};
+use crate::sync::{join_callbacks, lock};
 use crate::timers::{TimerTask, Timers};
 use crate::wait_loop::WaitStrategy;
 use crate::wait_source::{BellWaitTarget, WaitSource};
@@ -175,8 +175,8 @@ impl Dispatcher {
         self.send(Command::AddTimer(id, timer));
     }
 
-    /// Removes a task or a timer; returns whether it was here. With `wait`, which dispatch threads must not
-    /// use, it no longer runs after this returns.
+    /// Removes a task or a timer; returns whether it was here. With `wait`, which callbacks must not use, it no
+    /// longer runs after this returns.
     pub fn remove(&self, id: u64, wait: bool) -> bool {
         let thread = lock(&self.thread);
         if self.thread_id.get().is_none() {
@@ -212,7 +212,7 @@ impl Dispatcher {
         drop(commands);
         self.wake();
         let thread = lock(&self.thread).take();
-        join(thread);
+        join_callbacks(thread);
     }
 }
 

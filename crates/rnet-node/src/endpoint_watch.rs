@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rnet_core::{Error, Result};
 
+use crate::callback_errors::CallbackErrors;
 use crate::callbacks::Callback;
 use crate::core::NodeCore;
 use crate::endpoints::{EndpointEvent, EndpointWatcher};
 
 /// A running callback for endpoints; dropping this stops it.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node.
+/// Dropping waits for a callback that is running, except inside a callback.
 #[must_use = "the callback stops when the EndpointWatch is dropped; keep it or call detach()"]
 pub struct EndpointWatch {
     watcher: Arc<EndpointWatcher>,
@@ -58,7 +59,7 @@ impl Drop for EndpointWatch {
             self.core.take().filter(|core| !core.state.fork_guard().is_from_parent())
         {
             core.state.matching().unwatch_endpoints(&self.watcher);
-            self.watcher.cancel(!core.state.is_dispatch_thread());
+            self.watcher.cancel(!CallbackErrors::is_callback_thread());
         }
     }
 }

@@ -186,8 +186,7 @@ impl EndpointWatcher {
         }
     }
 
-    /// Prevents further calls. With `wait`, which dispatch threads must not use, no call runs after this
-    /// returns.
+    /// Prevents further calls. With `wait`, which callbacks must not use, no call runs after this returns.
     pub fn cancel(&self, wait: bool) {
         self.cancelled.store(true, Ordering::Release);
         let ended = match wait {

@@ -58,7 +58,6 @@ pub mod types;
 pub mod wait_loop;
 pub mod wait_set_member;
 pub mod wait_source;
-pub mod wake_stream;
 
 pub use self::core::NodeCore;
 pub use callbacks::CallbackGuard;
@@ -79,12 +78,11 @@ pub use settings::NodeSettings;
 pub use subscription::Subscription;
 pub use typed::{
     AnySubscription, Dynamic, Loan, MalformedCounter, OwnedLoan, OwnedSample, Publisher,
-    PublisherBuilder, Rate, Sample, SampleStream, Samples, Subscriber, SubscriberBuilder, Timer,
-    TimerBuilder, WaitSet, WaitSetEntry, WaitSetHandle, Waitable,
+    PublisherBuilder, Rate, ReceiveStream, Sample, SampleStream, Samples, Subscriber,
+    SubscriberBuilder, Timer, TimerBuilder, WaitSet, WaitSetEntry, WaitSetHandle, Waitable,
 };
 pub use types::MessageType;
 // Used by the code of `protobuf_message!`.
-#[doc(hidden)]
 pub use {rnet_core::Result, rnet_schema as schema};
 
 /// Version of this crate.

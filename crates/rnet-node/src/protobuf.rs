@@ -1,4 +1,4 @@
-//! Support for the generated code of protobuf messages; not for direct use.
+//! Used by the generated code of protobuf messages.
 
 mod reuse;
 

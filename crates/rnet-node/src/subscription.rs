@@ -19,7 +19,7 @@ use crate::subscriber_state::SubscriberState;
 
 /// A running callback; dropping this stops it.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node. A callback that
+/// Dropping waits for a callback that is running, except inside a callback. A callback that
 /// never returns blocks the callbacks of its lane, this drop, and the shutdown of its node. It blocks neither
 /// the other lane nor any other node, and reliable publishers only for their chosen time.
 #[must_use = "the callback stops when the Subscription is dropped; keep it or call detach()"]

@@ -5,6 +5,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use crate::callback_errors::CallbackErrors;
+
 /// Locks a mutex, poisoned or not.
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -30,5 +32,13 @@ pub fn join(thread: Option<JoinHandle<()>>) {
     let this = std::thread::current().id();
     if let Some(thread) = thread.filter(|thread| thread.thread().id() != this) {
         let _ = thread.join();
+    }
+}
+
+/// Joins a thread that calls callbacks or handlers, unless a callback does this: see
+/// [`CallbackErrors::is_callback_thread`].
+pub fn join_callbacks(thread: Option<JoinHandle<()>>) {
+    if !CallbackErrors::is_callback_thread() {
+        join(thread);
     }
 }

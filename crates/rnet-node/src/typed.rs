@@ -26,7 +26,7 @@ pub use dynamic::Dynamic;
 pub use publisher::{Loan, OwnedLoan, Publisher, PublisherBuilder};
 pub use rate::Rate;
 pub use sample::{OwnedSample, Sample};
-pub use stream::SampleStream;
+pub use stream::{ReceiveStream, SampleStream};
 pub(crate) use subscriber::Decode;
 pub use subscriber::{MalformedCounter, Samples, Subscriber};
 pub use subscriber_builder::SubscriberBuilder;

@@ -5,14 +5,14 @@
 //! conventions of their comments. `build.rs` generates the table.
 
 /// Import path and text of each built-in file, ordered by path.
-pub const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
+pub const BUILTIN_FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
 /// The text of a built-in file.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
-    FILES.iter().find(|(path, _)| *path == name).map(|(_, text)| *text)
+    BUILTIN_FILES.iter().find(|(path, _)| *path == name).map(|(_, text)| *text)
 }
 
 /// Import paths of all built-in files.
 pub fn builtin_files() -> impl Iterator<Item = &'static str> {
-    FILES.iter().map(|(path, _)| *path)
+    BUILTIN_FILES.iter().map(|(path, _)| *path)
 }

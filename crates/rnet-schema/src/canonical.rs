@@ -368,8 +368,8 @@ impl Emitter<'_> {
         for name in self.reached {
             let entry = &self.index[name];
             let (kind, body) = match entry.item {
-                Item::Message(message) => (MESSAGE, bare(message).encode_to_vec()),
-                Item::Enum(enumeration) => (ENUM, bare_enum(enumeration).encode_to_vec()),
+                Item::Message(message) => (MESSAGE_TAG, bare(message).encode_to_vec()),
+                Item::Enum(enumeration) => (ENUM_TAG, bare_enum(enumeration).encode_to_vec()),
             };
             put(kind + u8::from(entry.proto3), name, &body, &mut out);
         }
@@ -385,7 +385,7 @@ impl Emitter<'_> {
                 Item::Enum(enumeration) => reserved_in_enum(enumeration).encode_to_vec(),
             };
             if !body.is_empty() {
-                put(RESERVED, name, &body, &mut out);
+                put(RESERVED_TAG, name, &body, &mut out);
             }
         }
         out
@@ -393,9 +393,9 @@ impl Emitter<'_> {
 }
 
 // Tags of the records of the structure and reservations; the first two are one higher for a proto3 file.
-const MESSAGE: u8 = 0;
-const ENUM: u8 = 2;
-const RESERVED: u8 = 4;
+const MESSAGE_TAG: u8 = 0;
+const ENUM_TAG: u8 = 2;
+const RESERVED_TAG: u8 = 4;
 
 fn put(kind: u8, name: &str, body: &[u8], out: &mut Vec<u8>) {
     out.push(kind);

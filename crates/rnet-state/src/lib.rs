@@ -9,7 +9,6 @@
 //! | `value`, `encode`, `message`, `types` | values, their encoding, their types |
 //! | `entry` | the attributes of a key |
 //! | `put`, `options` | writing with options |
-//! | `transfer` | values in transit between hosts |
 //! | `modify` | changes computed from the current value: counters, lists, sets |
 //! | `hash_view` | the keys under a prefix as the fields of one object |
 //! | `cell` | access to one key in loops |
@@ -50,7 +49,6 @@ mod state;
 mod stream;
 mod transaction;
 #[doc(hidden)]
-pub mod transfer;
 mod types;
 mod value;
 mod watch;

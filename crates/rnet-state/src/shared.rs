@@ -24,7 +24,7 @@ use crate::param::{ParamDescription, rules};
 use rnet_node::MessageType;
 
 /// A buffer for a longer value is not kept for the next read.
-const MAX_SPARE_LEN_BYTES: usize = 2 << 20;
+const MAX_SPARE_VALUE_LEN_BYTES: usize = 2 << 20;
 
 /// Prefix of the keys with reports of disk problems.
 const DISK_REPORTS_PREFIX: &str = "!disk";
@@ -213,7 +213,7 @@ impl StateShared {
     }
 
     fn return_spare(&self, record: Box<Record>) {
-        if record.value().len() <= MAX_SPARE_LEN_BYTES
+        if record.value().len() <= MAX_SPARE_VALUE_LEN_BYTES
             && let Ok(mut spare) = self.spare.try_lock()
         {
             *spare = Some(record);

@@ -25,8 +25,8 @@ const MAX_CACHED_TYPES: usize = 1024;
 /// Maximum number of candidates for the number of one type.
 const MAX_NUMBER_TRIES: u64 = 16;
 
-const PLAIN: u8 = 1;
-const PROTOBUF: u8 = 2;
+const PLAIN_TYPE: u8 = 1;
+const PROTOBUF_TYPE: u8 = 2;
 
 /// The types that a node has used in the state.
 #[derive(Default)]
@@ -179,7 +179,7 @@ fn describe(message_type: &MessageType) -> Result<Description> {
                     json.len()
                 )));
             }
-            let plain = [&[PLAIN], json.as_bytes()].concat();
+            let plain = [&[PLAIN_TYPE], json.as_bytes()].concat();
             Ok(Description { stored: plain.clone(), identity: plain })
         }
         MessageType::Protobuf(schema) => {
@@ -191,7 +191,8 @@ fn describe(message_type: &MessageType) -> Result<Description> {
                     set.len()
                 )));
             };
-            let of = |set: &[u8]| [&[PROTOBUF], &name_len.to_le_bytes()[..], name, set].concat();
+            let of =
+                |set: &[u8]| [&[PROTOBUF_TYPE], &name_len.to_le_bytes()[..], name, set].concat();
             let with_docs = schema.descriptor_set_with_docs();
             // The comments are optional.
             let stored = if with_docs.len() <= MAX_SCHEMA_LEN_BYTES { &with_docs } else { set };
@@ -216,14 +217,14 @@ pub fn decode_type(description: &[u8]) -> Result<MessageType, String> {
     let cut = || "it is truncated".to_owned();
     let (form, rest) = description.split_first().ok_or_else(cut)?;
     match *form {
-        PLAIN => {
+        PLAIN_TYPE => {
             let json = super::encode::text(rest)?;
             match TypeDesc::from_json(json).map_err(|error| error.to_string())? {
                 TypeDesc::Plain(plain) => Ok(MessageType::Plain(plain)),
                 other => Err(format!("it describes {other} as a plain type")),
             }
         }
-        PROTOBUF => {
+        PROTOBUF_TYPE => {
             let (len, rest) = rest.split_first_chunk::<2>().ok_or_else(cut)?;
             let len = usize::from(u16::from_le_bytes(*len));
             let (name, set) = rest.split_at_checked(len).ok_or_else(cut)?;

@@ -12,7 +12,7 @@ use super::entry::Change;
 use super::watch::{Watch, WatchCore};
 
 /// Maximum number of changes of one task before other tasks run.
-const MAX_BATCH: usize = 32;
+const MAX_CHANGES_PER_TURN: usize = 32;
 
 impl Watch {
     /// Calls `callback` for each change, on the dispatch thread of the bulk lane (with [`Watch::urgent`]: of
@@ -60,7 +60,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
     }
     fn run(&mut self, _lane: Lane, must_yield: &dyn Fn() -> bool) -> bool {
         self.failed = false;
-        for done in 0..MAX_BATCH {
+        for done in 0..MAX_CHANGES_PER_TURN {
             // At least one, as with messages.
             if done > 0 && must_yield() {
                 return true;
@@ -98,7 +98,7 @@ impl<F: FnMut(Result<Change>) + Send> Task for CallbackTask<F> {
 
 /// A running callback for state changes; dropping this handle stops it.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node.
+/// Dropping waits for a callback that is running, except inside a callback.
 #[must_use = "the callback stops when the WatchHandle is dropped; keep it or call detach()"]
 pub struct WatchHandle {
     id: u64,

@@ -17,7 +17,7 @@ use crate::fork::ProcessOwned;
 use crate::node_core::NodeCore;
 use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
-use crate::wait::SIGNAL_CHECK_INTERVAL;
+use crate::wait::poll_until;
 
 type Reply = Received<[u8]>;
 
@@ -127,12 +127,7 @@ impl Call {
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let next = loop {
-            match py.detach(|| self.core.next(SIGNAL_CHECK_INTERVAL)) {
-                Err(Error::Interrupted) => py.check_signals()?,
-                next => break next.or_raise(py)?,
-            }
-        };
+        let next = poll_until(py, None, |slice| self.core.next(slice))?.or_raise(py)?;
         next.map(|reply| self.store_reply(py, self.value(py, &reply))).transpose()
     }
 

@@ -19,7 +19,7 @@ use crate::fork::ProcessOwned;
 use crate::node_core::NodeCore;
 use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
-use crate::wait::{SIGNAL_CHECK_INTERVAL, answer_limit};
+use crate::wait::{answer_limit, poll_until};
 
 type Inner = rnet::Goal<[u8], [u8]>;
 type Bytes = Received<[u8]>;
@@ -164,23 +164,6 @@ impl Goal {
             Err(error) => Err(raise(py, &error)),
         }
     }
-
-    /// Polls until an item is available; `Interrupted` when the time is over.
-    fn wait<T: Send>(
-        &self,
-        py: Python<'_>,
-        until: Option<Instant>,
-        ask: impl Fn(&GoalCore, Duration) -> rnet::Result<T> + Sync,
-    ) -> PyResult<Result<T, Error>> {
-        loop {
-            let left = until.map(|end| end.saturating_duration_since(Instant::now()));
-            let slice = left.map_or(SIGNAL_CHECK_INTERVAL, |left| left.min(SIGNAL_CHECK_INTERVAL));
-            match py.detach(|| ask(&self.core, slice)) {
-                Err(Error::Interrupted) if left != Some(Duration::ZERO) => py.check_signals()?,
-                got => return Ok(got),
-            }
-        }
-    }
 }
 
 #[pymethods]
@@ -207,7 +190,7 @@ impl Goal {
         };
         if let Some(hear) = on_feedback {
             loop {
-                match self.wait(py, until, GoalCore::feedback)? {
+                match poll_until(py, until, |slice| self.core.feedback(slice))? {
                     Ok(Some(bytes)) => {
                         hear.call1((self.decode_feedback(py, &bytes)?,)).map(drop)?
                     }
@@ -217,7 +200,7 @@ impl Goal {
                 }
             }
         }
-        match self.wait(py, until, GoalCore::result)? {
+        match poll_until(py, until, |slice| self.core.result(slice))? {
             Ok(bytes) => self.decode_result(py, &bytes),
             Err(Error::Interrupted) => Err(over()),
             Err(error) => Err(raise(py, &error)),
@@ -246,7 +229,7 @@ impl Goal {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let next = self.wait(py, None, GoalCore::feedback)?.or_raise(py)?;
+        let next = poll_until(py, None, |slice| self.core.feedback(slice))?.or_raise(py)?;
         next.map(|bytes| self.decode_feedback(py, &bytes)).transpose()
     }
 

@@ -9,7 +9,6 @@ use pyo3::types::PyString;
 use rnet::{Error, HandlerError};
 
 use super::decoded;
-use super::push::SIGNAL_CHECK_INTERVAL;
 use super::service::{Handler, Service, failure, stats};
 use crate::codec::Codec;
 use crate::errors::{OrRaise, raise};
@@ -17,7 +16,7 @@ use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
 use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
-use crate::wait::WaitLimit;
+use crate::wait::{UNINTERRUPTED_CHECK_INTERVAL, WaitLimit};
 
 type Inner = rnet::Puller<[u8]>;
 
@@ -182,7 +181,7 @@ impl Puller {
     /// acknowledged or has failed. A job that cannot be decoded fails and is skipped. Raises WaitTimeoutError; ClosedError.
     #[pyo3(signature = (*, timeout = None))]
     fn recv(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Job> {
-        self.wait(py, WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL))
+        self.wait(py, WaitLimit::new(py, timeout)?.in_slices(UNINTERRUPTED_CHECK_INTERVAL))
     }
 
     /// Name of the queue, with its leading slash.

@@ -17,10 +17,7 @@ use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
 use crate::resource::{Resource, WaitCondition};
 use crate::tasks::Next;
-use crate::wait::{WaitLimit, answer_limit, seconds};
-
-/// How long a wait continues between two checks for signals, which do not interrupt it.
-pub(super) const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+use crate::wait::{UNINTERRUPTED_CHECK_INTERVAL, WaitLimit, answer_limit, seconds};
 
 type Inner = rnet::Pusher<[u8]>;
 
@@ -142,10 +139,10 @@ impl Pusher {
         let until = Instant::now().checked_add(limit);
         with_encoded(&self.codec, job, &place, |bytes| {
             loop {
-                let left = until.map_or(SIGNAL_CHECK_INTERVAL, |until| {
+                let left = until.map_or(UNINTERRUPTED_CHECK_INTERVAL, |until| {
                     until.saturating_duration_since(Instant::now())
                 });
-                let slice = left.min(SIGNAL_CHECK_INTERVAL);
+                let slice = left.min(UNINTERRUPTED_CHECK_INTERVAL);
                 match py.detach(|| self.core.resource.get()?.push_timeout(bytes, slice)) {
                     Err(Error::LimitReached { .. }) if !left.is_zero() => py.check_signals()?,
                     pushed => return pushed.or_raise(py),
@@ -168,7 +165,7 @@ impl Pusher {
     /// no limit. Raises WaitTimeoutError; ClosedError.
     #[pyo3(signature = (*, timeout = None))]
     fn wait_until_done(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let limit = WaitLimit::new(py, timeout)?.in_slices(SIGNAL_CHECK_INTERVAL);
+        let limit = WaitLimit::new(py, timeout)?.in_slices(UNINTERRUPTED_CHECK_INTERVAL);
         let wait = |slice| self.core.resource.get()?.wait_until_done_timeout(slice);
         limit.run(py, wait)
     }

@@ -137,12 +137,12 @@ impl Entry {
 /// An `rnet.state.Change`.
 pub(crate) fn change(
     py: Python<'_>,
-    told: state::Change,
+    change: state::Change,
     types: &Arc<Types>,
 ) -> PyResult<Py<PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let find = || Ok::<_, PyErr>(py.import("rnet.changes")?.getattr("Change")?.unbind());
-    let state::Change { key, entry, expired, revision, skipped, initial, .. } = told;
+    let state::Change { key, entry, expired, revision, skipped, initial, .. } = change;
     let entry = entry.map(|entry| Entry::new(entry, types));
     let parts = (key, entry, expired, revision, skipped, initial);
     CLASS.get_or_try_init(py, find)?.call1(py, parts)

@@ -3,7 +3,6 @@
 //! Every call may wait for that host, so it runs without the GIL; Ctrl-C ends the wait.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use pyo3::prelude::*;
 use rnet::state::{self as rust, RemotePut, RemoteState, WithAge};
@@ -17,10 +16,7 @@ use crate::members::{Member, MemberKind};
 use crate::node_core::NodeCore;
 use crate::qos::OptionalSetters;
 use crate::resource::Resource;
-use crate::wait::{self, DEFAULT_TIMEOUT, WaitLimit, answer_limit};
-
-/// Longest wait for a change between two checks whether the replica is closed.
-const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+use crate::wait::{self, DEFAULT_TIMEOUT, UNINTERRUPTED_CHECK_INTERVAL, WaitLimit, answer_limit};
 
 /// An `rnet.state.WithAge`.
 fn with_age(
@@ -203,10 +199,10 @@ impl PyReplica {
     }
 
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
-        let told = limit
-            .in_slices(SIGNAL_CHECK_INTERVAL)
+        let change = limit
+            .in_slices(UNINTERRUPTED_CHECK_INTERVAL)
             .run(py, |slice| self.resource.get()?.recv_timeout(slice))?;
-        entry::change(py, told, &self.types)
+        entry::change(py, change, &self.types)
     }
 }
 
@@ -256,8 +252,8 @@ impl PyReplica {
 
     /// The next change if one is available, else None.
     fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let told = self.with(py, rust::Replica::try_recv)?;
-        told.map(|told| entry::change(py, told, &self.types)).transpose()
+        let change = self.with(py, rust::Replica::try_recv)?;
+        change.map(|change| entry::change(py, change, &self.types)).transpose()
     }
 
     /// Stops mirroring; loops over it end.

@@ -3,12 +3,11 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
 
 use pyo3::exceptions::PyStopAsyncIteration;
 use pyo3::prelude::*;
-use rnet::state::{self, ChangeStream, WatchHandle};
-use rnet::{Error, Interrupter};
+use rnet::state::{self, WatchHandle};
+use rnet::{Error, Interrupter, ReceiveStream};
 
 use super::core::StateCore;
 use super::entry;
@@ -25,8 +24,6 @@ use crate::wait_queue;
 pub(crate) type WatchCore = Reader<state::Watch>;
 
 impl Receiver for state::Watch {
-    type Item = state::Change;
-    type Stream = ChangeStream;
     type Subscription = WatchHandle;
 
     const ITEMS: &str = "changes";
@@ -37,20 +34,8 @@ impl Receiver for state::Watch {
     fn make_interruptible(&mut self) {
         self.set_interruptible(true);
     }
-    fn try_recv_owned(&mut self) -> rnet::Result<Option<state::Change>> {
-        self.try_recv()
-    }
-    fn into_stream(self) -> ChangeStream {
+    fn into_stream(self) -> ReceiveStream<state::Watch> {
         self.into_stream()
-    }
-    fn from_stream(stream: ChangeStream) -> rnet::Result<state::Watch> {
-        stream.into_watch()
-    }
-    fn try_recv_from(stream: &mut ChangeStream) -> rnet::Result<Option<state::Change>> {
-        stream.try_recv()
-    }
-    fn poll_ready(stream: &mut ChangeStream, context: &mut Context<'_>) -> Poll<()> {
-        stream.poll_ready(context)
     }
 }
 
@@ -120,10 +105,10 @@ impl Watch {
     }
 
     fn take(&self, py: Python<'_>, limit: &WaitLimit) -> PyResult<Py<PyAny>> {
-        let told = self.core.in_slices(limit).run(py, |slice| {
+        let change = self.core.in_slices(limit).run(py, |slice| {
             self.core.wait_with(slice, |inner, _, left| inner.recv_timeout(left))
         })?;
-        entry::change(py, told, &self.state.types)
+        entry::change(py, change, &self.state.types)
     }
 
     /// The coroutine that a task awaits. With `iterates`, closing ends the iteration without an error.
@@ -131,8 +116,8 @@ impl Watch {
         Next::new(slf.get().core.clone(), move |py| {
             let watch = slf.get();
             match look(py, &watch.core, false) {
-                Ok(told) => {
-                    told.map(|told| entry::change(py, told, &watch.state.types)).transpose()
+                Ok(change) => {
+                    change.map(|change| entry::change(py, change, &watch.state.types)).transpose()
                 }
                 Err(Error::Closed { .. }) if iterates && watch.core.is_closed() => {
                     Err(PyStopAsyncIteration::new_err("the watch is closed"))
@@ -153,8 +138,8 @@ impl Watch {
 
     /// The next change if one is available, else None.
     fn try_recv(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let told = look(py, &self.core, false).or_raise(py)?;
-        told.map(|told| entry::change(py, told, &self.state.types)).transpose()
+        let change = look(py, &self.core, false).or_raise(py)?;
+        change.map(|change| entry::change(py, change, &self.state.types)).transpose()
     }
 
     /// The next change, as a coroutine for asyncio. If it is cancelled, such as by a timeout, it has not
@@ -169,8 +154,8 @@ impl Watch {
         let next = move || {
             let (core, types) = (core.clone(), types.clone());
             Next::new(core.clone(), move |py| {
-                let told = look(py, &core, true).or_raise(py)?;
-                told.map(|told| entry::change(py, told, &types)).transpose()
+                let change = look(py, &core, true).or_raise(py)?;
+                change.map(|change| entry::change(py, change, &types)).transpose()
             })
         };
         let begin = || {
@@ -209,7 +194,7 @@ impl Watch {
                     return;
                 }
                 let called = match result {
-                    Ok(told) => entry::change(py, told, &types)
+                    Ok(change) => entry::change(py, change, &types)
                         .and_then(|change| call(callback.bind(py), (change,)).map(drop)),
                     Err(error) => Err(raise(py, &error)),
                 };

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rnet_core::{Error, Lane, Result, TopicName};
-use rnet_node::sync::{join, lock};
+use rnet_node::sync::{join_callbacks, lock};
 use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
@@ -381,6 +381,6 @@ impl Drop for Command {
         // No authority is granted once commands are not applied any more.
         drop(self.service.take());
         self.shared.close();
-        join(thread);
+        join_callbacks(thread);
     }
 }

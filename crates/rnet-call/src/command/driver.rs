@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rnet_core::{Error, Meta, Result};
 use rnet_shm::ring::fail_point;
 
-use super::builder::receiver_of;
+use super::receiver_wait::ReceiverWait;
 use super::{authority_of, check_time, command_status_topic};
 use crate::client::ClientBuilder;
 use crate::msgs::command_request::Action;
@@ -20,8 +20,8 @@ use rnet_node::{Message, MessageType, NodeHandle, Publisher, Subscriber};
 const DEFAULT_LEASE: Duration = Duration::from_millis(200);
 /// How long the driver waits for the receiver.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Interval between two checks whether a wait for authority continues.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval between two checks whether another thread closes a driver that renews its lease.
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(5);
 /// How long a closing driver waits until the receiver has acknowledged its release.
 const RELEASE_TIMEOUT: Duration = Duration::from_millis(100);
 /// Delay between a refusal and the next automatic request for authority.
@@ -186,59 +186,6 @@ impl<T: Message + ?Sized> DriveBuilder<T> {
 /// The highest priority of a driver, one below that of [`DriveBuilder::above_all`].
 pub const HIGHEST_PRIORITY: i32 = i32::MAX - 1;
 
-/// A wait for the receiver, in slices.
-struct ReceiverWait<F> {
-    node: NodeHandle,
-    topic: String,
-    /// `None` without a limit.
-    until: Option<Instant>,
-    after: Duration,
-    keep_waiting: F,
-    had_authority: bool,
-}
-
-impl<F: Fn() -> bool> ReceiverWait<F> {
-    fn left(&self) -> Duration {
-        let left = |until: Instant| until.saturating_duration_since(Instant::now());
-        self.until.map_or(Duration::MAX, left)
-    }
-
-    fn timed_out(&self, what: &str) -> Error {
-        let what = format!("{what} of {}", self.topic);
-        Error::timeout(self.topic.as_str(), what, self.after)
-    }
-
-    /// A receiver whose process is stopped answers only after it is resumed, so it is not waited for.
-    fn check_running(&self) -> Result<()> {
-        match receiver_of(&self.node, &self.topic, 0)? {
-            Some(node) if self.node.is_stopped(&node) => {
-                let why = format!("the process of its receiver {node} is stopped");
-                Err(Error::NotInForce {
-                    topic: self.topic.clone(),
-                    why,
-                    had_authority: self.had_authority,
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn poll_until<R>(&self, what: &str, mut wait: impl FnMut(Duration) -> Result<R>) -> Result<R> {
-        loop {
-            let left = self.left();
-            match wait(left.min(POLL_INTERVAL)) {
-                Err(Error::Timeout { .. } | Error::Interrupted) => self.check_running()?,
-                done => return done,
-            }
-            match (left.is_zero(), (self.keep_waiting)()) {
-                (true, _) => return Err(self.timed_out(what)),
-                (false, true) => {}
-                (false, false) => return Err(Error::Interrupted),
-            }
-        }
-    }
-}
-
 /// The sending end of a command, with authority until it ends. Dropping it releases authority.
 #[must_use = "authority is given back when this is dropped"]
 pub struct Driver<T: Message + ?Sized> {
@@ -290,8 +237,19 @@ impl<T: Message + ?Sized> Driver<T> {
     /// # Errors
     /// `NotInForce`, also if the receiver does not answer within the lease; as [`Client::call`].
     pub fn renew(&mut self) -> Result<()> {
+        self.renew_interruptible(|| true)
+    }
+
+    /// The same, for languages that let another thread close the driver: `Interrupted` once `keep_waiting` returns
+    /// `false`; it is called every few milliseconds.
+    ///
+    /// # Errors
+    /// As [`Driver::renew`].
+    #[doc(hidden)]
+    pub fn renew_interruptible(&mut self, keep_waiting: impl Fn() -> bool) -> Result<()> {
         self.check_or_retake()?;
-        match self.call_receiver(Action::Renew, self.terms.lease) {
+        let timeout = self.terms.lease;
+        match self.call_receiver_interruptible(Action::Renew, timeout, keep_waiting) {
             Ok(reply) if reply.granted => Ok(()),
             Ok(_) => Err(self.end_authority("its authority has ended".to_owned())),
             Err(Error::Timeout { .. }) => {
@@ -371,6 +329,16 @@ impl<T: Message + ?Sized> Driver<T> {
     /// As [`Driver::release`].
     #[doc(hidden)]
     pub fn release_in_place(&mut self) -> Result<()> {
+        self.release_interruptible(|| true)
+    }
+
+    /// As [`Driver::release_in_place`], for a language that lets another thread close the driver: `Interrupted` once
+    /// `keep_waiting` returns `false`. The receiver has been asked then.
+    ///
+    /// # Errors
+    /// As [`Driver::release`].
+    #[doc(hidden)]
+    pub fn release_interruptible(&mut self, keep_waiting: impl Fn() -> bool) -> Result<()> {
         self.end_requests();
         if self.check_authority().is_err() {
             return Ok(());
@@ -379,7 +347,7 @@ impl<T: Message + ?Sized> Driver<T> {
         let request = self.request(Action::Release);
         let call = self.client.start(&request, CallOptions::new().timeout(lease))?;
         let released = self
-            .wait(Instant::now(), lease, || true)
+            .wait(Instant::now(), lease, keep_waiting)
             .poll_until(RECEIVER_ANSWER, |slice| call.next_within(slice))
             .map(drop);
         fail_point!("command.released");
@@ -409,8 +377,11 @@ impl<T: Message + ?Sized> Driver<T> {
                 Ok(Some(reply)) => return self.on_reply(reply.into_message()),
                 Ok(None) => return Err(wait.timed_out(RECEIVER_ANSWER)),
                 // The receiver closed before it answered. The next receiver is asked.
-                Err(Error::ServerLost { .. })
-                    if !wait.left().is_zero() && (wait.keep_waiting)() => {}
+                Err(Error::ServerLost { .. }) if !wait.left().is_zero() => {
+                    if !(wait.keep_waiting)() {
+                        return Err(Error::Interrupted);
+                    }
+                }
                 Err(error) => {
                     // If it is granted at this moment, it is released with the driver.
                     self.retaking = Some(call);
@@ -501,6 +472,24 @@ impl<T: Message + ?Sized> Driver<T> {
     fn call_receiver(&mut self, action: Action, timeout: Duration) -> Result<CommandReply> {
         let request = self.request(action);
         Ok(self.client.call_timeout(&request, timeout)?.into_message())
+    }
+
+    /// As [`Driver::call_receiver`]; `Interrupted` once `keep_waiting` returns `false`.
+    fn call_receiver_interruptible(
+        &mut self,
+        action: Action,
+        timeout: Duration,
+        keep_waiting: impl Fn() -> bool,
+    ) -> Result<CommandReply> {
+        let call = self.client.start(&self.request(action), CallOptions::new().timeout(timeout))?;
+        loop {
+            match call.next_within(INTERRUPT_INTERVAL) {
+                Ok(Some(reply)) => return Ok(reply.into_message()),
+                Err(Error::Interrupted) if keep_waiting() => {}
+                Ok(None) => return Err(Error::closed("the call of the receiver")),
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn request(&self, action: Action) -> CommandRequest {

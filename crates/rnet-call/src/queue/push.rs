@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use futures_core::Stream;
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
-use rnet_node::sync::{join, lock, wait};
+use rnet_node::sync::{join_callbacks, lock, wait};
 use rnet_node::types::choose_type;
 use rnet_shm::ring::fail_point;
 
@@ -315,7 +315,7 @@ impl<J: Message + ?Sized> Pusher<J> {
         self.shared.ended.notify_all();
         let thread = lock(&self.thread).take();
         // The callback for a returned job may close the pusher.
-        join(thread);
+        join_callbacks(thread);
     }
 
     /// Whether every job has been acknowledged or returned. If not, the task is woken when that may have

@@ -1,6 +1,6 @@
 //! A server that closes while a handler runs.
 
-use std::sync::{Arc, Mutex, RwLock, mpsc};
+use std::sync::{Arc, Barrier, Mutex, RwLock, mpsc};
 
 use rnet::{CallOptions, CancelReason, Client, Error, HandlerError, Node, Service};
 
@@ -179,5 +179,31 @@ fn result_of_a_handler_that_ignores_the_close_is_delivered() {
             Err(error) => panic!("{error}"),
         }
         eventually("the client knows that it is closed", || client.server_count() == 0);
+    }
+}
+
+/// Each closes the other's service while both run.
+#[test]
+fn handlers_close_each_others_service() {
+    let net = Net::new("close each other");
+    let (server, caller) = (net.node("a"), net.node("b"));
+    let services: Arc<[Mutex<Option<Service>>; 2]> = Arc::default();
+    let barrier = Arc::new(Barrier::new(2));
+    let names = ["/one", "/two"];
+    for (own, name) in names.into_iter().enumerate() {
+        let (theirs, barrier) = (services.clone(), barrier.clone());
+        let service = server.service::<N, N>(name).serve(move |x: &N| {
+            barrier.wait();
+            let other = theirs[1 - own].lock().unwrap().take();
+            drop(other);
+            Ok::<N, HandlerError>(*x)
+        });
+        *services[own].lock().unwrap() = Some(service.unwrap());
+    }
+    let clients = names.map(|name| caller.client::<N, N>(name).open().unwrap());
+    let options = || CallOptions::new().timeout(LONG);
+    let calls = clients.each_ref().map(|client| client.start(&n(1), options()).unwrap());
+    for call in calls {
+        assert_eq!(call.wait().unwrap().x, 1);
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 
 /// The key of the bytes after the header in [`PlainType::encode`].
-const DATA: &str = "_data";
+const DATA_KEY: &str = "_data";
 
 impl PlainType {
     /// The bytes of a message of a compatible type as this type reads them: its first `size` bytes, padded
@@ -81,7 +81,7 @@ impl PlainType {
     /// of range, an array of another length, more than [`MAX_MESSAGE_LEN_BYTES`] in total.
     pub fn encode(&self, value: &Value) -> Result<Vec<u8>> {
         let part = |name| value.get(name).filter(|_| self.tail);
-        let data = part(DATA).map(data_bytes).transpose()?;
+        let data = part(DATA_KEY).map(data_bytes).transpose()?;
         let said = part(DATA_LEN).map(|len| {
             len.as_u64().ok_or_else(|| {
                 value_error(DATA_LEN, format!("{} is not a number of bytes", brief_value(len)))
@@ -91,7 +91,7 @@ impl PlainType {
         if let (Some(said), Some(given)) = (said, given)
             && said != given
         {
-            return Err(value_error(DATA_LEN, format!("{said}, but {DATA} has {given} bytes")));
+            return Err(value_error(DATA_LEN, format!("{said}, but {DATA_KEY} has {given} bytes")));
         }
         let data_len = given.or(said).unwrap_or(0);
         let len = u64::try_from(self.size).unwrap_or(u64::MAX).saturating_add(data_len);
@@ -112,12 +112,18 @@ impl PlainType {
 /// The bytes after a header, from an array of numbers.
 fn data_bytes(value: &Value) -> Result<Vec<u8>> {
     let Value::Array(items) = value else {
-        return Err(value_error(DATA, format!("{} is not an array of bytes", brief_value(value))));
+        return Err(value_error(
+            DATA_KEY,
+            format!("{} is not an array of bytes", brief_value(value)),
+        ));
     };
     let byte = |(index, item): (usize, &Value)| {
         let byte = item.as_u64().and_then(|n| u8::try_from(n).ok());
         byte.ok_or_else(|| {
-            value_error(&format!("{DATA}[{index}]"), format!("{} is not a byte", brief_value(item)))
+            value_error(
+                &format!("{DATA_KEY}[{index}]"),
+                format!("{} is not a byte", brief_value(item)),
+            )
         })
     };
     items.iter().enumerate().map(byte).collect()
@@ -223,7 +229,7 @@ fn reject_unknown_fields(plain: &PlainType, object: &Map<String, Value>, path: &
     let known = |key: &str| {
         // Peers rely on zeros in reserved bytes (`plain.reserved_used`), and other padding carries no
         // information.
-        (plain.tail && (key == DATA_LEN || key == DATA))
+        (plain.tail && (key == DATA_LEN || key == DATA_KEY))
             || plain.fields.iter().any(|field| field.name == key && !field.is_padding())
     };
     match object.keys().find(|key| !known(key)) {

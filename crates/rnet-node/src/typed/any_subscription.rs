@@ -16,8 +16,7 @@ type Topics = Arc<Mutex<BTreeMap<String, Subscription>>>;
 
 /// A callback for all topics that match a pattern; made by [`crate::SubscriberBuilder::on_any`].
 ///
-/// Dropping this stops it. That waits for callbacks that are running, except inside a callback of the same
-/// node.
+/// Dropping this stops it. That waits for callbacks that are running, except inside a callback.
 #[must_use = "the callback stops when the AnySubscription is dropped"]
 pub struct AnySubscription {
     // First: no topic is added while the existing ones are closed.

@@ -69,7 +69,7 @@ impl TimerBuilder {
 
 /// A running timer; dropping this stops it.
 ///
-/// Dropping waits for a callback that is running, except inside a callback of the same node.
+/// Dropping waits for a callback that is running, except inside a callback.
 ///
 /// ```
 /// # fn main() -> rnet::Result<()> {

@@ -67,7 +67,7 @@ fn fd_is_readable_while_messages_are_left() {
     publisher.send(b"first").unwrap();
     wait_readable(stream.fd().unwrap());
     // As a subscriber it has no descriptor, and loses no message.
-    let mut subscriber = stream.into_subscriber();
+    let mut subscriber = stream.into_source().unwrap();
     assert_eq!(&*subscriber.recv_timeout(LONG).unwrap(), b"first");
 }
 

@@ -146,7 +146,7 @@ fn every_kind_of_subscriber_sees_the_new_publisher_and_its_history() {
     assert_eq!(stats.iter().map(|s| s.publisher).collect::<Vec<_>>(), publishers);
     let each = |s: &PublisherStats| (s.received, s.lost.total(), s.connected);
     assert!(stats.iter().all(|s| each(s) == (KEPT, 0, false)), "{stats:?}");
-    assert_eq!(sum(&stream.stats()), (4 * KEPT, LossCounts::default()));
+    assert_eq!(sum(&stream.with_source(|s| s.stats()).unwrap()), (4 * KEPT, LossCounts::default()));
     assert_eq!(sum(&callback.stats()), (4 * KEPT, LossCounts::default()));
 }
 

@@ -4,7 +4,7 @@ use crate::common;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use common::{LONG, Net, eventually};
@@ -188,6 +188,29 @@ fn a_callback_ends_its_own_timer() {
     receiver.recv_timeout(LONG).unwrap();
     let end = receiver.recv_timeout(LONG);
     assert_eq!(end, Err(mpsc::RecvTimeoutError::Disconnected));
+}
+
+/// Each ends the other's timer while both run.
+#[test]
+fn callbacks_of_two_nodes_end_each_other() {
+    let net = Net::new("end each other");
+    let nodes = [net.node("a"), net.node("b")];
+    let timers: Arc<[Mutex<Option<Timer>>; 2]> = Arc::default();
+    let (tell, receiver) = mpsc::channel();
+    let barrier = Arc::new(Barrier::new(3));
+    for (own, node) in nodes.iter().enumerate() {
+        let (theirs, barrier, tell) = (timers.clone(), barrier.clone(), tell.clone());
+        let timer = node.timer(MS).once().on(move |_| {
+            barrier.wait();
+            let other = theirs[1 - own].lock().unwrap().take();
+            drop(other);
+            tell.send(()).unwrap();
+        });
+        *timers[own].lock().unwrap() = Some(timer.unwrap());
+    }
+    barrier.wait();
+    receiver.recv_timeout(LONG).unwrap();
+    receiver.recv_timeout(LONG).unwrap();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::common;
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use common::{LONG, Net};
 use futures_core::Stream;
-use rnet::{OwnedSample, SampleStream, Subscriber, Wait, WaitSet, Waitable};
+use rnet::{OwnedSample, Sample, SampleStream, Subscriber, Wait, WaitSet, Waitable};
 
 const TOPICS: usize = 40;
 
@@ -143,7 +144,7 @@ fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
             0 => block_on(stream.recv()).unwrap(),
             1 => stream.try_recv().unwrap().unwrap(),
             _ => {
-                let mut subscriber = stream.into_subscriber();
+                let mut subscriber = stream.into_source().unwrap();
                 let got = subscriber.try_recv().unwrap().unwrap().into_owned();
                 stream = subscriber.into_stream();
                 got
@@ -152,7 +153,38 @@ fn a_future_that_is_dropped_after_its_wake_has_taken_nothing() {
         assert_eq!(*got, i.to_le_bytes());
         assert!(stream.try_recv().unwrap().is_none());
     }
-    assert_eq!(stream.stats()[0].lost.total(), 0);
+    assert_eq!(stream.with_source(|s| s.stats()).unwrap()[0].lost.total(), 0);
+}
+
+/// A task that waited before a blocking call is woken after it: the call has moved the wake-ups to the caller's
+/// thread and back.
+#[test]
+fn blocking_and_async_receives_alternate_on_one_stream() {
+    let net = Net::new("blocking stream");
+    let node = net.node("both");
+    let mut publisher = node.publisher::<[u8]>("/t").open().unwrap();
+    let mut stream = node.subscriber::<[u8]>("/t").open().unwrap().into_stream();
+    publisher.wait_for_subscribers_timeout(1, LONG).unwrap();
+    for i in 0..100_u32 {
+        let woken = Arc::new(WakeFlag::default());
+        let waker = Waker::from(woken.clone());
+        assert!(stream.try_recv().unwrap().is_none());
+        assert!(stream.poll_ready(&mut Context::from_waker(&waker)).is_pending());
+        let short = Duration::from_millis(1);
+        let nothing = stream.blocking(|s| s.recv_timeout(short).map(drop)).unwrap();
+        assert!(matches!(nothing, Err(rnet::Error::Timeout { .. })), "{nothing:?}");
+        publisher.send(&i.to_le_bytes()).unwrap();
+        common::eventually("the task is woken", || woken.0.load(Ordering::Acquire));
+        let got = match i % 2 {
+            0 => block_on(stream.recv()).unwrap(),
+            _ => stream.blocking(|s| s.recv().map(Sample::into_owned)).unwrap().unwrap(),
+        };
+        assert_eq!(*got, i.to_le_bytes());
+    }
+    let panicked = catch_unwind(AssertUnwindSafe(|| stream.blocking(|_| panic!("expected"))));
+    assert!(panicked.is_err());
+    publisher.send(b"on").unwrap();
+    assert_eq!(*block_on(stream.recv()).unwrap(), *b"on");
 }
 
 #[test]

@@ -3,16 +3,19 @@
 //!
 //! A signal handler has no argument and can only reach statics, so a process has one set of these. For
 //! programs only; libraries do not handle signals.
+//!
+//! Crate `signal-hook` would not remove the unsafe code: its safe functions neither count signals nor restore
+//! a terminal, and the function that takes a handler is unsafe itself.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::ptr;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use rustix::event::PollFlags;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, setpgid};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
@@ -26,6 +29,9 @@ const INVALID_PGID: i32 = 1 << 30;
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Whether a signal or request has arrived, for waiters that need a flag.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+/// An `eventfd` that is readable from the first signal or request on, so that one that arrives just before a
+/// wait ends it.
+static ARRIVED: OnceLock<OwnedFd> = OnceLock::new();
 /// The signal with this number ends the process at once.
 static EXIT_AT: AtomicU32 = AtomicU32::new(2);
 /// The terminal's state before this program changed it.
@@ -41,16 +47,31 @@ struct SavedTerminal {
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    REQUESTED.store(true, Ordering::SeqCst);
-    if COUNT.fetch_add(1, Ordering::Relaxed) + 1 >= EXIT_AT.load(Ordering::Relaxed) {
+    if note_arrival() >= EXIT_AT.load(Ordering::Relaxed) {
         restore_terminal();
         // SAFETY: `_exit` is async-signal-safe and does not return.
         unsafe { libc::_exit(INTERRUPTED) }
     }
 }
 
+/// Counts a signal or request, and ends waits. Returns the count. Async-signal-safe: atomics and one system
+/// call on a file that stays open, without `errno`.
+fn note_arrival() -> u32 {
+    REQUESTED.store(true, Ordering::SeqCst);
+    let count = COUNT.fetch_add(1, Ordering::SeqCst) + 1;
+    if let Some(arrived) = ARRIVED.get() {
+        // Neither blocks nor fails: the counter stays far below its limit.
+        let _ = rustix::io::write(arrived, &1_u64.to_ne_bytes());
+    }
+    count
+}
+
 /// Catches the signals from now on. The second one ends the process with exit code 130.
 pub fn install() {
+    // Without a free descriptor, a signal still ends a wait that it interrupts.
+    if let Ok(arrived) = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK) {
+        let _ = ARRIVED.set(arrived);
+    }
     let handler = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
     for signal in SIGNALS {
         // SAFETY: the handler touches atomics, makes system calls on files that stay open and calls `_exit`,
@@ -61,7 +82,7 @@ pub fn install() {
 
 /// The number of signals and requests so far.
 pub fn count() -> u32 {
-    COUNT.load(Ordering::Relaxed)
+    COUNT.load(Ordering::SeqCst)
 }
 
 /// Whether a signal or a request has arrived, as a flag.
@@ -71,8 +92,7 @@ pub fn requested() -> &'static AtomicBool {
 
 /// Counts as a signal, but does not end the process.
 pub fn request() {
-    REQUESTED.store(true, Ordering::SeqCst);
-    COUNT.fetch_add(1, Ordering::Relaxed);
+    note_arrival();
 }
 
 /// Makes the signal with this number end the process at once. Returns the previous number.
@@ -108,42 +128,35 @@ pub fn restore_terminal() {
     }
 }
 
-/// Waits until the descriptor is ready, the time expires, or a signal arrives. Unless `even_if_stopped`, it
-/// returns at once if a signal has arrived before.
-///
-/// The signals are blocked from the check of the count until `ppoll` waits, which unblocks them: a signal
-/// between the two ends the wait.
+/// Waits until the descriptor is ready, the time expires, or a signal or request arrives. Unless
+/// `even_if_stopped`, it returns at once if one has arrived before.
 ///
 /// # Errors
-/// Errors of `ppoll(2)`, except `EINTR`.
+/// Errors of `poll(2)`, except `EINTR`.
 pub fn wait(
     fd: Option<(BorrowedFd<'_>, PollFlags)>,
     limit: Option<Duration>,
     even_if_stopped: bool,
 ) -> io::Result<()> {
-    let limit = limit.map(|limit| libc::timespec {
-        tv_sec: limit.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        tv_nsec: limit.subsec_nanos().into(),
-    });
-    let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-    let mut polled = fd.map(|(fd, events)| libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: events.bits().cast_signed(),
-        revents: 0,
-    });
-    let polled = polled.as_mut_slice();
-    let blocked = BlockedSignals::new();
     if count() > 0 && !even_if_stopped {
         return Ok(());
     }
-    let len = polled.len() as libc::nfds_t;
-    // SAFETY: as many entries as given, a time or null, and a mask that `BlockedSignals` got from the kernel;
-    // all outlive the call.
-    if unsafe { libc::ppoll(polled.as_mut_ptr(), len, limit, &raw const blocked.previous) } < 0 {
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
+    // A longer limit than a timespec can hold is none.
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    let arrived = ARRIVED.get();
+    let mut polled: Vec<PollFd<'_>> =
+        arrived.iter().map(|arrived| PollFd::new(arrived, PollFlags::IN)).collect();
+    polled.extend(fd.map(|(fd, events)| PollFd::from_borrowed_fd(fd, events)));
+    match poll(&mut polled, limit.as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // Without a count, a child of this process has raised it, between fork and exec.
+    if (even_if_stopped || count() == 0)
+        && let Some(arrived) = arrived
+    {
+        // Only the next signal ends the next such wait. Fails if none has arrived.
+        let _ = rustix::io::read(arrived, &mut [0_u8; 8]);
     }
     Ok(())
 }
@@ -158,32 +171,4 @@ pub fn wait(
 /// call returns. The kernel rejects the change that is requested here, because no group has this number.
 pub fn await_group_signals() {
     let _ = setpgid(None, Pid::from_raw(INVALID_PGID));
-}
-
-/// The signals of [`install`], blocked in this thread until this value is dropped.
-struct BlockedSignals {
-    previous: libc::sigset_t,
-}
-
-impl BlockedSignals {
-    fn new() -> BlockedSignals {
-        // SAFETY: a signal set is an array of integers, for which zeros are valid.
-        let mut signals: libc::sigset_t = unsafe { std::mem::zeroed() };
-        let mut previous = signals;
-        for signal in SIGNALS {
-            // SAFETY: a local signal set, and a valid signal.
-            unsafe { libc::sigaddset(&raw mut signals, signal) };
-        }
-        // SAFETY: both sets are local.
-        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, &raw mut previous) };
-        BlockedSignals { previous }
-    }
-}
-
-impl Drop for BlockedSignals {
-    fn drop(&mut self) {
-        let previous = &raw const self.previous;
-        // SAFETY: the set that the kernel returned.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, previous, ptr::null_mut()) };
-    }
 }

@@ -17,7 +17,7 @@ use super::time::{StoreTime, TimeNote};
 /// redb's cache of its file. The values themselves are in the region.
 const CACHE_LEN_BYTES: usize = 8 << 20;
 
-const STATE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
+const STATE_TABLE: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("state");
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const FORMAT_KEY: &str = "format";
 const REVISION_KEY: &str = "revision";
@@ -66,7 +66,10 @@ impl From<BadRecord> for Fault {
 }
 
 fn newer(format: u64) -> String {
-    format!("a newer robot-net wrote it (format {format}, this one supports {})", record::FORMAT)
+    format!(
+        "a newer robot-net wrote it (format {format}, this one supports {})",
+        record::RECORD_FORMAT
+    )
 }
 
 /// redb has a separate error type for each function; all convert to one.
@@ -114,8 +117,8 @@ impl Engine {
             write.set_durability(Durability::Immediate).map_err(to_fault)?;
             {
                 let mut meta = write.open_table(META).map_err(to_fault)?;
-                meta.insert(FORMAT_KEY, u64::from(record::FORMAT)).map_err(to_fault)?;
-                write.open_table(STATE).map_err(to_fault)?;
+                meta.insert(FORMAT_KEY, u64::from(record::RECORD_FORMAT)).map_err(to_fault)?;
+                write.open_table(STATE_TABLE).map_err(to_fault)?;
             }
             write.commit().map_err(to_fault)?;
             Ok(engine)
@@ -158,11 +161,11 @@ impl Engine {
         let meta = read.open_table(META).map_err(missing)?;
         let format = meta.get(FORMAT_KEY).map_err(to_fault::<StorageError>)?;
         match format.map(|format| format.value()) {
-            Some(format) if format == u64::from(record::FORMAT) => {}
+            Some(format) if format == u64::from(record::RECORD_FORMAT) => {}
             Some(format) => return Err(Fault::Version(newer(format))),
             None => return Err(Fault::Damaged("it does not state its format".to_owned())),
         }
-        read.open_table(STATE).map_err(missing)?;
+        read.open_table(STATE_TABLE).map_err(missing)?;
         Ok(())
     }
 
@@ -192,7 +195,7 @@ impl Engine {
 
     fn each_record(&self, each: &mut dyn FnMut(Saved<'_>)) -> Result<u64, Fault> {
         let read = self.db()?.begin_read().map_err(to_fault)?;
-        let state = read.open_table(STATE).map_err(to_fault)?;
+        let state = read.open_table(STATE_TABLE).map_err(to_fault)?;
         for entry in state.iter().map_err(to_fault)? {
             let (key, bytes) = entry.map_err(to_fault)?;
             let mut saved = record::decode(key.value(), bytes.value())?;
@@ -213,7 +216,7 @@ impl Engine {
             let mut write = self.db()?.begin_write().map_err(to_fault)?;
             write.set_durability(Durability::Immediate).map_err(to_fault)?;
             {
-                let mut state = write.open_table(STATE).map_err(to_fault)?;
+                let mut state = write.open_table(STATE_TABLE).map_err(to_fault)?;
                 let mut bytes = Vec::new();
                 for change in changes {
                     match &change.saved {

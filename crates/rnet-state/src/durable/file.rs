@@ -13,7 +13,7 @@ use redb::StorageBackend;
 use rnet_shm::domain::lease::Lease;
 use rnet_shm::os::file_lock::FileLock;
 use rnet_shm::ring::fail_point;
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 
 /// Whether this process may still write. Called before each write, so it must be cheap.
 pub(crate) trait Fence: Send + Sync + std::fmt::Debug {
@@ -61,37 +61,25 @@ impl StorageBackend for StoreFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.may_write()?;
-        loop {
-            match rustix::fs::ftruncate(&*self.held, len) {
-                Err(Errno::INTR) => {}
-                done => return Ok(done?),
-            }
-        }
+        Ok(retry_on_intr(|| rustix::fs::ftruncate(&*self.held, len))?)
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.may_write()?;
         fail_point!("durable.sync");
-        loop {
-            match rustix::fs::fdatasync(&*self.held) {
-                Err(Errno::INTR) => {}
-                done => return Ok(done?),
-            }
-        }
+        Ok(retry_on_intr(|| rustix::fs::fdatasync(&*self.held))?)
     }
 
     fn write(&self, mut offset: u64, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
             self.may_write()?;
             fail_point!("durable.write");
-            match rustix::io::pwrite(&*self.held, data, offset) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(len) => {
+            match retry_on_intr(|| rustix::io::pwrite(&*self.held, data, offset))? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                len => {
                     offset += len as u64;
                     data = &data[len..];
                 }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
             }
         }
         Ok(())
@@ -102,11 +90,10 @@ impl StorageBackend for StoreFile {
 pub(super) fn read_at(file: impl AsFd, offset: u64, out: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < out.len() {
-        match rustix::io::pread(&file, &mut out[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(len) => done += len,
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno.into()),
+        let at = offset + done as u64;
+        match retry_on_intr(|| rustix::io::pread(&file, &mut out[done..], at))? {
+            0 => break,
+            len => done += len,
         }
     }
     Ok(done)

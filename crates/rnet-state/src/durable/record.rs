@@ -6,8 +6,8 @@
 use rnet_core::{MAX_VALUE_LEN_BYTES, fnv1a_64};
 
 /// Version of the encoding, in each record and in the table `meta`.
-pub(super) const FORMAT: u8 = 1;
-const HEAD_LEN_BYTES: usize = 64;
+pub(super) const RECORD_FORMAT: u8 = 1;
+const RECORD_HEAD_LEN_BYTES: usize = 64;
 const SUM_AT: usize = 8;
 const HAS_WILL: u8 = 1;
 
@@ -45,7 +45,7 @@ impl Saved<'_> {
         let will = self.will.unwrap_or_default();
         let flags = if self.will.is_some() { HAS_WILL } else { 0 };
         into.extend(self.kind.to_le_bytes());
-        into.extend([FORMAT, flags]);
+        into.extend([RECORD_FORMAT, flags]);
         into.extend((self.writer.len() as u32).to_le_bytes());
         into.extend([0; 8]);
         for word in
@@ -75,11 +75,12 @@ pub(super) enum BadRecord {
 /// Decodes a record and checks all of it.
 pub(super) fn decode<'a>(key: &'a str, bytes: &'a [u8]) -> Result<Saved<'a>, BadRecord> {
     let damaged = BadRecord::Damaged;
-    let (head, rest) = bytes.split_at_checked(HEAD_LEN_BYTES).ok_or(damaged("it is truncated"))?;
+    let (head, rest) =
+        bytes.split_at_checked(RECORD_HEAD_LEN_BYTES).ok_or(damaged("it is truncated"))?;
     if sum(key, bytes) != word(head, SUM_AT) {
         return Err(damaged("its checksum does not match"));
     }
-    if head[2] != FORMAT {
+    if head[2] != RECORD_FORMAT {
         return Err(BadRecord::Newer(head[2]));
     }
     let writer_len = half(head, 4) as usize;

@@ -22,7 +22,7 @@ use super::store::{Failure, Store, read_only};
 const UNKNOWN: u64 = 0;
 /// [`PersisterHandle::loaded`], lowest byte: the state on disk was loaded; the other bytes identify the
 /// folder.
-const LOADED: u64 = 1;
+const IS_LOADED: u64 = 1;
 /// [`PersisterHandle::loaded`]: the store did not exist, or the disk could not be used. A process that takes
 /// a store later loads it first. Otherwise keys missing in the region would be deleted on disk, too.
 const UNUSABLE: u64 = 2;
@@ -168,7 +168,7 @@ fn loaded_mark(folder: &StateFolder) -> u64 {
     let stat = rustix::fs::stat(folder.path());
     let (device, number) = stat.map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
     let text = format!("{} {device} {number}", folder.path().display());
-    LOADED | fnv1a_64(text.as_bytes()) << 8
+    IS_LOADED | fnv1a_64(text.as_bytes()) << 8
 }
 
 impl DurableShared {
@@ -249,7 +249,7 @@ impl DurableShared {
         }
         let mut unrestored = Unrestored::default();
         // A folder other than the loaded one, from a node with another setting, is loaded as well.
-        let mark = self.folder().map_or(LOADED, |folder| loaded_mark(&folder));
+        let mark = self.folder().map_or(IS_LOADED, |folder| loaded_mark(&folder));
         if self.disk.loaded().load(Ordering::SeqCst) != mark {
             // Values that this process cannot hold must stay on disk.
             unrestored = self.restore_all(&store)?;

@@ -33,7 +33,7 @@ pub enum ParamKind {
 }
 
 /// Each kind, its name, and its item kind if it is a list.
-const KINDS: [(ParamKind, &str, Option<ParamKind>); 8] = [
+const PARAM_KINDS: [(ParamKind, &str, Option<ParamKind>); 8] = [
     (ParamKind::Bool, "bool", Some(ParamKind::Bools)),
     (ParamKind::Int, "int", Some(ParamKind::Ints)),
     (ParamKind::Float, "float", Some(ParamKind::Floats)),
@@ -48,17 +48,17 @@ impl ParamKind {
     /// Its name in descriptions and on the command line: `bool`, `int`, `float`, `str`, and for lists
     /// `list[float]`.
     pub fn name(self) -> &'static str {
-        KINDS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+        PARAM_KINDS.iter().find(|row| row.0 == self).map_or("", |row| row.1)
     }
 
     /// The kind with this name.
     pub fn of_name(name: &str) -> Option<ParamKind> {
-        KINDS.iter().find(|row| row.1 == name).map(|row| row.0)
+        PARAM_KINDS.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
     /// The kind of the items of a list.
     pub fn item(self) -> Option<ParamKind> {
-        KINDS.iter().find(|row| row.2 == Some(self)).map(|row| row.0)
+        PARAM_KINDS.iter().find(|row| row.2 == Some(self)).map(|row| row.0)
     }
 
     /// The kind of a value; `None` if it cannot be a parameter, and for an empty list, which belongs to every
@@ -70,7 +70,8 @@ impl ParamKind {
             Value::Float(_) => Some(ParamKind::Float),
             Value::Str(_) => Some(ParamKind::Str),
             Value::List(items) => {
-                let list = KINDS.iter().find(|row| Some(row.0) == items.first().and_then(Self::of));
+                let list =
+                    PARAM_KINDS.iter().find(|row| Some(row.0) == items.first().and_then(Self::of));
                 let list = list.and_then(|row| row.2)?;
                 list.takes(value).then_some(list)
             }
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn list_names_contain_item_names() {
-        for (kind, name, list) in KINDS {
+        for (kind, name, list) in PARAM_KINDS {
             assert_eq!((kind.name(), ParamKind::of_name(name)), (name, Some(kind)));
             assert_eq!(list.and_then(ParamKind::item), list.map(|_| kind));
         }

@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use crate::{Change, Entry, State, WatchHandle, transfer};
+use crate::param::list::raw_params;
+use crate::{Change, Entry, State, WatchHandle};
 use rnet_core::{Error, OnFull, Result};
 use rnet_node::sync::lock;
 use rnet_shm::os::random::random_u64;
@@ -21,13 +22,13 @@ use rnet_call::{Service, ServiceBuilder};
 use rnet_node::{NodeHandle, Publisher, Timer};
 
 /// Longest interval between two messages of a feed: a replica that receives nothing for longer is behind.
-pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
+pub const FEED_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// A feed ends after this many heartbeats without a subscriber.
 const MAX_IDLE_HEARTBEATS: u32 = 40;
 /// Maximum number of followed prefixes per host.
 pub const MAX_FEEDS: usize = 256;
 /// Maximum number of keys of one list or replica.
-pub const MAX_KEYS: usize = 65_536;
+pub const MAX_FEED_KEYS: usize = 65_536;
 /// Maximum total length of the values of one list or replica, in bytes. A single value may be as long as the
 /// value limit.
 pub const MAX_LEN_BYTES: usize = 64 << 20;
@@ -150,7 +151,7 @@ impl Feeds {
             Action::List => list_keys(&state, &ask.key),
             Action::Follow => self.follow(&state, &ask.key),
             Action::Params => {
-                let (descriptions, values) = transfer::params(&state)?;
+                let (descriptions, values) = raw_params(&state)?;
                 let about = |(key, revision, json): (String, u64, Vec<u8>)| StateEntry {
                     key,
                     revision,
@@ -205,7 +206,7 @@ impl Feeds {
         let mut beat = lock(&self.beat);
         if beat.is_none() {
             let this = self.this.clone();
-            let timer = self.node.timer(HEARTBEAT_INTERVAL).on(move |_| {
+            let timer = self.node.timer(FEED_HEARTBEAT_INTERVAL).on(move |_| {
                 if let Some(feeds) = this.upgrade() {
                     feeds.heartbeat();
                 }
@@ -290,7 +291,7 @@ fn list_keys(state: &State, prefix: &str) -> Result<StateReply> {
 /// `LimitReached`.
 pub fn check_limits(prefix: &str, keys: usize, len_bytes: usize) -> Result<()> {
     let (what, limit) = match () {
-        () if keys > MAX_KEYS => ("keys", MAX_KEYS),
+        () if keys > MAX_FEED_KEYS => ("keys", MAX_FEED_KEYS),
         () if keys > 1 && len_bytes > MAX_LEN_BYTES => ("bytes", MAX_LEN_BYTES),
         () => return Ok(()),
     };

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use crate::param::ParamInfo;
-use crate::transfer::{self, Prefix};
+use crate::param::list::collect_params;
+use crate::prefix::Prefix;
 use crate::{Entry, StateMessage, Value};
 use rnet_core::{Error, Result, key_name};
 use rnet_node::Message;
@@ -25,9 +26,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REPLICAS: usize = 64;
 /// Maximum number of keys whose last value is cached for when their home is away; the least recently read is
 /// evicted.
-const MAX_CACHED: usize = 1024;
+const MAX_CACHED_KEYS: usize = 1024;
 /// Maximum total length of the cached values, in bytes.
-const MAX_CACHED_LEN_BYTES: usize = 16 << 20;
+const MAX_CACHED_KEYS_LEN_BYTES: usize = 16 << 20;
 /// Prefix of the keys of descriptions.
 const DESCRIPTIONS: &str = "!";
 
@@ -110,10 +111,12 @@ struct ValueCache {
 impl ValueCache {
     fn insert(&mut self, key: &str, entry: Option<Entry>, len_bytes: usize, known_boot_ns: u64) {
         self.remove(key);
-        if len_bytes > MAX_CACHED_LEN_BYTES {
+        if len_bytes > MAX_CACHED_KEYS_LEN_BYTES {
             return;
         }
-        while self.keys.len() >= MAX_CACHED || self.len_bytes + len_bytes > MAX_CACHED_LEN_BYTES {
+        while self.keys.len() >= MAX_CACHED_KEYS
+            || self.len_bytes + len_bytes > MAX_CACHED_KEYS_LEN_BYTES
+        {
             let oldest = self.keys.iter().min_by_key(|(_, (.., known))| *known);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             self.remove(&oldest);
@@ -233,9 +236,9 @@ impl RemoteState {
         let asked_boot_ns = boot_ns();
         match self.ask(Action::Get, &key) {
             Ok(reply) => {
-                let told = reply.entries.into_iter().find(|entry| entry.key == *key);
-                let len_bytes = key.len() + told.as_ref().map_or(0, |told| told.value.len());
-                let entry = told.map(|told| shared.entry(told, &Prefix::new(&key)?)).transpose()?;
+                let sent = reply.entries.into_iter().find(|entry| entry.key == *key);
+                let len_bytes = key.len() + sent.as_ref().map_or(0, |sent| sent.value.len());
+                let entry = sent.map(|sent| shared.entry(sent, &Prefix::new(&key)?)).transpose()?;
                 lock(&shared.cache).insert(&key, entry.clone(), len_bytes, asked_boot_ns);
                 Ok(WithAge::new(entry, asked_boot_ns, false))
             }
@@ -271,7 +274,7 @@ impl RemoteState {
         let under = Prefix::new("/params")?;
         let values: Result<Vec<Entry>> =
             values.into_iter().map(|entry| self.shared.entry(entry, &under)).collect();
-        Ok(transfer::collect_params(about, values?))
+        Ok(collect_params(about, values?))
     }
 
     /// A replica of the keys under a prefix, which follows their changes; reads of these keys then need no

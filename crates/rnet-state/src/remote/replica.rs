@@ -11,13 +11,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::transfer::{self, Prefix};
+use crate::prefix::Prefix;
 use crate::{Change, Entry, Value};
 use rnet_core::{Error, Result};
 use rnet_node::options::deadline;
 use rnet_node::sync::{lock, wait};
 
-use super::home::{HEARTBEAT_INTERVAL, MAX_KEYS, check_limits};
+use super::home::{FEED_HEARTBEAT_INTERVAL, MAX_FEED_KEYS, check_limits};
 use super::remote_state::{RemoteShared, WithAge};
 use super::wire::TypeCache;
 use crate::msgs::state_ask::Action;
@@ -26,9 +26,9 @@ use rnet_node::{Interrupter, Subscriber};
 use rnet_shm::os::clock::boot_ns;
 
 /// A replica that receives nothing for this long counts as behind, and requests the keys again.
-const FEED_TIMEOUT: Duration = HEARTBEAT_INTERVAL.saturating_mul(4);
+const FEED_TIMEOUT: Duration = FEED_HEARTBEAT_INTERVAL.saturating_mul(4);
 /// Delay before the next request to a home that was away or has refused.
-const RETRY_INTERVAL: Duration = HEARTBEAT_INTERVAL;
+const RETRY_INTERVAL: Duration = FEED_HEARTBEAT_INTERVAL;
 /// Time limit of a request for the keys.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -101,13 +101,14 @@ impl ReplicaState {
 
     fn put(&mut self, entry: Entry, len_bytes: usize, skipped: Option<u64>) {
         let (key, revision) = (entry.key.clone(), entry.revision);
-        self.queue_change(transfer::change(
-            (key.clone(), revision),
-            Some(entry.clone()),
-            Some(false),
+        self.queue_change(Change {
+            key: key.clone(),
+            entry: Some(entry.clone()),
+            expired: Some(false),
+            revision,
             skipped,
-            false,
-        ));
+            initial: false,
+        });
         self.len_bytes += len_bytes;
         if let Some((_, before)) = self.keys.insert(key, (entry, len_bytes)) {
             self.len_bytes -= before;
@@ -122,13 +123,8 @@ impl ReplicaState {
         if let Some((_, before)) = self.keys.remove(key) {
             self.len_bytes -= before;
         }
-        self.queue_change(transfer::change(
-            (key.to_owned(), revision),
-            None,
-            expired,
-            skipped,
-            false,
-        ));
+        let (key, entry, initial) = (key.to_owned(), None, false);
+        self.queue_change(Change { key, entry, expired, revision, skipped, initial });
     }
 }
 
@@ -267,16 +263,22 @@ fn next(state: &mut ReplicaState) -> Result<Option<Change>> {
     let queue = queue.get_or_insert_with(|| {
         let mut first = ChangeQueue::default();
         for (entry, _) in keys.values() {
-            let at = (entry.key.clone(), entry.revision);
-            first.add(transfer::change(at, Some(entry.clone()), Some(false), Some(0), true));
+            first.add(Change {
+                key: entry.key.clone(),
+                entry: Some(entry.clone()),
+                expired: Some(false),
+                revision: entry.revision,
+                skipped: Some(0),
+                initial: true,
+            });
         }
         first
     });
-    if queue.order.len() > MAX_KEYS {
+    if queue.order.len() > MAX_FEED_KEYS {
         state.queue = None;
         let what = "unread changed keys of another host".to_owned();
         let hint = "read them sooner; all keys are delivered again".to_owned();
-        return Err(Error::limit_reached(what, MAX_KEYS, hint));
+        return Err(Error::limit_reached(what, MAX_FEED_KEYS, hint));
     }
     Ok(queue.next())
 }
@@ -445,22 +447,22 @@ impl ReplicaShared {
     /// Applies a change if it is valid; returns whether it was.
     fn apply_change(
         &self,
-        told: Option<StateEntry>,
+        sent: Option<StateEntry>,
         skipped: Option<u64>,
         types: &mut TypeCache,
     ) -> bool {
-        let told = match told {
+        let sent = match sent {
             None => None,
-            Some(told) if told.deleted => Some((told.key, (told.revision, told.expired), None)),
-            Some(told) => {
-                let len_bytes = told.key.len() + told.value.len();
-                let Ok(entry) = types.decode_entry(told) else { return false };
+            Some(sent) if sent.deleted => Some((sent.key, (sent.revision, sent.expired), None)),
+            Some(sent) => {
+                let len_bytes = sent.key.len() + sent.value.len();
+                let Ok(entry) = types.decode_entry(sent) else { return false };
                 let at = (entry.key.clone(), (entry.revision, None));
                 Some((at.0, at.1, Some((entry, len_bytes))))
             }
         };
         let mut state = lock(&self.state);
-        if let Some((key, (revision, expired), entry)) = told {
+        if let Some((key, (revision, expired), entry)) = sent {
             if !self.matcher.matches(&key) {
                 return false;
             }

@@ -5,14 +5,18 @@
 
 use std::collections::HashMap;
 
-use crate::transfer;
-use crate::{Entry, Value};
+use crate::encode::{self, kind};
+use crate::message::StateMessage;
+use crate::types::{decode_type, describe_type};
+use crate::{Entry, Owner, Value};
 use rnet_core::{Error, Failure, Result, fnv1a_64, key_name};
 
 use crate::msgs::{StateEntry, state_reply::Refusal};
 use rnet_node::MessageType;
 use rnet_shm::os::clock::boot_ns;
 
+/// The kind of an unreadable value; its bytes contain the reason.
+const UNREADABLE_KIND: u16 = 0;
 /// Maximum number of cached types of one home; beyond it they are requested again.
 const MAX_TYPES: usize = 1024;
 
@@ -43,7 +47,7 @@ fn root(host: &str) -> String {
 /// `BadValue` for a type that cannot be described.
 fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
     let Some(message) = value.as_message() else { return Ok((0, Vec::new())) };
-    let description = transfer::describe(message.message_type())?;
+    let description = describe_type(message.message_type())?;
     Ok((message.type_id().unwrap_or_else(|| fnv1a_64(&description)), description))
 }
 
@@ -53,38 +57,30 @@ fn describe(value: &Value) -> Result<(u64, Vec<u8>)> {
 /// `BadValue` for a value that cannot be written.
 pub fn encode_write(key: &str, value: &Value) -> Result<StateEntry> {
     let bad = |why| Error::bad_value(format!("value of {key}"), why);
-    if let Value::Unreadable(_) = value {
-        return Err(bad("an unreadable value cannot be written".to_owned()));
-    }
-    let (kind, bytes) = transfer::pack(value).map_err(bad)?;
-    let (number, description) = describe(value)?;
-    Ok(StateEntry {
-        kind: u32::from(kind),
-        value: bytes,
-        r#type: number,
-        type_description: description,
-        ..StateEntry::default()
-    })
+    let bytes = encode::encode(value).map_err(bad)?.to_vec();
+    let (r#type, type_description) = describe(value)?;
+    let kind = u32::from(encode::kind_of(value));
+    Ok(StateEntry { kind, value: bytes, r#type, type_description, ..StateEntry::default() })
 }
 
 /// Encodes an entry. Omits the description of its type if `is_known` returns `true` for the type's number.
 pub fn encode_entry(entry: &Entry, mut is_known: impl FnMut(u64) -> bool) -> StateEntry {
-    let value = match &entry.value {
-        Value::Message(message) if message.type_id().is_some_and(&mut is_known) => {
-            let number = message.type_id().unwrap_or_default();
-            Ok(StateEntry { r#type: number, ..StateEntry::default() })
-        }
-        other => describe(other).map(|(r#type, type_description)| StateEntry {
+    let known = entry.value.as_message().and_then(StateMessage::type_id);
+    let packed = match (&entry.value, known.filter(|number| is_known(*number))) {
+        (Value::Unreadable(why), _) => Err(why.clone()),
+        (value, None) => encode_write(&entry.key, value).map_err(|error| error.to_string()),
+        (value, Some(r#type)) => encode::encode(value).map(|bytes| StateEntry {
+            kind: u32::from(kind::MESSAGE),
+            value: bytes.to_vec(),
             r#type,
-            type_description,
             ..StateEntry::default()
         }),
     };
-    let packed = value.map_err(|error| error.to_string()).and_then(|of| {
-        let (kind, value) = transfer::pack(&entry.value)?;
-        Ok(StateEntry { kind: u32::from(kind), value, ..of })
-    });
-    let unreadable = |why: String| StateEntry { value: why.into_bytes(), ..StateEntry::default() };
+    let unreadable = |why: String| StateEntry {
+        kind: u32::from(UNREADABLE_KIND),
+        value: why.into_bytes(),
+        ..StateEntry::default()
+    };
     let ttl_left = entry.ttl_left();
     StateEntry {
         key: entry.key.clone(),
@@ -110,13 +106,24 @@ impl TypeCache {
     pub fn decode_value(&mut self, entry: &StateEntry) -> Result<Value, String> {
         let kind = u16::try_from(entry.kind).map_err(|_| format!("of kind {}", entry.kind))?;
         if !entry.type_description.is_empty() {
-            let known = transfer::decode_type(&entry.type_description)?;
+            let known = decode_type(&entry.type_description)?;
             if self.0.len() >= MAX_TYPES {
                 self.0.clear();
             }
             self.0.insert(entry.r#type, known);
         }
-        transfer::unpack(kind, self.0.get(&entry.r#type), &entry.value)
+        let bytes = &entry.value;
+        match (kind, self.0.get(&entry.r#type)) {
+            (UNREADABLE_KIND, _) => {
+                Ok(Value::Unreadable(String::from_utf8_lossy(bytes).into_owned()))
+            }
+            (kind::MESSAGE, Some(known)) => {
+                let message = StateMessage::new(known.clone(), bytes.clone());
+                message.map(Value::Message).map_err(|error| error.to_string())
+            }
+            (kind::MESSAGE, None) => Err("a message without its type".to_owned()),
+            _ => encode::decode(kind, bytes),
+        }
     }
 
     /// Decodes an entry that another host sent.
@@ -126,12 +133,16 @@ impl TypeCache {
     pub fn decode_entry(&mut self, entry: StateEntry) -> Result<Entry, String> {
         let key = key_name(&entry.key).map_err(|error| error.to_string())?.into_owned();
         let value = self.decode_value(&entry).map_err(|why| format!("{key}: {why}"))?;
-        let mut told = transfer::remote_entry(key, value);
-        (told.revision, told.version, told.durable) =
-            (entry.revision, entry.version, entry.durable);
-        (told.owner.node, told.owner.written_unix_ns) = (entry.node, entry.written_unix_ns);
-        told.expires_boot_ns = entry.ttl_left_ns.map(|left| boot_ns().saturating_add(left));
-        Ok(told)
+        Ok(Entry {
+            key,
+            value,
+            revision: entry.revision,
+            version: entry.version,
+            owner: Owner { node: entry.node, written_unix_ns: entry.written_unix_ns },
+            durable: entry.durable,
+            expires_boot_ns: entry.ttl_left_ns.map(|left| boot_ns().saturating_add(left)),
+            last_will: None,
+        })
     }
 }
 

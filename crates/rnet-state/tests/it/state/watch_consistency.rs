@@ -75,7 +75,7 @@ fn unknown_counts_are_reported_as_unknown() {
     let net = Net::new("unknown_counts_are_reported_as_unknown");
     let (clock, state) = clocked(&net, "n");
     let lives = Duration::from_secs(60);
-    for key in ["/by-hand", "/anew", "/stays"] {
+    for key in ["/by-hand", "/again", "/stays"] {
         state.put(key).ttl(lives).set(1).unwrap();
     }
     state.put("/over").ttl(Duration::from_secs(5)).set(1).unwrap();
@@ -85,8 +85,8 @@ fn unknown_counts_are_reported_as_unknown() {
     state.delete("/by-hand").unwrap();
     fill(&state, "/by-hand", 50);
     state.delete("/by-hand").unwrap();
-    state.delete("/anew").unwrap();
-    fill(&state, "/anew", 50);
+    state.delete("/again").unwrap();
+    fill(&state, "/again", 50);
     fill(&state, "/often", 2 * A_JOURNAL);
     clock.fetch_add(10 * SECOND, Ordering::SeqCst);
     let reported: BTreeMap<String, Change> =
@@ -94,7 +94,7 @@ fn unknown_counts_are_reported_as_unknown() {
     // Its time would be over by now, but it may have been deleted before.
     let gone = &reported["/by-hand"];
     assert_eq!((gone.entry.is_none(), gone.expired, gone.skipped), (true, None, None));
-    assert_eq!((reported["/anew"].skipped, reported["/anew"].entry.is_some()), (None, true));
+    assert_eq!((reported["/again"].skipped, reported["/again"].entry.is_some()), (None, true));
     // This expired value still exists in the region.
     let over = &reported["/over"];
     assert_eq!((over.entry.is_none(), over.expired, over.skipped), (true, Some(true), Some(0)));

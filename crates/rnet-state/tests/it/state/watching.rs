@@ -332,7 +332,7 @@ fn change_future_dropped_after_its_wake_has_taken_nothing() {
             0 => block_on(stream.recv()).unwrap(),
             1 => stream.try_recv().unwrap().unwrap(),
             _ => {
-                let mut watch = stream.into_watch().unwrap();
+                let mut watch = stream.into_source().unwrap();
                 let change = watch.try_recv().unwrap().unwrap();
                 stream = watch.into_stream();
                 change
@@ -433,7 +433,7 @@ fn a_stream_that_ends_waits_for_no_callback() {
         entered.send(Some(wait.recv_timeout(LONG))).unwrap();
     });
     type End = fn(ChangeStream);
-    let ends: [End; 2] = [drop, |stream| drop(stream.into_watch().unwrap())];
+    let ends: [End; 2] = [drop, |stream| drop(stream.into_source().unwrap())];
     for (n, end) in ends.into_iter().enumerate() {
         let mut stream = state.watch("/k").unwrap().into_stream();
         let waker = Waker::from(Arc::new(Woken::default()));
@@ -467,7 +467,7 @@ fn streams_wake_their_task() {
     writer.join().unwrap();
     // Blocking and async receives alternate, and a change is reported once.
     b.set("/k", 100).unwrap();
-    let mut watch = stream.into_watch().unwrap();
+    let mut watch = stream.into_source().unwrap();
     assert_eq!(key_and_int(&watch.recv_timeout(LONG).unwrap()), ("/k", Some(100)));
     assert_eq!(watch.try_recv().unwrap(), None);
     let mut stream = watch.into_stream();
