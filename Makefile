@@ -26,7 +26,7 @@ COMPARE := bench/target/release/compare
 BENCH_PY := bench/.venv/bin/python
 RECORD_EXAMPLES := record_robot record_speed open_speed
 
-.PHONY: help demo build-demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release build-c build-c-release \
+.PHONY: help demo build-demo test test-all test-slow test-ci quick check build build-dev bench bench-quick bench-own soak fuzz clean setup build-release build-c \
 	bench-setup bench-typed bench-record build-bench build-record build-link build-link-dev dashboard dist install $(CHECKS) $(TESTS) $(SLOW)
 
 help: ## list the targets
@@ -63,7 +63,7 @@ check: ## check formatting, clippy and rustdoc warnings, public API, crate depen
 	@$(MAKE) --keep-going $(CHECKS); code=$$?; \
 	$(STEP) --summary; exit $$code
 
-build: setup build-release build-c-release ## build the release: `rnet`, the demo nodes, the Python package in .venv, the C library
+build: setup build-release ## build the release: `rnet`, the demo nodes, the Python package in .venv, the C library
 
 bench: build-bench ## compare all systems on the same workloads, and measure recordings; about 55 minutes; BENCH_OUT=folder
 	@mkdir -p $(BENCH_OUT)
@@ -140,9 +140,6 @@ build-demo: setup
 
 build-release: setup
 	@$(STEP) build-release scripts/python-dev.sh --release
-
-build-c-release:
-	@$(STEP) build-c-release scripts/librnet.sh --release target/release/c
 
 # The C library in the development profile, and installed in target/c/prefix, as the tests use it.
 build-c:

@@ -1,36 +1,21 @@
 // An actor of the conformance suite (crates/rnet/tests/it/conformance): a process that executes the steps of a
 // test, one JSON object per line, and answers each with its outcome.
-#include <nlohmann/json.hpp>
+#include "conformance/keys.hpp"
+#include "conformance/parts.hpp"
+#include "conformance/talks.hpp"
+#include "conformance/typed.hpp"
+
 #include <rnet/hooks.hpp>
-#include <rnet/rnet.hpp>
 #include <rnet/stats.hpp>
 
-#include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
-#include <thread>
-#include <unistd.h>
-#include <vector>
-
-using nlohmann::json;
-using namespace std::chrono_literals;
-using std::chrono::milliseconds;
-using std::chrono::nanoseconds;
 
 namespace {
 
 /// Marks the lines of the actor among other output.
 const char MARK[] = "@@";
-/// Long enough for each event that a test expects.
-constexpr auto LONG = 120s;
-
 // content() and digest() are those of content.rs.
 std::vector<std::uint8_t> content(std::uint64_t tag, std::uint64_t index, std::size_t len) {
     std::uint64_t state = (tag * 0x9e3779b97f4a7c15u) ^ index ^ (std::uint64_t(len) << 32);
@@ -143,8 +128,7 @@ public:
     }
 
     json act(const json& step) {
-        const std::string kind = step.is_string() ? step.get<std::string>() : step.begin().key();
-        const json given = step.is_string() ? json() : step.begin().value();
+        const auto [kind, given] = variant(step);
         after_ = 0;
         try {
             return run(kind, given);
@@ -204,11 +188,25 @@ private:
         } else if (kind == "CloseNode") {
             guards_.clear();
             node_.reset();
+        } else if (kind == "Part") {
+            return part(parts_, given);
+        } else if (kind == "Talk") {
+            return part(talks_, given);
+        } else if (kind == "Key") {
+            return part(keys_, given);
+        } else if (kind == "Typed") {
+            return part(typed_, given);
         } else {
-            std::cerr << "conformance_actor: unknown step " << kind << '\n';
-            std::exit(2);
+            give_up("unknown step " + kind);
         }
         return "Done";
+    }
+
+    /// Executes a step of a part of the actor, which is made for its first one.
+    template <class P>
+    json part(std::optional<P>& part, const json& step) {
+        if (!part) part.emplace(*node_);
+        return part->act(step);
     }
 
     json receive(const json& given) {
@@ -312,6 +310,10 @@ private:
     std::vector<rnet::Guard> guards_;
     std::optional<rnet::Subscriber<>> subscriber_;
     std::optional<rnet::Publisher<>> publisher_;
+    std::optional<Parts> parts_;
+    std::optional<Talks> talks_;
+    std::optional<Keys> keys_;
+    std::optional<Typed> typed_;
     /// Messages before an error.
     std::uint64_t after_ = 0;
 };

@@ -12,10 +12,9 @@ import time
 from typing import Any
 
 import rnet
-import rnet.errors
+from conformance_parts import LONG_S, Parts, Talks, act
 
 MARK = "@@"
-LONG_S = 120
 WORD = (1 << 64) - 1
 
 
@@ -104,14 +103,29 @@ class Actor:
         self.events: list[str] = []
         self.changed = threading.Condition()
         self.after = 0
+        self.parts: dict[str, Any] = {}
 
     def act(self, step: str | dict[str, Any]) -> Any:
         kind, given = (step, {}) if isinstance(step, str) else next(iter(step.items()))
         self.after = 0
         try:
+            if kind in ("Part", "Talk", "Key", "Typed"):
+                return act(self._part(kind), given)
             return getattr(self, kind)(**given)
         except rnet.RnetError as error:
             return {"Failed": {"code": error.code, "text": str(error), "after": self.after}}
+
+    def _part(self, kind: str) -> Any:
+        """A part of the actor, which is made for its first step."""
+        if kind not in self.parts:
+            if kind in ("Key", "Typed"):
+                # Only these need numpy, whose import takes long.
+                import conformance_values as values  # noqa: PLC0415
+
+                self.parts[kind] = {"Key": values.Keys, "Typed": values.Typed}[kind](self.node)
+            else:
+                self.parts[kind] = {"Part": Parts, "Talk": Talks}[kind](self.node)
+        return self.parts[kind]
 
     def Publish(self, topic: str, qos: dict[str, Any]) -> Any:
         self.publisher = self.node.publisher(topic, **publisher_options(qos))

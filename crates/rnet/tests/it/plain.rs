@@ -251,6 +251,11 @@ fn described_bytes_match_a_derived_struct() {
     let (loan, error) = loan.send().unwrap_err();
     is_bad(error);
     drop(loan);
+    let mut loan = publisher.loan_owned(24).unwrap();
+    loan.truncate(23);
+    let (loan, error) = publisher.send_loan(loan).unwrap_err();
+    is_bad(error);
+    publisher.drop_loan(loan);
     publisher.send(&message).unwrap();
     assert_eq!(derived.recv_timeout(LONG).unwrap().seq(), 1, "nothing was sent between");
 }

@@ -111,7 +111,7 @@ fn every_way_of_receiving_decodes() {
     assert_eq!(receiver.recv_timeout(LONG).unwrap(), 1.5);
     assert_eq!(common::block_on(stream.recv()).unwrap().volt, 1.5);
     assert_eq!(iterated.iter().next().unwrap().volt, 1.5);
-    let mut again = stream.into_subscriber();
+    let mut again = stream.into_source().unwrap();
     publisher.send(&level(2.5)).unwrap();
     assert_eq!(again.recv_timeout(LONG).unwrap().volt, 2.5);
     drop(subscription);

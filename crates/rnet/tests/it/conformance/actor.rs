@@ -13,8 +13,10 @@ use serde::{Deserialize, Serialize};
 use super::content::{content, digest};
 pub use super::forms::Form;
 use super::forms::{self, Received};
+use super::keys::{KeyStep, Keys, SeenChange, SeenEntry, Val};
 use super::parts::{Part, Parts};
 use super::talk::{Talk, Talks};
+use super::typed::{Typed, TypedStep};
 use crate::common::{LONG, Net};
 
 /// A step that an actor executes.
@@ -97,6 +99,10 @@ pub enum Step {
     Part(Part),
     /// A step for the log, last wills or pairs of topics.
     Talk(Talk),
+    /// A step for the state or for parameters.
+    Key(KeyStep),
+    /// A step for typed messages.
+    Typed(TypedStep),
 }
 
 /// Outcome of a step.
@@ -127,6 +133,10 @@ pub enum Outcome {
     Digests(Vec<u64>),
     /// Outcome in words.
     Said(Vec<String>),
+    /// The value of a key; `None`: it is absent.
+    Value(Option<Val>),
+    Entry(Option<SeenEntry>),
+    Changes(Vec<SeenChange>),
     Refused {
         sent: u64,
         intact: bool,
@@ -166,6 +176,8 @@ pub struct Actor {
     events: Events,
     parts: Parts,
     talks: Talks,
+    keys: Keys,
+    typed: Typed,
     node: Option<Node>,
 }
 
@@ -191,6 +203,10 @@ fn failed(error: &Error, after: u64) -> Outcome {
     Outcome::Failed { code: error.code().to_owned(), text: error.to_string(), after }
 }
 
+fn open(node: &Option<Node>) -> &Node {
+    node.as_ref().expect("the node is open")
+}
+
 fn outcome(result: Result<Outcome>) -> Outcome {
     result.unwrap_or_else(|error| failed(&error, 0))
 }
@@ -207,6 +223,8 @@ impl Actor {
             events: Events::default(),
             parts: Parts::default(),
             talks: Talks::default(),
+            keys: Keys::default(),
+            typed: Typed::default(),
             node: Some(node),
         }
     }
@@ -235,11 +253,11 @@ impl Actor {
     fn simple(&mut self, step: Step) -> Result<Outcome> {
         match step {
             Step::Publish { topic, qos } => {
-                let node = self.node.as_ref().expect("the node is open");
+                let node = open(&self.node);
                 self.publisher = Some(node.publisher(&topic).qos(qos).open()?);
             }
             Step::Subscribe { topic, qos } => {
-                let node = self.node.as_ref().expect("the node is open");
+                let node = open(&self.node);
                 self.subscriber = Some(node.subscriber(&topic).qos(qos).open()?);
             }
             Step::Watch => self.watch(),
@@ -265,8 +283,11 @@ impl Actor {
                 let subscribers = self.publisher.as_ref().map_or(0, Publisher::subscriber_count);
                 let publishers = self.subscriber.as_mut().map_or(0, Subscriber::publisher_count);
                 let called = self.callback.as_ref().map_or(0, Subscription::publisher_count);
-                let streamed = self.stream.as_ref().map_or(0, SampleStream::publisher_count);
-                return Ok(Outcome::Count(subscribers + publishers + called + streamed));
+                let streamed = self.stream.as_ref();
+                let streamed = streamed.and_then(|s| s.with_source(Subscriber::publisher_count));
+                return Ok(Outcome::Count(
+                    subscribers + publishers + called + streamed.unwrap_or(0),
+                ));
             }
             Step::LoanAndDrop { len } => {
                 let mut loan = self.publisher().loan(len)?;
@@ -294,14 +315,10 @@ impl Actor {
             Step::DropHeld { leave } => self.held.truncate(leave),
             Step::CloseEndpoints => (self.publisher, self.subscriber) = (None, None),
             Step::CloseNode => self.node = None,
-            Step::Part(part) => {
-                let node = self.node.as_ref().expect("the node is open");
-                return Ok(Outcome::Said(self.parts.act(node, part)?));
-            }
-            Step::Talk(talk) => {
-                let node = self.node.as_ref().expect("the node is open");
-                return Ok(Outcome::Said(self.talks.act(node, talk)?));
-            }
+            Step::Part(part) => return Ok(Outcome::Said(self.parts.act(open(&self.node), part)?)),
+            Step::Talk(talk) => return Ok(Outcome::Said(self.talks.act(open(&self.node), talk)?)),
+            Step::Key(step) => return self.keys.act(open(&self.node), step),
+            Step::Typed(step) => return Ok(Outcome::Said(self.typed.act(open(&self.node), step)?)),
             _ => unreachable!("handled by `act`"),
         }
         Ok(Outcome::Done)
@@ -386,7 +403,7 @@ impl Actor {
     }
 
     fn receive_by(&mut self, form: Form, count: usize) -> Outcome {
-        let node = self.node.as_ref().expect("the node is open");
+        let node = open(&self.node);
         let subscriber = self.subscriber.take().expect("a subscriber was opened");
         let Received { samples, stats } = forms::receive(node, subscriber, form, count);
         let (mut lost, mut behind) = (LossCounts::default(), Backlog::default());
@@ -431,7 +448,8 @@ impl Actor {
             callback.on_match(note.clone()).detach();
         }
         if let Some(stream) = &self.stream {
-            stream.on_match(note).detach();
+            let watch = |subscriber: &mut Subscriber<[u8]>| subscriber.on_match(note).detach();
+            let _ = stream.with_source(watch);
         }
     }
 

@@ -103,8 +103,8 @@ pub fn receive(
             let mut stream = subscriber.into_stream();
             let next = |_| block_on(stream.recv()).unwrap();
             samples.extend((0..count).map(next));
-            assert_eq!(stream.behind().messages, 0);
-            subscriber = stream.into_subscriber();
+            assert_eq!(stream.with_source(|s| s.behind().messages), Some(0));
+            subscriber = stream.into_source().unwrap();
         }
         Form::Callback => return call(subscriber, count),
     }

@@ -11,11 +11,15 @@ mod delivery;
 mod forms;
 mod history;
 mod joining;
+mod keys;
 mod parts;
 mod patterns;
+mod state;
 mod taking;
 mod talk;
 mod transport;
+mod typed;
+mod types;
 
 /// Child side; does nothing unless a parent started it.
 #[test]
@@ -32,15 +36,37 @@ conformance!(
     crate::conformance::transport::Processes as processes
 );
 
-conformance!(@ [] crate::conformance::transport::Processes, deaths_of_processes {
-    patterns::a_server_that_dies_is_named,
-    patterns::a_caller_that_dies_ends_its_calls,
-    patterns::the_job_of_a_worker_that_dies_is_done_by_another,
-    patterns::a_driver_that_dies_is_followed_by_the_fallback,
-});
+/// The behaviours of processes: deaths, the state and typed messages.
+macro_rules! between_processes {
+    ($attributes:tt $($transport:ty as $place:ident),*) => {
+        $(conformance!(@ $attributes $transport, $place {
+            patterns::a_server_that_dies_is_named,
+            patterns::a_caller_that_dies_ends_its_calls,
+            patterns::the_job_of_a_worker_that_dies_is_done_by_another,
+            patterns::a_driver_that_dies_is_followed_by_the_fallback,
+            state::values_of_each_kind_are_read_as_written,
+            state::writes_may_have_conditions,
+            state::counts_of_two_writers_add_up,
+            state::transactions_take_effect_as_a_whole,
+            state::a_watch_reports_each_change,
+            state::a_key_expires,
+            state::wills_take_effect_when_their_node_dies,
+            state::durable_keys_outlive_the_domain,
+            state::parameters_stay_within_their_bounds,
+            types::structs_and_messages_arrive,
+            types::a_struct_may_grow_at_its_end,
+            types::a_clash_of_types_has_one_text,
+            types::calls_carry_typed_messages,
+            types::errors_have_one_text,
+            types::errors_of_calls_have_one_text,
+        });)*
+    };
+}
+
+between_processes!([] crate::conformance::transport::Processes as of_processes);
 
 /// As `conformance!`, with the behaviours of topics that the actors in C++ and Python know.
-macro_rules! languages {
+macro_rules! topics_between_languages {
     ($($transport:ty as $place:ident),*) => {
         $(conformance!(@ [#[ignore = "needs the actors in C++ and Python; run by `make test-c`"]] $transport, $place {
             delivery::all_sizes_arrive_whole_and_in_order,
@@ -66,7 +92,30 @@ macro_rules! languages {
     };
 }
 
-languages!(
+/// As `conformance!`, with the behaviours of calls, commands, work queues, last wills and the log.
+macro_rules! calls_between_languages {
+    ($($transport:ty as $place:ident),*) => {
+        $(conformance!(@ [#[ignore = "needs the actors in C++ and Python; run by `make test-c`"]] $transport, $place {
+            patterns::a_call_has_its_replies_and_its_end,
+            patterns::a_cancelled_call_ends_its_handler,
+            patterns::late_replies_are_dropped_and_counted,
+            patterns::a_full_backlog_refuses,
+            patterns::a_server_that_closes_is_named,
+            patterns::a_caller_that_leaves_ends_its_calls,
+            patterns::a_goal_has_feedback_and_an_end,
+            patterns::goal_policies_while_a_goal_runs,
+            patterns::one_driver_has_authority_at_a_time,
+            patterns::a_silent_driver_is_followed_by_the_fallback,
+            patterns::jobs_are_done_once_or_handed_back,
+            talk::log_lines_keep_their_node_and_level,
+            talk::a_will_is_read_when_its_node_dies,
+            talk::a_publisher_that_is_closed_leaves_no_will,
+            talk::a_pair_of_topics_carries_both_ways,
+        });)*
+    };
+}
+
+topics_between_languages!(
     crate::conformance::transport::Languages<'c', 'r'> as cpp_and_rust,
     crate::conformance::transport::Languages<'r', 'c'> as rust_and_cpp,
     crate::conformance::transport::Languages<'c', 'c'> as cpp_and_cpp,
@@ -74,6 +123,24 @@ languages!(
     crate::conformance::transport::Languages<'p', 'c'> as python_and_cpp,
     crate::conformance::transport::Languages<'p', 'r'> as python_and_rust,
     crate::conformance::transport::Languages<'r', 'p'> as rust_and_python
+);
+
+calls_between_languages!(
+    crate::conformance::transport::Languages<'c', 'r'> as calls_of_cpp_and_rust,
+    crate::conformance::transport::Languages<'r', 'c'> as calls_of_rust_and_cpp,
+    crate::conformance::transport::Languages<'c', 'p'> as calls_of_cpp_and_python,
+    crate::conformance::transport::Languages<'p', 'c'> as calls_of_python_and_cpp,
+    crate::conformance::transport::Languages<'p', 'r'> as calls_of_python_and_rust,
+    crate::conformance::transport::Languages<'r', 'p'> as calls_of_rust_and_python
+);
+
+between_processes!([#[ignore = "needs the actors in C++ and Python; run by `make test-c`"]]
+    crate::conformance::transport::Languages<'c', 'r'> as processes_of_cpp_and_rust,
+    crate::conformance::transport::Languages<'r', 'c'> as processes_of_rust_and_cpp,
+    crate::conformance::transport::Languages<'c', 'p'> as processes_of_cpp_and_python,
+    crate::conformance::transport::Languages<'p', 'c'> as processes_of_python_and_cpp,
+    crate::conformance::transport::Languages<'p', 'r'> as processes_of_python_and_rust,
+    crate::conformance::transport::Languages<'r', 'p'> as processes_of_rust_and_python
 );
 
 #[test]

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rnet::{
-    ActionClient, ActionContext, CallContext, CallOptions, Client, Command, Driver, Error, Goal,
-    GoalPolicy, HandlerError, Job, Node, Pending, Puller, Pusher, Responder, Result, Service,
-    Undelivered,
+    ActionClient, ActionContext, CallContext, CallOptions, Client, Command, Driver, Error,
+    FallbackReason, Goal, GoalPolicy, HandlerError, Job, Node, Pending, Puller, Pusher, Responder,
+    Result, Service, Undelivered,
 };
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,10 @@ pub enum Part {
     },
     /// Reads the replies of a call to its end. Calls are numbered in the order of their start.
     Hear {
+        call: usize,
+    },
+    /// Fails with the error of a call.
+    Error {
         call: usize,
     },
     /// Drops a call.
@@ -177,6 +181,15 @@ fn word_of(error: &Error) -> String {
     }
 }
 
+/// The name of a reason, as in the other languages: "driver_lost".
+fn name_of(reason: FallbackReason) -> String {
+    let word = format!("{reason:?}");
+    let underscored = word.char_indices().flat_map(|(at, letter)| {
+        (at > 0 && letter.is_uppercase()).then_some('_').into_iter().chain(letter.to_lowercase())
+    });
+    underscored.collect()
+}
+
 impl Parts {
     pub fn act(&mut self, node: &Node, part: Part) -> Result<Vec<String>> {
         match part {
@@ -194,6 +207,10 @@ impl Parts {
                 self.calls.push(Some(client.stream(&wire(count, then), options)?));
             }
             Part::Hear { call } => return Ok(self.hear(call)),
+            Part::Error { call } => {
+                let call = self.calls[call].as_mut().expect("the call is open");
+                while call.next()?.is_some() {}
+            }
             Part::Drop { call } => self.calls[call] = None,
             Part::Late => {
                 let stats = self.client.as_ref().expect("a client was opened").stats();
@@ -312,7 +329,7 @@ impl Parts {
                 let command = node
                     .command::<[u8]>(COMMAND)
                     .deadline(Duration::from_millis(deadline_ms))
-                    .fallback_handler(move |why| words.say(format!("fallback {why:?}")))
+                    .fallback_handler(move |why| words.say(format!("fallback {}", name_of(why))))
                     .apply(move |value| applied.say(format!("applied {}", value[0])))?;
                 self.command = Some(command);
             }

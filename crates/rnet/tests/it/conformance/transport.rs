@@ -39,6 +39,16 @@ pub trait Transport: Sized {
     }
 }
 
+/// Actors that are processes of one host.
+pub trait OneHost: Transport {
+    /// Removes the domain, after the death of all actors: of the state, only what is on disk remains.
+    fn cut_power(&self);
+}
+
+fn remove_domain(net: &Net) {
+    std::fs::remove_dir_all(net.inspect_path()).expect("the domain exists");
+}
+
 /// All actors share one node.
 pub struct OneNode {
     node: Node,
@@ -82,6 +92,12 @@ impl Transport for Processes {
     }
 }
 
+impl OneHost for Processes {
+    fn cut_power(&self) {
+        remove_domain(&self.0);
+    }
+}
+
 /// Processes in two languages, in turn: the first actor in the first language. `r` is Rust, `c` C++, `p` Python.
 pub struct Languages<const FIRST: char, const SECOND: char> {
     net: Net,
@@ -108,6 +124,12 @@ impl<const FIRST: char, const SECOND: char> Transport for Languages<FIRST, SECON
             }
             _ => Child::spawn(&self.net, name),
         })
+    }
+}
+
+impl<const FIRST: char, const SECOND: char> OneHost for Languages<FIRST, SECOND> {
+    fn cut_power(&self) {
+        remove_domain(&self.net);
     }
 }
 
