@@ -13,6 +13,7 @@ pub use rnet_call::StillValid;
 pub use rnet_node::callback_errors::{AlreadyCounted, CallbackErrors, Report};
 pub use rnet_node::internal::EngineSubscriber;
 pub use rnet_node::trace::callback_begins;
+pub use rnet_node::typed::TryReceive;
 pub use rnet_shm::os::thread::spawn;
 pub use rnet_state::{BlockingHooks, with_blocking_hooks};
 

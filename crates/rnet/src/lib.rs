@@ -63,23 +63,18 @@ pub use rnet_core::{
 };
 pub use rnet_derive::Plain;
 pub use rnet_inspect as inspect;
-#[doc(hidden)]
 pub use rnet_node::protobuf;
 pub use rnet_node::{
     AnySubscription, CallbackGuard, DeadlineMissed, Dynamic, Endpoint, EndpointEvent, EndpointQos,
     EndpointWatch, Interrupter, LOG_TOPIC, LivelinessChange, LivelinessCounts, Loan, LogLevel,
     Logger, MalformedCounter, MatchChanges, MatchEvent, Message, MessageType, NodeEvent, OwnedLoan,
-    OwnedSample, PeerInfo, Publisher, PublisherBuilder, PublisherStats, Rate, Sample, SampleStream,
-    Samples, Subscriber, SubscriberBuilder, Subscription, Tick, Timer, TimerBuilder, WaitSet,
-    WaitSetEntry, WaitSetHandle, Waitable, WeakLogger, include_protos, protobuf_message,
+    OwnedSample, PeerInfo, Publisher, PublisherBuilder, PublisherStats, Rate, ReceiveStream,
+    Sample, SampleStream, Samples, Subscriber, SubscriberBuilder, Subscription, Tick, Timer,
+    TimerBuilder, WaitSet, WaitSetEntry, WaitSetHandle, Waitable, WeakLogger, include_protos,
+    protobuf_message,
 };
 pub use rnet_shm::channel::publisher::InterruptedWait;
 pub use rnet_shm::os::event::Event;
-#[cfg(debug_assertions)]
-#[doc(hidden)]
-pub use rnet_shm::os::failpoint::install as arm_fail_points;
-#[doc(hidden)]
-pub use rnet_shm::ring::fail_point;
 
 /// Protobuf types: compiled at run time, compared, and decoded without generated code.
 pub mod schema {

@@ -1,6 +1,8 @@
 //! Descriptions of the headers, for tools that show them or read them from text. Tests compare the table with
 //! the page.
 
+use std::ops::Range;
+
 use rnet_core::{Field, PlainHeader, PlainType, Result};
 
 use super::header::{DataHeader, read};
@@ -15,7 +17,7 @@ pub struct HeaderDescription {
     pub comment: &'static str,
     /// The description of each field, in the order of the layout; fields of nested structs by their path.
     pub fields: &'static [FieldDoc],
-    check: fn(&[u8]) -> Result<()>,
+    read: fn(&[u8], &mut [u8]) -> Result<Range<usize>>,
 }
 
 /// The meaning of a header field.
@@ -78,7 +80,16 @@ impl HeaderDescription {
     /// # Errors
     /// As [`read`].
     pub fn check(&self, message: &[u8]) -> Result<()> {
-        (self.check)(message)
+        self.read(message, &mut []).map(drop)
+    }
+
+    /// Copies the checked header of a message to `header`, which may be shorter, or longer and then ends with
+    /// zeros. Returns the range of the message that is its data.
+    ///
+    /// # Errors
+    /// As [`read`].
+    pub fn read(&self, message: &[u8], header: &mut [u8]) -> Result<Range<usize>> {
+        (self.read)(message, header)
     }
 }
 
@@ -86,8 +97,15 @@ fn describe<T: DataHeader>(
     comment: &'static str,
     fields: &'static [FieldDoc],
 ) -> HeaderDescription {
-    let check = |message: &[u8]| read::<T>(message).map(drop);
-    HeaderDescription { plain: <T as PlainHeader>::header_type(), comment, fields, check }
+    let read = |message: &[u8], out: &mut [u8]| {
+        let (header, _) = read::<T>(message)?;
+        let bytes = rnet_shm::plain::bytes_of_header(&header);
+        let len = bytes.len().min(out.len());
+        out[..len].copy_from_slice(&bytes[..len]);
+        out[len..].fill(0);
+        Ok(header.data_range())
+    };
+    HeaderDescription { plain: <T as PlainHeader>::header_type(), comment, fields, read }
 }
 
 const fn doc(path: &'static str, meaning: &'static str) -> FieldDoc {

@@ -98,6 +98,23 @@ fn field_meanings_match_page() {
 }
 
 #[test]
+fn a_description_reads_headers_of_any_length() {
+    let image = Image::new(4, 2, "mono8").unwrap().with_timestamp_ns(7);
+    let mut message = image.header_bytes().to_vec();
+    message.extend([5; 8]);
+    let described = HeaderDescription::find(&Image::header_type()).unwrap();
+    for len in [0, 8, 192, 200] {
+        let mut header = vec![9; len];
+        assert_eq!(described.read(&message, &mut header).unwrap(), 192..200);
+        let expected: Vec<u8> = message[..192].iter().copied().chain([0; 8]).take(len).collect();
+        assert_eq!(header, expected);
+    }
+    message.pop();
+    let error = described.read(&message, &mut []).unwrap_err().to_string();
+    assert!(error.contains("data_len"), "{error}");
+}
+
+#[test]
 fn encodings_match_page() {
     let tables = tables();
     let rows = &tables["A view of an image"][1..];
